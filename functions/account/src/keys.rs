@@ -1,0 +1,128 @@
+//! The endpoints of API keys (contract 3).
+
+use crate::key_wire::{KeyQuery, KeyView, NewKey, NewKeyView, Rotation};
+use shared::auth::{Gate, Session, missing};
+use shared::domain::api_key::{ApiKey, DEFAULT_RATE_LIMIT};
+use shared::domain::id::ApiKeyId;
+use shared::domain::refusal::Fault;
+use shared::domain::scope::{Scope, Scopes};
+use shared::domain::token::{Secret, Token};
+use shared::domain::user::User;
+use shared::http::error::ApiError;
+use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
+use shared::http::reply::{self, Data, List, present};
+use shared::http::{Answer, params};
+
+/// Lists API keys, newest first; never their secrets.
+#[utoipa::path(get, path = "/keys", tag = "keys", params(KeyQuery), security(("api_key" = ["keys:read"])),
+    responses((status = 200, description = "A page of keys", body = List<KeyView>), ListRefusals))]
+pub async fn list_keys(gate: Gate) -> Answer {
+    let (_, listed) = gate
+        .enter_list(Scope::KeysRead, async |store| {
+            let query: KeyQuery = gate.query()?;
+            Ok(store.list_keys(params::page(query.page, query.limit)).await?)
+        })
+        .await?;
+    reply::list(listed, KeyView::from)
+}
+
+/// Gets one API key's record.
+#[utoipa::path(get, path = "/keys/{id}", tag = "keys", params(("id" = ApiKeyId, Path, description = "The key")),
+    security(("api_key" = ["keys:read"])),
+    responses((status = 200, description = "The key", body = Data<KeyView>), GetRefusals))]
+pub async fn get_key(gate: Gate) -> Answer {
+    let (_, key) = gate.enter(Scope::KeysRead, async |store| present(store.get::<ApiKey>(gate.id()?).await?)).await?;
+    reply::data(KeyView::from(key))
+}
+
+/// Creates an API key; the answer shows it, once.
+#[utoipa::path(post, path = "/keys", tag = "keys", request_body = NewKey, security(("api_key" = ["keys:write"])),
+    responses((status = 201, description = "The new key, with its secret", body = Data<NewKeyView>), PostRefusals))]
+pub async fn create_key(gate: Gate) -> Answer {
+    let (session, (body, owner)) = gate
+        .enter(Scope::KeysWrite, async |store| {
+            let body = gate.body::<NewKey>()?;
+            let owner = match body.user_id.value() {
+                Some(id) => store.get::<User>(*id).await?,
+                None => None,
+            };
+            Ok((body, owner))
+        })
+        .await?;
+    let now = session.stamp.at;
+    let mut faults = Vec::new();
+    match (body.user_id.value(), owner) {
+        (Some(_), None) => faults.push(missing("user_id")),
+        (Some(_), Some(user)) if !user.value.is_active => faults.push(Fault::field("user_id", "names a user who is not active")),
+        _ => {}
+    }
+    if body.expires_at.value().is_some_and(|end| *end <= now) {
+        faults.push(Fault::field("expires_at", "must lie in the future"));
+    }
+    if !faults.is_empty() {
+        return Err(ApiError::Invalid(faults));
+    }
+    grantable(&session, &body.scopes)?;
+    let secret = Secret::new(session.store.store().random()?);
+    let key = ApiKey {
+        id: session.store.new_id(now)?,
+        name: body.name,
+        scopes: body.scopes,
+        user_id: body.user_id.or(None),
+        hash: secret.hash(),
+        replaced: None,
+        expires_at: body.expires_at.or(None),
+        last_used_at: None,
+        rate_limit_per_minute: body.rate_limit_per_minute.map_or(DEFAULT_RATE_LIMIT, |limit| limit.0),
+        created_by: session.stamp.by.key_id,
+        rotated_at: None,
+    };
+    let id = key.id;
+    let record = KeyView::from(session.create(key).await?);
+    let api_key = Token::new(session.store.id(), id, secret).expose();
+    reply::created("keys", id, NewKeyView { api_key, record })
+}
+
+/// Revokes an API key: the very next request with it is refused. Answers its record as it was.
+#[utoipa::path(delete, path = "/keys/{id}", tag = "keys", params(("id" = ApiKeyId, Path, description = "The key")),
+    security(("api_key" = ["keys:write"])),
+    responses((status = 200, description = "The key as it was", body = Data<KeyView>), DeleteRefusals))]
+pub async fn delete_key(gate: Gate) -> Answer {
+    let (session, key) =
+        gate.enter(Scope::KeysWrite, async |store| present(store.get::<ApiKey>(gate.id()?).await?)).await?;
+    reply::data(KeyView::from(session.delete(key).await?))
+}
+
+/// Gives a key a new secret, which the answer shows, once.
+///
+/// The old one keeps working for `grace_seconds`. A body is not needed.
+#[utoipa::path(post, path = "/keys/{id}/rotate", tag = "keys", params(("id" = ApiKeyId, Path, description = "The key")),
+    request_body = Option<Rotation>, security(("api_key" = ["keys:write"])),
+    responses((status = 200, description = "The key, with its new secret", body = Data<NewKeyView>), PatchRefusals))]
+pub async fn rotate_key(gate: Gate) -> Answer {
+    let (session, (rotation, key)) = gate
+        .enter(Scope::KeysWrite, async |store| {
+            let id = gate.id()?;
+            let rotation = gate.optional_body::<Rotation>()?;
+            Ok((rotation, present(store.get::<ApiKey>(id).await?)?))
+        })
+        .await?;
+    // Whoever rotates a key holds it afterwards: that is granting its scopes.
+    grantable(&session, &key.value.scopes)?;
+    let now = session.stamp.at;
+    let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
+    let until = now.plus_seconds(grace);
+    let secret = Secret::new(session.store.store().random()?);
+    let hash = secret.hash();
+    let key = session.update(key, |old| Ok((old.rotated(hash.clone(), now, until), false))).await?;
+    let api_key = Token::new(session.store.id(), key.value.id, secret).expose();
+    reply::data(NewKeyView { api_key, record: KeyView::from(key) })
+}
+
+/// Nobody grants what they don't hold.
+fn grantable(session: &Session, scopes: &Scopes) -> Result<(), ApiError> {
+    match ApiKey::first_lacking(scopes, &session.scopes) {
+        Some(scope) => Err(ApiError::Forbidden(scope)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,17 @@
+//! `/v1/assets`: the inventory (interface 4.1 to 4.5).
+
+mod handlers;
+mod wire;
+mod work;
+
+use shared::app::App;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+/// The routes of this function.
+#[must_use]
+pub fn routes() -> OpenApiRouter<App> {
+    let routes = OpenApiRouter::new()
+        .routes(routes!(handlers::list_assets, handlers::create_asset))
+        .routes(routes!(handlers::get_asset, handlers::update_asset, handlers::delete_asset));
+    OpenApiRouter::new().nest("/v1", routes)
+}

@@ -1,0 +1,289 @@
+//! What goes over the wire: bodies, queries and views of assets.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use shared::domain::asset::{Asset, AssetChange, Status};
+use shared::domain::catalog::{AssetKind, AssetType, Manufacturer, Model};
+use shared::domain::custom_fields::CustomFields;
+use shared::domain::id::{AssetId, AssetTypeId, ModelId, UserId};
+use shared::domain::money::Price;
+use shared::domain::record::Stored;
+use shared::domain::text::{Line, Name, Notes, SearchText};
+use shared::domain::time::{Date, Timestamp};
+use shared::http::params::{Limit, PageNumber};
+use shared::store::{AssetFilter, AssetSort};
+use utoipa::ToSchema;
+
+/// Fields of an asset that nobody sets.
+const READ_ONLY: &[&str] = &[
+    "id",
+    "asset_tag",
+    "asset_type_name",
+    "asset_kind",
+    "catalog_manufacturer_name",
+    "catalog_model_name",
+    "created_at",
+    "updated_at",
+];
+
+shared::body! {
+    /// What a new asset is made from (interface 4.3).
+    pub struct NewAsset {
+        /// Display name.
+        required name: Name,
+        /// Asset type; the model's when left out.
+        nullable asset_type_id: AssetTypeId,
+        /// Initial status; `in_stock` when left out.
+        optional status: Status,
+        /// Catalog model; fills manufacturer and model text.
+        nullable model_id: ModelId,
+        /// Free text, when `model_id` is not set.
+        nullable manufacturer: Line,
+        /// Free text, when `model_id` is not set.
+        nullable model: Line,
+        /// Device serial number.
+        nullable serial_number: Line,
+        /// ISO 8601 date.
+        nullable purchase_date: Date,
+        /// Decimal; every digit is kept.
+        nullable purchase_price: Price,
+        /// ISO 8601 date.
+        nullable warranty_until: Date,
+        /// Internal notes.
+        nullable notes: Notes,
+        /// Custom field values; the type's schema says which.
+        nullable custom_fields: CustomFields,
+    }
+    read_only: READ_ONLY
+}
+
+shared::body! {
+    /// The fields of an asset to change; those left out stay (interface 4.4).
+    pub struct AssetPatch {
+        /// Display name.
+        optional name: Name,
+        /// Asset type.
+        nullable asset_type_id: AssetTypeId,
+        /// Asset status.
+        optional status: Status,
+        /// Catalog model; fills manufacturer and model text.
+        nullable model_id: ModelId,
+        /// Free text, when no model is set.
+        nullable manufacturer: Line,
+        /// Free text, when no model is set.
+        nullable model: Line,
+        /// Device serial number.
+        nullable serial_number: Line,
+        /// ISO 8601 date.
+        nullable purchase_date: Date,
+        /// Decimal; every digit is kept.
+        nullable purchase_price: Price,
+        /// ISO 8601 date.
+        nullable warranty_until: Date,
+        /// Internal notes.
+        nullable notes: Notes,
+        /// Custom field values, all of them: what is left out of the object is gone.
+        nullable custom_fields: CustomFields,
+        /// An active user, or null.
+        nullable assigned_to: UserId,
+    }
+    read_only: READ_ONLY
+}
+
+impl NewAsset {
+    /// The name, which a new asset must have, and the rest.
+    pub(crate) fn into_change(self) -> (Name, AssetChange) {
+        let change = AssetChange {
+            name: None,
+            status: self.status,
+            asset_type_id: self.asset_type_id,
+            model_id: self.model_id,
+            manufacturer: self.manufacturer,
+            model: self.model,
+            serial_number: self.serial_number,
+            purchase_date: self.purchase_date,
+            purchase_price: self.purchase_price,
+            warranty_until: self.warranty_until,
+            assigned_to: shared::domain::record::Patch::Absent,
+            notes: self.notes,
+            custom_fields: self.custom_fields,
+        };
+        (self.name, change)
+    }
+}
+
+impl From<AssetPatch> for AssetChange {
+    fn from(patch: AssetPatch) -> Self {
+        Self {
+            name: patch.name,
+            status: patch.status,
+            asset_type_id: patch.asset_type_id,
+            model_id: patch.model_id,
+            manufacturer: patch.manufacturer,
+            model: patch.model,
+            serial_number: patch.serial_number,
+            purchase_date: patch.purchase_date,
+            purchase_price: patch.purchase_price,
+            warranty_until: patch.warranty_until,
+            assigned_to: patch.assigned_to,
+            notes: patch.notes,
+            custom_fields: patch.custom_fields,
+        }
+    }
+}
+
+shared::query! {
+    /// Which assets to list (interface 4.1, contract 6).
+    pub struct AssetQuery {
+        /// Page number; default 1.
+        page: PageNumber as u32,
+        /// Items per page; default 20, maximum 100.
+        limit: Limit as u32,
+        /// Search by name, asset tag or serial number; every word must occur.
+        q: SearchText as String,
+        /// Filter by status.
+        status: Status as Status,
+        /// Filter by asset type.
+        asset_type_id: AssetTypeId as AssetTypeId,
+        /// `physical` or `logical`.
+        kind: AssetKind as AssetKind,
+        /// Filter by assigned user.
+        assigned_to: UserId as UserId,
+        /// Filter by catalog model.
+        model_id: ModelId as ModelId,
+        /// Exactly this tag.
+        asset_tag: SearchText as String,
+        /// Exactly this serial number.
+        serial_number: SearchText as String,
+        /// Warranty ends before this day.
+        warranty_before: Date as Date,
+        /// created_at, updated_at, name, asset_tag or status, with `-` for descending; default -created_at.
+        sort: AssetSort as String,
+    }
+}
+
+impl From<AssetQuery> for AssetFilter {
+    fn from(query: AssetQuery) -> Self {
+        Self {
+            q: query.q.map(String::from),
+            status: query.status,
+            asset_type_id: query.asset_type_id,
+            kind: query.kind,
+            assigned_to: query.assigned_to,
+            model_id: query.model_id,
+            asset_tag: query.asset_tag.map(String::from),
+            serial_number: query.serial_number.map(String::from),
+            warranty_before: query.warranty_before,
+            sort: query.sort.unwrap_or_default(),
+        }
+    }
+}
+
+/// An asset (interface 2.1).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AssetView {
+    /// Identifier.
+    id: AssetId,
+    /// Generated from the tenant's template; never changes.
+    asset_tag: String,
+    /// Display name.
+    name: Name,
+    /// Where it stands.
+    status: Status,
+    /// Asset type.
+    #[schema(required)]
+    asset_type_id: Option<AssetTypeId>,
+    /// The type's name.
+    #[schema(required)]
+    asset_type_name: Option<Name>,
+    /// From the type; `physical` without one.
+    asset_kind: AssetKind,
+    /// Free text, or filled from the catalog model.
+    #[schema(required)]
+    manufacturer: Option<Line>,
+    /// Free text, or filled from the catalog model.
+    #[schema(required)]
+    model: Option<Line>,
+    /// Link to a catalog model.
+    #[schema(required)]
+    model_id: Option<ModelId>,
+    /// The manufacturer's name in the catalog now; only with a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Name, required = false)]
+    catalog_manufacturer_name: Option<Name>,
+    /// The model's name in the catalog now; only with a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Name, required = false)]
+    catalog_model_name: Option<Name>,
+    /// Device serial number.
+    #[schema(required)]
+    serial_number: Option<Line>,
+    /// ISO 8601 date.
+    #[schema(required)]
+    purchase_date: Option<Date>,
+    /// Decimal, with the digits that were sent.
+    #[serde(serialize_with = "Price::serialize_number")]
+    #[schema(required)]
+    purchase_price: Option<Price>,
+    /// ISO 8601 date.
+    #[schema(required)]
+    warranty_until: Option<Date>,
+    /// Assigned user.
+    #[schema(required)]
+    assigned_to: Option<UserId>,
+    /// Internal notes.
+    #[schema(required)]
+    notes: Option<Notes>,
+    /// Custom field values.
+    #[schema(value_type = Object)]
+    custom_fields: Map<String, Value>,
+    /// When it was created.
+    created_at: Timestamp,
+    /// When it was last changed.
+    updated_at: Timestamp,
+}
+
+/// What an asset shows of the catalog.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) asset_type: Option<Stored<AssetType>>,
+    pub(crate) model: Option<Stored<Model>>,
+    pub(crate) manufacturer: Option<Stored<Manufacturer>>,
+}
+
+impl AssetView {
+    pub(crate) fn new(stored: Stored<Asset>, names: Names) -> Self {
+        let asset = stored.value;
+        let asset_type = names.asset_type.map(|stored| stored.value);
+        Self {
+            id: asset.id,
+            asset_tag: asset.asset_tag,
+            name: asset.name,
+            status: asset.status,
+            asset_type_id: asset.asset_type_id,
+            asset_kind: asset_type.as_ref().map_or(AssetKind::Physical, |t| t.kind),
+            asset_type_name: asset_type.map(|t| t.name),
+            manufacturer: asset.manufacturer,
+            model: asset.model,
+            model_id: asset.model_id,
+            catalog_manufacturer_name: names.manufacturer.map(|stored| stored.value.name),
+            catalog_model_name: names.model.map(|stored| stored.value.name),
+            serial_number: asset.serial_number,
+            purchase_date: asset.purchase_date,
+            purchase_price: asset.purchase_price,
+            warranty_until: asset.warranty_until,
+            assigned_to: asset.assigned_to,
+            notes: asset.notes,
+            custom_fields: asset.custom_fields.as_map().clone(),
+            created_at: stored.created_at,
+            updated_at: stored.updated_at,
+        }
+    }
+}
+
+/// What the deletion of an asset answers (interface 4.5: no `data` around it).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Deleted {
+    /// Always "Asset deleted."
+    pub(crate) message: &'static str,
+}

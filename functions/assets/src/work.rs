@@ -1,0 +1,167 @@
+//! Between handlers and domain: reading what a decision needs, and deciding again when somebody was faster.
+
+use crate::wire::{AssetView, Names};
+use serde_json::json;
+use shared::auth::{Session, TRIES};
+use shared::domain::asset::{Asset, AssetChange, AssetRefusal, Found};
+use shared::domain::catalog::{AssetType, Manufacturer, Model};
+use shared::domain::id::{AssetId, AssetTypeId};
+use shared::domain::record::Stored;
+use shared::domain::tenant::Tenant;
+use shared::domain::text::Name;
+use shared::domain::user::User;
+use shared::http::error::{ApiError, ConflictCode};
+use shared::store::{Batch, StoreError, TenantStore, Wanted, WriteError};
+
+/// How many numbers are tried when tags of an older template stand in the way.
+const NUMBERS: u32 = 50;
+
+/// What a change needs to be decided.
+pub(crate) struct Known {
+    pub(crate) asset: Option<Stored<Asset>>,
+    tenant: Option<Stored<Tenant>>,
+    found: Found,
+}
+
+impl Known {
+    /// Reads it: one round trip, and a second one when a model or an unchanged type must be looked at.
+    pub(crate) async fn read(store: &TenantStore, id: Option<AssetId>, change: &AssetChange) -> Result<Self, ApiError> {
+        let tenant_id = (id.is_none() || change.status.is_some()).then(|| store.id());
+        let (type_id, model_id) = (change.asset_type_id.value().copied(), change.model_id.value().copied());
+        let user_id = change.assigned_to.value().copied();
+        let wanted = Wanted::new()
+            .with::<Asset>(store, id)
+            .with::<Tenant>(store, tenant_id)
+            .with::<AssetType>(store, type_id)
+            .with::<Model>(store, model_id)
+            .with::<User>(store, user_id);
+        let batch = store.batch(wanted).await?;
+        let asset = batch.get::<Asset>(store, id)?;
+        if id.is_some() && asset.is_none() {
+            return Err(ApiError::NotFound);
+        }
+        let model = batch.get::<Model>(store, model_id)?;
+        let user = batch.get::<User>(store, user_id)?;
+        let next_type = change.next_type(asset.as_ref().map(|a| &a.value), model.as_ref().map(|m| &m.value));
+        let (asset_type, manufacturer) = if change.needs_type() {
+            Self::catalog(store, &batch, next_type, model.as_ref()).await?
+        } else {
+            (None, None)
+        };
+        let tenant = batch.get::<Tenant>(store, tenant_id)?;
+        Ok(Self { asset, tenant, found: Found { asset_type, model, manufacturer, user } })
+    }
+
+    /// The next type and the model's manufacturer, where the first batch did not have them.
+    async fn catalog(
+        store: &TenantStore, batch: &Batch, type_id: Option<AssetTypeId>, model: Option<&Stored<Model>>,
+    ) -> Result<(Option<Stored<AssetType>>, Option<Stored<Manufacturer>>), StoreError> {
+        let asset_type = batch.get::<AssetType>(store, type_id)?;
+        let maker_id = model.map(|model| model.value.manufacturer_id);
+        let missing_type = if asset_type.is_none() { type_id } else { None };
+        let wanted = Wanted::new().with::<AssetType>(store, missing_type).with::<Manufacturer>(store, maker_id);
+        let more = store.batch(wanted).await?;
+        Ok((asset_type.or(more.get::<AssetType>(store, missing_type)?), more.get::<Manufacturer>(store, maker_id)?))
+    }
+
+    fn tenant(&self) -> Result<&Tenant, ApiError> {
+        let tenant = self.tenant.as_ref().map(|stored| &stored.value);
+        tenant.ok_or_else(|| ApiError::Internal("a key of a tenant that is not there".into()))
+    }
+}
+
+/// Writes a new asset under the next free tag.
+pub(crate) async fn create(
+    session: &Session, mut known: Known, name: Name, change: &AssetChange,
+) -> Result<(Stored<Asset>, Names), ApiError> {
+    let (store, stamp) = (&session.store, &session.stamp);
+    let id = store.new_id(stamp.at)?;
+    for _ in 0..TRIES {
+        let blank = Asset::create(id, name.clone(), change, &known.found, session.app.schemas()).map_err(refused)?;
+        match create_tagged(session, &known, blank).await {
+            Ok(stored) => return Ok((stored, known.found.into())),
+            // A type, model or user went while this was decided: look again.
+            Err(WriteError::Dangling(_) | WriteError::Stale) => known = Known::read(store, None, change).await?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(WriteError::Stale.into())
+}
+
+async fn create_tagged(session: &Session, known: &Known, blank: Asset) -> Result<Stored<Asset>, WriteError> {
+    let tenant = known.tenant().map_err(|error| WriteError::Store(StoreError::broken(error)))?;
+    let code = known.found.asset_type.as_ref().map(|stored| stored.value.code.as_str());
+    let range = tenant.asset_tag_template.range(&tenant.asset_tag_prefix, code, session.stamp.at);
+    for _ in 0..NUMBERS {
+        let number = session.store.next_number(&range).await?;
+        let asset = Asset { asset_tag: range.tag(number), ..blank.clone() };
+        match session.store.create(asset, &session.stamp).await {
+            Err(WriteError::Duplicate(_)) => {} // an older template gave this tag: the next number
+            other => return other,
+        }
+    }
+    Err(StoreError::Unavailable("tags of an older template stand in the way".into()).into())
+}
+
+/// Changes an asset, deciding again from fresh data when somebody was faster.
+pub(crate) async fn update(
+    session: &Session, id: AssetId, mut known: Known, change: &AssetChange,
+) -> Result<Stored<Asset>, ApiError> {
+    for _ in 0..TRIES {
+        let old = known.asset.as_ref().ok_or(ApiError::NotFound)?;
+        let transitions = known.tenant.as_ref().and_then(|tenant| tenant.value.status_transitions.as_ref());
+        let next = old.value.changed(change, &known.found, session.app.schemas(), transitions).map_err(refused)?;
+        match session.store.update(old, next, &session.stamp).await {
+            Err(WriteError::Stale | WriteError::Dangling(_)) => known = Known::read(&session.store, Some(id), change).await?,
+            other => return other.map_err(ApiError::from),
+        }
+    }
+    Err(WriteError::Stale.into())
+}
+
+fn refused(refusal: AssetRefusal) -> ApiError {
+    match refusal {
+        AssetRefusal::Faults(faults) => ApiError::Invalid(faults),
+        AssetRefusal::Transition { from, to, ref allowed } => ApiError::conflict(
+            ConflictCode::TransitionNotAllowed,
+            format!("An asset that is {from} may not become {to} in this tenant."),
+            json!({ "allowed": allowed }),
+        ),
+        AssetRefusal::Schema(error) => ApiError::Internal(error.into()),
+    }
+}
+
+impl From<Found> for Names {
+    fn from(found: Found) -> Self {
+        Self { asset_type: found.asset_type, model: found.model, manufacturer: found.manufacturer }
+    }
+}
+
+/// The views of assets, with the catalog's names: one round trip for all of them.
+pub(crate) async fn views(store: &TenantStore, assets: Vec<Stored<Asset>>) -> Result<Vec<AssetView>, ApiError> {
+    let mut wanted = Wanted::new();
+    for asset in assets.iter().map(|stored| &stored.value) {
+        wanted = wanted
+            .with::<AssetType>(store, asset.asset_type_id)
+            .with::<Model>(store, asset.model_id)
+            .with::<Manufacturer>(store, asset.manufacturer_id);
+    }
+    let batch = store.batch(wanted).await?;
+    assets
+        .into_iter()
+        .map(|stored| {
+            let names = Names {
+                asset_type: batch.get(store, stored.value.asset_type_id)?,
+                model: batch.get(store, stored.value.model_id)?,
+                manufacturer: batch.get(store, stored.value.manufacturer_id)?,
+            };
+            Ok(AssetView::new(stored, names))
+        })
+        .collect()
+}
+
+/// The view of one asset.
+pub(crate) async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<AssetView, ApiError> {
+    let mut views = views(store, vec![asset]).await?;
+    views.pop().ok_or_else(|| ApiError::Internal("a view for an asset".into()))
+}

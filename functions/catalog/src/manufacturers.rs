@@ -1,0 +1,132 @@
+//! Manufacturers (contract 5).
+
+use super::CatalogQuery;
+use shared::auth::Gate;
+use shared::domain::scope::Scope;
+use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
+use shared::http::reply::{self, Data, List, present};
+use shared::http::{Answer, params};
+use serde::Serialize;
+use shared::domain::catalog::{Manufacturer, ManufacturerChange, Website};
+use shared::domain::id::ManufacturerId;
+use shared::domain::record::Stored;
+use shared::domain::text::{Name, Notes};
+use shared::domain::time::Timestamp;
+use shared::store::TenantStore;
+use utoipa::ToSchema;
+
+shared::body! {
+    /// What a new manufacturer is made from.
+    pub struct NewManufacturer {
+        /// Unique, without regard to case.
+        required name: Name,
+        /// Where to find them.
+        nullable website: Website,
+        /// For your own eyes.
+        nullable notes: Notes,
+    }
+    read_only: super::READ_ONLY
+}
+
+shared::body! {
+    /// The fields of a manufacturer to change.
+    pub struct ManufacturerPatch {
+        /// Unique, without regard to case.
+        optional name: Name,
+        /// Where to find them.
+        nullable website: Website,
+        /// For your own eyes.
+        nullable notes: Notes,
+    }
+    read_only: super::READ_ONLY
+}
+
+impl From<ManufacturerPatch> for ManufacturerChange {
+    fn from(patch: ManufacturerPatch) -> Self {
+        let ManufacturerPatch { name, website, notes } = patch;
+        Self { name, website, notes }
+    }
+}
+
+/// A manufacturer.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ManufacturerView {
+    /// Identifier.
+    id: ManufacturerId,
+    /// What they are called.
+    name: Name,
+    /// Where to find them.
+    #[schema(required)]
+    website: Option<Website>,
+    /// For your own eyes.
+    #[schema(required)]
+    notes: Option<Notes>,
+    /// When it was created.
+    created_at: Timestamp,
+    /// When it was last changed.
+    updated_at: Timestamp,
+}
+
+impl From<Stored<Manufacturer>> for ManufacturerView {
+    fn from(stored: Stored<Manufacturer>) -> Self {
+        let Manufacturer { id, name, website, notes } = stored.value;
+        Self { id, name, website, notes, created_at: stored.created_at, updated_at: stored.updated_at }
+    }
+}
+
+/// Lists manufacturers, newest first.
+#[utoipa::path(get, path = "/catalog/manufacturers", tag = "catalog", params(CatalogQuery), security(("api_key" = ["catalog:read"])),
+    responses((status = 200, description = "A page of manufacturers", body = List<ManufacturerView>), ListRefusals))]
+pub async fn list_manufacturers(gate: Gate) -> Answer {
+    let read = async |store: TenantStore| {
+        let query: CatalogQuery = gate.query()?;
+        let page = params::page(query.page, query.limit);
+        Ok(store.list_manufacturers(query.q.as_deref(), page).await?)
+    };
+    let (_, listed) = gate.enter_list(Scope::CatalogRead, read).await?;
+    reply::list(listed, ManufacturerView::from)
+}
+
+/// Gets one manufacturer.
+#[utoipa::path(get, path = "/catalog/manufacturers/{id}", tag = "catalog", params(("id" = ManufacturerId, Path, description = "The manufacturer")),
+    security(("api_key" = ["catalog:read"])),
+    responses((status = 200, description = "The manufacturer", body = Data<ManufacturerView>), GetRefusals))]
+pub async fn get_manufacturer(gate: Gate) -> Answer {
+    let (_, found) = gate.enter(Scope::CatalogRead, async |store| present(store.get::<Manufacturer>(gate.id()?).await?)).await?;
+    reply::data(ManufacturerView::from(found))
+}
+
+/// Creates a manufacturer.
+#[utoipa::path(post, path = "/catalog/manufacturers", tag = "catalog", request_body = NewManufacturer, security(("api_key" = ["catalog:write"])),
+    responses((status = 201, description = "The new manufacturer", body = Data<ManufacturerView>), PostRefusals))]
+pub async fn create_manufacturer(gate: Gate) -> Answer {
+    let (session, body) = gate.enter(Scope::CatalogWrite, async |_| gate.body::<NewManufacturer>()).await?;
+    let id = session.store.new_id(session.stamp.at)?;
+    let created = session.create(Manufacturer { id, name: body.name, website: body.website.or(None), notes: body.notes.or(None) }).await?;
+    reply::created("catalog/manufacturers", id, ManufacturerView::from(created))
+}
+
+/// Changes a manufacturer: the fields that are sent.
+#[utoipa::path(patch, path = "/catalog/manufacturers/{id}", tag = "catalog", params(("id" = ManufacturerId, Path, description = "The manufacturer")),
+    request_body = ManufacturerPatch, security(("api_key" = ["catalog:write"])),
+    responses((status = 200, description = "The manufacturer as it is now", body = Data<ManufacturerView>), PatchRefusals))]
+pub async fn update_manufacturer(gate: Gate) -> Answer {
+    let read = async |store: TenantStore| {
+        let id = gate.id()?;
+        let change: ManufacturerChange = gate.body::<ManufacturerPatch>()?.into();
+        Ok((change, present(store.get::<Manufacturer>(id).await?)?))
+    };
+    let (session, (change, found)) = gate.enter(Scope::CatalogWrite, read).await?;
+    let decide = |old: &Manufacturer| Ok((old.changed(&change), false));
+    reply::data(ManufacturerView::from(session.update(found, decide).await?))
+}
+
+/// Deletes a manufacturer that nothing points to; answers it as it was.
+#[utoipa::path(delete, path = "/catalog/manufacturers/{id}", tag = "catalog", params(("id" = ManufacturerId, Path, description = "The manufacturer")),
+    security(("api_key" = ["catalog:write"])),
+    responses((status = 200, description = "The manufacturer as it was", body = Data<ManufacturerView>), DeleteRefusals))]
+pub async fn delete_manufacturer(gate: Gate) -> Answer {
+    let (session, found) =
+        gate.enter(Scope::CatalogWrite, async |store| present(store.get::<Manufacturer>(gate.id()?).await?)).await?;
+    reply::data(ManufacturerView::from(session.delete(found).await?))
+}

@@ -1,0 +1,201 @@
+//! Models (contract 5).
+
+use shared::auth::{Gate, missing};
+use shared::domain::scope::Scope;
+use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
+use shared::http::reply::{self, Data, List, present};
+use shared::http::{Answer, params};
+use serde::Serialize;
+use shared::domain::catalog::{AssetType, Manufacturer, Model, ModelChange};
+use shared::domain::id::{AssetTypeId, ManufacturerId, ModelId};
+use shared::domain::record::Stored;
+use shared::domain::text::{Name, Notes, SearchText};
+use shared::domain::time::Timestamp;
+use shared::http::error::ApiError;
+use shared::http::params::{Limit, PageNumber};
+use shared::store::{Batch, ModelFilter, TenantStore, Wanted};
+use utoipa::ToSchema;
+
+shared::query! {
+    /// Which models to list.
+    pub struct ModelQuery {
+        /// Page number; default 1.
+        page: PageNumber as u32,
+        /// Items per page; default 20, maximum 100.
+        limit: Limit as u32,
+        /// Search by name; every word must occur.
+        q: SearchText as String,
+        /// Filter by manufacturer.
+        manufacturer_id: ManufacturerId as ManufacturerId,
+        /// Filter by asset type.
+        asset_type_id: AssetTypeId as AssetTypeId,
+    }
+}
+
+impl From<ModelQuery> for ModelFilter {
+    fn from(query: ModelQuery) -> Self {
+        let ModelQuery { q, manufacturer_id, asset_type_id, .. } = query;
+        Self { q: q.map(String::from), manufacturer_id, asset_type_id }
+    }
+}
+
+shared::body! {
+    /// What a new model is made from.
+    pub struct NewModel {
+        /// Such as Latitude 7450.
+        required name: Name,
+        /// Who makes it.
+        required manufacturer_id: ManufacturerId,
+        /// What it is.
+        required asset_type_id: AssetTypeId,
+        /// For your own eyes.
+        nullable notes: Notes,
+    }
+    read_only: super::READ_ONLY
+}
+
+shared::body! {
+    /// The fields of a model to change. One that assets use keeps its manufacturer and type.
+    pub struct ModelPatch {
+        /// Such as Latitude 7450.
+        optional name: Name,
+        /// Who makes it.
+        optional manufacturer_id: ManufacturerId,
+        /// What it is.
+        optional asset_type_id: AssetTypeId,
+        /// For your own eyes.
+        nullable notes: Notes,
+    }
+    read_only: super::READ_ONLY
+}
+
+impl From<ModelPatch> for ModelChange {
+    fn from(patch: ModelPatch) -> Self {
+        let ModelPatch { name, manufacturer_id, asset_type_id, notes } = patch;
+        Self { name, manufacturer_id, asset_type_id, notes }
+    }
+}
+
+/// A model.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ModelView {
+    /// Identifier.
+    id: ModelId,
+    /// Such as Latitude 7450.
+    name: Name,
+    /// Who makes it.
+    manufacturer_id: ManufacturerId,
+    /// What it is.
+    asset_type_id: AssetTypeId,
+    /// For your own eyes.
+    #[schema(required)]
+    notes: Option<Notes>,
+    /// When it was created.
+    created_at: Timestamp,
+    /// When it was last changed.
+    updated_at: Timestamp,
+}
+
+impl From<Stored<Model>> for ModelView {
+    fn from(stored: Stored<Model>) -> Self {
+        let Model { id, name, manufacturer_id, asset_type_id, notes } = stored.value;
+        let Stored { created_at, updated_at, .. } = stored;
+        Self { id, name, manufacturer_id, asset_type_id, notes, created_at, updated_at }
+    }
+}
+
+/// What a body points to, wanted in one batch.
+fn wanted(store: &TenantStore, maker: Option<ManufacturerId>, asset_type: Option<AssetTypeId>) -> Wanted {
+    Wanted::new().with::<Manufacturer>(store, maker).with::<AssetType>(store, asset_type)
+}
+
+/// Refuses what a body points to and the batch did not find, all of it at once.
+fn check(
+    store: &TenantStore, batch: &Batch, maker: Option<ManufacturerId>, asset_type: Option<AssetTypeId>,
+) -> Result<(), ApiError> {
+    let mut faults = Vec::new();
+    if maker.is_some() && batch.get::<Manufacturer>(store, maker)?.is_none() {
+        faults.push(missing("manufacturer_id"));
+    }
+    if asset_type.is_some() && batch.get::<AssetType>(store, asset_type)?.is_none() {
+        faults.push(missing("asset_type_id"));
+    }
+    if faults.is_empty() { Ok(()) } else { Err(ApiError::Invalid(faults)) }
+}
+
+/// Lists models, newest first.
+#[utoipa::path(get, path = "/catalog/models", tag = "catalog", params(ModelQuery), security(("api_key" = ["catalog:read"])),
+    responses((status = 200, description = "A page of models", body = List<ModelView>), ListRefusals))]
+pub async fn list_models(gate: Gate) -> Answer {
+    let read = async |store: TenantStore| {
+        let query: ModelQuery = gate.query()?;
+        let page = params::page(query.page, query.limit);
+        Ok(store.list_models(&query.into(), page).await?)
+    };
+    let (_, listed) = gate.enter_list(Scope::CatalogRead, read).await?;
+    reply::list(listed, ModelView::from)
+}
+
+/// Gets one model.
+#[utoipa::path(get, path = "/catalog/models/{id}", tag = "catalog", params(("id" = ModelId, Path, description = "The model")),
+    security(("api_key" = ["catalog:read"])),
+    responses((status = 200, description = "The model", body = Data<ModelView>), GetRefusals))]
+pub async fn get_model(gate: Gate) -> Answer {
+    let (_, found) = gate.enter(Scope::CatalogRead, async |store| present(store.get::<Model>(gate.id()?).await?)).await?;
+    reply::data(ModelView::from(found))
+}
+
+/// Creates a model.
+#[utoipa::path(post, path = "/catalog/models", tag = "catalog", request_body = NewModel, security(("api_key" = ["catalog:write"])),
+    responses((status = 201, description = "The new model", body = Data<ModelView>), PostRefusals))]
+pub async fn create_model(gate: Gate) -> Answer {
+    let (session, body) = gate.enter(Scope::CatalogWrite, async |store| {
+        let body = gate.body::<NewModel>()?;
+        let (maker, asset_type) = (Some(body.manufacturer_id), Some(body.asset_type_id));
+        let batch = store.batch(wanted(&store, maker, asset_type)).await?;
+        check(&store, &batch, maker, asset_type)?;
+        Ok(body)
+    }).await?;
+    let id = session.store.new_id(session.stamp.at)?;
+    let created = session.create(Model {
+        id,
+        name: body.name,
+        manufacturer_id: body.manufacturer_id,
+        asset_type_id: body.asset_type_id,
+        notes: body.notes.or(None),
+    }).await?;
+    reply::created("catalog/models", id, ModelView::from(created))
+}
+
+/// Changes a model: the fields that are sent.
+#[utoipa::path(patch, path = "/catalog/models/{id}", tag = "catalog", params(("id" = ModelId, Path, description = "The model")),
+    request_body = ModelPatch, security(("api_key" = ["catalog:write"])),
+    responses((status = 200, description = "The model as it is now", body = Data<ModelView>), PatchRefusals))]
+pub async fn update_model(gate: Gate) -> Answer {
+    let read = async |store: TenantStore| {
+        let id = gate.id()?;
+        let change: ModelChange = gate.body::<ModelPatch>()?.into();
+        let (maker, asset_type) = (change.manufacturer_id, change.asset_type_id);
+        let batch = store.batch(wanted(&store, maker, asset_type).with::<Model>(&store, Some(id))).await?;
+        let found = present(batch.get::<Model>(&store, Some(id))?)?;
+        check(&store, &batch, maker, asset_type)?;
+        Ok((change, found))
+    };
+    let (session, (change, found)) = gate.enter(Scope::CatalogWrite, read).await?;
+    let decide = |old: &Model| {
+        let next = old.changed(&change);
+        let unused = old.is_another_product(&next);
+        Ok((next, unused))
+    };
+    reply::data(ModelView::from(session.update(found, decide).await?))
+}
+
+/// Deletes a model that nothing points to; answers it as it was.
+#[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", params(("id" = ModelId, Path, description = "The model")),
+    security(("api_key" = ["catalog:write"])),
+    responses((status = 200, description = "The model as it was", body = Data<ModelView>), DeleteRefusals))]
+pub async fn delete_model(gate: Gate) -> Answer {
+    let (session, found) =
+        gate.enter(Scope::CatalogWrite, async |store| present(store.get::<Model>(gate.id()?).await?)).await?;
+    reply::data(ModelView::from(session.delete(found).await?))
+}

@@ -1,0 +1,142 @@
+//! Demo data: about 60 varied assets with users and a catalog, made by requests like anybody else's.
+
+use anyhow::{Context, Result, bail};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+/// People: name, role, whether active.
+const PEOPLE: [(&str, &str, bool); 10] = [
+    ("Ada Lovelace", "admin", true),
+    ("Grace Hopper", "technician", true),
+    ("Alan Turing", "helpdesk", true),
+    ("Katherine Johnson", "viewer", true),
+    ("Edsger Dijkstra", "viewer", true),
+    ("Barbara Liskov", "viewer", true),
+    ("Jürgen Müller", "viewer", true),
+    ("Radia Perlman", "viewer", true),
+    ("Tony Hoare", "viewer", true),
+    ("Former Colleague", "viewer", false),
+];
+
+/// Types: name, code, kind.
+const TYPES: [(&str, &str, &str); 7] = [
+    ("Laptop", "LAP", "physical"),
+    ("Monitor", "MON", "physical"),
+    ("Phone", "PHN", "physical"),
+    ("Dock", "DCK", "physical"),
+    ("Server", "SRV", "physical"),
+    ("Software licence", "LIC", "logical"),
+    ("SaaS subscription", "SAAS", "logical"),
+];
+
+/// Models: manufacturer, name, place of the type, price, how many assets.
+const MODELS: [(&str, &str, usize, &str, usize); 12] = [
+    ("Dell", "Latitude 7450", 0, "1849.00", 9),
+    ("Lenovo", "ThinkPad X1 Carbon", 0, "2199.50", 7),
+    ("Apple", "MacBook Pro 14", 0, "2499.00", 6),
+    ("Dell", "UltraSharp U2723QE", 1, "579.90", 8),
+    ("LG", "UltraFine 32", 1, "899.00", 4),
+    ("Apple", "iPhone 17", 2, "949.00", 6),
+    ("Samsung", "Galaxy S26", 2, "799.00", 3),
+    ("Dell", "WD22TB4", 3, "289.99", 5),
+    ("HPE", "ProLiant DL380", 4, "11250.00", 3),
+    ("JetBrains", "All Products Pack", 5, "779.00", 4),
+    ("Adobe", "Creative Cloud", 6, "719.88", 3),
+    ("Atlassian", "Jira Cloud", 6, "94.5", 1),
+];
+
+const STATUSES: [&str; 8] = ["in_use", "in_use", "in_stock", "in_use", "preparing", "in_service", "returned", "in_use"];
+
+/// A client of the API within this process.
+struct Requests {
+    router: Router,
+    api_key: String,
+}
+
+impl Requests {
+    async fn send(&self, method: &str, path: &str, body: &str) -> Result<Value> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("/v1/{path}"))
+            .header("authorization", format!("Bearer {}", self.api_key))
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_owned()))?;
+        let response = self.router.clone().oneshot(request).await?;
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), usize::MAX).await?;
+        if !status.is_success() {
+            bail!("demo data: {method} {path} answered {status}: {}", String::from_utf8_lossy(&bytes));
+        }
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+
+    async fn create(&self, path: &str, body: &Value) -> Result<String> {
+        let answer = self.send("POST", path, &body.to_string()).await?;
+        Ok(answer["data"]["id"].as_str().context("an id")?.to_owned())
+    }
+}
+
+/// Makes the demo data in the key's tenant.
+///
+/// # Errors
+///
+/// The API refuses some of it.
+pub async fn load(router: Router, api_key: &str) -> Result<()> {
+    let api = Requests { router, api_key: api_key.to_owned() };
+    let mut users = Vec::new();
+    for (name, role, is_active) in PEOPLE {
+        let email = format!("{}@example.com", name.to_lowercase().replace(' ', ".").replace('ü', "ue"));
+        let id = api.create("users", &json!({"email": email, "display_name": name, "role": role, "is_active": is_active})).await?;
+        users.extend(is_active.then_some(id));
+    }
+    let mut types = Vec::new();
+    for (name, code, kind) in TYPES {
+        let schema = (code == "LAP").then(|| json!({"type": "object", "properties": {"ram_gb": {"type": "integer", "minimum": 1}}}));
+        types.push(api.create("catalog/asset-types", &json!({"name": name, "code": code, "kind": kind, "custom_fields_schema": schema})).await?);
+    }
+    let mut makers: Vec<(&str, String)> = Vec::new();
+    let mut count = 0;
+    for (maker, name, place, price, assets) in MODELS {
+        let maker_id = match makers.iter().find(|(known, _)| *known == maker) {
+            Some((_, id)) => id.clone(),
+            None => {
+                let id = api.create("catalog/manufacturers", &json!({"name": maker})).await?;
+                makers.push((maker, id.clone()));
+                id
+            }
+        };
+        let model = json!({"name": name, "manufacturer_id": maker_id, "asset_type_id": types[place]});
+        let model = api.create("catalog/models", &model).await?;
+        for _ in 0..assets {
+            asset(&api, name, &model, TYPES[place].1, price, &users, count).await?;
+            count += 1;
+        }
+    }
+    for (name, notes) in [("Label printer", "In the post room."), ("Conference phone", "Room Zürich; cable is loose.")] {
+        let body = json!({"name": name, "manufacturer": "Various", "model": "unknown", "notes": notes});
+        api.create("assets", &body).await?;
+    }
+    Ok(())
+}
+
+async fn asset(api: &Requests, model: &str, model_id: &str, code: &str, price: &str, users: &[String], n: usize) -> Result<()> {
+    let status = STATUSES[n % STATUSES.len()];
+    let (month, day) = (1 + n % 12, 1 + n * 7 % 28);
+    // Assembled as text: a price is digits, which a float between would bend.
+    let fields = if code == "LAP" { format!(r#"{{"ram_gb":{}}}"#, 16 << (n % 3)) } else { "{}".into() };
+    let body = format!(
+        r#"{{"name":"{model} #{:02}","model_id":"{model_id}","status":"{status}","serial_number":"{code}{:06}","purchase_date":"2025-{month:02}-{day:02}","purchase_price":{price},"warranty_until":"2028-{month:02}-{day:02}","custom_fields":{fields}}}"#,
+        n + 1,
+        104_729 * (n + 1) % 1_000_000,
+    );
+    let created = api.send("POST", "assets", &body).await?;
+    if status == "in_use" {
+        let id = created["data"]["id"].as_str().context("an id")?;
+        let user = &users[n % users.len()];
+        api.send("PATCH", &format!("assets/{id}"), &json!({"assigned_to": user}).to_string()).await?;
+    }
+    Ok(())
+}

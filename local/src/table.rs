@@ -1,0 +1,122 @@
+//! Makes the table that template.yaml declares, so that the two can't differ.
+
+use anyhow::{Context, Result};
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
+    ScalarAttributeType, TimeToLiveSpecification,
+};
+use serde::Deserialize;
+use yaml_serde::Value;
+
+/// The template, as it was when this was built.
+pub const TEMPLATE: &str = include_str!("../../template.yaml");
+
+/// The properties of the template's table that a table is made from.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "CloudFormation's names: AWS::DynamoDB::Table")]
+pub struct Declared {
+    pub attribute_definitions: Vec<Attribute>,
+    pub key_schema: Vec<KeyPart>,
+    pub global_secondary_indexes: Vec<Index>,
+    pub time_to_live_specification: Ttl,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "CloudFormation's names")]
+pub struct Attribute {
+    pub attribute_name: String,
+    pub attribute_type: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "CloudFormation's names")]
+pub struct KeyPart {
+    pub attribute_name: String,
+    pub key_type: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "CloudFormation's names")]
+pub struct Index {
+    pub index_name: String,
+    pub key_schema: Vec<KeyPart>,
+    pub projection: Projected,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "CloudFormation's names")]
+pub struct Projected {
+    pub projection_type: String,
+    pub non_key_attributes: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "CloudFormation's names")]
+pub struct Ttl {
+    pub attribute_name: String,
+}
+
+/// Reads what the template declares.
+///
+/// # Errors
+///
+/// The template has no such table.
+pub fn declared() -> Result<Declared> {
+    let template: Value = yaml_serde::from_str(TEMPLATE).context("template.yaml is not YAML")?;
+    let properties = template.get("Resources").and_then(|r| r.get("Table")?.get("Properties"));
+    let properties = properties.context("template.yaml declares no Table")?.clone();
+    yaml_serde::from_value(properties).context("template.yaml's Table")
+}
+
+fn key_schema(parts: &[KeyPart]) -> Result<Vec<KeySchemaElement>> {
+    let part = |part: &KeyPart| {
+        let key_type = KeyType::from(part.key_type.as_str());
+        KeySchemaElement::builder().attribute_name(&part.attribute_name).key_type(key_type).build()
+    };
+    Ok(parts.iter().map(part).collect::<Result<_, _>>()?)
+}
+
+fn index(index: &Index) -> Result<GlobalSecondaryIndex> {
+    let projection = Projection::builder()
+        .projection_type(ProjectionType::from(index.projection.projection_type.as_str()))
+        .set_non_key_attributes(index.projection.non_key_attributes.clone())
+        .build();
+    let keys = key_schema(&index.key_schema)?;
+    Ok(GlobalSecondaryIndex::builder().index_name(&index.index_name).set_key_schema(Some(keys)).projection(projection).build()?)
+}
+
+/// Makes the table, unless it is there.
+///
+/// # Errors
+///
+/// The engine does not answer or refuses.
+pub async fn create(client: &Client, name: &str) -> Result<()> {
+    let declared = declared()?;
+    let attribute = |a: &Attribute| {
+        let kind = ScalarAttributeType::from(a.attribute_type.as_str());
+        AttributeDefinition::builder().attribute_name(&a.attribute_name).attribute_type(kind).build()
+    };
+    let created = client
+        .create_table()
+        .table_name(name)
+        .billing_mode(BillingMode::PayPerRequest)
+        .set_attribute_definitions(Some(declared.attribute_definitions.iter().map(attribute).collect::<Result<_, _>>()?))
+        .set_key_schema(Some(key_schema(&declared.key_schema)?))
+        .set_global_secondary_indexes(Some(declared.global_secondary_indexes.iter().map(index).collect::<Result<_>>()?))
+        .send()
+        .await;
+    match created {
+        Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => return Ok(()),
+        other => other.context("can't create the table")?,
+    };
+    let ttl = TimeToLiveSpecification::builder().attribute_name(declared.time_to_live_specification.attribute_name).enabled(true);
+    client.update_time_to_live().table_name(name).time_to_live_specification(ttl.build()?).send().await?;
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! What a function keeps between requests.
+
+use crate::domain::custom_fields::Schemas;
+use crate::domain::id::{EventId, Id};
+use crate::domain::time::Timestamp;
+use crate::store::{Clock, Store};
+use std::sync::Arc;
+
+/// The table, the clock and the compiled schemas; cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    store: Store,
+    schemas: Arc<Schemas>,
+}
+
+impl App {
+    /// An app on this table.
+    #[must_use]
+    pub fn new(store: Store) -> Self {
+        Self { store, schemas: Arc::default() }
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Custom fields' schemas, compiled.
+    #[must_use]
+    pub fn schemas(&self) -> &Schemas {
+        &self.schemas
+    }
+
+    /// A new id for a request.
+    #[must_use]
+    pub fn request_id(&self) -> String {
+        // Without random bytes the id is still one of its millisecond.
+        EventId::new(self.store.now(), self.store.random().unwrap_or_default()).to_string()
+    }
+}
+
+/// The clock of the machine.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the one place where the time comes from")]
+pub fn system_clock() -> Clock {
+    Arc::new(|| Timestamp::from(chrono::Utc::now()))
+}

@@ -1,0 +1,224 @@
+//! The key check and the first read, together.
+
+use crate::app::App;
+use crate::domain::event::Actor;
+use crate::domain::id::Id;
+use crate::domain::scope::{Scope, Scopes};
+use crate::domain::time::Timestamp;
+use crate::domain::token::Token;
+use crate::http::Trace;
+use crate::http::body::FromBody;
+use crate::http::error::ApiError;
+use crate::http::params::{FromQuery, Params, decode};
+use crate::store::{Stamp, TenantStore};
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::http::{HeaderMap, header};
+use http_body_util::BodyExt;
+use std::convert::Infallible;
+
+/// The largest body (contract 1, "Size").
+const LARGEST_BODY: usize = 1024 * 1024;
+/// How much of a larger one is still read, so that the sender hears why it is refused. API Gateway lets no more
+/// than this through.
+const READ_AT_MOST: usize = 10 * 1024 * 1024;
+/// How old a key's `last_used_at` gets before it is written again.
+const TOUCH_AFTER: chrono::TimeDelta = chrono::TimeDelta::hours(1);
+
+/// What a body turned out to be.
+enum Sent {
+    Bytes(Bytes),
+    TooLarge,
+    Broken,
+}
+
+/// A request whose key has not been checked yet.
+pub struct Gate {
+    app: App,
+    token: Option<Token>,
+    path: Result<Vec<(String, String)>, ()>,
+    query: String,
+    content_type: Option<String>,
+    body: Sent,
+    trace: Trace,
+}
+
+/// Who asks, what they may do, and their tenant's part of the table.
+pub struct Session {
+    /// The tenant's part of the table.
+    pub store: TenantStore,
+    /// What the key may do now.
+    pub scopes: Scopes,
+    /// Who changes something, and when.
+    pub stamp: Stamp,
+    /// What the function keeps between requests.
+    pub app: App,
+}
+
+impl FromRequest<App> for Gate {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Infallible> {
+        let (mut parts, body) = request.into_parts();
+        let path = match RawPathParams::from_request_parts(&mut parts, app).await {
+            Ok(params) if decode(parts.uri.path()).is_ok() => {
+                Ok(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+            }
+            _ => Err(()),
+        };
+        Ok(Self {
+            app: app.clone(),
+            token: bearer(&parts.headers).and_then(Token::parse),
+            path,
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            content_type: parts.headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).map(str::to_owned),
+            body: receive(body).await,
+            trace: parts.extensions.get::<Trace>().cloned().unwrap_or_default(),
+        })
+    }
+}
+
+/// The token of the one `Authorization: Bearer …` header (RFC 6750 §2.1; the scheme's case does not matter).
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (scheme, token) = values.next()?.to_str().ok()?.split_once(' ')?;
+    (values.next().is_none() && scheme.eq_ignore_ascii_case("bearer")).then(|| token.trim())
+}
+
+async fn receive(mut body: Body) -> Sent {
+    let mut bytes = Vec::new();
+    let mut received = 0usize;
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return Sent::Broken };
+        let Some(data) = frame.data_ref() else { continue };
+        received = received.saturating_add(data.len());
+        if received > READ_AT_MOST {
+            return Sent::TooLarge;
+        }
+        if received <= LARGEST_BODY {
+            bytes.extend_from_slice(data);
+        } else {
+            bytes = Vec::new();
+        }
+    }
+    if received > LARGEST_BODY { Sent::TooLarge } else { Sent::Bytes(bytes.into()) }
+}
+
+impl Gate {
+    /// Checks that the key is good and has `scope`; meanwhile runs `read` in the key's tenant. The endpoint takes
+    /// no query parameters.
+    ///
+    /// # Errors
+    ///
+    /// First the key's (401, 403), then those of `read`.
+    pub async fn enter<T, F: Future<Output = Result<T, ApiError>>>(
+        &self, scope: Scope, read: impl FnOnce(TenantStore) -> F,
+    ) -> Result<(Session, T), ApiError> {
+        self.enter_list(scope, |store| async {
+            Params::parse(&self.query)?.finish()?;
+            read(store).await
+        })
+        .await
+    }
+
+    /// [`Gate::enter`] for an endpoint that takes query parameters, which `read` gets by [`Gate::query`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Gate::enter`].
+    pub async fn enter_list<T, F: Future<Output = Result<T, ApiError>>>(
+        &self, scope: Scope, read: impl FnOnce(TenantStore) -> F,
+    ) -> Result<(Session, T), ApiError> {
+        let token = self.token.as_ref().ok_or(ApiError::Unauthorized)?;
+        let store = self.app.store().tenant(token.tenant);
+        // A key that fails ends both: what `read` was about to cost is not spent on strangers.
+        let read = async { Ok(read(store.clone()).await) };
+        let (session, found) = futures_util::try_join!(self.check(token, &store, scope), read)?;
+        Ok((session, found?))
+    }
+
+    async fn check(&self, token: &Token, store: &TenantStore, scope: Scope) -> Result<Session, ApiError> {
+        let now = self.app.store().now();
+        let found = store.credentials(token.key).await?.ok_or(ApiError::Unauthorized)?;
+        let key = &found.key.value;
+        let owner = found.owner.as_ref().map(|owner| &owner.value);
+        let owner_is_fine = key.user_id.is_none() || owner.is_some_and(|owner| owner.is_active);
+        if !token.secret.is_one_of(&key.accepted(now)) || !owner_is_fine {
+            return Err(ApiError::Unauthorized);
+        }
+        self.trace.note(token.tenant, token.key);
+        if is_stale(key.last_used_at, now)
+            && let Err(error) = store.touch_key(token.key, now).await
+        {
+            tracing::warn!(error = %error, key_id = %token.key, "could not note that a key was used");
+        }
+        let scopes = key.effective_scopes(owner);
+        if !scopes.contains(&scope) {
+            return Err(ApiError::Forbidden(scope));
+        }
+        let by = Actor {
+            key_id: Some(token.key),
+            key_name: key.name.to_string(),
+            user_id: key.user_id,
+            user_name: owner.map(|owner| owner.display_name.to_string()),
+        };
+        Ok(Session { store: store.clone(), scopes, stamp: Stamp { by, at: now }, app: self.app.clone() })
+    }
+
+    /// The id in the path.
+    ///
+    /// # Errors
+    ///
+    /// 404 for what is no id, as for an id of nothing.
+    pub fn id<I: Id>(&self) -> Result<I, ApiError> {
+        let params = self.path.as_ref().map_err(|()| ApiError::Malformed("The URL has bad percent-encoding.".into()))?;
+        let text = params.iter().find(|(name, _)| name == "id").map(|(_, value)| value);
+        text.and_then(|text| text.parse().ok()).ok_or(ApiError::NotFound)
+    }
+
+    /// The query parameters.
+    ///
+    /// # Errors
+    ///
+    /// 400 or 422, with every fault.
+    pub fn query<Q: FromQuery>(&self) -> Result<Q, ApiError> {
+        Q::from_query(&self.query)
+    }
+
+    /// The body.
+    ///
+    /// # Errors
+    ///
+    /// 413, 415, 400 or 422, with every fault.
+    pub fn body<B: FromBody>(&self) -> Result<B, ApiError> {
+        let bytes = match &self.body {
+            Sent::Bytes(bytes) => bytes,
+            Sent::TooLarge => return Err(ApiError::TooLarge),
+            Sent::Broken => return Err(ApiError::Malformed("The body ended early.".into())),
+        };
+        if bytes.is_empty() {
+            return Err(ApiError::Malformed("A body is needed: a JSON object.".into()));
+        }
+        let media_type = self.content_type.as_deref().map(|value| value.split(';').next().unwrap_or_default().trim());
+        if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
+            return Err(ApiError::UnsupportedMediaType);
+        }
+        B::from_body(bytes)
+    }
+
+    /// The body, or `None` when there is none, for an endpoint that can do without.
+    ///
+    /// # Errors
+    ///
+    /// As [`Gate::body`].
+    pub fn optional_body<B: FromBody>(&self) -> Result<Option<B>, ApiError> {
+        match &self.body {
+            Sent::Bytes(bytes) if bytes.is_empty() => Ok(None),
+            _ => self.body().map(Some),
+        }
+    }
+}
+
+fn is_stale(last_used_at: Option<Timestamp>, now: Timestamp) -> bool {
+    last_used_at.is_none_or(|at| at.plus(TOUCH_AFTER) <= now)
+}

@@ -1,0 +1,79 @@
+//! Writing on behalf of a caller, deciding again when somebody was faster.
+
+use super::Session;
+use crate::domain::record::{Record, Stored};
+use crate::domain::refusal::Fault;
+use crate::http::error::ApiError;
+use crate::store::WriteError;
+
+/// How often a decision is made again before the client is told to do so.
+pub const TRIES: u32 = 5;
+
+impl Session {
+    /// Writes a new thing.
+    ///
+    /// # Errors
+    ///
+    /// 409 for a value that is taken, 422 for a field that points to nothing.
+    pub async fn create<T: Record>(&self, value: T) -> Result<Stored<T>, ApiError> {
+        self.store.create(value, &self.stamp).await.map_err(dangling)
+    }
+
+    /// Changes a thing that was just read. `decide` gives the next state and whether it is possible only while
+    /// nothing points to the thing; it is asked again if somebody else changes the thing meanwhile, so that the
+    /// changes of both stand.
+    ///
+    /// # Errors
+    ///
+    /// Those of `decide`; 404 if the thing goes meanwhile; 409 if others keep being faster.
+    pub async fn update<T: Record>(
+        &self, mut old: Stored<T>, decide: impl Fn(&T) -> Result<(T, bool), ApiError>,
+    ) -> Result<Stored<T>, ApiError> {
+        for _ in 0..TRIES {
+            let (next, unused) = decide(&old.value)?;
+            let written = if unused {
+                self.store.update_unused(&old, next, &self.stamp).await
+            } else {
+                self.store.update(&old, next, &self.stamp).await
+            };
+            match written {
+                Err(WriteError::Stale) => old = self.again(&old).await?,
+                other => return other.map_err(dangling),
+            }
+        }
+        Err(WriteError::Stale.into())
+    }
+
+    /// Deletes a thing that was just read, whoever else is changing it.
+    ///
+    /// # Errors
+    ///
+    /// 409 with the count while others point to it; 404 if it goes meanwhile.
+    pub async fn delete<T: Record>(&self, mut old: Stored<T>) -> Result<Stored<T>, ApiError> {
+        for _ in 0..TRIES {
+            match self.store.delete(&old, &self.stamp).await {
+                Ok(()) => return Ok(old),
+                Err(WriteError::Stale) => old = self.again(&old).await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(WriteError::Stale.into())
+    }
+
+    async fn again<T: Record>(&self, old: &Stored<T>) -> Result<Stored<T>, ApiError> {
+        self.store.get::<T>(old.value.id()).await?.ok_or(ApiError::NotFound)
+    }
+}
+
+fn dangling(error: WriteError) -> ApiError {
+    match error {
+        WriteError::Dangling(field) => ApiError::Invalid(vec![missing(field)]),
+        other => other.into(),
+    }
+}
+
+/// The fault of a field that points to nothing.
+#[must_use]
+pub fn missing(field: &str) -> Fault {
+    Fault::field(field, "names nothing in this tenant")
+}

@@ -1,0 +1,276 @@
+//! How a tenant's asset tags look: the template grammar of contract 5.
+
+use super::refusal::Refusal;
+use super::time::Timestamp;
+use chrono::Datelike;
+use serde::{Deserialize, Serialize};
+use std::fmt::{Display, Write};
+use std::str::FromStr;
+
+/// Longest template, in characters.
+const LONGEST: usize = 64;
+/// How long the run of `N` may be.
+const RUN: std::ops::RangeInclusive<usize> = 3..=12;
+/// The type code of an asset without type.
+pub const NO_TYPE_CODE: &str = "GEN";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Literal(String),
+    Prefix,
+    TypeCode,
+    LongYear,
+    ShortYear,
+    Month,
+    /// The sequence, padded with zeros to this width.
+    Sequence(usize),
+}
+
+/// A template such as `{PREFIX}-{YYYY}-NNNN`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, max_length = 64, examples("{PREFIX}-NNNNNN"))]
+pub struct TagTemplate(Vec<Part>);
+
+/// What `{PREFIX}` stands for: 1 to 16 letters, digits, `-`, `_` or `.`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, min_length = 1, max_length = 16, pattern = "^[A-Za-z0-9._-]{1,16}$", examples("AST"))]
+pub struct TagPrefix(String);
+
+/// A tag but for its number: what the number is counted for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TagRange {
+    before: String,
+    after: String,
+    width: usize,
+}
+
+impl TagTemplate {
+    /// Fills in everything but the number.
+    #[must_use]
+    pub fn range(&self, prefix: &TagPrefix, type_code: Option<&str>, at: Timestamp) -> TagRange {
+        let date = at.date();
+        let mut range = TagRange { before: String::new(), after: String::new(), width: 0 };
+        for part in &self.0 {
+            let text = if range.width == 0 { &mut range.before } else { &mut range.after };
+            match part {
+                Part::Literal(literal) => text.push_str(literal),
+                Part::Prefix => text.push_str(&prefix.0),
+                Part::TypeCode => text.push_str(type_code.unwrap_or(NO_TYPE_CODE)),
+                Part::LongYear => push(text, format_args!("{:04}", date.year())),
+                Part::ShortYear => push(text, format_args!("{:02}", date.year().rem_euclid(100))),
+                Part::Month => push(text, format_args!("{:02}", date.month())),
+                Part::Sequence(width) => range.width = *width,
+            }
+        }
+        range
+    }
+}
+
+fn push(text: &mut String, formatted: std::fmt::Arguments<'_>) {
+    // Writing to a String never fails.
+    let _ = text.write_fmt(formatted);
+}
+
+impl TagRange {
+    /// The tag with this number; a number too long for the width takes the digits it needs.
+    #[must_use]
+    pub fn tag(&self, number: u64) -> String {
+        format!("{}{number:0width$}{}", self.before, self.after, width = self.width)
+    }
+
+    /// Which counter the range uses. Braces can't stand in a tag, so no two ranges share one;
+    /// the width is no part of it, so a template that is only widened counts on.
+    #[must_use]
+    pub fn counter(&self) -> String {
+        format!("{}{{N}}{}", self.before, self.after)
+    }
+
+    /// How many digits a number has at least.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+}
+
+impl FromStr for TagTemplate {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        if text.chars().count() > LONGEST {
+            return Err(Refusal::new(format!("must have at most {LONGEST} characters")));
+        }
+        if text != text.trim() || text.chars().any(char::is_control) {
+            return Err(Refusal::new("must not begin or end with a blank, nor contain control characters"));
+        }
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(open) = rest.find(['{', '}']) {
+            split_sequence(&rest[..open], &mut parts);
+            let placeholder = rest[open..]
+                .strip_prefix('{')
+                .and_then(|inner| inner.split_once('}'))
+                .ok_or_else(|| Refusal::new("has a brace without its counterpart"))?;
+            parts.push(match placeholder.0 {
+                "PREFIX" => Part::Prefix,
+                "TYPE_CODE" => Part::TypeCode,
+                "YYYY" => Part::LongYear,
+                "YY" => Part::ShortYear,
+                "MM" => Part::Month,
+                _ => return Err(Refusal::new("knows the placeholders {PREFIX}, {TYPE_CODE}, {YYYY}, {YY} and {MM} only")),
+            });
+            rest = placeholder.1;
+        }
+        split_sequence(rest, &mut parts);
+        match parts.iter().filter(|part| matches!(part, Part::Sequence(_))).count() {
+            1 => Ok(Self(parts)),
+            0 => Err(Refusal::new("needs a run of 3 to 12 N for the number, not touching another letter")),
+            _ => Err(Refusal::new("must have exactly one run of 3 to 12 N")),
+        }
+    }
+}
+
+/// Splits literal text at the runs of `N` that stand for the number: 3 to 12 long, no letter beside them.
+fn split_sequence(text: &str, parts: &mut Vec<Part>) {
+    let chars: Vec<char> = text.chars().collect();
+    let mut literal = String::new();
+    let mut at = 0;
+    while at < chars.len() {
+        let run = chars[at..].iter().take_while(|&&c| c == 'N').count();
+        let touches = |index: Option<usize>| index.and_then(|i| chars.get(i)).is_some_and(|c| c.is_alphabetic());
+        if RUN.contains(&run) && !touches(at.checked_sub(1)) && !touches(Some(at + run)) {
+            if !literal.is_empty() {
+                parts.push(Part::Literal(std::mem::take(&mut literal)));
+            }
+            parts.push(Part::Sequence(run));
+        } else {
+            literal.extend(&chars[at..at + run.max(1)]);
+        }
+        at += run.max(1);
+    }
+    if !literal.is_empty() {
+        parts.push(Part::Literal(literal));
+    }
+}
+
+impl Display for TagTemplate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|part| match part {
+            Part::Literal(text) => f.write_str(text),
+            Part::Prefix => f.write_str("{PREFIX}"),
+            Part::TypeCode => f.write_str("{TYPE_CODE}"),
+            Part::LongYear => f.write_str("{YYYY}"),
+            Part::ShortYear => f.write_str("{YY}"),
+            Part::Month => f.write_str("{MM}"),
+            Part::Sequence(width) => f.write_str(&"N".repeat(*width)),
+        })
+    }
+}
+
+impl From<TagTemplate> for String {
+    fn from(template: TagTemplate) -> Self {
+        template.to_string()
+    }
+}
+
+impl TryFrom<String> for TagTemplate {
+    type Error = Refusal;
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        text.parse()
+    }
+}
+
+impl Default for TagTemplate {
+    /// `{PREFIX}-NNNNNN`
+    fn default() -> Self {
+        Self(vec![Part::Prefix, Part::Literal("-".into()), Part::Sequence(6)])
+    }
+}
+
+impl FromStr for TagPrefix {
+    type Err = Refusal;
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let fits = (1..=16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| Refusal::new("must be 1 to 16 letters, digits, '-', '_' or '.'"))
+    }
+}
+
+impl From<TagPrefix> for String {
+    fn from(prefix: TagPrefix) -> Self {
+        prefix.0
+    }
+}
+
+impl TryFrom<String> for TagPrefix {
+    type Error = Refusal;
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        text.parse()
+    }
+}
+
+impl Default for TagPrefix {
+    /// `AST`
+    fn default() -> Self {
+        Self("AST".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tag(template: &str, code: Option<&str>, number: u64) -> String {
+        let at = "2026-03-05T00:00:00Z".parse().expect("a time");
+        template.parse::<TagTemplate>().expect(template).range(&TagPrefix::default(), code, at).tag(number)
+    }
+
+    #[test]
+    fn placeholders_and_number_are_filled_in() {
+        assert_eq!(tag("{PREFIX}-NNNNNN", None, 7), "AST-000007");
+        assert_eq!(tag("{TYPE_CODE}/{YYYY}/{MM}/NNN", Some("LAP"), 12), "LAP/2026/03/012");
+        assert_eq!(tag("{TYPE_CODE}{YY}-NNNN#x", None, 1), "GEN26-0001#x");
+        assert_eq!(tag("INVENTORY-NN-NNN", None, 5), "INVENTORY-NN-005");
+    }
+
+    #[test]
+    fn a_full_range_goes_on_with_one_digit_more() {
+        assert_eq!(tag("A-NNN", None, 999), "A-999");
+        assert_eq!(tag("A-NNN", None, 1000), "A-1000");
+    }
+
+    #[test]
+    fn a_wider_template_counts_on() {
+        let at = "2026-03-05T00:00:00Z".parse().expect("a time");
+        let counter = |t: &str| t.parse::<TagTemplate>().expect(t).range(&TagPrefix::default(), None, at).counter();
+        assert_eq!(counter("A-NNN"), counter("A-NNNN"));
+        assert_ne!(counter("A-NNN"), counter("A-NNN-"));
+    }
+
+    #[test]
+    fn what_is_no_template_is_refused() {
+        for wrong in ["", "AST", "NN", "ANNN", "NNNA", "ÄNNN", "NNN-NNNN", "NNNNNNNNNNNNN", "{PREFIX", "PREFIX}NNN", "{FOO}-NNN", "{{PREFIX}}NNN", " NNN", "nnn", &format!("NNN{}", "-".repeat(62))] {
+            assert!(wrong.parse::<TagTemplate>().is_err(), "{wrong:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_template_reads_back_as_it_was_written(text in "([a-zA-Z0-9 _./#-]|\\{PREFIX\\}|\\{TYPE_CODE\\}|\\{YYYY\\}|\\{YY\\}|\\{MM\\}|NNN){0,12}") {
+            if let Ok(template) = text.parse::<TagTemplate>() {
+                prop_assert_eq!(template.to_string(), text);
+            }
+        }
+
+        #[test]
+        fn numbers_of_one_range_give_different_tags(a in 0u64..10_000_000, b in 0u64..10_000_000) {
+            prop_assert_eq!(tag("{PREFIX}-NNN", None, a) == tag("{PREFIX}-NNN", None, b), a == b);
+        }
+
+        #[test]
+        fn parsing_never_panics(text: String) {
+            let _ = text.parse::<TagTemplate>();
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! 128-bit numbers as 22 characters of `0-9A-Za-z`: two thirds of a hyphenated UUID, and in the same order.
+
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// How many characters 128 bits take.
+pub const WIDTH: usize = 22;
+
+/// Writes `number` in `width` digits, most significant first, so that texts sort as their numbers do.
+#[must_use]
+pub fn encode(mut number: u128, width: usize) -> String {
+    let mut digits = vec![b'0'; width];
+    for place in digits.iter_mut().rev() {
+        *place = DIGITS[(number % 62) as usize];
+        number /= 62;
+    }
+    digits.into_iter().map(char::from).collect()
+}
+
+/// Reads what [`encode`] wrote; `None` for another character or a number beyond 128 bits.
+#[must_use]
+pub fn decode(text: &str) -> Option<u128> {
+    text.bytes().try_fold(0u128, |number, byte| {
+        let digit = DIGITS.iter().position(|&known| known == byte)? as u128;
+        number.checked_mul(62)?.checked_add(digit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_largest_number_fits() {
+        assert_eq!(decode(&encode(u128::MAX, WIDTH)), Some(u128::MAX));
+        assert_eq!(decode(&"z".repeat(WIDTH)), None, "62^22 is above 2^128");
+        assert_eq!(decode("0-"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn decoding_gives_the_number_back(number: u128) {
+            prop_assert_eq!(decode(&encode(number, WIDTH)), Some(number));
+        }
+
+        #[test]
+        fn texts_sort_as_their_numbers(a: u128, b: u128) {
+            prop_assert_eq!(encode(a, WIDTH).cmp(&encode(b, WIDTH)), a.cmp(&b));
+        }
+    }
+}

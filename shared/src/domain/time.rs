@@ -1,0 +1,152 @@
+//! Moments and days as the interface writes them (contract 1, "Times").
+
+use super::refusal::Refusal;
+use chrono::{DateTime, Datelike, NaiveDate, SecondsFormat, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// The years that a purchase, a warranty or an expiry can lie in; outside them it is a slip of the pen.
+const YEARS: std::ops::RangeInclusive<i32> = 1900..=2199;
+
+/// A moment to the millisecond, written as RFC 3339 in UTC with `Z`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, format = DateTime, examples("2026-11-21T08:30:00.000Z"))]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// From Unix time in milliseconds.
+    #[must_use]
+    pub fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Unix time in milliseconds.
+    #[must_use]
+    pub fn millis(self) -> i64 {
+        self.0
+    }
+
+    /// This moment later by `delta` (earlier, if negative).
+    #[must_use]
+    pub fn plus(self, delta: TimeDelta) -> Self {
+        Self(self.0.saturating_add(delta.num_milliseconds()))
+    }
+
+    /// This moment later by so many seconds.
+    #[must_use]
+    pub fn plus_seconds(self, seconds: u32) -> Self {
+        self.plus(TimeDelta::seconds(seconds.into()))
+    }
+
+    /// The day in UTC.
+    #[must_use]
+    pub fn date(self) -> NaiveDate {
+        self.to_chrono().date_naive()
+    }
+
+    fn to_chrono(self) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(self.0).unwrap_or_default()
+    }
+}
+
+impl From<DateTime<Utc>> for Timestamp {
+    fn from(time: DateTime<Utc>) -> Self {
+        Self(time.timestamp_millis())
+    }
+}
+
+impl Display for Timestamp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_chrono().to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+impl From<Timestamp> for String {
+    fn from(time: Timestamp) -> Self {
+        time.to_string()
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = Refusal;
+
+    /// Any RFC 3339 offset is understood; what is finer than a millisecond is cut off.
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        DateTime::parse_from_rfc3339(text)
+            .ok()
+            .map(|time| time.to_utc())
+            .filter(|time| YEARS.contains(&time.year()))
+            .map(Self::from)
+            .ok_or_else(|| Refusal::new("must be an RFC 3339 time between 1900 and 2199, such as 2026-11-21T08:30:00.000Z"))
+    }
+}
+
+impl TryFrom<String> for Timestamp {
+    type Error = Refusal;
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        text.parse()
+    }
+}
+
+/// A calendar day, written `YYYY-MM-DD` and no other way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, format = Date, examples("2026-11-21"))]
+pub struct Date(NaiveDate);
+
+impl Display for Date {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0.format("%Y-%m-%d"))
+    }
+}
+
+impl From<Date> for String {
+    fn from(date: Date) -> Self {
+        date.to_string()
+    }
+}
+
+impl FromStr for Date {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let date = NaiveDate::parse_from_str(text, "%Y-%m-%d")
+            .map(Self)
+            .ok()
+            .filter(|date| date.to_string() == text)
+            .ok_or_else(|| Refusal::new("must be a date, YYYY-MM-DD"))?;
+        if !YEARS.contains(&date.0.year()) {
+            return Err(Refusal::new("must be a date between 1900-01-01 and 2199-12-31"));
+        }
+        Ok(date)
+    }
+}
+
+impl TryFrom<String> for Date {
+    type Error = Refusal;
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_always_show_their_milliseconds() {
+        assert_eq!(Timestamp::from_millis(1_800_000_000_000).to_string(), "2027-01-15T08:00:00.000Z");
+        let moment: Timestamp = "2026-11-21T10:30:00.1239+02:00".parse().expect("a time");
+        assert_eq!(moment.to_string(), "2026-11-21T08:30:00.123Z");
+    }
+
+    #[test]
+    fn a_date_has_one_form() {
+        assert_eq!("2024-02-29".parse::<Date>().map(|d| d.to_string()), Ok("2024-02-29".into()));
+        for wrong in ["2023-02-29", "2024-2-9", "24-02-09", "2024-02-09T00:00:00Z", "+2024-02-09", "2326-01-01", "12024-01-01", "0300-01-01", ""] {
+            assert!(wrong.parse::<Date>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! People of a tenant, whom assets are assigned to (contract 4).
+
+use super::id::UserId;
+use super::record::{Kind, Record, Unique};
+use super::refusal::Refusal;
+use super::scope::Role;
+use super::text::Name;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// An address as it was given; compared without regard to case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, format = Email, max_length = 254)]
+pub struct Email(String);
+
+impl Email {
+    /// The address as everyone spells it.
+    #[must_use]
+    pub fn folded(&self) -> String {
+        self.0.to_lowercase()
+    }
+
+    /// The address as it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for Email {
+    type Err = Refusal;
+
+    /// Only the form that every mail system shares is checked: whether mail arrives is not ours to know.
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let text = text.trim();
+        let fits = text.len() <= 254
+            && !text.chars().any(|c| c.is_control() || c.is_whitespace())
+            && text.split_once('@').is_some_and(|(local, domain)| {
+                (1..=64).contains(&local.len())
+                    && !domain.contains('@')
+                    && !domain.is_empty()
+                    && domain.split('.').all(|label| !label.is_empty())
+            });
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| Refusal::new("must be an e-mail address"))
+    }
+}
+
+impl From<Email> for String {
+    fn from(email: Email) -> Self {
+        email.0
+    }
+}
+
+impl TryFrom<String> for Email {
+    type Error = Refusal;
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        text.parse()
+    }
+}
+
+/// A user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// Which one.
+    pub id: UserId,
+    /// Unique in the tenant.
+    pub email: Email,
+    /// How lists and receipts name the user.
+    pub display_name: Name,
+    /// What keys bound to the user may do at most.
+    pub role: Role,
+    /// Whether the user can be assigned anything and own working keys.
+    pub is_active: bool,
+}
+
+/// What a PATCH changes.
+#[derive(Debug, Clone, Default)]
+pub struct UserChange {
+    /// The new address.
+    pub email: Option<Email>,
+    /// The new name.
+    pub display_name: Option<Name>,
+    /// The new role.
+    pub role: Option<Role>,
+    /// Whether the user is active from now on.
+    pub is_active: Option<bool>,
+}
+
+impl User {
+    /// The user as `change` makes it.
+    #[must_use]
+    pub fn changed(&self, change: &UserChange) -> Self {
+        Self {
+            id: self.id,
+            email: change.email.clone().unwrap_or_else(|| self.email.clone()),
+            display_name: change.display_name.clone().unwrap_or_else(|| self.display_name.clone()),
+            role: change.role.unwrap_or(self.role),
+            is_active: change.is_active.unwrap_or(self.is_active),
+        }
+    }
+}
+
+impl Record for User {
+    const KIND: Kind = Kind::User;
+    type Id = UserId;
+
+    fn id(&self) -> UserId {
+        self.id
+    }
+
+    fn audit(&self) -> Map<String, Value> {
+        Map::from_iter([
+            ("email".to_owned(), json!(self.email)),
+            ("display_name".to_owned(), json!(self.display_name)),
+            ("role".to_owned(), json!(self.role)),
+            ("is_active".to_owned(), json!(self.is_active)),
+        ])
+    }
+
+    fn unique(&self) -> Vec<Unique> {
+        vec![Unique { field: "email", value: self.email.folded(), kept: false }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_local_part_and_a_domain() {
+        for right in ["ada@example.com", "a+b@localhost", " Jürgen.Ö@müller.de "] {
+            assert!(right.parse::<Email>().is_ok(), "{right}");
+        }
+        for wrong in ["", "ada", "@example.com", "ada@", "a@b@c", "a b@c.de", "a@b..c", "a@.c", &format!("{}@x.de", "a".repeat(65))] {
+            assert!(wrong.parse::<Email>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Request bodies: every fault found at once, nothing dropped without a word (contract 1, "Request bodies").
+
+use super::error::ApiError;
+use crate::domain::api_key::LARGEST_RATE_LIMIT;
+use crate::domain::asset::Status;
+use crate::domain::asset_tag::{TagPrefix, TagTemplate};
+use crate::domain::catalog::{AssetKind, TypeCode, Website};
+use crate::domain::custom_fields::{CustomFields, FieldsSchema};
+use crate::domain::id::{AssetTypeId, ManufacturerId, ModelId, UserId};
+use crate::domain::money::Price;
+use crate::domain::record::Patch;
+use crate::domain::refusal::{Fault, Refusal};
+use crate::domain::scope::{Role, Scope, Scopes};
+use crate::domain::tenant::Transitions;
+use crate::domain::text::{Line, Name, Notes};
+use crate::domain::time::{Date, Timestamp};
+use crate::domain::user::Email;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use utoipa::PartialSchema;
+use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::RefOr;
+
+/// A value that a body can hold.
+pub trait FromJson: Sized {
+    /// Reads the value's JSON text.
+    ///
+    /// # Errors
+    ///
+    /// Says what would be right.
+    fn from_json(text: &str) -> Result<Self, Refusal>;
+}
+
+macro_rules! from_json_string {
+    ($($type:ty,)*) => {$(
+        impl FromJson for $type {
+            fn from_json(text: &str) -> Result<Self, Refusal> {
+                // A lone surrogate (\ud800) is well-formed JSON, but no text.
+                serde_json::from_str::<String>(text).map_err(|_| Refusal::new("must be a string"))?.parse()
+            }
+        }
+    )*};
+}
+
+from_json_string! {
+    AssetTypeId, Date, Email, Line, ManufacturerId, ModelId, Name, Notes, Role, Scope, Status, TagPrefix, TagTemplate,
+    Timestamp, TypeCode, UserId, Website, AssetKind,
+}
+
+impl FromJson for bool {
+    fn from_json(text: &str) -> Result<Self, Refusal> {
+        serde_json::from_str(text).map_err(|_| Refusal::new("must be true or false"))
+    }
+}
+
+impl FromJson for Price {
+    fn from_json(text: &str) -> Result<Self, Refusal> {
+        if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+            return Err(Refusal::new("must be a number"));
+        }
+        Self::from_json_number(text)
+    }
+}
+
+impl FromJson for CustomFields {
+    fn from_json(text: &str) -> Result<Self, Refusal> {
+        Self::from_json(text)
+    }
+}
+
+impl FromJson for FieldsSchema {
+    fn from_json(text: &str) -> Result<Self, Refusal> {
+        Self::from_json(text)
+    }
+}
+
+impl FromJson for Transitions {
+    fn from_json(text: &str) -> Result<Self, Refusal> {
+        Self::from_json(text)
+    }
+}
+
+impl FromJson for Scopes {
+    fn from_json(text: &str) -> Result<Self, Refusal> {
+        let scopes: Vec<String> =
+            serde_json::from_str(text).map_err(|_| Refusal::new("must be a list of scopes, such as [\"assets:read\"]"))?;
+        if scopes.is_empty() {
+            return Err(Refusal::new("must name at least one scope"));
+        }
+        scopes.iter().map(|scope| scope.parse()).collect()
+    }
+}
+
+/// A whole number within bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, utoipa::ToSchema)]
+#[schema(value_type = u32)]
+pub struct Whole<const MIN: u32, const MAX: u32>(pub u32);
+
+/// How many requests a minute a key may make.
+pub type RateLimit = Whole<1, LARGEST_RATE_LIMIT>;
+
+impl<const MIN: u32, const MAX: u32> FromJson for Whole<MIN, MAX> {
+    fn from_json(text: &str) -> Result<Self, Refusal> {
+        let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
+        number.map(Self).ok_or_else(|| Refusal::new(format!("must be a whole number from {MIN} to {MAX}")))
+    }
+}
+
+/// The top-level members of a body, each still as it was sent.
+pub struct Fields<'a> {
+    members: Vec<(String, Option<&'a RawValue>)>,
+    faults: Vec<Fault>,
+}
+
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry::<String, &'de RawValue>()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// Takes a body apart.
+    ///
+    /// # Errors
+    ///
+    /// 400 for what is not JSON, 422 for what is not an object.
+    pub fn parse(body: &'a [u8]) -> Result<Self, ApiError> {
+        let text = std::str::from_utf8(body).map_err(|_| ApiError::Malformed("The body is not UTF-8.".into()))?;
+        // A RawValue checks the syntax whatever the depth, without recursing.
+        let raw: &RawValue =
+            serde_json::from_str(text).map_err(|error| ApiError::Malformed(format!("The body is not JSON: {error}.")))?;
+        let members = serde_json::from_str::<Members<'a>>(raw.get());
+        let members = members.map_err(|_| ApiError::Invalid(vec![Fault { place: crate::domain::refusal::Place::Pointer(String::new()), detail: "must be an object".into() }]))?.0;
+        let mut faults = Vec::new();
+        for (place, (name, _)) in members.iter().enumerate() {
+            if members[..place].iter().any(|(earlier, _)| earlier == name) {
+                faults.push(Fault::field(name, "must be given once"));
+            }
+        }
+        Ok(Self { members: members.into_iter().map(|(name, raw)| (name, Some(raw))).collect(), faults })
+    }
+
+    fn take(&mut self, name: &str) -> Option<&'a RawValue> {
+        self.members.iter_mut().find(|(known, _)| known == name).and_then(|(_, raw)| raw.take())
+    }
+
+    fn read<T: FromJson>(&mut self, name: &str, raw: &RawValue) -> Option<T> {
+        match T::from_json(raw.get()) {
+            Ok(value) => Some(value),
+            Err(refusal) => {
+                self.faults.push(Fault::field(name, refusal.to_string()));
+                None
+            }
+        }
+    }
+
+    /// A field that must be there.
+    pub fn required<T: FromJson>(&mut self, name: &str) -> Option<T> {
+        match self.take(name) {
+            Some(raw) => self.read(name, raw),
+            None => {
+                self.faults.push(Fault::field(name, "is required"));
+                None
+            }
+        }
+    }
+
+    /// A field that may be left out, but not cleared.
+    pub fn optional<T: FromJson>(&mut self, name: &str) -> Option<T> {
+        let raw = self.take(name)?;
+        self.read(name, raw)
+    }
+
+    /// A field that may be left out, cleared or set.
+    pub fn nullable<T: FromJson>(&mut self, name: &str) -> Patch<T> {
+        match self.take(name) {
+            None => Patch::Absent,
+            Some(raw) if raw.get() == "null" => Patch::Null,
+            Some(raw) => self.read(name, raw).map_or(Patch::Absent, Patch::Value),
+        }
+    }
+
+    /// Refuses what nobody asked for.
+    ///
+    /// # Errors
+    ///
+    /// 422 with every fault found so far.
+    pub fn finish(mut self, known: &[&str], read_only: &[&str]) -> Result<(), ApiError> {
+        for (name, _) in &self.members {
+            if read_only.contains(&name.as_str()) {
+                self.faults.push(Fault::field(name, "is read-only"));
+            } else if !known.contains(&name.as_str()) {
+                self.faults.push(Fault::field(name, "is no field that can be set here"));
+            }
+        }
+        if self.faults.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.faults)) }
+    }
+}
+
+/// A body as a whole.
+pub trait FromBody: Sized {
+    /// Reads every field.
+    ///
+    /// # Errors
+    ///
+    /// 400 or 422, with every fault.
+    fn from_body(body: &[u8]) -> Result<Self, ApiError>;
+}
+
+/// The schema of one field: what its type says, with what the field adds.
+#[must_use]
+pub fn field_schema<T: PartialSchema>(nullable: bool, description: &str) -> RefOr<Schema> {
+    let any_of = AnyOfBuilder::new().description(Some(description.trim())).item(T::schema());
+    if nullable { any_of.item(ObjectBuilder::new().schema_type(Type::Null)).into() } else { any_of.into() }
+}
+
+/// Declares a request body: the struct, its OpenAPI schema and how it is read, in one place.
+///
+/// Each field is `required`, `optional` (may be left out) or `nullable` (may be left out or null). Fields
+/// under `read_only` are refused in those words.
+#[macro_export]
+macro_rules! body {
+    (
+        $(#[doc = $doc:literal])* pub struct $name:ident {
+            $($(#[doc = $fdoc:literal])* $need:ident $field:ident: $type:ty,)*
+        } read_only: $read_only:expr
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Debug)]
+        pub struct $name {$(
+            $(#[doc = $fdoc])*
+            pub $field: $crate::body!(@type $need $type),
+        )*}
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                let object = utoipa::openapi::ObjectBuilder::new()
+                    .description(Some(concat!($($doc),*).trim()))
+                    .additional_properties(Some(utoipa::openapi::schema::AdditionalProperties::<utoipa::openapi::schema::Schema>::FreeForm(false)));
+                $(let object = object.property(
+                    stringify!($field),
+                    $crate::http::body::field_schema::<$type>($crate::body!(@nullable $need), concat!($($fdoc),*)),
+                );)*
+                $(let object = if $crate::body!(@required $need) { object.required(stringify!($field)) } else { object };)*
+                object.into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {
+            fn schemas(schemas: &mut Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>)>) {
+                $(<$type as utoipa::ToSchema>::schemas(schemas);)*
+            }
+        }
+
+        impl $crate::http::body::FromBody for $name {
+            fn from_body(body: &[u8]) -> Result<Self, $crate::http::error::ApiError> {
+                let mut fields = $crate::http::body::Fields::parse(body)?;
+                $(let $field = fields.$need::<$type>(stringify!($field));)*
+                fields.finish(&[$(stringify!($field)),*], $read_only)?;
+                Ok(Self { $($field: $crate::body!(@value $need $field),)* })
+            }
+        }
+    };
+    (@nullable nullable) => { true };
+    (@nullable $need:ident) => { false };
+    (@required required) => { true };
+    (@required $need:ident) => { false };
+    (@type required $type:ty) => { $type };
+    (@type optional $type:ty) => { Option<$type> };
+    (@type nullable $type:ty) => { $crate::domain::record::Patch<$type> };
+    // `finish` has refused the body already if a required field is not there.
+    (@value required $field:ident) => { $field.ok_or($crate::http::error::ApiError::Malformed(String::new()))? };
+    (@value $need:ident $field:ident) => { $field };
+}

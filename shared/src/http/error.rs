@@ -1,0 +1,269 @@
+//! Every answer that is not a success: status, code and problem document (contract 2, RFC 9457).
+
+use crate::domain::refusal::{Fault, Place};
+use crate::domain::scope::Scope;
+use crate::store::{StoreError, WriteError};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// A state of the data that forbids what was asked.
+#[derive(Debug, Clone)]
+pub struct Conflict {
+    /// The machine's word for it.
+    pub code: ConflictCode,
+    /// The human's.
+    pub detail: String,
+    /// What else a client needs to know, such as the id that stands in the way.
+    pub context: Map<String, Value>,
+}
+
+/// The codes of a 409 that this part of the service gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConflictCode {
+    /// Others changed the same thing at the same time, time and again.
+    Conflict,
+    /// The tenant does not permit this move of status.
+    TransitionNotAllowed,
+    /// Another has the value that must be unique.
+    Duplicate,
+    /// Others point to it.
+    InUse,
+}
+
+impl ConflictCode {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Conflict => "CONFLICT",
+            Self::TransitionNotAllowed => "TRANSITION_NOT_ALLOWED",
+            Self::Duplicate => "DUPLICATE",
+            Self::InUse => "IN_USE",
+        }
+    }
+}
+
+/// Why a request is not answered with a success.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// 400: not JSON, not UTF-8, bad percent-encoding.
+    #[error("malformed request: {0}")]
+    Malformed(String),
+    /// 401: one answer for all that can be wrong with a key.
+    #[error("no valid key")]
+    Unauthorized,
+    /// 403: the key lacks this scope.
+    #[error("the key lacks the scope {0}")]
+    Forbidden(Scope),
+    /// 404: no such path, or no such thing in this tenant.
+    #[error("not found")]
+    NotFound,
+    /// 405.
+    #[error("method not allowed")]
+    MethodNotAllowed,
+    /// 409.
+    #[error("{}", .0.detail)]
+    Conflict(Conflict),
+    /// 413.
+    #[error("body too large")]
+    TooLarge,
+    /// 415.
+    #[error("unsupported media type")]
+    UnsupportedMediaType,
+    /// 422, with every fault.
+    #[error("{} faults", .0.len())]
+    Invalid(Vec<Fault>),
+    /// 500: the log has the cause, the answer has not.
+    #[error("internal error")]
+    Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// 503: later.
+    #[error("unavailable")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl ApiError {
+    /// A 409.
+    pub fn conflict(code: ConflictCode, detail: impl Into<String>, context: Value) -> Self {
+        let context = if let Value::Object(map) = context { map } else { Map::new() };
+        Self::Conflict(Conflict { code, detail: detail.into(), context })
+    }
+
+    /// No wildcard arm: a new variant does not compile until it has a status.
+    fn status_code_title(&self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::Malformed(_) => (StatusCode::BAD_REQUEST, "MALFORMED_REQUEST", "Malformed request"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "Unauthorized"),
+            Self::Forbidden(_) => (StatusCode::FORBIDDEN, "FORBIDDEN", "Forbidden"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "NOT_FOUND", "Not found"),
+            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "Method not allowed"),
+            Self::Conflict(conflict) => (StatusCode::CONFLICT, conflict.code.as_str(), "Conflict"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", "Payload too large"),
+            Self::UnsupportedMediaType => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type")
+            }
+            Self::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", "Validation failed"),
+            Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "Internal error"),
+            Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", "Unavailable"),
+        }
+    }
+
+    fn detail(&self) -> String {
+        match self {
+            Self::Malformed(detail) => detail.clone(),
+            Self::Unauthorized => "Send a valid API key as 'Authorization: Bearer <API_KEY>'.".into(),
+            Self::Forbidden(scope) => format!("The API key lacks the scope {scope}."),
+            Self::NotFound => "There is nothing here; see /v1/openapi.json for what there is.".into(),
+            Self::MethodNotAllowed => "The header Allow lists the methods of this path.".into(),
+            Self::Conflict(conflict) => conflict.detail.clone(),
+            Self::TooLarge => "The body may have at most 1 MiB.".into(),
+            Self::UnsupportedMediaType => "Send the body as 'Content-Type: application/json'.".into(),
+            Self::Invalid(faults) if faults.len() == 1 => "1 field was refused.".into(),
+            Self::Invalid(faults) => format!("{} fields were refused.", faults.len()),
+            Self::Internal(_) => "Something went wrong on our side; the log has it under the request id.".into(),
+            Self::Unavailable(_) => "The database is busy. Nothing is known to have changed; try again.".into(),
+        }
+    }
+
+    /// The problem document for the request `request_id`.
+    #[must_use]
+    pub fn problem(&self, request_id: &str) -> Problem {
+        let (status, code, title) = self.status_code_title();
+        let mut extra = Map::new();
+        match self {
+            Self::Forbidden(scope) => {
+                extra.insert("scope".into(), json!(scope));
+            }
+            Self::Conflict(conflict) => extra.clone_from(&conflict.context),
+            _ => {}
+        }
+        let errors = match self {
+            Self::Invalid(faults) => Some(faults.iter().map(ProblemFault::from).collect()),
+            _ => None,
+        };
+        Problem {
+            kind: format!("urn:problem:{}", code.to_lowercase().replace('_', "-")),
+            title,
+            status: status.as_u16(),
+            detail: self.detail(),
+            code,
+            error: title,
+            request_id: request_id.to_owned(),
+            errors,
+            extra,
+        }
+    }
+
+    /// The answer, once it is known which request it is for.
+    #[must_use]
+    pub fn render(&self, request_id: &str) -> Response {
+        let (status, ..) = self.status_code_title();
+        let body = serde_json::to_vec(&self.problem(request_id)).unwrap_or_default();
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        match self {
+            Self::Unauthorized => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            Self::Unavailable(_) => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+/// What an error's body looks like (RFC 9457, with the members that contract 2 adds).
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Problem {
+    /// Names the kind of problem.
+    #[serde(rename = "type")]
+    #[schema(examples("urn:problem:validation-error"))]
+    kind: String,
+    /// The kind in words.
+    title: &'static str,
+    /// The HTTP status.
+    status: u16,
+    /// What went wrong this time, and what to do.
+    detail: String,
+    /// The kind, for programs.
+    #[schema(examples("VALIDATION_ERROR"))]
+    code: &'static str,
+    /// The title, for older clients.
+    error: &'static str,
+    /// The id to name when asking for help; the log has it too.
+    request_id: String,
+    /// Every fault of the request (422 only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<Vec<ProblemFault>>,
+    /// What else there is to know, such as the scope that is lacking or the id that stands in the way.
+    #[serde(flatten)]
+    #[schema(additional_properties, value_type = Object)]
+    extra: Map<String, Value>,
+}
+
+/// One fault of a request: either `pointer` or `parameter` says where.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct ProblemFault {
+    /// A JSON Pointer (RFC 6901) into the body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer: Option<String>,
+    /// The name of a query parameter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameter: Option<String>,
+    /// What is wrong with it.
+    detail: String,
+}
+
+impl From<&Fault> for ProblemFault {
+    fn from(fault: &Fault) -> Self {
+        let (pointer, parameter) = match &fault.place {
+            Place::Pointer(pointer) => (Some(pointer.clone()), None),
+            Place::Parameter(name) => (None, Some(name.clone())),
+        };
+        Self { pointer, parameter, detail: fault.detail.clone() }
+    }
+}
+
+impl IntoResponse for ApiError {
+    /// An answer that carries the error; [`super::observe`] renders it, since it knows the request's id.
+    fn into_response(self) -> Response {
+        let (status, ..) = self.status_code_title();
+        let mut response = status.into_response();
+        response.extensions_mut().insert(Arc::new(self));
+        response
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => Self::Unavailable(error.into()),
+            StoreError::Internal(_) => Self::Internal(error.into()),
+        }
+    }
+}
+
+impl From<WriteError> for ApiError {
+    /// For a write that is not tried again.
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Stale | WriteError::Dangling(_) => Self::conflict(
+                ConflictCode::Conflict,
+                "Others changed the same thing at the same time. Read it again and decide again.",
+                Value::Null,
+            ),
+            WriteError::Duplicate(field) => {
+                Self::conflict(ConflictCode::Duplicate, format!("Another one has this {field} already."), json!({ "field": field }))
+            }
+            WriteError::InUse(count) => Self::conflict(
+                ConflictCode::InUse,
+                format!("It is in use: {count} other {} to it.", if count == 1 { "thing points" } else { "things point" }),
+                json!({ "count": count }),
+            ),
+            WriteError::Store(error) => error.into(),
+        }
+    }
+}

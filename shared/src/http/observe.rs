@@ -1,0 +1,95 @@
+//! Around every request: its id, its log line, and what becomes of errors and panics.
+
+use super::error::ApiError;
+use crate::app::App;
+use crate::domain::id::{ApiKeyId, TenantId};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use lambda_http::RequestExt;
+use std::any::Any;
+use std::error::Error;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Who asks, once the key check knows it, for the log line.
+#[derive(Clone, Default)]
+pub(crate) struct Trace(Arc<OnceLock<(TenantId, ApiKeyId)>>);
+
+impl Trace {
+    /// Notes who asks.
+    pub(crate) fn note(&self, tenant: TenantId, key: ApiKeyId) {
+        // Whoever was noted first stays; a request has one caller.
+        let _ = self.0.set((tenant, key));
+    }
+}
+
+/// Gives the request its id, runs it, renders its error, and writes one line about it: never a body, a query,
+/// a key or a name.
+pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let request_id = request_id(&app, &request);
+    let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
+    let method = request.method().clone();
+    let trace = Trace::default();
+    request.extensions_mut().insert(trace.clone());
+
+    let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut response = outcome.unwrap_or_else(|panic| ApiError::Internal(panic_text(&*panic).into()).into_response());
+    let error = response.extensions_mut().remove::<Arc<ApiError>>();
+    if let Some(error) = &error {
+        let allow = response.headers_mut().remove(header::ALLOW);
+        response = error.render(&request_id);
+        response.headers_mut().extend(allow.map(|allow| (header::ALLOW, allow)));
+    }
+    if method == Method::HEAD {
+        *response.body_mut() = axum::body::Body::empty();
+    }
+    let headers = response.headers_mut();
+    headers.extend(HeaderValue::try_from(&request_id).ok().map(|id| (REQUEST_ID, id)));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+
+    let status = response.status().as_u16();
+    let (tenant, key) = trace.0.get().map(|(tenant, key)| (tenant.to_string(), key.to_string())).unzip();
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let (tenant, key) = (tenant.as_deref(), key.as_deref());
+    match error.as_deref().and_then(|error| error.source().map(chain)) {
+        Some(cause) => {
+            tracing::error!(request_id, %method, route, status, duration_ms, tenant_id = tenant, key_id = key, cause, "{method} {route} failed with {status}");
+        }
+        None => {
+            tracing::info!(request_id, %method, route, status, duration_ms, tenant_id = tenant, key_id = key, "{method} {route} answered {status}");
+        }
+    }
+    response
+}
+
+/// Lambda's own id, so that our line and the platform's are found together; elsewhere a new one.
+fn request_id(app: &App, request: &Request) -> String {
+    match request.lambda_context_ref() {
+        Some(context) => context.request_id.clone(),
+        None => app.request_id(),
+    }
+}
+
+/// An error with all its causes. The SDK's own text for an error says nothing; its causes do.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panic: {}", text.unwrap_or("without words"))
+}

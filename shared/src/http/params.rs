@@ -1,0 +1,173 @@
+//! Query parameters (contract 1, "Paging").
+
+use super::error::ApiError;
+use crate::domain::asset::Status;
+use crate::domain::catalog::AssetKind;
+use crate::domain::id::{AssetTypeId, ManufacturerId, ModelId, UserId};
+use crate::domain::refusal::{Fault, Refusal};
+use crate::domain::scope::Role;
+use crate::domain::text::SearchText;
+use crate::domain::time::Date;
+use crate::store::{AssetSort, Page};
+use percent_encoding::percent_decode_str;
+
+/// The largest page number; beyond it is no list.
+const LAST_PAGE: u32 = 1_000_000_000;
+
+/// A value that a query can hold.
+pub trait FromParam: Sized {
+    /// Reads the decoded text.
+    ///
+    /// # Errors
+    ///
+    /// Says what would be right.
+    fn from_param(text: &str) -> Result<Self, Refusal>;
+}
+
+macro_rules! from_param {
+    ($($type:ty,)*) => {$(
+        impl FromParam for $type {
+            fn from_param(text: &str) -> Result<Self, Refusal> { text.parse() }
+        }
+    )*};
+}
+
+from_param! { AssetKind, AssetSort, AssetTypeId, Date, ManufacturerId, ModelId, Role, SearchText, Status, UserId, }
+
+impl FromParam for bool {
+    fn from_param(text: &str) -> Result<Self, Refusal> {
+        text.parse().map_err(|_| Refusal::new("must be true or false"))
+    }
+}
+
+/// A page's number, from 1.
+#[derive(Debug, Clone, Copy)]
+pub struct PageNumber(u32);
+
+/// A page's length, 1 to 100.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit(u32);
+
+fn digits(text: &str, most: u32) -> Option<u32> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?.filter(|number| (1..=most).contains(number))
+}
+
+impl FromParam for PageNumber {
+    fn from_param(text: &str) -> Result<Self, Refusal> {
+        digits(text, LAST_PAGE).map(Self).ok_or_else(|| Refusal::new("must be a whole number from 1"))
+    }
+}
+
+impl FromParam for Limit {
+    fn from_param(text: &str) -> Result<Self, Refusal> {
+        digits(text, 100).map(Self).ok_or_else(|| Refusal::new("must be a whole number from 1 to 100"))
+    }
+}
+
+/// The page that a list was asked for; page 1 of 20 unless it says otherwise (interface 8).
+#[must_use]
+pub fn page(number: Option<PageNumber>, limit: Option<Limit>) -> Page {
+    Page { number: number.map_or(1, |n| n.0), limit: limit.map_or(20, |l| l.0) }
+}
+
+/// The parameters of a query, decoded.
+pub struct Params {
+    given: Vec<(String, Option<String>)>,
+    faults: Vec<Fault>,
+}
+
+impl Params {
+    /// Takes a query apart.
+    ///
+    /// # Errors
+    ///
+    /// 400 for bad percent-encoding.
+    pub fn parse(query: &str) -> Result<Self, ApiError> {
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let mut given: Vec<(String, Option<String>)> = Vec::new();
+        let mut faults = Vec::new();
+        for pair in pairs {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = decode(name)?;
+            let value = decode(value)?;
+            if given.iter().any(|(earlier, _)| *earlier == name) {
+                faults.push(Fault::parameter(&name, "must be given once"));
+            } else {
+                given.push((name, Some(value)));
+            }
+        }
+        Ok(Self { given, faults })
+    }
+
+    /// A parameter that may be left out.
+    pub fn take<T: FromParam>(&mut self, name: &str) -> Option<T> {
+        let value = self.given.iter_mut().find(|(known, _)| known == name).and_then(|(_, value)| value.take())?;
+        match T::from_param(&value) {
+            Ok(value) => Some(value),
+            Err(refusal) => {
+                self.faults.push(Fault::parameter(name, refusal.to_string()));
+                None
+            }
+        }
+    }
+
+    /// Refuses what nobody asked for.
+    ///
+    /// # Errors
+    ///
+    /// 422 with every fault found so far.
+    pub fn finish(mut self) -> Result<(), ApiError> {
+        let unknown = self.given.iter().filter(|(_, value)| value.is_some());
+        self.faults.extend(unknown.map(|(name, _)| Fault::parameter(name, "is no parameter of this endpoint")));
+        if self.faults.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.faults)) }
+    }
+}
+
+/// Decodes a part of a URL, strictly: what a lenient decoder would leave as it stands is a mistake.
+pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
+    let malformed = || ApiError::Malformed("The URL has bad percent-encoding.".into());
+    let bytes = text.as_bytes();
+    let escapes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%');
+    for (place, _) in escapes {
+        if !bytes.get(place + 1..place + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) {
+            return Err(malformed());
+        }
+    }
+    let spaced = text.replace('+', " ");
+    let decoded = percent_decode_str(&spaced).decode_utf8().map_err(|_| malformed())?;
+    Ok(decoded.into_owned())
+}
+
+/// Query parameters as a whole.
+pub trait FromQuery: Sized {
+    /// Reads every parameter.
+    ///
+    /// # Errors
+    ///
+    /// 400 or 422, with every fault.
+    fn from_query(query: &str) -> Result<Self, ApiError>;
+}
+
+/// Declares query parameters: the struct, its OpenAPI description and how it is read, in one place.
+#[macro_export]
+macro_rules! query {
+    ($(#[$doc:meta])* pub struct $name:ident { $($(#[$fdoc:meta])* $field:ident: $type:ty as $schema:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, utoipa::IntoParams)]
+        #[into_params(parameter_in = Query)]
+        pub struct $name {$(
+            $(#[$fdoc])*
+            #[param(value_type = Option<$schema>, required = false)]
+            pub $field: Option<$type>,
+        )*}
+
+        impl $crate::http::params::FromQuery for $name {
+            fn from_query(query: &str) -> Result<Self, $crate::http::error::ApiError> {
+                let mut params = $crate::http::params::Params::parse(query)?;
+                $(let $field = params.take::<$type>(stringify!($field));)*
+                params.finish()?;
+                Ok(Self { $($field,)* })
+            }
+        }
+    };
+}

@@ -1,0 +1,50 @@
+//! What a key check reads and writes.
+
+use super::error::StoreError;
+use super::keys::PK;
+use super::TenantStore;
+use crate::domain::api_key::ApiKey;
+use crate::domain::id::{ApiKeyId, Id};
+use crate::domain::record::{Kind, Stored};
+use crate::domain::time::Timestamp;
+use crate::domain::user::User;
+use aws_sdk_dynamodb::types::AttributeValue;
+
+/// A key's record and the user that it is bound to, as they are now.
+#[derive(Debug, Clone)]
+pub(crate) struct Credentials {
+    /// The key.
+    pub(crate) key: Stored<ApiKey>,
+    /// Its owner; `None` for a tenant's key, or when the owner is gone.
+    pub(crate) owner: Option<Stored<User>>,
+}
+
+impl TenantStore {
+    /// Reads a key and, for a bound one, its owner: one round trip, two for a bound key.
+    pub(crate) async fn credentials(&self, id: ApiKeyId) -> Result<Option<Credentials>, StoreError> {
+        let Some(key) = self.get::<ApiKey>(id).await? else { return Ok(None) };
+        let owner = match key.value.user_id {
+            Some(user) => self.get::<User>(user).await?,
+            None => None,
+        };
+        Ok(Some(Credentials { key, owner }))
+    }
+
+    /// Notes that a key was used. No event: it changes nothing that anybody decided.
+    pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
+        let update = self.store.client.update_item().table_name(&self.store.table);
+        let result = update
+            .set_key(Some(self.keys.record(Kind::ApiKey, id.uuid()).item()))
+            .condition_expression("attribute_exists(#pk)")
+            .update_expression("SET #used = :at")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#used", "last_used_at")
+            .expression_attribute_values(":at", AttributeValue::S(at.to_string()))
+            .send()
+            .await;
+        match result {
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => Ok(()),
+            other => other.map(|_| ()).map_err(StoreError::from),
+        }
+    }
+}

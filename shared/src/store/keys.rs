@@ -1,0 +1,201 @@
+//! Every key of the table is made here, and nowhere else (docs/adr/0002).
+//!
+//! The partition key is always `T#<tenant>`, in the indexes too, so that no expression can reach another
+//! tenant's items. The exception is the operator's registry of tenants, which holds ids only.
+
+use crate::domain::id::{ApiKeyId, EventId, Id, TenantId};
+use crate::domain::record::{Kind, Unique};
+use aws_sdk_dynamodb::types::AttributeValue;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// Attributes of an item, as the SDK has them.
+pub type Item = HashMap<String, AttributeValue>;
+
+/// The partition key's attribute.
+pub const PK: &str = "PK";
+/// The sort key's attribute.
+pub const SK: &str = "SK";
+/// The sort key of the index `directory`: what lists are made from.
+pub const DS: &str = "DS";
+/// The sort key of the index `history`: the events of one thing.
+pub const HS: &str = "HS";
+/// Says what an item is, for whoever looks at the table.
+pub const TYPE: &str = "type";
+
+/// Sort keys longer than this are hashed; DynamoDB takes 1,024 bytes.
+const LONGEST_VALUE: usize = 512;
+
+/// The key of one item.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    pk: String,
+    sk: String,
+}
+
+impl Key {
+    /// The key's two attributes.
+    #[must_use]
+    pub fn item(&self) -> Item {
+        Item::from([
+            (PK.to_owned(), AttributeValue::S(self.pk.clone())),
+            (SK.to_owned(), AttributeValue::S(self.sk.clone())),
+        ])
+    }
+
+    /// The key that an item carries.
+    #[must_use]
+    pub fn of(item: &Item) -> Option<Self> {
+        let text = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned();
+        Some(Self { pk: text(PK)?, sk: text(SK)? })
+    }
+
+    /// The sort key.
+    #[must_use]
+    pub fn sort(&self) -> &str {
+        &self.sk
+    }
+}
+
+/// Makes the keys of one tenant, and of no other.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    pk: String,
+}
+
+/// What the sort keys of a kind begin with.
+const fn prefix(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tenant => "TENANT",
+        Kind::ApiKey => "KEY#",
+        Kind::Asset => "ASSET#",
+        Kind::User => "USER#",
+        Kind::AssetType => "TYPE#",
+        Kind::Manufacturer => "MAKER#",
+        Kind::Model => "MODEL#",
+    }
+}
+
+impl Keys {
+    /// The keys of `tenant`.
+    #[must_use]
+    pub fn of(tenant: TenantId) -> Self {
+        Self { pk: format!("T#{}", tenant.short()) }
+    }
+
+    /// The partition key.
+    #[must_use]
+    pub fn partition(&self) -> AttributeValue {
+        AttributeValue::S(self.pk.clone())
+    }
+
+    fn key(&self, sk: String) -> Key {
+        Key { pk: self.pk.clone(), sk }
+    }
+
+    /// `ASSET#<id>` and the like; a tenant has one `TENANT`.
+    #[must_use]
+    pub fn record(&self, kind: Kind, id: Uuid) -> Key {
+        match kind {
+            Kind::Tenant => self.key(prefix(kind).to_owned()),
+            Kind::ApiKey => self.key(format!("{}{}", prefix(kind), ApiKeyId::from_uuid(id).short())),
+            _ => self.key(format!("{}{}", prefix(kind), EventId::from_uuid(id).short())),
+        }
+    }
+
+    /// What the sort keys of every item of a kind begin with.
+    #[must_use]
+    pub fn prefix(kind: Kind) -> AttributeValue {
+        AttributeValue::S(prefix(kind).to_owned())
+    }
+
+    /// `UNIQ#<kind>.<field>#<value>`: the marker that a value is taken.
+    #[must_use]
+    pub fn unique(&self, kind: Kind, unique: &Unique) -> Key {
+        let value = if unique.value.len() > LONGEST_VALUE {
+            let hash: String = Sha256::digest(&unique.value).iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("sha256:{hash}")
+        } else {
+            unique.value.clone()
+        };
+        self.key(format!("UNIQ#{}.{}#{value}", kind.noun(), unique.field))
+    }
+
+    /// `SEQ#<tag with {N} for its number>`: a counter of tags.
+    #[must_use]
+    pub fn counter(&self, counter: &str) -> Key {
+        self.key(format!("{COUNTERS}{counter}"))
+    }
+
+    /// `EVENT#<id>`: one change.
+    #[must_use]
+    pub fn event(&self, id: EventId) -> Key {
+        self.key(format!("EVENT#{}", id.short()))
+    }
+
+    /// Where the event stands in the index `history`.
+    #[must_use]
+    pub fn history(entity: Uuid, event: EventId) -> AttributeValue {
+        AttributeValue::S(format!("{}#{}", EventId::from_uuid(entity).short(), event.short()))
+    }
+
+    /// Where a thing stands in the index `directory`; `None` for kinds that need no directory.
+    #[must_use]
+    pub fn directory(kind: Kind, id: Uuid) -> Option<AttributeValue> {
+        let letter = match kind {
+            Kind::Asset => 'A',
+            Kind::User => 'U',
+            _ => return None,
+        };
+        Some(AttributeValue::S(format!("{letter}#{}", EventId::from_uuid(id).short())))
+    }
+}
+
+/// What the sort keys of counters begin with.
+pub const COUNTERS: &str = "SEQ#";
+
+/// The partition of the operator's registry.
+#[must_use]
+pub fn registry_partition() -> AttributeValue {
+    AttributeValue::S("REGISTRY".to_owned())
+}
+
+/// The registry's item for a tenant.
+#[must_use]
+pub fn registry(tenant: TenantId) -> Key {
+    Key { pk: "REGISTRY".to_owned(), sk: format!("T#{}", tenant.short()) }
+}
+
+/// The tenant that a registry item stands for.
+#[must_use]
+pub fn registered(key: &Key) -> Option<TenantId> {
+    key.sk.strip_prefix("T#").and_then(TenantId::from_short)
+}
+
+/// A key that no item has: reading it opens the connection.
+#[must_use]
+pub fn nothing() -> Key {
+    Key { pk: "NOTHING".to_owned(), sk: "NOTHING".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::time::Timestamp;
+
+    #[test]
+    fn a_long_value_still_makes_a_key() {
+        let keys = Keys::of(TenantId::new(Timestamp::from_millis(0), [0; 10]));
+        let long = Unique { field: "name", value: "ä".repeat(255 * 3), kept: false };
+        assert!(keys.unique(Kind::Manufacturer, &long).sort().len() < 1024);
+        let short = Unique { field: "email", value: "a@b.c".into(), kept: false };
+        assert_eq!(keys.unique(Kind::User, &short).sort(), "UNIQ#user.email#a@b.c");
+    }
+
+    #[test]
+    fn a_registered_tenant_reads_back() {
+        let tenant = TenantId::new(Timestamp::from_millis(5), [3; 10]);
+        assert_eq!(registered(&registry(tenant)), Some(tenant));
+    }
+}

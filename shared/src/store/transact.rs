@@ -1,0 +1,74 @@
+//! One transaction, retried while others are in its way.
+
+use super::error::{StoreError, means_later};
+use super::keys::Item;
+use super::{Store, client::OPERATION, pause};
+use aws_sdk_dynamodb::error::SdkError;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
+
+/// What a part of a transaction guards; says what it means when its condition fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guard {
+    /// The thing itself: its version, or that it is new.
+    Record,
+    /// The thing at this version, and that nothing points to it.
+    Unused(u64),
+    /// That a value is free.
+    Unique(&'static str),
+    /// That what a field points to is there.
+    Reference(&'static str),
+    /// What can only fail by a mistake of ours.
+    Certain,
+}
+
+/// A part of a transaction.
+pub(super) struct Part {
+    pub(super) guard: Guard,
+    pub(super) write: TransactWriteItem,
+}
+
+/// Why a transaction did nothing.
+pub(super) enum Refused {
+    /// A condition failed; with the item that was there, where the part asked for it.
+    By(Guard, Option<Item>),
+    /// The table.
+    Store(StoreError),
+}
+
+impl Store {
+    /// Writes all parts or none.
+    ///
+    /// The SDK repeats throttled and timed-out attempts under one ClientRequestToken, so that an attempt which
+    /// took effect unseen is not done twice. A TransactionConflict it leaves to us.
+    pub(super) async fn transact(&self, parts: Vec<Part>) -> Result<(), Refused> {
+        let (guards, writes): (Vec<Guard>, Vec<TransactWriteItem>) = parts.into_iter().map(|p| (p.guard, p.write)).unzip();
+        let started = tokio::time::Instant::now();
+        for round in 0.. {
+            let error = match self.client.transact_write_items().set_transact_items(Some(writes.clone())).send().await {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            let Some(reasons) = cancelled(&error) else { return Err(Refused::Store(error.into())) };
+            let failed = |reason: &&CancellationReason| reason.code() == Some("ConditionalCheckFailed");
+            if let Some((guard, reason)) = guards.iter().zip(reasons).find(|(_, reason)| failed(reason)) {
+                return Err(Refused::By(*guard, reason.item.clone()));
+            }
+            if !reasons.iter().filter_map(CancellationReason::code).any(|code| code == "TransactionConflict" || means_later(code)) {
+                return Err(Refused::Store(StoreError::Internal(error.into())));
+            }
+            if started.elapsed() >= OPERATION {
+                return Err(Refused::Store(StoreError::Unavailable(error.into())));
+            }
+            pause(round).await;
+        }
+        unreachable!("the loop ends by returning")
+    }
+}
+
+fn cancelled(error: &SdkError<TransactWriteItemsError>) -> Option<&[CancellationReason]> {
+    match error.as_service_error()? {
+        TransactWriteItemsError::TransactionCanceledException(cancelled) => Some(cancelled.cancellation_reasons()),
+        _ => None,
+    }
+}
