@@ -1,1 +1,25 @@
-fn main() {}
+//! The operator's command line: tenants and keys, straight on the table (contract 3).
+//!
+//! It needs what any AWS tool needs, credentials and a region, and prints JSON.
+
+mod commands;
+
+use clap::Parser;
+use commands::Options;
+use std::io::Write;
+use std::process::ExitCode;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let options = Options::parse();
+    match commands::run(options).await {
+        Ok(answer) => match writeln!(std::io::stdout(), "{answer:#}") {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

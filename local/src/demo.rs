@@ -89,13 +89,18 @@ pub async fn load(router: Router, api_key: &str) -> Result<()> {
     let mut users = Vec::new();
     for (name, role, is_active) in PEOPLE {
         let email = format!("{}@example.com", name.to_lowercase().replace(' ', ".").replace('ü', "ue"));
-        let id = api.create("users", &json!({"email": email, "display_name": name, "role": role, "is_active": is_active})).await?;
+        let id =
+            api.create("users", &json!({"email": email, "display_name": name, "role": role, "is_active": is_active})).await?;
         users.extend(is_active.then_some(id));
     }
     let mut types = Vec::new();
     for (name, code, kind) in TYPES {
-        let schema = (code == "LAP").then(|| json!({"type": "object", "properties": {"ram_gb": {"type": "integer", "minimum": 1}}}));
-        types.push(api.create("catalog/asset-types", &json!({"name": name, "code": code, "kind": kind, "custom_fields_schema": schema})).await?);
+        let schema =
+            (code == "LAP").then(|| json!({"type": "object", "properties": {"ram_gb": {"type": "integer", "minimum": 1}}}));
+        types.push(
+            api.create("catalog/asset-types", &json!({"name": name, "code": code, "kind": kind, "custom_fields_schema": schema}))
+                .await?,
+        );
     }
     let mut makers: Vec<(&str, String)> = Vec::new();
     let mut count = 0;

@@ -64,12 +64,17 @@ struct Ready<'a> {
 }
 
 /// The API with every function's routes, as it is served here.
-#[must_use]
 pub fn router(app: App) -> Router {
     let cors = CorsLayer::new()
         .allow_origin(Any)
         .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PATCH, Method::DELETE])
-        .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE, header::IF_MATCH, header::IF_NONE_MATCH, HeaderName::from_static("idempotency-key")])
+        .allow_headers([
+            header::AUTHORIZATION,
+            header::CONTENT_TYPE,
+            header::IF_MATCH,
+            header::IF_NONE_MATCH,
+            HeaderName::from_static("idempotency-key"),
+        ])
         .expose_headers([header::LOCATION, header::RETRY_AFTER, HeaderName::from_static("x-request-id")]);
     shared::http::service(meta::all_routes(), app).layer(cors)
 }

@@ -64,18 +64,12 @@ pub async fn create_key(gate: Gate) -> Answer {
     }
     grantable(&session, &body.scopes)?;
     let secret = Secret::new(session.store.store().random()?);
+    let rate_limit = body.rate_limit_per_minute.map_or(DEFAULT_RATE_LIMIT, |limit| limit.0);
     let key = ApiKey {
-        id: session.store.new_id(now)?,
-        name: body.name,
-        scopes: body.scopes,
         user_id: body.user_id.or(None),
-        hash: secret.hash(),
-        replaced: None,
         expires_at: body.expires_at.or(None),
-        last_used_at: None,
-        rate_limit_per_minute: body.rate_limit_per_minute.map_or(DEFAULT_RATE_LIMIT, |limit| limit.0),
         created_by: session.stamp.by.key_id,
-        rotated_at: None,
+        ..ApiKey::new(session.store.new_id(now)?, body.name, body.scopes, secret.hash(), rate_limit)
     };
     let id = key.id;
     let record = KeyView::from(session.create(key).await?);
@@ -88,8 +82,7 @@ pub async fn create_key(gate: Gate) -> Answer {
     security(("api_key" = ["keys:write"])),
     responses((status = 200, description = "The key as it was", body = Data<KeyView>), DeleteRefusals))]
 pub async fn delete_key(gate: Gate) -> Answer {
-    let (session, key) =
-        gate.enter(Scope::KeysWrite, async |store| present(store.get::<ApiKey>(gate.id()?).await?)).await?;
+    let (session, key) = gate.enter(Scope::KeysWrite, async |store| present(store.get::<ApiKey>(gate.id()?).await?)).await?;
     reply::data(KeyView::from(session.delete(key).await?))
 }
 

@@ -51,9 +51,7 @@ pub async fn create_asset(gate: Gate) -> Answer {
     security(("api_key" = ["assets:read"])),
     responses((status = 200, description = "The asset", body = Data<AssetView>), GetRefusals))]
 pub async fn get_asset(gate: Gate) -> Answer {
-    let (session, asset) = gate
-        .enter(Scope::AssetsRead, async |store| present(store.get::<Asset>(gate.id()?).await?))
-        .await?;
+    let (session, asset) = gate.enter(Scope::AssetsRead, async |store| present(store.get::<Asset>(gate.id()?).await?)).await?;
     reply::data(work::view(&session.store, asset).await?)
 }
 
@@ -83,9 +81,7 @@ pub async fn update_asset(gate: Gate) -> Answer {
     security(("api_key" = ["assets:write"])),
     responses((status = 200, description = "It is gone", body = Deleted), DeleteRefusals))]
 pub async fn delete_asset(gate: Gate) -> Answer {
-    let (session, asset) = gate
-        .enter(Scope::AssetsWrite, async |store| present(store.get::<Asset>(gate.id()?).await?))
-        .await?;
+    let (session, asset) = gate.enter(Scope::AssetsWrite, async |store| present(store.get::<Asset>(gate.id()?).await?)).await?;
     session.delete(asset).await?;
     reply::json(&Deleted { message: "Asset deleted." })
 }

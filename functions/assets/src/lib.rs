@@ -10,8 +10,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 /// The routes of this function.
 #[must_use]
 pub fn routes() -> OpenApiRouter<App> {
-    let routes = OpenApiRouter::new()
-        .routes(routes!(handlers::list_assets, handlers::create_asset))
-        .routes(routes!(handlers::get_asset, handlers::update_asset, handlers::delete_asset));
+    let routes = OpenApiRouter::new().routes(routes!(handlers::list_assets, handlers::create_asset)).routes(routes!(
+        handlers::get_asset,
+        handlers::update_asset,
+        handlers::delete_asset
+    ));
     OpenApiRouter::new().nest("/v1", routes)
 }

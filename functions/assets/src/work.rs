@@ -43,18 +43,18 @@ impl Known {
         let model = batch.get::<Model>(store, model_id)?;
         let user = batch.get::<User>(store, user_id)?;
         let next_type = change.next_type(asset.as_ref().map(|a| &a.value), model.as_ref().map(|m| &m.value));
-        let (asset_type, manufacturer) = if change.needs_type() {
-            Self::catalog(store, &batch, next_type, model.as_ref()).await?
-        } else {
-            (None, None)
-        };
+        let (asset_type, manufacturer) =
+            if change.needs_type() { Self::catalog(store, &batch, next_type, model.as_ref()).await? } else { (None, None) };
         let tenant = batch.get::<Tenant>(store, tenant_id)?;
         Ok(Self { asset, tenant, found: Found { asset_type, model, manufacturer, user } })
     }
 
     /// The next type and the model's manufacturer, where the first batch did not have them.
     async fn catalog(
-        store: &TenantStore, batch: &Batch, type_id: Option<AssetTypeId>, model: Option<&Stored<Model>>,
+        store: &TenantStore,
+        batch: &Batch,
+        type_id: Option<AssetTypeId>,
+        model: Option<&Stored<Model>>,
     ) -> Result<(Option<Stored<AssetType>>, Option<Stored<Manufacturer>>), StoreError> {
         let asset_type = batch.get::<AssetType>(store, type_id)?;
         let maker_id = model.map(|model| model.value.manufacturer_id);
@@ -72,7 +72,10 @@ impl Known {
 
 /// Writes a new asset under the next free tag.
 pub(crate) async fn create(
-    session: &Session, mut known: Known, name: Name, change: &AssetChange,
+    session: &Session,
+    mut known: Known,
+    name: Name,
+    change: &AssetChange,
 ) -> Result<(Stored<Asset>, Names), ApiError> {
     let (store, stamp) = (&session.store, &session.stamp);
     let id = store.new_id(stamp.at)?;
@@ -105,7 +108,10 @@ async fn create_tagged(session: &Session, known: &Known, blank: Asset) -> Result
 
 /// Changes an asset, deciding again from fresh data when somebody was faster.
 pub(crate) async fn update(
-    session: &Session, id: AssetId, mut known: Known, change: &AssetChange,
+    session: &Session,
+    id: AssetId,
+    mut known: Known,
+    change: &AssetChange,
 ) -> Result<Stored<Asset>, ApiError> {
     for _ in 0..TRIES {
         let old = known.asset.as_ref().ok_or(ApiError::NotFound)?;

@@ -1,19 +1,19 @@
 //! Asset types (contract 5).
 
 use super::CatalogQuery;
-use shared::auth::Gate;
-use shared::domain::scope::Scope;
-use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
-use shared::http::reply::{self, Data, List, present};
-use shared::http::{Answer, params};
 use serde::Serialize;
 use serde_json::Value;
+use shared::auth::Gate;
 use shared::domain::catalog::{AssetKind, AssetType, AssetTypeChange, TypeCode};
 use shared::domain::custom_fields::FieldsSchema;
 use shared::domain::id::AssetTypeId;
 use shared::domain::record::Stored;
+use shared::domain::scope::Scope;
 use shared::domain::text::Name;
 use shared::domain::time::Timestamp;
+use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
+use shared::http::reply::{self, Data, List, present};
+use shared::http::{Answer, params};
 use shared::store::TenantStore;
 use utoipa::ToSchema;
 
@@ -110,13 +110,15 @@ pub async fn get_asset_type(gate: Gate) -> Answer {
 pub async fn create_asset_type(gate: Gate) -> Answer {
     let (session, body) = gate.enter(Scope::CatalogWrite, async |_| gate.body::<NewAssetType>()).await?;
     let id = session.store.new_id(session.stamp.at)?;
-    let created = session.create(AssetType {
-        id,
-        name: body.name,
-        code: body.code,
-        kind: body.kind,
-        custom_fields_schema: body.custom_fields_schema.or(None),
-    }).await?;
+    let created = session
+        .create(AssetType {
+            id,
+            name: body.name,
+            code: body.code,
+            kind: body.kind,
+            custom_fields_schema: body.custom_fields_schema.or(None),
+        })
+        .await?;
     reply::created("catalog/asset-types", id, AssetTypeView::from(created))
 }
 

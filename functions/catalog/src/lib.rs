@@ -31,11 +31,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .routes(routes!(asset_types::list_asset_types, asset_types::create_asset_type))
         .routes(routes!(asset_types::get_asset_type, asset_types::update_asset_type, asset_types::delete_asset_type))
         .routes(routes!(manufacturers::list_manufacturers, manufacturers::create_manufacturer))
-        .routes(routes!(
-            manufacturers::get_manufacturer,
-            manufacturers::update_manufacturer,
-            manufacturers::delete_manufacturer
-        ))
+        .routes(routes!(manufacturers::get_manufacturer, manufacturers::update_manufacturer, manufacturers::delete_manufacturer))
         .routes(routes!(models::list_models, models::create_model))
         .routes(routes!(models::get_model, models::update_model, models::delete_model));
     OpenApiRouter::new().nest("/v1", routes)

@@ -1,17 +1,17 @@
 //! Manufacturers (contract 5).
 
 use super::CatalogQuery;
-use shared::auth::Gate;
-use shared::domain::scope::Scope;
-use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
-use shared::http::reply::{self, Data, List, present};
-use shared::http::{Answer, params};
 use serde::Serialize;
+use shared::auth::Gate;
 use shared::domain::catalog::{Manufacturer, ManufacturerChange, Website};
 use shared::domain::id::ManufacturerId;
 use shared::domain::record::Stored;
+use shared::domain::scope::Scope;
 use shared::domain::text::{Name, Notes};
 use shared::domain::time::Timestamp;
+use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
+use shared::http::reply::{self, Data, List, present};
+use shared::http::{Answer, params};
 use shared::store::TenantStore;
 use utoipa::ToSchema;
 
@@ -102,7 +102,8 @@ pub async fn get_manufacturer(gate: Gate) -> Answer {
 pub async fn create_manufacturer(gate: Gate) -> Answer {
     let (session, body) = gate.enter(Scope::CatalogWrite, async |_| gate.body::<NewManufacturer>()).await?;
     let id = session.store.new_id(session.stamp.at)?;
-    let created = session.create(Manufacturer { id, name: body.name, website: body.website.or(None), notes: body.notes.or(None) }).await?;
+    let created =
+        session.create(Manufacturer { id, name: body.name, website: body.website.or(None), notes: body.notes.or(None) }).await?;
     reply::created("catalog/manufacturers", id, ManufacturerView::from(created))
 }
 

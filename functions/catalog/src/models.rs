@@ -1,18 +1,18 @@
 //! Models (contract 5).
 
-use shared::auth::{Gate, missing};
-use shared::domain::scope::Scope;
-use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
-use shared::http::reply::{self, Data, List, present};
-use shared::http::{Answer, params};
 use serde::Serialize;
+use shared::auth::{Gate, missing};
 use shared::domain::catalog::{AssetType, Manufacturer, Model, ModelChange};
 use shared::domain::id::{AssetTypeId, ManufacturerId, ModelId};
 use shared::domain::record::Stored;
+use shared::domain::scope::Scope;
 use shared::domain::text::{Name, Notes, SearchText};
 use shared::domain::time::Timestamp;
 use shared::http::error::ApiError;
+use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
 use shared::http::params::{Limit, PageNumber};
+use shared::http::reply::{self, Data, List, present};
+use shared::http::{Answer, params};
 use shared::store::{Batch, ModelFilter, TenantStore, Wanted};
 use utoipa::ToSchema;
 
@@ -111,7 +111,10 @@ fn wanted(store: &TenantStore, maker: Option<ManufacturerId>, asset_type: Option
 
 /// Refuses what a body points to and the batch did not find, all of it at once.
 fn check(
-    store: &TenantStore, batch: &Batch, maker: Option<ManufacturerId>, asset_type: Option<AssetTypeId>,
+    store: &TenantStore,
+    batch: &Batch,
+    maker: Option<ManufacturerId>,
+    asset_type: Option<AssetTypeId>,
 ) -> Result<(), ApiError> {
     let mut faults = Vec::new();
     if maker.is_some() && batch.get::<Manufacturer>(store, maker)?.is_none() {
@@ -149,21 +152,25 @@ pub async fn get_model(gate: Gate) -> Answer {
 #[utoipa::path(post, path = "/catalog/models", tag = "catalog", request_body = NewModel, security(("api_key" = ["catalog:write"])),
     responses((status = 201, description = "The new model", body = Data<ModelView>), PostRefusals))]
 pub async fn create_model(gate: Gate) -> Answer {
-    let (session, body) = gate.enter(Scope::CatalogWrite, async |store| {
-        let body = gate.body::<NewModel>()?;
-        let (maker, asset_type) = (Some(body.manufacturer_id), Some(body.asset_type_id));
-        let batch = store.batch(wanted(&store, maker, asset_type)).await?;
-        check(&store, &batch, maker, asset_type)?;
-        Ok(body)
-    }).await?;
+    let (session, body) = gate
+        .enter(Scope::CatalogWrite, async |store| {
+            let body = gate.body::<NewModel>()?;
+            let (maker, asset_type) = (Some(body.manufacturer_id), Some(body.asset_type_id));
+            let batch = store.batch(wanted(&store, maker, asset_type)).await?;
+            check(&store, &batch, maker, asset_type)?;
+            Ok(body)
+        })
+        .await?;
     let id = session.store.new_id(session.stamp.at)?;
-    let created = session.create(Model {
-        id,
-        name: body.name,
-        manufacturer_id: body.manufacturer_id,
-        asset_type_id: body.asset_type_id,
-        notes: body.notes.or(None),
-    }).await?;
+    let created = session
+        .create(Model {
+            id,
+            name: body.name,
+            manufacturer_id: body.manufacturer_id,
+            asset_type_id: body.asset_type_id,
+            notes: body.notes.or(None),
+        })
+        .await?;
     reply::created("catalog/models", id, ModelView::from(created))
 }
 
@@ -195,7 +202,6 @@ pub async fn update_model(gate: Gate) -> Answer {
     security(("api_key" = ["catalog:write"])),
     responses((status = 200, description = "The model as it was", body = Data<ModelView>), DeleteRefusals))]
 pub async fn delete_model(gate: Gate) -> Answer {
-    let (session, found) =
-        gate.enter(Scope::CatalogWrite, async |store| present(store.get::<Model>(gate.id()?).await?)).await?;
+    let (session, found) = gate.enter(Scope::CatalogWrite, async |store| present(store.get::<Model>(gate.id()?).await?)).await?;
     reply::data(ModelView::from(session.delete(found).await?))
 }

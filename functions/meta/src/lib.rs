@@ -3,7 +3,7 @@
 mod handlers;
 
 use shared::app::App;
-use shared::http::openapi::{API_KEY, scheme, schemas};
+use shared::http::openapi::{API_KEY, schemas, scheme};
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::tag::TagBuilder;
 use utoipa_axum::{router::OpenApiRouter, routes};

@@ -2,12 +2,12 @@
 
 use crate::wire::{NewUser, UserPatch, UserQuery, UserView};
 use shared::auth::Gate;
+use shared::domain::id::UserId;
 use shared::domain::scope::Scope;
+use shared::domain::user::{User, UserChange};
 use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
 use shared::http::reply::{self, Data, List, present};
 use shared::http::{Answer, params};
-use shared::domain::id::UserId;
-use shared::domain::user::{User, UserChange};
 use shared::store::TenantStore;
 
 /// Lists users, newest first.
@@ -62,7 +62,6 @@ pub async fn update_user(gate: Gate) -> Answer {
     security(("api_key" = ["users:write"])),
     responses((status = 200, description = "The user as it was", body = Data<UserView>), DeleteRefusals))]
 pub async fn delete_user(gate: Gate) -> Answer {
-    let (session, found) =
-        gate.enter(Scope::UsersWrite, async |store| present(store.get::<User>(gate.id()?).await?)).await?;
+    let (session, found) = gate.enter(Scope::UsersWrite, async |store| present(store.get::<User>(gate.id()?).await?)).await?;
     reply::data(UserView::from(session.delete(found).await?))
 }

@@ -9,8 +9,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 /// The routes of this function.
 #[must_use]
 pub fn routes() -> OpenApiRouter<App> {
-    let routes = OpenApiRouter::new()
-        .routes(routes!(handlers::list_users, handlers::create_user))
-        .routes(routes!(handlers::get_user, handlers::update_user, handlers::delete_user));
+    let routes = OpenApiRouter::new().routes(routes!(handlers::list_users, handlers::create_user)).routes(routes!(
+        handlers::get_user,
+        handlers::update_user,
+        handlers::delete_user
+    ));
     OpenApiRouter::new().nest("/v1", routes)
 }

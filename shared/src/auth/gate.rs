@@ -112,7 +112,9 @@ impl Gate {
     ///
     /// First the key's (401, 403), then those of `read`.
     pub async fn enter<T, F: Future<Output = Result<T, ApiError>>>(
-        &self, scope: Scope, read: impl FnOnce(TenantStore) -> F,
+        &self,
+        scope: Scope,
+        read: impl FnOnce(TenantStore) -> F,
     ) -> Result<(Session, T), ApiError> {
         self.enter_list(scope, |store| async {
             Params::parse(&self.query)?.finish()?;
@@ -127,7 +129,9 @@ impl Gate {
     ///
     /// As [`Gate::enter`].
     pub async fn enter_list<T, F: Future<Output = Result<T, ApiError>>>(
-        &self, scope: Scope, read: impl FnOnce(TenantStore) -> F,
+        &self,
+        scope: Scope,
+        read: impl FnOnce(TenantStore) -> F,
     ) -> Result<(Session, T), ApiError> {
         let token = self.token.as_ref().ok_or(ApiError::Unauthorized)?;
         let store = self.app.store().tenant(token.tenant);

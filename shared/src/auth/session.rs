@@ -27,7 +27,9 @@ impl Session {
     ///
     /// Those of `decide`; 404 if the thing goes meanwhile; 409 if others keep being faster.
     pub async fn update<T: Record>(
-        &self, mut old: Stored<T>, decide: impl Fn(&T) -> Result<(T, bool), ApiError>,
+        &self,
+        mut old: Stored<T>,
+        decide: impl Fn(&T) -> Result<(T, bool), ApiError>,
     ) -> Result<Stored<T>, ApiError> {
         for _ in 0..TRIES {
             let (next, unused) = decide(&old.value)?;

@@ -70,6 +70,24 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
+    /// A new key of the tenant that does not expire.
+    #[must_use]
+    pub fn new(id: ApiKeyId, name: Name, scopes: Scopes, hash: SecretHash, rate_limit_per_minute: u32) -> Self {
+        Self {
+            id,
+            name,
+            scopes,
+            user_id: None,
+            hash,
+            replaced: None,
+            expires_at: None,
+            last_used_at: None,
+            rate_limit_per_minute,
+            created_by: None,
+            rotated_at: None,
+        }
+    }
+
     /// The hashes that a secret may have at `now`: none once the key has expired.
     #[must_use]
     pub fn accepted(&self, now: Timestamp) -> Vec<&SecretHash> {
@@ -138,19 +156,8 @@ mod tests {
 
     fn key() -> ApiKey {
         let id = ApiKeyId::new(Timestamp::from_millis(0), [0; 10]);
-        ApiKey {
-            id,
-            name: "k".parse().expect("a name"),
-            scopes: Scope::ALL.iter().copied().collect(),
-            user_id: None,
-            hash: SecretHash("new".into()),
-            replaced: None,
-            expires_at: None,
-            last_used_at: None,
-            rate_limit_per_minute: DEFAULT_RATE_LIMIT,
-            created_by: None,
-            rotated_at: None,
-        }
+        let scopes = Scope::ALL.iter().copied().collect();
+        ApiKey::new(id, "k".parse().expect("a name"), scopes, SecretHash("new".into()), DEFAULT_RATE_LIMIT)
     }
 
     #[test]
@@ -174,7 +181,13 @@ mod tests {
     fn a_bound_key_is_cut_to_its_owners_role() {
         let id = UserId::new(Timestamp::from_millis(0), [0; 10]);
         let bound = ApiKey { user_id: Some(id), ..key() };
-        let owner = |role| User { id, email: "a@b.c".parse().expect("an address"), display_name: "A".parse().expect("a name"), role, is_active: true };
+        let owner = |role| User {
+            id,
+            email: "a@b.c".parse().expect("an address"),
+            display_name: "A".parse().expect("a name"),
+            role,
+            is_active: true,
+        };
         assert_eq!(bound.effective_scopes(Some(&owner(Role::Viewer))).len(), 5);
         assert_eq!(bound.effective_scopes(Some(&owner(Role::Admin))).len(), 12);
         assert!(bound.effective_scopes(None).is_empty());

@@ -206,18 +206,34 @@ impl Asset {
     ///
     /// Everything that is wrong at once, or the move of status that the tenant does not permit.
     pub fn changed(
-        &self, change: &AssetChange, found: &Found, schemas: &Schemas, transitions: Option<&Transitions>,
+        &self,
+        change: &AssetChange,
+        found: &Found,
+        schemas: &Schemas,
+        transitions: Option<&Transitions>,
     ) -> Result<Self, AssetRefusal> {
         let faults = change.contradictions(Some(self));
         let next = self.apply(change, found, schemas, faults, false)?;
-        if next.status != self.status && let Some(allowed) = transitions.and_then(|t| t.from(self.status)) && !allowed.contains(&next.status) {
-            return Err(AssetRefusal::Transition { from: self.status, to: next.status, allowed: allowed.iter().copied().collect() });
+        if next.status != self.status
+            && let Some(allowed) = transitions.and_then(|t| t.from(self.status))
+            && !allowed.contains(&next.status)
+        {
+            return Err(AssetRefusal::Transition {
+                from: self.status,
+                to: next.status,
+                allowed: allowed.iter().copied().collect(),
+            });
         }
         Ok(next)
     }
 
     fn apply(
-        &self, change: &AssetChange, found: &Found, schemas: &Schemas, mut faults: Vec<Fault>, is_new: bool,
+        &self,
+        change: &AssetChange,
+        found: &Found,
+        schemas: &Schemas,
+        mut faults: Vec<Fault>,
+        is_new: bool,
     ) -> Result<Self, AssetRefusal> {
         let change = change.clone();
         let mut next = self.clone();

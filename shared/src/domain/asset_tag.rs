@@ -250,7 +250,23 @@ mod tests {
 
     #[test]
     fn what_is_no_template_is_refused() {
-        for wrong in ["", "AST", "NN", "ANNN", "NNNA", "ÄNNN", "NNN-NNNN", "NNNNNNNNNNNNN", "{PREFIX", "PREFIX}NNN", "{FOO}-NNN", "{{PREFIX}}NNN", " NNN", "nnn", &format!("NNN{}", "-".repeat(62))] {
+        for wrong in [
+            "",
+            "AST",
+            "NN",
+            "ANNN",
+            "NNNA",
+            "ÄNNN",
+            "NNN-NNNN",
+            "NNNNNNNNNNNNN",
+            "{PREFIX",
+            "PREFIX}NNN",
+            "{FOO}-NNN",
+            "{{PREFIX}}NNN",
+            " NNN",
+            "nnn",
+            &format!("NNN{}", "-".repeat(62)),
+        ] {
             assert!(wrong.parse::<TagTemplate>().is_err(), "{wrong:?}");
         }
     }

@@ -235,7 +235,10 @@ mod tests {
 
     #[test]
     fn what_is_no_cheap_schema_is_refused() {
-        let doubling = (1..40).map(|n| format!(r##""a{n}":{{"allOf":[{{"$ref":"#/$defs/a{0}"}},{{"$ref":"#/$defs/a{0}"}}]}}"##, n - 1)).collect::<Vec<_>>().join(",");
+        let doubling = (1..40)
+            .map(|n| format!(r##""a{n}":{{"allOf":[{{"$ref":"#/$defs/a{0}"}},{{"$ref":"#/$defs/a{0}"}}]}}"##, n - 1))
+            .collect::<Vec<_>>()
+            .join(",");
         let doubling = format!(r##"{{"$ref":"#/$defs/a39","$defs":{{"a0":true,{doubling}}}}}"##);
         for wrong in [
             "[]",

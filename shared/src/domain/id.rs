@@ -28,7 +28,10 @@ pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = Refusal> + Send 
 
     /// Reads [`Id::short`].
     fn from_short(text: &str) -> Option<Self> {
-        (text.len() == base62::WIDTH).then(|| base62::decode(text)).flatten().map(|number| Self::from_uuid(Uuid::from_u128(number)))
+        (text.len() == base62::WIDTH)
+            .then(|| base62::decode(text))
+            .flatten()
+            .map(|number| Self::from_uuid(Uuid::from_u128(number)))
     }
 }
 

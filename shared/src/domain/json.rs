@@ -15,7 +15,7 @@ const LARGEST_WHOLE: u64 = 1 << 53;
 /// many readers would round).
 pub fn parse_strict(text: &str, levels: usize) -> Result<Value, Refusal> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Level(levels).deserialize(&mut deserializer).map_err(|error| {
+    let value = Level { left: levels, all: levels }.deserialize(&mut deserializer).map_err(|error| {
         let text = error.to_string();
         Refusal::new(text.split(" at line ").next().unwrap_or_default())
     })?;
@@ -25,11 +25,16 @@ pub fn parse_strict(text: &str, levels: usize) -> Result<Value, Refusal> {
 
 /// A value that may have this many levels of arrays and objects.
 #[derive(Clone, Copy)]
-struct Level(usize);
+struct Level {
+    left: usize,
+    all: usize,
+}
 
 impl Level {
     fn down<E: Error>(self) -> Result<Self, E> {
-        self.0.checked_sub(1).map(Self).ok_or_else(|| E::custom("must not be nested deeper than the limit"))
+        let left = self.left.checked_sub(1);
+        left.map(|left| Self { left, ..self })
+            .ok_or_else(|| E::custom(format!("must have at most {} levels of nesting", self.all)))
     }
 }
 
@@ -106,7 +111,7 @@ mod tests {
         assert_eq!(parse_strict(r#"{"a":[1,-2.5,null,true,"x"]}"#, 2), Ok(json!({"a": [1, -2.5, null, true, "x"]})));
         for (wrong, why) in [
             (r#"{"a":1,"a":2}"#, "twice"),
-            (r#"{"a":{"b":{}}}"#, "nested"),
+            (r#"{"a":{"b":{}}}"#, "2 levels"),
             ("9007199254740993", "2^53"),
             ("-9007199254740993", "2^53"),
             ("123456789012345678901", "2^53"),

@@ -132,7 +132,9 @@ mod tests {
         for right in ["ada@example.com", "a+b@localhost", " Jürgen.Ö@müller.de "] {
             assert!(right.parse::<Email>().is_ok(), "{right}");
         }
-        for wrong in ["", "ada", "@example.com", "ada@", "a@b@c", "a b@c.de", "a@b..c", "a@.c", &format!("{}@x.de", "a".repeat(65))] {
+        for wrong in
+            ["", "ada", "@example.com", "ada@", "a@b@c", "a b@c.de", "a@b..c", "a@.c", &format!("{}@x.de", "a".repeat(65))]
+        {
             assert!(wrong.parse::<Email>().is_err(), "{wrong}");
         }
     }

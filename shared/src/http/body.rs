@@ -18,8 +18,8 @@ use crate::domain::user::Email;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use utoipa::PartialSchema;
-use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
 
 /// A value that a body can hold.
 pub trait FromJson: Sized {
@@ -146,7 +146,14 @@ impl<'a> Fields<'a> {
         let raw: &RawValue =
             serde_json::from_str(text).map_err(|error| ApiError::Malformed(format!("The body is not JSON: {error}.")))?;
         let members = serde_json::from_str::<Members<'a>>(raw.get());
-        let members = members.map_err(|_| ApiError::Invalid(vec![Fault { place: crate::domain::refusal::Place::Pointer(String::new()), detail: "must be an object".into() }]))?.0;
+        let members = members
+            .map_err(|_| {
+                ApiError::Invalid(vec![Fault {
+                    place: crate::domain::refusal::Place::Pointer(String::new()),
+                    detail: "must be an object".into(),
+                }])
+            })?
+            .0;
         let mut faults = Vec::new();
         for (place, (name, _)) in members.iter().enumerate() {
             if members[..place].iter().any(|(earlier, _)| earlier == name) {

@@ -228,7 +228,7 @@ impl From<&Fault> for ProblemFault {
 }
 
 impl IntoResponse for ApiError {
-    /// An answer that carries the error; [`super::observe`] renders it, since it knows the request's id.
+    /// An answer that carries the error; the layer around all routes renders it, since it knows the request's id.
     fn into_response(self) -> Response {
         let (status, ..) = self.status_code_title();
         let mut response = status.into_response();
@@ -255,9 +255,11 @@ impl From<WriteError> for ApiError {
                 "Others changed the same thing at the same time. Read it again and decide again.",
                 Value::Null,
             ),
-            WriteError::Duplicate(field) => {
-                Self::conflict(ConflictCode::Duplicate, format!("Another one has this {field} already."), json!({ "field": field }))
-            }
+            WriteError::Duplicate(field) => Self::conflict(
+                ConflictCode::Duplicate,
+                format!("Another one has this {field} already."),
+                json!({ "field": field }),
+            ),
             WriteError::InUse(count) => Self::conflict(
                 ConflictCode::InUse,
                 format!("It is in use: {count} other {} to it.", if count == 1 { "thing points" } else { "things point" }),

@@ -2,8 +2,8 @@
 
 pub mod body;
 pub mod error;
-pub mod openapi;
 mod observe;
+pub mod openapi;
 pub mod params;
 pub mod reply;
 
@@ -21,7 +21,6 @@ use utoipa_axum::router::OpenApiRouter;
 pub type Answer = Result<Response, ApiError>;
 
 /// Turns routes into the service that Lambda, the dev server and the tests all run.
-#[must_use]
 pub fn service(routes: OpenApiRouter<App>, app: App) -> Router {
     let (router, _) = routes.split_for_parts();
     router

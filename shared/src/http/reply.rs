@@ -87,11 +87,6 @@ pub fn created<T: Serialize>(collection: &str, id: impl Id, data: T) -> Result<R
 /// As [`json`].
 pub fn list<T, V: Serialize>(listed: Listed<T>, view: impl FnMut(T) -> V) -> Result<Response, ApiError> {
     let limit = listed.page.limit;
-    let meta = Meta {
-        total: listed.total,
-        page: listed.page.number,
-        limit,
-        total_pages: listed.total.div_ceil(limit as usize),
-    };
+    let meta = Meta { total: listed.total, page: listed.page.number, limit, total_pages: listed.total.div_ceil(limit as usize) };
     json(&List { data: listed.items.into_iter().map(view).collect(), meta })
 }

@@ -19,11 +19,7 @@ pub const OPERATION: Duration = Duration::from_secs(5);
 #[must_use]
 pub fn configure(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dynamodb::config::Builder {
     config.retry_config(RetryConfig::standard().with_max_attempts(3)).timeout_config(
-        TimeoutConfig::builder()
-            .connect_timeout(CONNECT)
-            .operation_attempt_timeout(ATTEMPT)
-            .operation_timeout(OPERATION)
-            .build(),
+        TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(ATTEMPT).operation_timeout(OPERATION).build(),
     )
 }
 

@@ -1,8 +1,8 @@
 //! The counters of tags: one for each distinct rest of a tag (contract 5).
 
+use super::TenantStore;
 use super::error::StoreError;
 use super::keys::{COUNTERS, Key, SK, TYPE};
-use super::TenantStore;
 use crate::domain::asset_tag::TagRange;
 use crate::domain::tenant::NumberRange;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};

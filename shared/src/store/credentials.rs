@@ -1,8 +1,8 @@
 //! What a key check reads and writes.
 
+use super::TenantStore;
 use super::error::StoreError;
 use super::keys::PK;
-use super::TenantStore;
 use crate::domain::api_key::ApiKey;
 use crate::domain::id::{ApiKeyId, Id};
 use crate::domain::record::{Kind, Stored};

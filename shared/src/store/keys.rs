@@ -38,10 +38,7 @@ impl Key {
     /// The key's two attributes.
     #[must_use]
     pub fn item(&self) -> Item {
-        Item::from([
-            (PK.to_owned(), AttributeValue::S(self.pk.clone())),
-            (SK.to_owned(), AttributeValue::S(self.sk.clone())),
-        ])
+        Item::from([(PK.to_owned(), AttributeValue::S(self.pk.clone())), (SK.to_owned(), AttributeValue::S(self.sk.clone()))])
     }
 
     /// The key that an item carries.

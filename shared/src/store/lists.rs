@@ -141,7 +141,6 @@ pub struct ModelFilter {
     pub asset_type_id: Option<AssetTypeId>,
 }
 
-
 fn holds<T: PartialEq>(wanted: &Option<T>, has: Option<&T>) -> bool {
     wanted.as_ref().is_none_or(|wanted| has == Some(wanted))
 }
@@ -186,9 +185,7 @@ impl TenantStore {
     ///
     /// The table.
     pub async fn list_assets(&self, filter: &AssetFilter, page: Page) -> Result<Listed<Stored<Asset>>, StoreError> {
-        let types = async {
-            if filter.kind.is_some() { self.all::<AssetType>().await } else { Ok(Vec::new()) }
-        };
+        let types = async { if filter.kind.is_some() { self.all::<AssetType>().await } else { Ok(Vec::new()) } };
         let (assets, types) = futures_util::try_join!(self.all::<Asset>(), types)?;
         let logical = types.iter().filter(|t| t.value.kind == AssetKind::Logical).map(|t| t.value.id).collect();
         let words = Words::of(filter.q.as_deref());

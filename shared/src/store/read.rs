@@ -1,9 +1,9 @@
 //! Reads of one tenant. All are strongly consistent: each decides something, or follows a write.
 
+use super::TenantStore;
 use super::error::StoreError;
 use super::item;
 use super::keys::{Item, Key, Keys, PK, SK};
-use super::TenantStore;
 use crate::domain::id::Id;
 use crate::domain::record::{Record, Stored};
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};

@@ -1,11 +1,10 @@
 //! Tenants: made and listed by the operator, never over HTTP (contract 3).
 
+use super::Store;
 use super::error::{StoreError, WriteError};
 use super::keys::{self, Key, PK, SK, TYPE};
 use super::transact::{Guard, Part};
 use super::write::Stamp;
-use super::Store;
-use crate::domain::token::{Secret, Token};
 use crate::domain::api_key::ApiKey;
 use crate::domain::event::Actor;
 use crate::domain::id::{ApiKeyId, Id, TenantId, UserId};
@@ -13,6 +12,7 @@ use crate::domain::record::Stored;
 use crate::domain::scope::{Role, Scope};
 use crate::domain::tenant::Tenant;
 use crate::domain::text::Name;
+use crate::domain::token::{Secret, Token};
 use crate::domain::user::{Email, User};
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -41,19 +41,9 @@ impl Store {
         let tenant_id = TenantId::new(stamp.at, self.random()?);
         let tenant = self.tenant(tenant_id);
         let secret = Secret::new(self.random()?);
-        let key = ApiKey {
-            id: tenant.new_id(stamp.at)?,
-            name: "first key".parse().map_err(StoreError::broken)?,
-            scopes: Scope::ALL.iter().copied().collect(),
-            user_id: None,
-            hash: secret.hash(),
-            replaced: None,
-            expires_at: None,
-            last_used_at: None,
-            rate_limit_per_minute: rate_limit,
-            created_by: None,
-            rotated_at: None,
-        };
+        let name_of_key = "first key".parse().map_err(StoreError::broken)?;
+        let scopes = Scope::ALL.iter().copied().collect();
+        let key = ApiKey::new(tenant.new_id(stamp.at)?, name_of_key, scopes, secret.hash(), rate_limit);
         let key_id = key.id;
         let mut registered = keys::registry(tenant_id).item();
         registered.insert(TYPE.to_owned(), AttributeValue::S("registration".to_owned()));

@@ -54,7 +54,8 @@ impl Store {
             if let Some((guard, reason)) = guards.iter().zip(reasons).find(|(_, reason)| failed(reason)) {
                 return Err(Refused::By(*guard, reason.item.clone()));
             }
-            if !reasons.iter().filter_map(CancellationReason::code).any(|code| code == "TransactionConflict" || means_later(code)) {
+            if !reasons.iter().filter_map(CancellationReason::code).any(|code| code == "TransactionConflict" || means_later(code))
+            {
                 return Err(Refused::Store(StoreError::Internal(error.into())));
             }
             if started.elapsed() >= OPERATION {

@@ -2,7 +2,7 @@
 
 use super::error::{StoreError, WriteError};
 use super::item::{self, LAST_HASH, UPDATED_AT, USES, VERSION};
-use super::keys::{Item, Key, Keys, HS, PK, TYPE};
+use super::keys::{HS, Item, Key, Keys, PK, TYPE};
 use super::transact::{Guard, Part, Refused};
 use super::{Store, TenantStore};
 use crate::domain::event::{self, Actor, Event};
@@ -38,12 +38,9 @@ impl TenantStore {
         let changes = event::changes(&Map::new(), &value.audit());
         let (event, last_hash) = self.event::<T>(&value, "created", 1, stamp, changes, None)?;
         let stored = Stored { value, version: 1, created_at: stamp.at, updated_at: stamp.at, last_hash, uses: 0 };
-        let mut parts = vec![
-            Part { guard: Guard::Record, write: self.store.put_new(item::whole(&self.keys, &stored)?)? },
-            event,
-        ];
+        let mut parts = vec![Part { guard: Guard::Record, write: self.store.put_new(item::whole(&self.keys, &stored)?)? }, event];
         parts.extend(self.claims(&stored.value, &[], &stored.value.unique())?);
-        parts.extend(self.counts::<T>(&[], &stored.value.references())?);
+        parts.extend(self.counts(&[], &stored.value.references())?);
         Ok((stored, parts))
     }
 
@@ -66,9 +63,7 @@ impl TenantStore {
         self.replace(old, next, stamp, true).await
     }
 
-    async fn replace<T: Record>(
-        &self, old: &Stored<T>, next: T, stamp: &Stamp, unused: bool,
-    ) -> Result<Stored<T>, WriteError> {
+    async fn replace<T: Record>(&self, old: &Stored<T>, next: T, stamp: &Stamp, unused: bool) -> Result<Stored<T>, WriteError> {
         let changes = old.changes_to(&next);
         if changes.is_empty() {
             return Ok(old.clone());
@@ -76,9 +71,15 @@ impl TenantStore {
         let version = old.version + 1;
         let (event, last_hash) = self.event::<T>(&next, "updated", version, stamp, changes, Some(&old.last_hash))?;
         let stored = Stored { value: next, version, updated_at: stamp.at, last_hash, ..old.clone() };
-        let mut parts = vec![Part { guard: if unused { Guard::Unused(old.version) } else { Guard::Record }, write: self.update_of(old, &stored, unused)? }, event];
+        let mut parts = vec![
+            Part {
+                guard: if unused { Guard::Unused(old.version) } else { Guard::Record },
+                write: self.update_of(old, &stored, unused)?,
+            },
+            event,
+        ];
         parts.extend(self.claims(&stored.value, &old.value.unique(), &stored.value.unique())?);
-        parts.extend(self.counts::<T>(&old.value.references(), &stored.value.references())?);
+        parts.extend(self.counts(&old.value.references(), &stored.value.references())?);
         self.write(parts).await?;
         Ok(stored)
     }
@@ -102,17 +103,19 @@ impl TenantStore {
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .map_err(StoreError::broken)?;
-        let mut parts = vec![Part { guard: Guard::Unused(old.version), write: TransactWriteItem::builder().delete(delete).build() }, event];
+        let mut parts =
+            vec![Part { guard: Guard::Unused(old.version), write: TransactWriteItem::builder().delete(delete).build() }, event];
         let freed: Vec<Unique> = old.value.unique().into_iter().filter(|unique| !unique.kept).collect();
         parts.extend(self.claims(&old.value, &freed, &[])?);
-        parts.extend(self.counts::<T>(&old.value.references(), &[])?);
-        Ok(self.write(parts).await?)
+        parts.extend(self.counts(&old.value.references(), &[])?);
+        self.write(parts).await
     }
 
     pub(super) async fn write(&self, parts: Vec<Part>) -> Result<(), WriteError> {
         self.store.transact(parts).await.map_err(|refused| match refused {
             Refused::By(Guard::Record, _) => WriteError::Stale,
-            Refused::By(Guard::Unused(version), present) => match present.filter(|item| count_in(item, VERSION) == Some(version)) {
+            Refused::By(Guard::Unused(version), present) => match present.filter(|item| count_in(item, VERSION) == Some(version))
+            {
                 Some(item) => count_in(&item, USES).map_or(WriteError::Stale, WriteError::InUse),
                 None => WriteError::Stale,
             },
@@ -129,7 +132,13 @@ impl TenantStore {
 
     /// The event of a change, and its hash.
     fn event<T: Record>(
-        &self, value: &T, verb: &str, version: u64, stamp: &Stamp, changes: Map<String, Value>, previous: Option<&str>,
+        &self,
+        value: &T,
+        verb: &str,
+        version: u64,
+        stamp: &Stamp,
+        changes: Map<String, Value>,
+        previous: Option<&str>,
     ) -> Result<(Part, String), StoreError> {
         let event = Event {
             id: EventId::new(self.store.now(), self.store.random()?),
@@ -216,7 +225,7 @@ impl TenantStore {
     }
 
     /// References counted at what they point to.
-    fn counts<T: Record>(&self, old: &[Reference], new: &[Reference]) -> Result<Vec<Part>, StoreError> {
+    fn counts(&self, old: &[Reference], new: &[Reference]) -> Result<Vec<Part>, StoreError> {
         let gained = new.iter().filter(|reference| !old.contains(reference)).map(|r| (r, "1"));
         let lost = old.iter().filter(|reference| !new.contains(reference)).map(|r| (r, "-1"));
         gained.chain(lost).map(|(reference, step)| self.count(reference, step)).collect()

@@ -1,0 +1,152 @@
+//! What the operator can ask for.
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Parser, Subcommand};
+use serde_json::{Value, json};
+use shared::app::system_clock;
+use shared::domain::api_key::{ApiKey, DEFAULT_RATE_LIMIT, LARGEST_RATE_LIMIT};
+use shared::domain::event::Actor;
+use shared::domain::id::{ApiKeyId, TenantId};
+use shared::domain::scope::{Scopes, parse_list};
+use shared::domain::tenant::Tenant;
+use shared::domain::text::Name;
+use shared::domain::time::Timestamp;
+use shared::domain::token::{Secret, Token};
+use shared::domain::user::Email;
+use shared::store::{Stamp, Store, TenantStore, WriteError, client};
+
+/// Makes tenants and keys on the table of the asset lifecycle service.
+///
+/// Credentials, region and endpoint come from the usual AWS environment (AWS_PROFILE, AWS_REGION,
+/// AWS_ENDPOINT_URL_DYNAMODB, …).
+#[derive(Debug, Parser)]
+#[command(name = "admin", version)]
+pub struct Options {
+    /// The table: the stack's output TableName.
+    #[arg(long, env = "TABLE_NAME", global = true, default_value = "asset-lifecycle")]
+    table: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Tenants.
+    #[command(subcommand)]
+    Tenant(TenantCommand),
+    /// API keys.
+    #[command(subcommand)]
+    Key(KeyCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum TenantCommand {
+    /// Makes a tenant and its first key, which is shown this once.
+    Create {
+        /// What the tenant is called.
+        #[arg(long)]
+        name: Name,
+        /// The e-mail address of a first user with the role admin.
+        #[arg(long)]
+        admin_email: Option<Email>,
+    },
+    /// Lists every tenant, oldest first.
+    List,
+}
+
+#[derive(Debug, Subcommand)]
+enum KeyCommand {
+    /// Makes a key, which is shown this once.
+    Create(NewKey),
+    /// Revokes a key: the very next request with it is refused.
+    Revoke {
+        /// Whose key.
+        #[arg(long)]
+        tenant: TenantId,
+        /// Which key.
+        #[arg(long)]
+        key: ApiKeyId,
+    },
+}
+
+#[derive(Debug, Args)]
+struct NewKey {
+    /// Whose key.
+    #[arg(long)]
+    tenant: TenantId,
+    /// What it is for.
+    #[arg(long)]
+    name: Name,
+    /// What it may do, such as assets:read,assets:write.
+    #[arg(long, value_parser = parse_list)]
+    scopes: Scopes,
+    /// From when on it is refused, such as 2027-01-01T00:00:00Z.
+    #[arg(long)]
+    expires_at: Option<Timestamp>,
+    /// How many requests a minute.
+    #[arg(long, default_value_t = DEFAULT_RATE_LIMIT, value_parser = clap::value_parser!(u32).range(1..=i64::from(LARGEST_RATE_LIMIT)))]
+    rate_limit: u32,
+}
+
+/// Does what the command line says; gives the answer.
+pub async fn run(options: Options) -> Result<Value> {
+    let store = Store::new(client::from_env().await, &options.table, system_clock());
+    let failed = || format!("nothing was done on the table {}", options.table);
+    match options.command {
+        Command::Tenant(TenantCommand::Create { name, admin_email }) => {
+            let made = store.create_tenant(name, admin_email, DEFAULT_RATE_LIMIT).await.with_context(failed)?;
+            let (tenant_id, key_id, user_id) = (made.tenant_id, made.key_id, made.user_id);
+            Ok(json!({"tenant_id": tenant_id, "key_id": key_id, "api_key": made.api_key.expose(), "user_id": user_id}))
+        }
+        Command::Tenant(TenantCommand::List) => {
+            let tenants = store.tenants().await.with_context(failed)?;
+            let row = |tenant: shared::domain::record::Stored<Tenant>| json!({"tenant_id": tenant.value.id, "name": tenant.value.name, "created_at": tenant.created_at});
+            Ok(tenants.into_iter().map(row).collect())
+        }
+        Command::Key(KeyCommand::Create(new)) => create_key(&store, new).await.with_context(failed),
+        Command::Key(KeyCommand::Revoke { tenant, key }) => {
+            let store = existing(&store, tenant).await.with_context(failed)?;
+            revoke(&store, key).await.with_context(failed)?;
+            Ok(json!({"tenant_id": tenant, "key_id": key, "revoked": true}))
+        }
+    }
+}
+
+/// The tenant's part of the table, if there is such a tenant.
+async fn existing(store: &Store, id: TenantId) -> Result<TenantStore> {
+    let store = store.tenant(id);
+    match store.get::<Tenant>(id).await? {
+        Some(_) => Ok(store),
+        None => bail!("there is no tenant {id}; `admin tenant list` shows those there are"),
+    }
+}
+
+fn stamp(store: &TenantStore) -> Stamp {
+    Stamp { by: Actor::operator(), at: store.store().now() }
+}
+
+async fn create_key(store: &Store, new: NewKey) -> Result<Value> {
+    let store = existing(store, new.tenant).await?;
+    let stamp = stamp(&store);
+    if new.expires_at.is_some_and(|end| end <= stamp.at) {
+        bail!("--expires-at must lie in the future");
+    }
+    let secret = Secret::new(store.store().random()?);
+    let id = store.new_id(stamp.at)?;
+    let key = ApiKey { expires_at: new.expires_at, ..ApiKey::new(id, new.name, new.scopes, secret.hash(), new.rate_limit) };
+    store.create(key, &stamp).await?;
+    Ok(json!({"tenant_id": new.tenant, "key_id": id, "api_key": Token::new(new.tenant, id, secret).expose()}))
+}
+
+async fn revoke(store: &TenantStore, id: ApiKeyId) -> Result<()> {
+    let stamp = stamp(store);
+    loop {
+        let Some(key) = store.get::<ApiKey>(id).await? else {
+            bail!("the tenant has no key {id}");
+        };
+        match store.delete(&key, &stamp).await {
+            Err(WriteError::Stale) => {} // changed meanwhile: revoke what it has become
+            other => return Ok(other?),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What the engine can't show: throttling, conflicts, answers that get lost. Injected below the SDK's retries.
+
+use crate::samples::Samples;
+use crate::support::Api;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use serde_json::{Value, json};
+use shared::store::keys::Keys;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+/// One answer to hand out instead of the engine's.
+#[derive(Debug)]
+struct Fault {
+    operation: &'static str,
+    status: u16,
+    body: String,
+    /// Whether the engine does what was asked first, and only its answer is lost.
+    after: bool,
+}
+
+/// Faults to come, and requests that were seen.
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    script: Arc<Mutex<VecDeque<Fault>>>,
+    seen: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl Faults {
+    fn plan(&self, operation: &'static str, times: usize, status: u16, body: &Value, after: bool) {
+        let fault = || Fault { operation, status, body: body.to_string(), after };
+        self.script.lock().unwrap().extend(std::iter::repeat_with(fault).take(times));
+    }
+
+    fn throttle(&self, operation: &'static str, times: usize) {
+        let body = json!({"__type": "com.amazonaws.dynamodb.v20120810#ThrottlingException", "message": "slow down"});
+        self.plan(operation, times, 400, &body, false);
+    }
+
+    fn conflict(&self, times: usize) {
+        let body = json!({
+            "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "Message": "cancelled",
+            "CancellationReasons": [{"Code": "TransactionConflict"}, {"Code": "None"}]
+        });
+        self.plan("TransactWriteItems", times, 400, &body, false);
+    }
+
+    fn lose_answer(&self, operation: &'static str) {
+        let body = json!({"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError", "message": "lost"});
+        self.plan(operation, 1, 500, &body, true);
+    }
+
+    fn left(&self) -> usize {
+        self.script.lock().unwrap().len()
+    }
+
+    fn take_seen(&self) -> Vec<(String, Value)> {
+        std::mem::take(&mut *self.seen.lock().unwrap())
+    }
+}
+
+/// An HTTP client that follows a script of faults.
+#[derive(Debug, Clone)]
+pub struct Faulty {
+    inner: SharedHttpClient,
+    faults: Faults,
+}
+
+impl Faulty {
+    pub fn new(inner: SharedHttpClient, faults: Faults) -> Self {
+        Self { inner, faults }
+    }
+}
+
+#[derive(Debug)]
+struct Connector {
+    inner: SharedHttpConnector,
+    faults: Faults,
+}
+
+impl HttpClient for Faulty {
+    fn http_connector(&self, settings: &HttpConnectorSettings, components: &RuntimeComponents) -> SharedHttpConnector {
+        let inner = self.inner.http_connector(settings, components);
+        SharedHttpConnector::new(Connector { inner, faults: self.faults.clone() })
+    }
+}
+
+impl HttpConnector for Connector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let target = request.headers().get("x-amz-target").and_then(|target| target.split('.').nth(1));
+        let operation = target.unwrap_or_default().to_owned();
+        let body = request.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+        self.faults.seen.lock().unwrap().push((operation.clone(), body));
+        let mut script = self.faults.script.lock().unwrap();
+        let due = script.front().is_some_and(|fault| fault.operation == operation);
+        let fault = if due { script.pop_front() } else { None };
+        drop(script);
+        let Some(fault) = fault else { return self.inner.call(request) };
+        let mut reply = HttpResponse::new(fault.status.try_into().unwrap(), SdkBody::from(fault.body));
+        reply.headers_mut().insert("content-type", "application/x-amz-json-1.0");
+        if !fault.after {
+            return HttpConnectorFuture::ready(Ok(reply));
+        }
+        let done = self.inner.call(request);
+        HttpConnectorFuture::new(async move {
+            done.await?;
+            Ok(reply)
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_conflict_is_retried_until_it_passes() {
+    let (api, client) = Api::with_tenant().await;
+    client.settle().await;
+    api.faults.conflict(3);
+    let made = client.post("/assets", json!({"name": "x"})).await;
+    assert_eq!((made.status.as_u16(), api.faults.left()), (201, 0));
+    assert_eq!(crate::events::chain(&api, &made.id()).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_conflict_that_stays_is_503_and_changes_nothing() {
+    let (api, client) = Api::with_tenant().await;
+    let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
+    let before = api.dump().await;
+    api.faults.conflict(1000);
+    let refused = client.patch(&path, json!({"name": "y"})).await;
+    refused.problem(503, "UNAVAILABLE");
+    assert_eq!(refused.header("retry-after"), "1");
+    assert!(api.faults.left() > 900, "{} tries were left", api.faults.left());
+    assert_eq!(api.dump().await, before);
+}
+
+#[tokio::test]
+async fn throttling_is_retried_three_times_and_then_503() {
+    let (api, client) = Api::with_tenant().await;
+    let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
+    for operation in ["GetItem", "BatchGetItem", "TransactWriteItems"] {
+        let before = api.dump().await;
+        api.faults.throttle(operation, 3);
+        let refused = client.patch(&path, json!({"name": "y"})).await;
+        refused.problem(503, "UNAVAILABLE");
+        assert_eq!(api.faults.left(), 0, "{operation}");
+        assert_eq!(api.dump().await, before, "{operation}");
+    }
+    api.faults.throttle("TransactWriteItems", 2);
+    assert_eq!(client.patch(&path, json!({"name": "y"})).await.data()["name"], "y");
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_not_a_second_effect() {
+    let (api, client) = Api::with_tenant().await;
+    client.settle().await;
+    api.faults.lose_answer("TransactWriteItems");
+    let made = client.post("/assets", json!({"name": "x"})).await;
+    assert_eq!((made.status.as_u16(), api.faults.left()), (201, 0), "{}", made.text());
+    assert_eq!(client.get("/assets").await.json()["meta"]["total"], 1);
+    let path = format!("/assets/{}", made.id());
+    api.faults.lose_answer("TransactWriteItems");
+    assert_eq!(client.patch(&path, json!({"name": "y"})).await.data()["name"], "y");
+    assert_eq!(crate::events::chain(&api, &made.id()).await.len(), 2);
+}
+
+#[tokio::test]
+async fn keys_that_a_batch_leaves_out_are_asked_for_again() {
+    let (api, client) = Api::with_tenant().await;
+    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
+    let id = client.asset(json!({"name": "x", "asset_type_id": laptop})).await;
+    let short = shared::domain::id::Id::short(laptop.parse::<shared::domain::id::AssetTypeId>().unwrap());
+    let pk = Keys::of(client.tenant).partition();
+    let key = json!({"PK": {"S": pk.as_s().unwrap()}, "SK": {"S": format!("TYPE#{short}")}});
+    let left_out = json!({"Responses": {}, "UnprocessedKeys": {&api.table: {"Keys": [key], "ConsistentRead": true}}});
+    api.faults.plan("BatchGetItem", 2, 200, &left_out, false);
+    assert_eq!(client.get(&format!("/assets/{id}")).await.data()["asset_type_name"], "Laptop");
+    assert_eq!(api.faults.left(), 0);
+    api.faults.plan("BatchGetItem", 100, 200, &left_out, false);
+    client.get(&format!("/assets/{id}")).await.problem(503, "UNAVAILABLE");
+}
+
+/// Every request of every route names its own tenant's partition and nothing else, and reads consistently.
+#[tokio::test]
+async fn every_request_stays_in_its_tenant_and_reads_consistently() {
+    fn partitions(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                found.extend(["PK", ":pk"].iter().filter_map(|name| map.get(*name)?["S"].as_str()).map(str::to_owned));
+                map.values().for_each(|value| partitions(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| partitions(item, found)),
+            _ => {}
+        }
+    }
+    let (api, client) = Api::with_tenant().await;
+    let samples = Samples::of(&client).await;
+    let own = Keys::of(client.tenant).partition();
+    let document = client.get("/openapi.json").await.json();
+    let mut checked = 0;
+    for method in ["get", "patch", "post", "delete"] {
+        for (path, item) in document["paths"].as_object().unwrap() {
+            if item.get(method).is_none() || ["/v1/health", "/v1/openapi.json"].contains(&path.as_str()) {
+                continue;
+            }
+            api.faults.take_seen();
+            let body = crate::samples::body(&method.to_uppercase(), path).to_string();
+            let filled = samples.fill(path);
+            client.send(&method.to_uppercase(), filled.strip_prefix("/v1").unwrap(), Some("application/json"), body).await;
+            for (operation, request) in api.faults.take_seen() {
+                let mut found = Vec::new();
+                partitions(&request, &mut found);
+                assert!(!found.is_empty(), "{method} {path}: {operation} without a partition: {request}");
+                assert!(found.iter().all(|pk| Some(pk) == own.as_s().ok()), "{method} {path}: {operation} in {found:?}");
+                let consistent = match operation.as_str() {
+                    "GetItem" | "Query" => request["ConsistentRead"] == true,
+                    "BatchGetItem" => request["RequestItems"][&api.table]["ConsistentRead"] == true,
+                    "UpdateItem" => request["ConditionExpression"].is_string(),
+                    "TransactWriteItems" => {
+                        let parts = request["TransactItems"].as_array().unwrap().iter();
+                        parts
+                            .flat_map(|part| part.as_object().unwrap().values())
+                            .all(|part| part["ConditionExpression"].is_string())
+                    }
+                    other => panic!("{other} is no operation of ours"),
+                };
+                assert!(consistent, "{method} {path}: {operation} reads or writes unguarded: {request}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 60, "only {checked} requests");
+}

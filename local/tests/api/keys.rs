@@ -1,0 +1,160 @@
+//! `/v1/keys` and what a key may do (contract 3).
+
+use crate::support::Api;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn a_key_is_shown_once_and_works_at_once() {
+    let (api, client) = Api::with_tenant().await;
+    let made =
+        client.post("/keys", json!({"name": "ci", "scopes": ["assets:read"], "expires_at": "2027-01-01T00:00:00+01:00"})).await;
+    assert_eq!(made.status, 201);
+    let key = made.data();
+    let text = key["api_key"].as_str().unwrap();
+    assert_eq!(key["prefix"], text[..12]);
+    assert_eq!(
+        (key["rate_limit_per_minute"].as_u64(), key["expires_at"].as_str()),
+        (Some(600), Some("2026-12-31T23:00:00.000Z"))
+    );
+    assert!(key["last_used_at"].is_null() && key["user_id"].is_null() && key["created_by"].is_string());
+    let read = client.get(made.header("location").strip_prefix("/v1").unwrap()).await;
+    assert!(!read.text().contains(text) && read.data().get("api_key").is_none());
+    assert_eq!(client.with_key(text).get("/assets").await.status, 200);
+    let secret = &text[4 + 44..4 + 88];
+    assert!(!api.dump().await.contains(secret), "the secret is in the table");
+    assert!(!client.get("/keys").await.text().contains(secret));
+}
+
+#[tokio::test]
+async fn a_key_grants_only_what_its_maker_has() {
+    let (api, client) = Api::with_tenant().await;
+    let limited = client.scoped(&["keys:write", "assets:read"]).await;
+    let before = api.dump().await;
+    let refused = limited.post("/keys", json!({"name": "x", "scopes": ["assets:read", "assets:write"]})).await;
+    assert_eq!(refused.problem(403, "FORBIDDEN")["scope"], "assets:write");
+    // Rotating a key means holding it afterwards.
+    let own = client.get("/keys?limit=1&page=2").await.data()[0]["id"].as_str().unwrap().to_owned();
+    limited.post(&format!("/keys/{own}/rotate"), json!({})).await.problem(403, "FORBIDDEN");
+    assert_eq!(api.dump().await, before);
+    limited.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
+}
+
+#[tokio::test]
+async fn a_revoked_key_is_refused_with_the_next_request() {
+    let (_api, client) = Api::with_tenant().await;
+    let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
+    let other = client.with_key(made["api_key"].as_str().unwrap());
+    other.get("/assets").await.data();
+    let path = format!("/keys/{}", made["id"].as_str().unwrap());
+    assert_eq!(client.delete(&path).await.data()["name"], "x");
+    other.get("/assets").await.problem(401, "UNAUTHORIZED");
+    client.get(&path).await.problem(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_key_expires_to_the_millisecond() {
+    let (api, client) = Api::with_tenant().await;
+    let end = api.now().plus_seconds(60);
+    let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"], "expires_at": end.to_string()})).await.data();
+    let other = client.with_key(made["api_key"].as_str().unwrap());
+    other.get("/assets").await.data();
+    api.wait(60);
+    other.get("/assets").await.problem(401, "UNAUTHORIZED");
+    let past = json!({"name": "x", "scopes": ["assets:read"], "expires_at": "2020-01-01T00:00:00Z"});
+    assert_eq!(client.post("/keys", past).await.faults(), ["/expires_at"]);
+}
+
+#[tokio::test]
+async fn a_rotation_ends_the_old_secret_after_its_grace() {
+    let (api, client) = Api::with_tenant().await;
+    let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
+    let path = format!("/keys/{}/rotate", made["id"].as_str().unwrap());
+    let first = client.with_key(made["api_key"].as_str().unwrap());
+    let second = client.post(&path, json!({"grace_seconds": 60})).await.data();
+    assert_eq!(second["id"], made["id"]);
+    let second = client.with_key(second["api_key"].as_str().unwrap());
+    first.get("/assets").await.data();
+    second.get("/assets").await.data();
+    api.wait(60);
+    first.get("/assets").await.problem(401, "UNAUTHORIZED");
+    let third = client.send("POST", &path, None, "").await.data();
+    second.get("/assets").await.problem(401, "UNAUTHORIZED");
+    client.with_key(third["api_key"].as_str().unwrap()).get("/assets").await.data();
+    for wrong in [json!(-1), json!(604_801), json!("1"), json!(1.5)] {
+        assert_eq!(client.post(&path, json!({"grace_seconds": wrong})).await.faults(), ["/grace_seconds"]);
+    }
+}
+
+#[tokio::test]
+async fn a_bound_key_follows_its_owner() {
+    let (_api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let path = format!("/users/{user}");
+    let all: Vec<Value> = shared::domain::scope::Scope::ALL.iter().map(|scope| json!(scope)).collect();
+    let made = client.post("/keys", json!({"name": "ada's", "scopes": all, "user_id": user})).await.data();
+    let bound = client.with_key(made["api_key"].as_str().unwrap());
+    bound.get("/assets").await.data();
+    assert_eq!(bound.post("/assets", json!({"name": "x"})).await.problem(403, "FORBIDDEN")["scope"], "assets:write");
+    client.patch(&path, json!({"role": "technician"})).await.data();
+    bound.post("/assets", json!({"name": "x"})).await.data();
+    bound.get("/keys").await.problem(403, "FORBIDDEN");
+    client.patch(&path, json!({"is_active": false})).await.data();
+    bound.get("/assets").await.problem(401, "UNAUTHORIZED");
+    assert_eq!(
+        client.post("/keys", json!({"name": "x", "scopes": ["assets:read"], "user_id": user})).await.faults(),
+        ["/user_id"]
+    );
+    client.patch(&path, json!({"is_active": true, "role": "admin"})).await.data();
+    bound.get("/keys").await.data();
+    client.delete(&path).await.data();
+    bound.get("/assets").await.problem(401, "UNAUTHORIZED");
+}
+
+#[tokio::test]
+async fn the_last_use_is_noted_to_the_hour() {
+    let (api, client) = Api::with_tenant().await;
+    let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
+    let other = client.with_key(made["api_key"].as_str().unwrap());
+    let used = async || client.get(&format!("/keys/{}", made["id"].as_str().unwrap())).await.data()["last_used_at"].clone();
+    assert!(used().await.is_null());
+    other.get("/assets").await.data();
+    let first = used().await;
+    assert!(first.is_string());
+    api.wait(3000);
+    other.get("/assets").await.data();
+    assert_eq!(used().await, first);
+    api.wait(601);
+    other.get("/assets").await.data();
+    assert!(used().await.as_str() > first.as_str());
+}
+
+#[tokio::test]
+async fn bad_fields_of_a_key_are_refused_by_name() {
+    let (_api, client) = Api::with_tenant().await;
+    let body = json!({"name": "", "scopes": ["assets"], "user_id": "x", "expires_at": "tomorrow", "rate_limit_per_minute": 0, "prefix": "x"});
+    let faults = ["/expires_at", "/name", "/prefix", "/rate_limit_per_minute", "/scopes", "/user_id"];
+    assert_eq!(client.post("/keys", body).await.faults(), faults);
+    assert_eq!(client.post("/keys", json!({"name": "x", "scopes": []})).await.faults(), ["/scopes"]);
+}
+
+#[tokio::test]
+async fn only_one_well_formed_authorization_header_counts() {
+    let (_api, client) = Api::with_tenant().await;
+    let send = async |values: &[&str]| {
+        let mut request = axum::http::Request::builder().uri("/v1/assets");
+        for value in values {
+            request = request.header("authorization", *value);
+        }
+        let request = request.body(axum::body::Body::empty()).unwrap();
+        crate::support::call(&client.router, request).await.status.as_u16()
+    };
+    let key = client.key.as_str();
+    assert_eq!(send(&[&format!("Bearer {key}")]).await, 200);
+    assert_eq!(send(&[&format!("bearer {key}")]).await, 200);
+    for wrong in
+        [vec![key.to_owned()], vec![format!("Basic {key}")], vec![format!("Bearer {key}"), format!("Bearer {key}")], vec![]]
+    {
+        let wrong: Vec<&str> = wrong.iter().map(String::as_str).collect();
+        assert_eq!(send(&wrong).await, 401, "{} values", wrong.len());
+    }
+}

@@ -1,0 +1,18 @@
+//! The whole API as its users see it: the real router, the real SDK, an engine that speaks DynamoDB.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests, and helpers that only tests call")]
+
+mod assets;
+mod catalog;
+mod conventions;
+mod costs;
+mod coverage;
+mod events;
+mod faults;
+mod keys;
+mod lists;
+mod races;
+mod samples;
+mod settings;
+mod support;
+mod template;
+mod users;

@@ -1,0 +1,57 @@
+//! `/v1/settings` (contract 5 and 6).
+
+use crate::support::Api;
+use insta::assert_json_snapshot;
+use serde_json::json;
+
+#[tokio::test]
+async fn settings_begin_with_defaults_and_show_number_ranges() {
+    let (_api, client) = Api::with_tenant().await;
+    client.asset(json!({"name": "x"})).await;
+    assert_json_snapshot!(client.get("/settings").await.data(), {".number_ranges[].fill_level" => "[level]"}, @r#"
+    {
+      "name": "Acme",
+      "asset_tag_prefix": "AST",
+      "asset_tag_template": "{PREFIX}-NNNNNN",
+      "status_transitions": null,
+      "number_ranges": [
+        {
+          "pattern": "AST-{N}",
+          "last_number": 1,
+          "capacity": 999999,
+          "fill_level": "[level]"
+        }
+      ]
+    }
+    "#);
+}
+
+#[tokio::test]
+async fn bad_settings_are_refused_and_change_nothing() {
+    let (api, client) = Api::with_tenant().await;
+    let before = api.dump().await;
+    let body = json!({"name": "", "asset_tag_prefix": "A B", "asset_tag_template": "NN", "status_transitions": {"lost": []}, "number_ranges": []});
+    let faults = ["/asset_tag_prefix", "/asset_tag_template", "/name", "/number_ranges", "/status_transitions"];
+    assert_eq!(client.patch("/settings", body).await.faults(), faults);
+    assert_eq!(client.patch("/settings", json!({"asset_tag_template": null})).await.faults(), ["/asset_tag_template"]);
+    assert_eq!(api.dump().await, before);
+}
+
+#[tokio::test]
+async fn moves_of_status_are_free_until_a_tenant_narrows_them() {
+    let (_api, client) = Api::with_tenant().await;
+    let path = format!("/assets/{}", client.asset(json!({"name": "x", "status": "scrapped"})).await);
+    for status in ["returned", "in_service", "in_use", "preparing", "in_stock"] {
+        client.patch(&path, json!({"status": status})).await.data();
+    }
+    client.patch("/settings", json!({"status_transitions": {"in_stock": ["preparing", "in_use"], "scrapped": []}})).await.data();
+    let refused = client.patch(&path, json!({"status": "scrapped"})).await.problem(409, "TRANSITION_NOT_ALLOWED");
+    assert_eq!(refused["allowed"], json!(["preparing", "in_use"]));
+    client.patch(&path, json!({"status": "in_stock", "name": "same status"})).await.data();
+    client.patch(&path, json!({"status": "in_use"})).await.data();
+    client.patch(&path, json!({"status": "scrapped"})).await.data();
+    let refused = client.patch(&path, json!({"status": "in_stock"})).await.problem(409, "TRANSITION_NOT_ALLOWED");
+    assert_eq!(refused["allowed"], json!([]));
+    client.patch("/settings", json!({"status_transitions": null})).await.data();
+    client.patch(&path, json!({"status": "in_stock"})).await.data();
+}

@@ -1,0 +1,74 @@
+//! What template.yaml declares, against what the code does.
+
+use crate::support::Api;
+use serde_json::json;
+use std::collections::BTreeSet;
+use yaml_serde::Value;
+
+fn table() -> Value {
+    let template: Value = yaml_serde::from_str(local::table::TEMPLATE).unwrap();
+    template["Resources"]["Table"].clone()
+}
+
+#[test]
+fn the_table_is_kept_safe() {
+    let table = table();
+    assert_eq!(table["DeletionPolicy"], "Retain");
+    assert_eq!(table["UpdateReplacePolicy"], "Retain");
+    let properties = &table["Properties"];
+    assert_eq!(properties["BillingMode"], "PAY_PER_REQUEST");
+    assert_eq!(properties["DeletionProtectionEnabled"], true);
+    assert_eq!(properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"], true);
+    assert_eq!(properties["SSESpecification"]["SSEEnabled"], true);
+    assert_eq!(properties["TimeToLiveSpecification"]["Enabled"], true);
+}
+
+#[test]
+fn no_policy_allows_a_scan_or_anything_at_all() {
+    for action in ["dynamodb:Scan", "dynamodb:*", "\"*\"", "Action: '*'"] {
+        assert!(!local::table::TEMPLATE.contains(&format!("- {action}")), "{action}");
+    }
+}
+
+#[tokio::test]
+async fn the_directory_carries_what_lists_need_and_the_history_every_event() {
+    let (api, client) = Api::with_tenant().await;
+    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
+    let model = client.model("Dell", "XPS", &laptop).await;
+    let body = json!({"name": "x", "serial_number": "s", "warranty_until": "2028-01-01", "model_id": model, "notes": "long"});
+    let id = client.asset(body).await;
+    client.patch(&format!("/assets/{id}"), json!({"assigned_to": client.user("Ada").await})).await.data();
+    let query = |index: &str, sort: &str, prefix: String| {
+        api.dynamo
+            .query()
+            .table_name(&api.table)
+            .index_name(index)
+            .key_condition_expression("PK = :pk AND begins_with(#sort, :prefix)")
+            .expression_attribute_names("#sort", sort)
+            .expression_attribute_values(":pk", shared::store::keys::Keys::of(client.tenant).partition())
+            .expression_attribute_values(":prefix", aws_sdk_dynamodb::types::AttributeValue::S(prefix))
+            .send()
+    };
+    let rows = query("directory", "DS", "A#".into()).await.unwrap().items.unwrap();
+    let attributes: BTreeSet<&str> = rows[0].keys().map(String::as_str).collect();
+    let wanted = [
+        "DS",
+        "PK",
+        "SK",
+        "asset_tag",
+        "asset_type_id",
+        "assigned_to",
+        "created_at",
+        "model_id",
+        "name",
+        "serial_number",
+        "status",
+        "updated_at",
+        "version",
+        "warranty_until",
+    ];
+    assert_eq!(attributes, BTreeSet::from(wanted));
+    assert_eq!(query("directory", "DS", "U#".into()).await.unwrap().count, 1);
+    let short = shared::domain::id::Id::short(id.parse::<shared::domain::id::AssetId>().unwrap());
+    assert_eq!(query("history", "HS", format!("{short}#")).await.unwrap().count, 2);
+}

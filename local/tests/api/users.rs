@@ -1,0 +1,105 @@
+//! `/v1/users` (contract 4).
+
+use crate::support::Api;
+use insta::assert_json_snapshot;
+use serde_json::json;
+
+#[tokio::test]
+async fn a_new_user_shows_every_field() {
+    let (_api, client) = Api::with_tenant().await;
+    let reply = client.post("/users", json!({"email": "Ada@Example.com", "display_name": "Ada"})).await;
+    assert_eq!(reply.status, 201);
+    assert_eq!(reply.header("location"), format!("/v1/users/{}", reply.id()));
+    assert_json_snapshot!(reply.json(), {".data.id" => "[id]", ".data.created_at" => "[time]", ".data.updated_at" => "[time]"}, @r#"
+    {
+      "data": {
+        "id": "[id]",
+        "email": "Ada@Example.com",
+        "display_name": "Ada",
+        "role": "viewer",
+        "is_active": true,
+        "last_login_at": null,
+        "created_at": "[time]",
+        "updated_at": "[time]"
+      }
+    }
+    "#);
+    assert_eq!(client.get(&format!("/users/{}", reply.id())).await.json(), reply.json());
+}
+
+#[tokio::test]
+async fn an_address_is_unique_without_regard_to_case() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = client.post("/users", json!({"email": "ada@example.com", "display_name": "Ada"})).await.id();
+    let eve = client.post("/users", json!({"email": "eve@example.com", "display_name": "Eve"})).await.id();
+    let before = api.dump().await;
+    let again = client.post("/users", json!({"email": "ADA@example.COM", "display_name": "Other"})).await;
+    assert_eq!(again.problem(409, "DUPLICATE")["field"], "email");
+    client.patch(&format!("/users/{eve}"), json!({"email": "Ada@example.com"})).await.problem(409, "DUPLICATE");
+    assert_eq!(api.dump().await, before);
+    // One's own address in another case is no duplicate; a freed one can be taken; tenants don't meet.
+    client.patch(&format!("/users/{ada}"), json!({"email": "ADA@example.com"})).await.data();
+    client.patch(&format!("/users/{ada}"), json!({"email": "lovelace@example.com"})).await.data();
+    client.patch(&format!("/users/{eve}"), json!({"email": "ada@example.com"})).await.data();
+    client.delete(&format!("/users/{eve}")).await.data();
+    client.post("/users", json!({"email": "eve@example.com", "display_name": "New Eve"})).await.data();
+    let other = api.tenant().await;
+    other.post("/users", json!({"email": "ada@example.com", "display_name": "Ada"})).await.data();
+}
+
+#[tokio::test]
+async fn who_has_assets_can_be_deactivated_but_not_deleted() {
+    let (_api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let path = format!("/users/{user}");
+    let mut assets = Vec::new();
+    for name in ["a", "b"] {
+        let asset = format!("/assets/{}", client.asset(json!({"name": name})).await);
+        client.patch(&asset, json!({"assigned_to": user})).await.data();
+        assets.push(asset);
+    }
+    assert_eq!(client.delete(&path).await.problem(409, "IN_USE")["count"], 2);
+    client.patch(&path, json!({"is_active": false})).await.data();
+    client.patch(&assets[0], json!({"name": "still assigned"})).await.data();
+    client.patch(&assets[0], json!({"assigned_to": null})).await.data();
+    assert_eq!(client.patch(&assets[0], json!({"assigned_to": user})).await.faults(), ["/assigned_to"]);
+    client.delete(&assets[1]).await;
+    assert_eq!(client.delete(&path).await.data()["display_name"], "Ada");
+    client.get(&path).await.problem(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn bad_fields_are_refused_by_name() {
+    let (_api, client) = Api::with_tenant().await;
+    let body = json!({"email": "nobody", "display_name": "", "role": "king", "is_active": "yes", "last_login_at": null});
+    let faults = client.post("/users", body).await.faults();
+    assert_eq!(faults, ["/display_name", "/email", "/is_active", "/last_login_at", "/role"]);
+    assert_eq!(client.post("/users", json!({})).await.faults(), ["/display_name", "/email"]);
+}
+
+#[tokio::test]
+async fn users_are_searched_and_filtered() {
+    let (_api, client) = Api::with_tenant().await;
+    for (name, role, is_active) in
+        [("Ada Lovelace", "admin", true), ("Jürgen Müller", "viewer", true), ("Old Ada", "viewer", false)]
+    {
+        let email = format!("{}@example.com", name.replace([' ', 'ü'], "").to_lowercase());
+        client.post("/users", json!({"email": email, "display_name": name, "role": role, "is_active": is_active})).await.data();
+    }
+    for (query, names) in [
+        ("", vec!["Old Ada", "Jürgen Müller", "Ada Lovelace"]),
+        ("?q=ADA", vec!["Old Ada", "Ada Lovelace"]),
+        ("?q=M%C3%9CLLER", vec!["Jürgen Müller"]),
+        ("?q=example.com%20love", vec!["Ada Lovelace"]),
+        ("?role=viewer&is_active=true", vec!["Jürgen Müller"]),
+        ("?is_active=false", vec!["Old Ada"]),
+        ("?q=nobody", vec![]),
+    ] {
+        let reply = client.get(&format!("/users{query}")).await.json();
+        let found: Vec<&str> =
+            reply["data"].as_array().unwrap().iter().map(|user| user["display_name"].as_str().unwrap()).collect();
+        assert_eq!(found, names, "{query}");
+        assert_eq!(reply["meta"]["total"], names.len());
+    }
+    assert_eq!(client.get("/users?role=x&is_active=1&page=0").await.faults(), ["is_active", "page", "role"]);
+}
