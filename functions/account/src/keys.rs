@@ -39,18 +39,17 @@ pub async fn get_key(gate: Gate) -> Answer {
 #[utoipa::path(post, path = "/keys", tag = "keys", request_body = NewKey, security(("api_key" = ["keys:write"])),
     responses((status = 201, description = "The new key, with its secret", body = Data<NewKeyView>), PostRefusals))]
 pub async fn create_key(gate: Gate) -> Answer {
-    let (session, (body, owner)) = gate
+    let (session, (body, mut faults, owner)) = gate
         .enter(Scope::KeysWrite, async |store| {
-            let body = gate.body::<NewKey>()?;
+            let (body, faults) = gate.body_and_faults::<NewKey>()?;
             let owner = match body.user_id.value() {
                 Some(id) => store.get::<User>(*id).await?,
                 None => None,
             };
-            Ok((body, owner))
+            Ok((body, faults, owner))
         })
         .await?;
     let now = session.stamp.at;
-    let mut faults = Vec::new();
     match (body.user_id.value(), owner) {
         (Some(_), None) => faults.push(missing("user_id")),
         (Some(_), Some(user)) if !user.value.is_active => faults.push(Fault::field("user_id", "names a user who is not active")),

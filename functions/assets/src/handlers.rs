@@ -3,7 +3,7 @@
 use crate::wire::{AssetPatch, AssetQuery, AssetView, Deleted, NewAsset};
 use crate::work::{self, Known};
 use shared::auth::Gate;
-use shared::domain::asset::{Asset, AssetChange};
+use shared::domain::asset::Asset;
 use shared::domain::id::AssetId;
 use shared::domain::scope::Scope;
 use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
@@ -37,7 +37,8 @@ pub async fn list_assets(gate: Gate) -> Answer {
 pub async fn create_asset(gate: Gate) -> Answer {
     let (session, (name, change, known)) = gate
         .enter(Scope::AssetsWrite, async |store| {
-            let (name, change) = gate.body::<NewAsset>()?.into_change();
+            let (body, faults) = gate.body_and_faults::<NewAsset>()?;
+            let (name, change) = body.into_change(faults);
             let known = Known::read(&store, None, &change).await?;
             Ok((name, change, known))
         })
@@ -65,7 +66,8 @@ pub async fn update_asset(gate: Gate) -> Answer {
     let (session, (id, change, known)) = gate
         .enter(Scope::AssetsWrite, async |store| {
             let id: AssetId = gate.id()?;
-            let change: AssetChange = gate.body::<AssetPatch>()?.into();
+            let (body, faults) = gate.body_and_faults::<AssetPatch>()?;
+            let change = body.into_change(faults);
             let known = Known::read(&store, Some(id), &change).await?;
             Ok((id, change, known))
         })

@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use shared::domain::asset::{Asset, AssetChange, Status};
+use shared::domain::asset::{Asset, Status};
+use shared::domain::asset_change::AssetChange;
 use shared::domain::catalog::{AssetKind, AssetType, Manufacturer, Model};
 use shared::domain::custom_fields::CustomFields;
 use shared::domain::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::money::Price;
-use shared::domain::record::Stored;
+use shared::domain::record::{Patch, Stored};
+use shared::domain::refusal::Fault;
 use shared::domain::text::{Line, Name, Notes, SearchText};
 use shared::domain::time::{Date, Timestamp};
 use shared::http::params::{Limit, PageNumber};
@@ -92,7 +94,7 @@ shared::body! {
 
 impl NewAsset {
     /// The name, which a new asset must have, and the rest.
-    pub(crate) fn into_change(self) -> (Name, AssetChange) {
+    pub(crate) fn into_change(self, faults: Vec<Fault>) -> (Name, AssetChange) {
         let change = AssetChange {
             name: None,
             status: self.status,
@@ -104,17 +106,20 @@ impl NewAsset {
             purchase_date: self.purchase_date,
             purchase_price: self.purchase_price,
             warranty_until: self.warranty_until,
-            assigned_to: shared::domain::record::Patch::Absent,
+            assigned_to: Patch::Absent,
             notes: self.notes,
             custom_fields: self.custom_fields,
+            faults,
         };
         (self.name, change)
     }
 }
 
-impl From<AssetPatch> for AssetChange {
-    fn from(patch: AssetPatch) -> Self {
-        Self {
+impl AssetPatch {
+    /// What it says of each field.
+    pub(crate) fn into_change(self, faults: Vec<Fault>) -> AssetChange {
+        let patch = self;
+        AssetChange {
             name: patch.name,
             status: patch.status,
             asset_type_id: patch.asset_type_id,
@@ -128,6 +133,7 @@ impl From<AssetPatch> for AssetChange {
             assigned_to: patch.assigned_to,
             notes: patch.notes,
             custom_fields: patch.custom_fields,
+            faults,
         }
     }
 }

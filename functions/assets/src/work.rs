@@ -3,7 +3,8 @@
 use crate::wire::{AssetView, Names};
 use serde_json::json;
 use shared::auth::{Session, TRIES};
-use shared::domain::asset::{Asset, AssetChange, AssetRefusal, Found};
+use shared::domain::asset::Asset;
+use shared::domain::asset_change::{AssetChange, AssetRefusal, Found};
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
 use shared::domain::id::{AssetId, AssetTypeId};
 use shared::domain::record::Stored;

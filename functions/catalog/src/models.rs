@@ -5,6 +5,7 @@ use shared::auth::{Gate, missing};
 use shared::domain::catalog::{AssetType, Manufacturer, Model, ModelChange};
 use shared::domain::id::{AssetTypeId, ManufacturerId, ModelId};
 use shared::domain::record::Stored;
+use shared::domain::refusal::Fault;
 use shared::domain::scope::Scope;
 use shared::domain::text::{Name, Notes, SearchText};
 use shared::domain::time::Timestamp;
@@ -109,14 +110,14 @@ fn wanted(store: &TenantStore, maker: Option<ManufacturerId>, asset_type: Option
     Wanted::new().with::<Manufacturer>(store, maker).with::<AssetType>(store, asset_type)
 }
 
-/// Refuses what a body points to and the batch did not find, all of it at once.
+/// Refuses what a body points to and the batch did not find, together with the `faults` that are known already.
 fn check(
+    mut faults: Vec<Fault>,
     store: &TenantStore,
     batch: &Batch,
     maker: Option<ManufacturerId>,
     asset_type: Option<AssetTypeId>,
 ) -> Result<(), ApiError> {
-    let mut faults = Vec::new();
     if maker.is_some() && batch.get::<Manufacturer>(store, maker)?.is_none() {
         faults.push(missing("manufacturer_id"));
     }
@@ -154,10 +155,10 @@ pub async fn get_model(gate: Gate) -> Answer {
 pub async fn create_model(gate: Gate) -> Answer {
     let (session, body) = gate
         .enter(Scope::CatalogWrite, async |store| {
-            let body = gate.body::<NewModel>()?;
+            let (body, faults) = gate.body_and_faults::<NewModel>()?;
             let (maker, asset_type) = (Some(body.manufacturer_id), Some(body.asset_type_id));
             let batch = store.batch(wanted(&store, maker, asset_type)).await?;
-            check(&store, &batch, maker, asset_type)?;
+            check(faults, &store, &batch, maker, asset_type)?;
             Ok(body)
         })
         .await?;
@@ -181,11 +182,12 @@ pub async fn create_model(gate: Gate) -> Answer {
 pub async fn update_model(gate: Gate) -> Answer {
     let read = async |store: TenantStore| {
         let id = gate.id()?;
-        let change: ModelChange = gate.body::<ModelPatch>()?.into();
+        let (body, faults) = gate.body_and_faults::<ModelPatch>()?;
+        let change = ModelChange::from(body);
         let (maker, asset_type) = (change.manufacturer_id, change.asset_type_id);
         let batch = store.batch(wanted(&store, maker, asset_type).with::<Model>(&store, Some(id))).await?;
         let found = present(batch.get::<Model>(&store, Some(id))?)?;
-        check(&store, &batch, maker, asset_type)?;
+        check(faults, &store, &batch, maker, asset_type)?;
         Ok((change, found))
     };
     let (session, (change, found)) = gate.enter(Scope::CatalogWrite, read).await?;

@@ -102,7 +102,9 @@ async fn references_to_nothing_are_refused_all_at_once() {
     let foreign = api.tenant().await.user("Foreign").await;
     let before = api.dump().await;
     let refused = client.post("/assets", json!({"name": "x", "asset_type_id": NOBODY, "model_id": NOBODY})).await;
-    assert_eq!(refused.faults(), ["/model_id"], "a type is looked at only when the model's is known");
+    assert_eq!(refused.faults(), ["/asset_type_id", "/model_id"]);
+    let mixed = json!({"name": "x", "model_id": NOBODY, "manufacturer": "m", "purchase_date": "x", "colour": "red"});
+    assert_eq!(client.post("/assets", mixed).await.faults(), ["/colour", "/manufacturer", "/model_id", "/purchase_date"]);
     assert_eq!(client.post("/assets", json!({"name": "x", "asset_type_id": NOBODY})).await.faults(), ["/asset_type_id"]);
     let path = format!("/assets/{id}");
     for user in [NOBODY, &gone, &foreign] {

@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::domain::event::Actor;
 use crate::domain::id::Id;
+use crate::domain::refusal::Fault;
 use crate::domain::scope::{Scope, Scopes};
 use crate::domain::time::Timestamp;
 use crate::domain::token::Token;
@@ -195,6 +196,17 @@ impl Gate {
     ///
     /// 413, 415, 400 or 422, with every fault.
     pub fn body<B: FromBody>(&self) -> Result<B, ApiError> {
+        let (body, faults) = self.body_and_faults()?;
+        if faults.is_empty() { Ok(body) } else { Err(ApiError::Invalid(faults)) }
+    }
+
+    /// The body and the faults of those of its fields that could not be read, for an endpoint that looks for more
+    /// faults before it names them all.
+    ///
+    /// # Errors
+    ///
+    /// 413, 415, 400; 422 when a required field can't be read.
+    pub fn body_and_faults<B: FromBody>(&self) -> Result<(B, Vec<Fault>), ApiError> {
         let bytes = match &self.body {
             Sent::Bytes(bytes) => bytes,
             Sent::TooLarge => return Err(ApiError::TooLarge),
@@ -207,7 +219,10 @@ impl Gate {
         if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
             return Err(ApiError::UnsupportedMediaType);
         }
-        B::from_body(bytes)
+        match B::read(bytes)? {
+            (Some(body), faults) => Ok((body, faults)),
+            (None, faults) => Err(ApiError::Invalid(faults)),
+        }
     }
 
     /// The body, or `None` when there is none, for an endpoint that can do without.

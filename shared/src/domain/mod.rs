@@ -2,6 +2,7 @@
 
 pub mod api_key;
 pub mod asset;
+pub mod asset_change;
 pub mod asset_tag;
 pub mod base62;
 pub mod catalog;

@@ -203,12 +203,9 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Refuses what nobody asked for.
-    ///
-    /// # Errors
-    ///
-    /// 422 with every fault found so far.
-    pub fn finish(mut self, known: &[&str], read_only: &[&str]) -> Result<(), ApiError> {
+    /// Every fault found, and one for each member that nobody asked for.
+    #[must_use]
+    pub fn finish(mut self, known: &[&str], read_only: &[&str]) -> Vec<Fault> {
         for (name, _) in &self.members {
             if read_only.contains(&name.as_str()) {
                 self.faults.push(Fault::field(name, "is read-only"));
@@ -216,18 +213,19 @@ impl<'a> Fields<'a> {
                 self.faults.push(Fault::field(name, "is no field that can be set here"));
             }
         }
-        if self.faults.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.faults)) }
+        self.faults
     }
 }
 
 /// A body as a whole.
 pub trait FromBody: Sized {
-    /// Reads every field.
+    /// Reads every field. Gives what could be read, if every required field could, and the faults of the rest,
+    /// so that whoever can find more faults names them all together.
     ///
     /// # Errors
     ///
-    /// 400 or 422, with every fault.
-    fn from_body(body: &[u8]) -> Result<Self, ApiError>;
+    /// 400 for what is not JSON, 422 for what is no object.
+    fn read(body: &[u8]) -> Result<(Option<Self>, Vec<Fault>), ApiError>;
 }
 
 /// The schema of one field: what its type says, with what the field adds.
@@ -276,11 +274,14 @@ macro_rules! body {
         }
 
         impl $crate::http::body::FromBody for $name {
-            fn from_body(body: &[u8]) -> Result<Self, $crate::http::error::ApiError> {
+            fn read(
+                body: &[u8],
+            ) -> Result<(Option<Self>, Vec<$crate::domain::refusal::Fault>), $crate::http::error::ApiError> {
                 let mut fields = $crate::http::body::Fields::parse(body)?;
                 $(let $field = fields.$need::<$type>(stringify!($field));)*
-                fields.finish(&[$(stringify!($field)),*], $read_only)?;
-                Ok(Self { $($field: $crate::body!(@value $need $field),)* })
+                let faults = fields.finish(&[$(stringify!($field)),*], $read_only);
+                let whole = || Some(Self { $($field: $crate::body!(@value $need $field),)* });
+                Ok((whole(), faults))
             }
         }
     };
@@ -291,7 +292,6 @@ macro_rules! body {
     (@type required $type:ty) => { $type };
     (@type optional $type:ty) => { Option<$type> };
     (@type nullable $type:ty) => { $crate::domain::record::Patch<$type> };
-    // `finish` has refused the body already if a required field is not there.
-    (@value required $field:ident) => { $field.ok_or($crate::http::error::ApiError::Malformed(String::new()))? };
+    (@value required $field:ident) => { $field? };
     (@value $need:ident $field:ident) => { $field };
 }
