@@ -1,6 +1,6 @@
 //! How a tenant's asset tags look: the template grammar of contract 5.
 
-use super::refusal::Refusal;
+use super::refusal::{Refusal, text_form};
 use super::time::Timestamp;
 use chrono::Datelike;
 use serde::{Deserialize, Serialize};
@@ -168,18 +168,7 @@ impl Display for TagTemplate {
     }
 }
 
-impl From<TagTemplate> for String {
-    fn from(template: TagTemplate) -> Self {
-        template.to_string()
-    }
-}
-
-impl TryFrom<String> for TagTemplate {
-    type Error = Refusal;
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        text.parse()
-    }
-}
+text_form!(TagTemplate, |template| template.to_string());
 
 impl Default for TagTemplate {
     /// `{PREFIX}-NNNNNN`
@@ -196,18 +185,7 @@ impl FromStr for TagPrefix {
     }
 }
 
-impl From<TagPrefix> for String {
-    fn from(prefix: TagPrefix) -> Self {
-        prefix.0
-    }
-}
-
-impl TryFrom<String> for TagPrefix {
-    type Error = Refusal;
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        text.parse()
-    }
-}
+text_form!(TagPrefix, |prefix| prefix.0);
 
 impl Default for TagPrefix {
     /// `AST`

@@ -3,7 +3,7 @@
 use super::custom_fields::FieldsSchema;
 use super::id::{AssetTypeId, Id, ManufacturerId, ModelId};
 use super::record::{Kind, Patch, Record, Reference, Unique};
-use super::refusal::Refusal;
+use super::refusal::{Refusal, text_form};
 use super::scope::words;
 use super::text::{Name, Notes, fold};
 use serde::{Deserialize, Serialize};
@@ -42,18 +42,7 @@ impl FromStr for TypeCode {
     }
 }
 
-impl From<TypeCode> for String {
-    fn from(code: TypeCode) -> Self {
-        code.0
-    }
-}
-
-impl TryFrom<String> for TypeCode {
-    type Error = Refusal;
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        text.parse()
-    }
-}
+text_form!(TypeCode, |code| code.0);
 
 /// The address of a manufacturer's site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -73,18 +62,7 @@ impl FromStr for Website {
     }
 }
 
-impl From<Website> for String {
-    fn from(website: Website) -> Self {
-        website.0
-    }
-}
-
-impl TryFrom<String> for Website {
-    type Error = Refusal;
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        text.parse()
-    }
-}
+text_form!(Website, |website| website.0);
 
 /// A type of asset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -12,6 +12,25 @@ impl Refusal {
     }
 }
 
+/// Lets serde keep a type as text: `$write` turns it into a `String`, `FromStr` reads it back.
+macro_rules! text_form {
+    ($type:ty, |$value:ident| $write:expr) => {
+        impl From<$type> for String {
+            fn from($value: $type) -> Self {
+                $write
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = $crate::domain::refusal::Refusal;
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                text.parse()
+            }
+        }
+    };
+}
+pub(crate) use text_form;
+
 /// Where in a request a fault is (RFC 9457 §3.1 leaves the extension's form to us; contract 2 fixes it).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {

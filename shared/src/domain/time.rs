@@ -1,6 +1,6 @@
 //! Moments and days as the interface writes them (contract 1, "Times").
 
-use super::refusal::Refusal;
+use super::refusal::{Refusal, text_form};
 use chrono::{DateTime, Datelike, NaiveDate, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
@@ -63,12 +63,6 @@ impl Display for Timestamp {
     }
 }
 
-impl From<Timestamp> for String {
-    fn from(time: Timestamp) -> Self {
-        time.to_string()
-    }
-}
-
 impl FromStr for Timestamp {
     type Err = Refusal;
 
@@ -83,12 +77,7 @@ impl FromStr for Timestamp {
     }
 }
 
-impl TryFrom<String> for Timestamp {
-    type Error = Refusal;
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        text.parse()
-    }
-}
+text_form!(Timestamp, |time| time.to_string());
 
 /// A calendar day, written `YYYY-MM-DD` and no other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
@@ -99,12 +88,6 @@ pub struct Date(NaiveDate);
 impl Display for Date {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0.format("%Y-%m-%d"))
-    }
-}
-
-impl From<Date> for String {
-    fn from(date: Date) -> Self {
-        date.to_string()
     }
 }
 
@@ -124,12 +107,7 @@ impl FromStr for Date {
     }
 }
 
-impl TryFrom<String> for Date {
-    type Error = Refusal;
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        text.parse()
-    }
-}
+text_form!(Date, |date| date.to_string());
 
 #[cfg(test)]
 mod tests {

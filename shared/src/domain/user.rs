@@ -2,7 +2,7 @@
 
 use super::id::UserId;
 use super::record::{Kind, Record, Unique};
-use super::refusal::Refusal;
+use super::refusal::{Refusal, text_form};
 use super::scope::Role;
 use super::text::Name;
 use serde::{Deserialize, Serialize};
@@ -46,18 +46,7 @@ impl std::str::FromStr for Email {
     }
 }
 
-impl From<Email> for String {
-    fn from(email: Email) -> Self {
-        email.0
-    }
-}
-
-impl TryFrom<String> for Email {
-    type Error = Refusal;
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        text.parse()
-    }
-}
+text_form!(Email, |email| email.0);
 
 /// A user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
