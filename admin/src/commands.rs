@@ -52,6 +52,12 @@ enum TenantCommand {
     },
     /// Lists every tenant, oldest first.
     List,
+    /// Gives tenants the system processes that they do not have yet.
+    Upgrade {
+        /// Only this tenant; every one when left out.
+        #[arg(long)]
+        tenant: Option<TenantId>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -103,6 +109,7 @@ pub async fn run(options: Options) -> Result<Value> {
             let row = |tenant: shared::domain::record::Stored<Tenant>| json!({"tenant_id": tenant.value.id, "name": tenant.value.name, "created_at": tenant.created_at});
             Ok(tenants.into_iter().map(row).collect())
         }
+        Command::Tenant(TenantCommand::Upgrade { tenant }) => upgrade(&store, tenant).await.with_context(failed),
         Command::Key(KeyCommand::Create(new)) => create_key(&store, new).await.with_context(failed),
         Command::Key(KeyCommand::Revoke { tenant, key }) => {
             let store = existing(&store, tenant).await.with_context(failed)?;
@@ -123,6 +130,18 @@ async fn existing(store: &Store, id: TenantId) -> Result<TenantStore> {
 
 fn stamp(store: &TenantStore) -> Stamp {
     Stamp { by: Actor::operator(), at: store.store().now() }
+}
+
+async fn upgrade(store: &Store, tenant: Option<TenantId>) -> Result<Value> {
+    let tenants = match tenant {
+        Some(id) => vec![existing(store, id).await?.id()],
+        None => store.tenants().await?.into_iter().map(|tenant| tenant.value.id).collect(),
+    };
+    let mut rows = Vec::new();
+    for id in tenants {
+        rows.push(json!({"tenant_id": id, "added": store.upgrade_tenant(id).await?}));
+    }
+    Ok(rows.into())
 }
 
 async fn create_key(store: &Store, new: NewKey) -> Result<Value> {

@@ -82,7 +82,7 @@ pub async fn create_key(gate: Gate) -> Answer {
     responses((status = 200, description = "The key as it was", body = Data<KeyView>), DeleteRefusals))]
 pub async fn delete_key(gate: Gate) -> Answer {
     let (session, key) = gate.enter(Scope::KeysWrite, async |store| present(store.get::<ApiKey>(gate.id()?).await?)).await?;
-    reply::data(KeyView::from(session.delete(key).await?))
+    reply::data(KeyView::from(session.delete(key, |_| Ok(())).await?))
 }
 
 /// Gives a key a new secret, which the answer shows, once.

@@ -84,6 +84,6 @@ pub async fn update_asset(gate: Gate) -> Answer {
     responses((status = 200, description = "It is gone", body = Deleted), DeleteRefusals))]
 pub async fn delete_asset(gate: Gate) -> Answer {
     let (session, asset) = gate.enter(Scope::AssetsWrite, async |store| present(store.get::<Asset>(gate.id()?).await?)).await?;
-    session.delete(asset).await?;
+    session.delete(asset, work::free).await?;
     reply::json(&Deleted { message: "Asset deleted." })
 }

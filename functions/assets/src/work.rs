@@ -6,7 +6,7 @@ use shared::auth::{Session, TRIES};
 use shared::domain::asset::Asset;
 use shared::domain::asset_change::{AssetChange, AssetRefusal, Found};
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
-use shared::domain::id::{AssetId, AssetTypeId};
+use shared::domain::id::{AssetId, AssetTypeId, InstanceId};
 use shared::domain::record::Stored;
 use shared::domain::tenant::Tenant;
 use shared::domain::text::Name;
@@ -118,7 +118,7 @@ pub(crate) async fn update(
         let old = known.asset.as_ref().ok_or(ApiError::NotFound)?;
         let transitions = known.tenant.as_ref().and_then(|tenant| tenant.value.status_transitions.as_ref());
         let next = old.value.changed(change, &known.found, session.app.schemas(), transitions).map_err(refused)?;
-        match session.store.update(old, next, &session.stamp).await {
+        match session.store.update(old, next, &session.stamp, false).await {
             Err(WriteError::Stale | WriteError::Dangling(_)) => known = Known::read(&session.store, Some(id), change).await?,
             other => return other.map_err(ApiError::from),
         }
@@ -134,8 +134,22 @@ fn refused(refusal: AssetRefusal) -> ApiError {
             format!("An asset that is {from} may not become {to} in this tenant."),
             json!({ "allowed": allowed }),
         ),
+        AssetRefusal::Running(instance) => running(instance),
         AssetRefusal::Schema(error) => ApiError::Internal(error.into()),
     }
+}
+
+fn running(instance: InstanceId) -> ApiError {
+    ApiError::conflict(
+        ConflictCode::ProcessRunning,
+        "A process runs on the asset: complete or cancel it first.",
+        json!({ "instance_id": instance }),
+    )
+}
+
+/// Refuses to take an asset away from the process that runs on it.
+pub(crate) fn free(asset: &Asset) -> Result<(), ApiError> {
+    asset.running_instance_id.map_or(Ok(()), |instance| Err(running(instance)))
 }
 
 impl From<Found> for Names {

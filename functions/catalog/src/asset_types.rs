@@ -144,5 +144,5 @@ pub async fn update_asset_type(gate: Gate) -> Answer {
 pub async fn delete_asset_type(gate: Gate) -> Answer {
     let (session, found) =
         gate.enter(Scope::CatalogWrite, async |store| present(store.get::<AssetType>(gate.id()?).await?)).await?;
-    reply::data(AssetTypeView::from(session.delete(found).await?))
+    reply::data(AssetTypeView::from(session.delete(found, |_| Ok(())).await?))
 }

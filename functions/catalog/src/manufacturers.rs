@@ -129,5 +129,5 @@ pub async fn update_manufacturer(gate: Gate) -> Answer {
 pub async fn delete_manufacturer(gate: Gate) -> Answer {
     let (session, found) =
         gate.enter(Scope::CatalogWrite, async |store| present(store.get::<Manufacturer>(gate.id()?).await?)).await?;
-    reply::data(ManufacturerView::from(session.delete(found).await?))
+    reply::data(ManufacturerView::from(session.delete(found, |_| Ok(())).await?))
 }

@@ -205,5 +205,5 @@ pub async fn update_model(gate: Gate) -> Answer {
     responses((status = 200, description = "The model as it was", body = Data<ModelView>), DeleteRefusals))]
 pub async fn delete_model(gate: Gate) -> Answer {
     let (session, found) = gate.enter(Scope::CatalogWrite, async |store| present(store.get::<Model>(gate.id()?).await?)).await?;
-    reply::data(ModelView::from(session.delete(found).await?))
+    reply::data(ModelView::from(session.delete(found, |_| Ok(())).await?))
 }

@@ -18,7 +18,12 @@ pub fn routes() -> OpenApiRouter<App> {
 /// The routes of every function, as the dev server mounts them.
 #[must_use]
 pub fn all_routes() -> OpenApiRouter<App> {
-    routes().merge(assets::routes()).merge(users::routes()).merge(catalog::routes()).merge(account::routes())
+    routes()
+        .merge(assets::routes())
+        .merge(processes::routes())
+        .merge(users::routes())
+        .merge(catalog::routes())
+        .merge(account::routes())
 }
 
 /// The OpenAPI 3.1 document of every function.
@@ -38,6 +43,7 @@ pub fn document() -> OpenApi {
     components.schemas.extend(schemas());
     let tags = [
         ("assets", "The inventory"),
+        ("processes", "Lifecycle processes and their runs"),
         ("users", "The people that assets are assigned to"),
         ("catalog", "Asset types, manufacturers and models"),
         ("settings", "What the tenant decides for itself"),

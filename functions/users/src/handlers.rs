@@ -63,5 +63,5 @@ pub async fn update_user(gate: Gate) -> Answer {
     responses((status = 200, description = "The user as it was", body = Data<UserView>), DeleteRefusals))]
 pub async fn delete_user(gate: Gate) -> Answer {
     let (session, found) = gate.enter(Scope::UsersWrite, async |store| present(store.get::<User>(gate.id()?).await?)).await?;
-    reply::data(UserView::from(session.delete(found).await?))
+    reply::data(UserView::from(session.delete(found, |_| Ok(())).await?))
 }

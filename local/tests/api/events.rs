@@ -76,19 +76,19 @@ async fn every_accepted_write_adds_one_event() {
     let (api, client) = Api::with_tenant().await;
     let samples = crate::samples::Samples::of(&client).await;
     let document = client.get("/openapi.json").await.json();
-    let count = async || api.dump().await.matches(r#"("type", S("event"))"#).count();
+    let count = async || api.dump().await.0.iter().filter(|item| item.contains(r#"type: S("event")"#)).count();
     for method in ["post", "patch", "delete"] {
         for (path, item) in document["paths"].as_object().unwrap() {
             if item.get(method).is_none() || (method == "post" && path == "/v1/catalog/models") {
                 continue;
             }
             let before = count().await;
-            let body = crate::samples::body(&method.to_uppercase(), path).to_string();
+            let body = samples.body(&method.to_uppercase(), path).to_string();
             let filled = samples.fill(path);
             let reply =
                 client.send(&method.to_uppercase(), filled.strip_prefix("/v1").unwrap(), Some("application/json"), body).await;
             assert!(reply.status.is_success(), "{method} {path}: {}", reply.text());
-            assert_eq!(count().await, before + 1, "{method} {path}");
+            assert_eq!(count().await, before + crate::samples::events(method, path), "{method} {path}");
         }
     }
 }
@@ -97,6 +97,7 @@ async fn every_accepted_write_adds_one_event() {
 fn routes_of(name: &str) -> utoipa_axum::router::OpenApiRouter<shared::app::App> {
     match name.split('-').next().unwrap() {
         "assets" => assets::routes(),
+        "processes" => processes::routes(),
         "users" => users::routes(),
         "catalog" => catalog::routes(),
         "settings" | "keys" => account::routes(),

@@ -206,7 +206,7 @@ async fn every_request_stays_in_its_tenant_and_reads_consistently() {
                 continue;
             }
             api.faults.take_seen();
-            let body = crate::samples::body(&method.to_uppercase(), path).to_string();
+            let body = samples.body(&method.to_uppercase(), path).to_string();
             let filled = samples.fill(path);
             client.send(&method.to_uppercase(), filled.strip_prefix("/v1").unwrap(), Some("application/json"), body).await;
             for (operation, request) in api.faults.take_seen() {

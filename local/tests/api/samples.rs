@@ -4,7 +4,26 @@ use crate::support::Client;
 use serde_json::{Value, json};
 
 /// Ids of one of each thing, none of which another points to.
-pub struct Samples(Vec<(&'static str, String)>);
+pub struct Samples {
+    ids: Vec<(&'static str, String)>,
+    /// An asset that no process runs on.
+    asset: String,
+}
+
+/// A definition that needs no answers.
+fn definition(name: &str) -> Value {
+    json!({
+        "name": name, "trigger_status": "in_stock", "target_status": "in_use",
+        "steps": [
+            {"type": "signature", "key": "sign", "label": "Sign"}, {"type": "text", "key": "a", "label": "A"},
+            {"type": "text", "key": "b", "label": "B"}
+        ]
+    })
+}
+
+/// The smallest PNG there is, as a data URL.
+pub const SIGNATURE: &str =
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
 
 impl Samples {
     /// Makes them.
@@ -16,14 +35,24 @@ impl Samples {
         let free_type = client.asset_type("Unused type", "UNU", "logical").await;
         let free_maker = client.post("/catalog/manufacturers", json!({"name": "Unused maker"})).await.id();
         let key = client.post("/keys", json!({"name": "sample", "scopes": ["assets:read"]})).await.id();
-        Self(vec![
+        let free_process = client.post("/processes", definition("Sample process")).await.id();
+        let process = client.post("/processes", definition("Sample process that runs")).await.id();
+        let asset = client.asset(json!({"name": "Sample asset that a process runs on"})).await;
+        let run = client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await.id();
+        let signed = json!({"step_data": {"sign": SIGNATURE}});
+        client.post(&format!("/processes/instances/{run}/advance"), signed).await.data();
+        let ids = vec![
             ("/v1/assets", client.asset(json!({"name": "Sample asset"})).await),
             ("/v1/users", client.user("Sample User").await),
             ("/v1/catalog/asset-types", free_type),
             ("/v1/catalog/manufacturers", free_maker),
             ("/v1/catalog/models", model),
             ("/v1/keys", key),
-        ])
+            ("/v1/processes", free_process),
+            ("/v1/processes/{id}/start", process),
+            ("/v1/processes/instances", run),
+        ];
+        Self { ids, asset: client.asset(json!({"name": "Sample asset to start on"})).await }
     }
 
     /// The path with a sample's id in it. A route to a new kind of thing must get a sample here.
@@ -32,26 +61,38 @@ impl Samples {
             return path.to_owned();
         }
         let collection = path.split("/{id}").next().unwrap();
-        let sample = self.0.iter().find(|(known, _)| *known == collection);
-        let (_, id) = sample.unwrap_or_else(|| panic!("no sample for {path}: add one to Samples"));
-        path.replace("{id}", id)
+        let sample = |wanted: &str| self.ids.iter().find(|(known, _)| *known == wanted);
+        let (_, id) =
+            sample(path).or_else(|| sample(collection)).unwrap_or_else(|| panic!("no sample for {path}: add one to Samples"));
+        path.replace("{id}", id).replace("{key}", "sign")
+    }
+
+    /// A body that the operation accepts.
+    pub fn body(&self, method: &str, path: &str) -> Value {
+        let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+        match (method, path) {
+            ("POST", "/v1/assets") => json!({"name": "n"}),
+            ("POST", "/v1/users") => json!({"email": "new@example.com", "display_name": "New"}),
+            ("POST", "/v1/catalog/asset-types") => json!({"name": "n", "code": "NEW", "kind": "physical"}),
+            ("POST", "/v1/catalog/manufacturers") => json!({"name": "n"}),
+            ("POST", "/v1/catalog/models") => json!({"name": "n", "manufacturer_id": id, "asset_type_id": id}),
+            ("POST", "/v1/keys") => json!({"name": "n", "scopes": ["assets:read"]}),
+            ("POST", "/v1/keys/{id}/rotate" | "/v1/processes/instances/{id}/cancel") => json!({}),
+            ("POST", "/v1/processes") => definition("n"),
+            ("POST", "/v1/processes/{id}/start") => json!({"asset_id": self.asset}),
+            ("POST", "/v1/processes/instances/{id}/advance") => json!({"step_data": {}}),
+            ("PATCH", "/v1/users/{id}") => json!({"display_name": "renamed"}),
+            ("PATCH", _) => json!({"name": "renamed"}),
+            ("GET" | "DELETE", _) => Value::Null,
+            other => panic!("no body for {other:?}: add one to samples::body"),
+        }
     }
 }
 
-/// A body that the operation accepts.
-pub fn body(method: &str, path: &str) -> Value {
-    let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+/// How many events an accepted write adds: one for each thing that it changes.
+pub fn events(method: &str, path: &str) -> usize {
     match (method, path) {
-        ("POST", "/v1/assets") => json!({"name": "n"}),
-        ("POST", "/v1/users") => json!({"email": "new@example.com", "display_name": "New"}),
-        ("POST", "/v1/catalog/asset-types") => json!({"name": "n", "code": "NEW", "kind": "physical"}),
-        ("POST", "/v1/catalog/manufacturers") => json!({"name": "n"}),
-        ("POST", "/v1/catalog/models") => json!({"name": "n", "manufacturer_id": id, "asset_type_id": id}),
-        ("POST", "/v1/keys") => json!({"name": "n", "scopes": ["assets:read"]}),
-        ("POST", "/v1/keys/{id}/rotate") => json!({}),
-        ("PATCH", "/v1/users/{id}") => json!({"display_name": "renamed"}),
-        ("PATCH", _) => json!({"name": "renamed"}),
-        ("GET" | "DELETE", _) => Value::Null,
-        other => panic!("no body for {other:?}: add one to samples::body"),
+        ("post", "/v1/processes/{id}/start" | "/v1/processes/instances/{id}/cancel") => 2,
+        _ => 1,
     }
 }

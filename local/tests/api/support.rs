@@ -3,6 +3,7 @@
 use crate::costs::Meter;
 use crate::faults::{Faults, Faulty};
 use aws_sdk_dynamodb::Client as Dynamo;
+use aws_sdk_dynamodb::types::AttributeValue;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
@@ -85,18 +86,38 @@ impl Api {
     }
 
     /// Every item of the table, for comparing before and after. A scan, which only a test may do.
-    pub async fn dump(&self) -> String {
+    pub async fn dump(&self) -> Dump {
         let mut items = Vec::new();
         let mut pages = self.dynamo.scan().table_name(&self.table).into_paginator().send();
         while let Some(page) = pages.next().await {
-            items.extend(page.unwrap().items.unwrap_or_default().into_iter().map(|item| {
-                let mut item: Vec<_> = item.into_iter().filter(|(name, _)| name != "last_used_at").collect();
-                item.sort_by(|a, b| a.0.cmp(&b.0));
-                format!("{item:?}")
-            }));
+            let found = page.unwrap().items.unwrap_or_default().into_iter();
+            items.extend(found.map(|item| render(&AttributeValue::M(item))));
         }
         items.sort();
-        items.join("\n")
+        Dump(items)
+    }
+}
+
+/// Every item of a table, as text. Prints as little as it can: a table is long.
+#[derive(PartialEq, Eq)]
+pub struct Dump(pub Vec<String>);
+
+impl std::fmt::Debug for Dump {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} items, {} bytes", self.0.len(), self.0.iter().map(String::len).sum::<usize>())
+    }
+}
+
+/// One text for one value; `last_used_at` is left out, which even a refused request may write.
+fn render(value: &AttributeValue) -> String {
+    match value {
+        AttributeValue::M(map) => {
+            let shown = map.iter().filter(|(name, _)| *name != "last_used_at");
+            let mut members: Vec<String> = shown.map(|(name, value)| format!("{name}: {}", render(value))).collect();
+            members.sort();
+            format!("{{{}}}", members.join(", "))
+        }
+        other => format!("{other:?}"),
     }
 }
 

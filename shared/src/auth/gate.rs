@@ -176,9 +176,18 @@ impl Gate {
     ///
     /// 404 for what is no id, as for an id of nothing.
     pub fn id<I: Id>(&self) -> Result<I, ApiError> {
+        self.path_parameter("id")?.parse().map_err(|_| ApiError::NotFound)
+    }
+
+    /// A part of the path, by the name that the route gives it.
+    ///
+    /// # Errors
+    ///
+    /// 400 for bad percent-encoding.
+    pub fn path_parameter(&self, name: &str) -> Result<&str, ApiError> {
         let params = self.path.as_ref().map_err(|()| ApiError::Malformed("The URL has bad percent-encoding.".into()))?;
-        let text = params.iter().find(|(name, _)| name == "id").map(|(_, value)| value);
-        text.and_then(|text| text.parse().ok()).ok_or(ApiError::NotFound)
+        let found = params.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).ok_or(ApiError::NotFound)
     }
 
     /// The query parameters.

@@ -33,12 +33,7 @@ impl Session {
     ) -> Result<Stored<T>, ApiError> {
         for _ in 0..TRIES {
             let (next, unused) = decide(&old.value)?;
-            let written = if unused {
-                self.store.update_unused(&old, next, &self.stamp).await
-            } else {
-                self.store.update(&old, next, &self.stamp).await
-            };
-            match written {
+            match self.store.update(&old, next, &self.stamp, unused).await {
                 Err(WriteError::Stale) => old = self.again(&old).await?,
                 other => return other.map_err(dangling),
             }
@@ -46,13 +41,18 @@ impl Session {
         Err(WriteError::Stale.into())
     }
 
-    /// Deletes a thing that was just read, whoever else is changing it.
+    /// Deletes a thing that was just read, whoever else is changing it, as long as `permit` has nothing against it.
     ///
     /// # Errors
     ///
-    /// 409 with the count while others point to it; 404 if it goes meanwhile.
-    pub async fn delete<T: Record>(&self, mut old: Stored<T>) -> Result<Stored<T>, ApiError> {
+    /// Those of `permit`; 409 with the count while others point to it; 404 if it goes meanwhile.
+    pub async fn delete<T: Record>(
+        &self,
+        mut old: Stored<T>,
+        permit: impl Fn(&T) -> Result<(), ApiError>,
+    ) -> Result<Stored<T>, ApiError> {
         for _ in 0..TRIES {
+            permit(&old.value)?;
             match self.store.delete(&old, &self.stamp).await {
                 Ok(()) => return Ok(old),
                 Err(WriteError::Stale) => old = self.again(&old).await?,

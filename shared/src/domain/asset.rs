@@ -1,7 +1,7 @@
 //! An asset (interface 2.1). What may become of it: [`super::asset_change`].
 
 use super::custom_fields::CustomFields;
-use super::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, UserId, short};
+use super::id::{AssetId, AssetTypeId, Id, InstanceId, ManufacturerId, ModelId, UserId, short};
 use super::money::Price;
 use super::record::{Kind, Record, Reference, Unique};
 use super::scope::words;
@@ -75,6 +75,9 @@ pub struct Asset {
     /// What the tenant adds.
     #[serde(default)]
     pub custom_fields: CustomFields,
+    /// The process that runs on it; at most one.
+    #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
+    pub running_instance_id: Option<InstanceId>,
 }
 
 impl Record for Asset {
@@ -102,6 +105,7 @@ impl Record for Asset {
             ("assigned_to", json!(self.assigned_to)),
             ("notes", json!(self.notes)),
             ("custom_fields", Value::Object(self.custom_fields.as_map().clone())),
+            ("running_instance_id", json!(self.running_instance_id)),
         ];
         fields.into_iter().map(|(field, value)| (field.to_owned(), value)).collect()
     }

@@ -3,7 +3,7 @@
 use super::asset::{Asset, Status};
 use super::catalog::{AssetType, Manufacturer, Model};
 use super::custom_fields::{CustomFields, Schemas};
-use super::id::{AssetId, AssetTypeId, Id, ModelId, UserId};
+use super::id::{AssetId, AssetTypeId, Id, InstanceId, ModelId, UserId};
 use super::money::Price;
 use super::record::{Patch, Stored};
 use super::refusal::{Fault, Refusal};
@@ -62,6 +62,9 @@ pub enum AssetRefusal {
         /// What it may become.
         allowed: Vec<Status>,
     },
+    /// While this process runs, neither status nor assignment change but by it.
+    #[error("a process runs on the asset")]
+    Running(InstanceId),
     /// A stored schema does not compile.
     #[error("stored schema")]
     Schema(#[from] Refusal),
@@ -127,6 +130,7 @@ impl Asset {
             assigned_to: None,
             notes: None,
             custom_fields: CustomFields::default(),
+            running_instance_id: None,
         };
         let faults = change.contradictions(None);
         // A type's schema binds a new asset whether or not it brings custom fields.
@@ -147,6 +151,11 @@ impl Asset {
     ) -> Result<Self, AssetRefusal> {
         let faults = change.contradictions(Some(self));
         let next = self.apply(change, found, schemas, faults, false)?;
+        if let Some(running) = self.running_instance_id
+            && (next.status != self.status || next.assigned_to != self.assigned_to)
+        {
+            return Err(AssetRefusal::Running(running));
+        }
         if next.status != self.status
             && let Some(allowed) = transitions.and_then(|t| t.from(self.status))
             && !allowed.contains(&next.status)

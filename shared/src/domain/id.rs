@@ -89,6 +89,10 @@ typed_ids! {
     ManufacturerId,
     /// Names a model of the catalog.
     ModelId,
+    /// Names a process definition.
+    ProcessId,
+    /// Names a run of a process on an asset.
+    InstanceId,
     /// Names an API key; no secret.
     ApiKeyId,
     /// Names one change in the audit trail.

@@ -24,6 +24,10 @@ pub enum Kind {
     Manufacturer,
     /// A model of the catalog.
     Model,
+    /// A process definition.
+    Process,
+    /// A run of a process.
+    Instance,
 }
 
 impl Kind {
@@ -38,6 +42,8 @@ impl Kind {
             Self::AssetType => "asset_type",
             Self::Manufacturer => "manufacturer",
             Self::Model => "model",
+            Self::Process => "process",
+            Self::Instance => "instance",
         }
     }
 }

@@ -52,7 +52,12 @@ pub struct Fault {
 impl Fault {
     /// A fault of the body's top-level member `field`.
     pub fn field(field: &str, detail: impl Into<String>) -> Self {
-        let pointer = format!("/{}", field.replace('~', "~0").replace('/', "~1"));
+        Self::within(field, "", detail)
+    }
+
+    /// A fault at `place`, a JSON Pointer from the body's top-level member `field` on.
+    pub fn within(field: &str, place: &str, detail: impl Into<String>) -> Self {
+        let pointer = format!("/{}{place}", field.replace('~', "~0").replace('/', "~1"));
         Self { place: Place::Pointer(pointer), detail: detail.into() }
     }
 

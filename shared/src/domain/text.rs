@@ -63,6 +63,13 @@ texts! {
     SearchText: 0 ..= 255 One,
 }
 
+impl Default for Notes {
+    /// Nothing noted.
+    fn default() -> Self {
+        Self(String::new())
+    }
+}
+
 /// Folds case for searching: `Straße`, `STRASSE` and `strasse` are one.
 ///
 /// Upper case first, because that is where Unicode's many-to-one pairs meet (ß, ς), then lower case.

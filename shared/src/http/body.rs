@@ -6,8 +6,10 @@ use crate::domain::asset::Status;
 use crate::domain::asset_tag::{TagPrefix, TagTemplate};
 use crate::domain::catalog::{AssetKind, TypeCode, Website};
 use crate::domain::custom_fields::{CustomFields, FieldsSchema};
-use crate::domain::id::{AssetTypeId, ManufacturerId, ModelId, UserId};
+use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, UserId};
+use crate::domain::json::parse_strict;
 use crate::domain::money::Price;
+use crate::domain::process::{ProcessStatus, Slug, Steps};
 use crate::domain::record::Patch;
 use crate::domain::refusal::{Fault, Refusal};
 use crate::domain::scope::{Role, Scope, Scopes};
@@ -29,6 +31,15 @@ pub trait FromJson: Sized {
     ///
     /// Says what would be right.
     fn from_json(text: &str) -> Result<Self, Refusal>;
+
+    /// Reads a value that can have several faults, each with its JSON Pointer from the value on.
+    ///
+    /// # Errors
+    ///
+    /// Every fault; one for the value as a whole unless the type says otherwise.
+    fn from_json_with_places(text: &str) -> Result<Self, Vec<(String, String)>> {
+        Self::from_json(text).map_err(|refusal| vec![(String::new(), refusal.to_string())])
+    }
 }
 
 macro_rules! from_json_string {
@@ -44,7 +55,7 @@ macro_rules! from_json_string {
 
 from_json_string! {
     AssetTypeId, Date, Email, Line, ManufacturerId, ModelId, Name, Notes, Role, Scope, Status, TagPrefix, TagTemplate,
-    Timestamp, TypeCode, UserId, Website, AssetKind,
+    AssetId, AssetKind, ProcessStatus, Slug, Timestamp, TypeCode, UserId, Website,
 }
 
 impl FromJson for bool {
@@ -71,6 +82,31 @@ impl FromJson for CustomFields {
 impl FromJson for FieldsSchema {
     fn from_json(text: &str) -> Result<Self, Refusal> {
         Self::from_json(text)
+    }
+}
+
+impl FromJson for Steps {
+    fn from_json(text: &str) -> Result<Self, Refusal> {
+        Self::from_json(text).map_err(|_| Refusal::new("must be a list of steps"))
+    }
+
+    fn from_json_with_places(text: &str) -> Result<Self, Vec<(String, String)>> {
+        Self::from_json(text)
+    }
+}
+
+/// Values by step key, as a client submits them.
+#[derive(Debug, Clone, Default, utoipa::ToSchema)]
+#[schema(value_type = Object)]
+pub struct StepData(pub serde_json::Map<String, serde_json::Value>);
+
+impl FromJson for StepData {
+    fn from_json(text: &str) -> Result<Self, Refusal> {
+        // An object of values, of which a checklist's has one level more.
+        match parse_strict(text, 2)? {
+            serde_json::Value::Object(values) => Ok(Self(values)),
+            _ => Err(Refusal::new("must be an object from step key to value")),
+        }
     }
 }
 
@@ -168,10 +204,10 @@ impl<'a> Fields<'a> {
     }
 
     fn read<T: FromJson>(&mut self, name: &str, raw: &RawValue) -> Option<T> {
-        match T::from_json(raw.get()) {
+        match T::from_json_with_places(raw.get()) {
             Ok(value) => Some(value),
-            Err(refusal) => {
-                self.faults.push(Fault::field(name, refusal.to_string()));
+            Err(faults) => {
+                self.faults.extend(faults.into_iter().map(|(place, detail)| Fault::within(name, &place, detail)));
                 None
             }
         }

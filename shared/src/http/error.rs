@@ -31,6 +31,18 @@ pub enum ConflictCode {
     Duplicate,
     /// Others point to it.
     InUse,
+    /// A process runs on the asset.
+    ProcessRunning,
+    /// The asset has another status than the process begins with.
+    WrongAssetStatus,
+    /// The process can't be started.
+    ProcessInactive,
+    /// The run has ended.
+    InstanceClosed,
+    /// Another step is open.
+    StepMoved,
+    /// The step was submitted already.
+    StepSubmitted,
 }
 
 impl ConflictCode {
@@ -40,6 +52,12 @@ impl ConflictCode {
             Self::TransitionNotAllowed => "TRANSITION_NOT_ALLOWED",
             Self::Duplicate => "DUPLICATE",
             Self::InUse => "IN_USE",
+            Self::ProcessRunning => "PROCESS_RUNNING",
+            Self::WrongAssetStatus => "WRONG_ASSET_STATUS",
+            Self::ProcessInactive => "PROCESS_INACTIVE",
+            Self::InstanceClosed => "INSTANCE_CLOSED",
+            Self::StepMoved => "STEP_MOVED",
+            Self::StepSubmitted => "STEP_SUBMITTED",
         }
     }
 }

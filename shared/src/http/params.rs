@@ -3,7 +3,8 @@
 use super::error::ApiError;
 use crate::domain::asset::Status;
 use crate::domain::catalog::AssetKind;
-use crate::domain::id::{AssetTypeId, ManufacturerId, ModelId, UserId};
+use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, ProcessId, UserId};
+use crate::domain::instance::InstanceStatus;
 use crate::domain::refusal::{Fault, Refusal};
 use crate::domain::scope::Role;
 use crate::domain::text::SearchText;
@@ -32,7 +33,10 @@ macro_rules! from_param {
     )*};
 }
 
-from_param! { AssetKind, AssetSort, AssetTypeId, Date, ManufacturerId, ModelId, Role, SearchText, Status, UserId, }
+from_param! {
+    AssetId, AssetKind, AssetSort, AssetTypeId, Date, InstanceStatus, ManufacturerId, ModelId, ProcessId, Role, SearchText, Status,
+    UserId,
+}
 
 impl FromParam for bool {
     fn from_param(text: &str) -> Result<Self, Refusal> {
@@ -67,7 +71,13 @@ impl FromParam for Limit {
 /// The page that a list was asked for; page 1 of 20 unless it says otherwise (interface 8).
 #[must_use]
 pub fn page(number: Option<PageNumber>, limit: Option<Limit>) -> Page {
-    Page { number: number.map_or(1, |n| n.0), limit: limit.map_or(20, |l| l.0) }
+    page_of(number, limit, 20)
+}
+
+/// [`page`] with another length for who does not say one.
+#[must_use]
+pub fn page_of(number: Option<PageNumber>, limit: Option<Limit>, default: u32) -> Page {
+    Page { number: number.map_or(1, |n| n.0), limit: limit.map_or(default, |l| l.0) }
 }
 
 /// The parameters of a query, decoded.
@@ -157,7 +167,7 @@ macro_rules! query {
         #[into_params(parameter_in = Query)]
         pub struct $name {$(
             $(#[$fdoc])*
-            #[param(value_type = Option<$schema>, required = false)]
+            #[param(value_type = Option<$schema>, required = false, inline)]
             pub $field: Option<$type>,
         )*}
 

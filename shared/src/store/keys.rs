@@ -3,7 +3,7 @@
 //! The partition key is always `T#<tenant>`, in the indexes too, so that no expression can reach another
 //! tenant's items. The exception is the operator's registry of tenants, which holds ids only.
 
-use crate::domain::id::{ApiKeyId, EventId, Id, TenantId};
+use crate::domain::id::{ApiKeyId, EventId, Id, InstanceId, TenantId};
 use crate::domain::record::{Kind, Unique};
 use aws_sdk_dynamodb::types::AttributeValue;
 use sha2::{Digest, Sha256};
@@ -71,6 +71,8 @@ const fn prefix(kind: Kind) -> &'static str {
         Kind::AssetType => "TYPE#",
         Kind::Manufacturer => "MAKER#",
         Kind::Model => "MODEL#",
+        Kind::Process => "PROC#",
+        Kind::Instance => "RUN#",
     }
 }
 
@@ -125,6 +127,12 @@ impl Keys {
         self.key(format!("{COUNTERS}{counter}"))
     }
 
+    /// `SIGN#<instance>#<step key>`: a signature's image.
+    #[must_use]
+    pub fn signature(&self, instance: InstanceId, step: &str) -> Key {
+        self.key(format!("SIGN#{}#{step}", instance.short()))
+    }
+
     /// `EVENT#<id>`: one change.
     #[must_use]
     pub fn event(&self, id: EventId) -> Key {
@@ -143,6 +151,7 @@ impl Keys {
         let letter = match kind {
             Kind::Asset => 'A',
             Kind::User => 'U',
+            Kind::Instance => 'R',
             _ => return None,
         };
         Some(AttributeValue::S(format!("{letter}#{}", EventId::from_uuid(id).short())))

@@ -8,7 +8,9 @@ use super::error::StoreError;
 use crate::domain::api_key::ApiKey;
 use crate::domain::asset::{Asset, Status};
 use crate::domain::catalog::{AssetKind, AssetType, Manufacturer, Model};
-use crate::domain::id::{AssetTypeId, ManufacturerId, ModelId, UserId};
+use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, ProcessId, UserId};
+use crate::domain::instance::{Instance, InstanceStatus};
+use crate::domain::process::{Process, ProcessStatus};
 use crate::domain::record::{Record, Stored};
 use crate::domain::scope::{Role, words};
 use crate::domain::text::fold;
@@ -141,6 +143,23 @@ pub struct ModelFilter {
     pub asset_type_id: Option<AssetTypeId>,
 }
 
+/// Which definitions a list has.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(missing_docs, reason = "the query parameters of GET /processes")]
+pub struct ProcessFilter {
+    pub status: Option<ProcessStatus>,
+}
+
+/// Which runs a list has.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(missing_docs, reason = "the query parameters of GET /processes/instances")]
+pub struct InstanceFilter {
+    /// `None`: all but cancelled ones (contract 7).
+    pub status: Option<InstanceStatus>,
+    pub asset_id: Option<AssetId>,
+    pub process_id: Option<ProcessId>,
+}
+
 fn holds<T: PartialEq>(wanted: &Option<T>, has: Option<&T>) -> bool {
     wanted.as_ref().is_none_or(|wanted| has == Some(wanted))
 }
@@ -239,6 +258,29 @@ impl TenantStore {
             holds(&filter.manufacturer_id, Some(&model.manufacturer_id))
                 && holds(&filter.asset_type_id, Some(&model.asset_type_id))
                 && words.occur_in(&[Some(&model.name)])
+        })
+        .await
+    }
+
+    /// A page of the tenant's process definitions.
+    ///
+    /// # Errors
+    ///
+    /// The table.
+    pub async fn list_processes(&self, filter: ProcessFilter, page: Page) -> Result<Listed<Stored<Process>>, StoreError> {
+        self.list(page, |process: &Process| holds(&filter.status, Some(&process.status))).await
+    }
+
+    /// A page of the tenant's runs.
+    ///
+    /// # Errors
+    ///
+    /// The table.
+    pub async fn list_instances(&self, filter: InstanceFilter, page: Page) -> Result<Listed<Stored<Instance>>, StoreError> {
+        self.list(page, |run: &Instance| {
+            let status = run.status();
+            let wanted = filter.status.map_or(status != InstanceStatus::Cancelled, |wanted| wanted == status);
+            wanted && holds(&filter.asset_id, Some(&run.asset_id)) && holds(&filter.process_id, Some(&run.process_id))
         })
         .await
     }

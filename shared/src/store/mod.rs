@@ -7,16 +7,18 @@ mod error;
 mod item;
 pub mod keys;
 mod lists;
+mod parts;
+mod processes;
 mod read;
 mod tenants;
 mod transact;
 mod write;
 
 pub use error::{StoreError, WriteError};
-pub use lists::{AssetFilter, AssetSort, Listed, ModelFilter, Page, SortField, UserFilter};
+pub use lists::{AssetFilter, AssetSort, InstanceFilter, Listed, ModelFilter, Page, ProcessFilter, SortField, UserFilter};
 pub use read::{Batch, Wanted};
 pub use tenants::NewTenant;
-pub use write::Stamp;
+pub use write::{Stamp, Work};
 
 use crate::domain::id::TenantId;
 use crate::domain::time::Timestamp;

@@ -72,8 +72,13 @@ impl TenantStore {
     /// The table does not answer, or leaves keys out time and again.
     pub async fn batch(&self, wanted: Wanted) -> Result<Batch, StoreError> {
         let keys: Vec<Key> = wanted.0.into_iter().collect();
+        Ok(Batch { items: self.items(&keys).await? })
+    }
+
+    /// The items of these keys, a hundred a call, the calls together.
+    pub(super) async fn items(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, StoreError> {
         let parts = try_join_all(keys.chunks(BATCH).map(|chunk| self.batch_of(chunk))).await?;
-        Ok(Batch { items: parts.into_iter().flatten().collect() })
+        Ok(parts.into_iter().flatten().collect())
     }
 
     async fn batch_of(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, StoreError> {

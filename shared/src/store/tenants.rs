@@ -4,10 +4,11 @@ use super::Store;
 use super::error::{StoreError, WriteError};
 use super::keys::{self, Key, PK, SK, TYPE};
 use super::transact::{Guard, Part};
-use super::write::Stamp;
+use super::write::{Stamp, Work};
 use crate::domain::api_key::ApiKey;
 use crate::domain::event::Actor;
 use crate::domain::id::{ApiKeyId, Id, TenantId, UserId};
+use crate::domain::process::{Process, SYSTEM};
 use crate::domain::record::Stored;
 use crate::domain::scope::{Role, Scope};
 use crate::domain::tenant::Tenant;
@@ -47,21 +48,52 @@ impl Store {
         let key_id = key.id;
         let mut registered = keys::registry(tenant_id).item();
         registered.insert(TYPE.to_owned(), AttributeValue::S("registration".to_owned()));
-        let mut parts = vec![Part { guard: Guard::Certain, write: self.put_new(registered)? }];
-        parts.extend(tenant.creation(Tenant::new(tenant_id, name), &stamp)?.1);
-        parts.extend(tenant.creation(key, &stamp)?.1);
+        let mut work = Work::new(&tenant, &stamp);
+        work.add(Part { guard: Guard::Certain, write: self.put_new(registered)? });
+        work.create(Tenant::new(tenant_id, name))?;
+        work.create(key)?;
+        for process in SYSTEM {
+            work.create(process.process(tenant.new_id(stamp.at)?).map_err(StoreError::broken)?)?;
+        }
         let user_id = match admin {
             None => None,
             Some(email) => {
                 let id = tenant.new_id(stamp.at)?;
                 let display_name = email.as_str().parse().map_err(StoreError::broken)?;
-                let user = User { id, email, display_name, role: Role::Admin, is_active: true };
-                parts.extend(tenant.creation(user, &stamp)?.1);
+                work.create(User { id, email, display_name, role: Role::Admin, is_active: true })?;
                 Some(id)
             }
         };
-        tenant.write(parts).await?;
+        work.commit().await?;
         Ok(NewTenant { tenant_id, key_id, api_key: Token::new(tenant_id, key_id, secret), user_id })
+    }
+
+    /// Gives a tenant the system processes that it does not have yet; gives their slugs.
+    ///
+    /// # Errors
+    ///
+    /// The table.
+    pub async fn upgrade_tenant(&self, id: TenantId) -> Result<Vec<String>, WriteError> {
+        let stamp = Stamp { by: Actor::operator(), at: self.now() };
+        let tenant = self.tenant(id);
+        let present: Vec<Stored<Process>> = tenant.all().await?;
+        let mut added = Vec::new();
+        for process in SYSTEM {
+            let slug = process.slug();
+            if present.iter().any(|known| known.value.slug == slug) {
+                continue;
+            }
+            let process = process.process(tenant.new_id(stamp.at)?).map_err(StoreError::broken)?;
+            match tenant.create(process, &stamp).await {
+                // Somebody upgrades the same tenant at the same time.
+                Err(WriteError::Duplicate(_)) => {}
+                created => {
+                    created?;
+                    added.push(slug.as_str().to_owned());
+                }
+            }
+        }
+        Ok(added)
     }
 
     /// Every tenant, oldest first.

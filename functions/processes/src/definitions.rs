@@ -1,0 +1,149 @@
+//! The endpoints of process definitions (contract 7, "Definitions").
+
+use crate::definition_wire::{NewProcess, ProcessPatch, ProcessQuery, ProcessView, Shown};
+use crate::instance_wire::InstanceView;
+use crate::work;
+use serde_json::Value;
+use shared::auth::{Gate, Session};
+use shared::domain::id::{Id, InstanceId, ProcessId};
+use shared::domain::instance::Instance;
+use shared::domain::process::{Process, ProcessChange, ProcessStatus, Slug};
+use shared::domain::record::Stored;
+use shared::domain::scope::Scope;
+use shared::http::error::{ApiError, ConflictCode};
+use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
+use shared::http::reply::{self, Data, List, present};
+use shared::http::{Answer, params};
+use shared::store::{ProcessFilter, Wanted, WriteError};
+use utoipa::ToSchema;
+
+/// How many slugs are tried for a name that others have too.
+const SLUGS: u32 = 100;
+
+/// Lists process definitions, newest first: the active ones, unless `status` says otherwise.
+#[utoipa::path(get, path = "/processes", tag = "processes", params(ProcessQuery), security(("api_key" = ["processes:read"])),
+    responses((status = 200, description = "A page of definitions", body = List<ProcessView>), ListRefusals))]
+pub async fn list_processes(gate: Gate) -> Answer {
+    let (_, listed) = gate
+        .enter_list(Scope::ProcessesRead, async |store| {
+            let query: ProcessQuery = gate.query()?;
+            let filter = ProcessFilter { status: query.status.unwrap_or(Shown::Active).into() };
+            Ok(store.list_processes(filter, params::page_of(query.page, query.limit, 100)).await?)
+        })
+        .await?;
+    reply::list(listed, ProcessView::from)
+}
+
+/// Gets one process definition.
+#[utoipa::path(get, path = "/processes/{id}", tag = "processes",
+    params(("id" = ProcessId, Path, description = "The definition")), security(("api_key" = ["processes:read"])),
+    responses((status = 200, description = "The definition", body = Data<ProcessView>), GetRefusals))]
+pub async fn get_process(gate: Gate) -> Answer {
+    let read = async |store: shared::store::TenantStore| present(store.get::<Process>(gate.id()?).await?);
+    let (_, found) = gate.enter(Scope::ProcessesRead, read).await?;
+    reply::data(ProcessView::from(found))
+}
+
+/// Creates a process definition.
+#[utoipa::path(post, path = "/processes", tag = "processes", request_body = NewProcess,
+    security(("api_key" = ["processes:write"])),
+    responses((status = 201, description = "The new definition", body = Data<ProcessView>), PostRefusals))]
+pub async fn create_process(gate: Gate) -> Answer {
+    let (session, body) = gate.enter(Scope::ProcessesWrite, async |_| gate.body::<NewProcess>()).await?;
+    let wanted = body.slug.is_some();
+    let process = Process {
+        id: session.store.new_id(session.stamp.at)?,
+        slug: body.slug.unwrap_or_else(|| Slug::of(&body.name, 1)),
+        name: body.name,
+        description: body.description.unwrap_or_default(),
+        trigger_status: body.trigger_status,
+        target_status: body.target_status,
+        is_system: false,
+        status: body.status.unwrap_or(ProcessStatus::Active),
+        steps: body.steps,
+    };
+    let created = create_slugged(&session, process, wanted).await?;
+    reply::created("processes", created.value.id, ProcessView::from(created))
+}
+
+/// Writes a definition; one whose slug nobody asked for gets another when it is taken.
+async fn create_slugged(session: &Session, process: Process, wanted: bool) -> Result<Stored<Process>, ApiError> {
+    let name = process.name.to_string();
+    for nth in 1..=SLUGS {
+        let slug = if wanted { process.slug.clone() } else { Slug::of(&name, nth) };
+        match session.store.create(Process { slug, ..process.clone() }, &session.stamp).await {
+            Err(WriteError::Duplicate(_)) if !wanted => {}
+            other => return other.map_err(ApiError::from),
+        }
+    }
+    Err(WriteError::Duplicate("slug").into())
+}
+
+/// What a PATCH of a definition or of a run answers.
+#[derive(serde::Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Patched {
+    /// The definition as it is now.
+    Definition(Box<ProcessView>),
+    /// The run as it is now.
+    Run(Box<InstanceView>),
+}
+
+/// Changes a process definition; or cancels a run, when the id is one's.
+///
+/// Of a system process only the status can change. What runs keeps the steps that it started with.
+#[utoipa::path(patch, path = "/processes/{id}", tag = "processes",
+    params(("id" = ProcessId, Path, description = "The definition, or the run to cancel")), request_body = ProcessPatch,
+    security(("api_key" = ["processes:write"])),
+    responses((status = 200, description = "The definition or the run as it is now", body = Data<Patched>), PatchRefusals))]
+pub async fn update_process(gate: Gate) -> Answer {
+    let (session, (body, process, run)) = gate
+        .enter(Scope::ProcessesWrite, async |store| {
+            let id: ProcessId = gate.id()?;
+            let run_id = Some(InstanceId::from_uuid(id.uuid()));
+            let batch = store.batch(Wanted::new().with::<Process>(&store, Some(id)).with::<Instance>(&store, run_id)).await?;
+            let (process, run) = (batch.get::<Process>(&store, Some(id))?, batch.get::<Instance>(&store, run_id)?);
+            if process.is_none() && run.is_none() {
+                return Err(ApiError::NotFound);
+            }
+            Ok((gate.body::<ProcessPatch>()?, process, run))
+        })
+        .await?;
+    match (process, run) {
+        (Some(process), _) => {
+            let change: ProcessChange = body.of_definition().map_err(|fault| ApiError::Invalid(vec![fault]))?;
+            let decide = |old: &Process| match old.changed(&change) {
+                Ok(next) => Ok((next, false)),
+                Err(fixed) => Err(ApiError::conflict(ConflictCode::Conflict, format!("Forbidden: {fixed}."), Value::Null)),
+            };
+            reply::data(Patched::Definition(Box::new(session.update(process, decide).await?.into())))
+        }
+        (None, Some(run)) => {
+            let faults = body.faults_for_run();
+            if !faults.is_empty() {
+                return Err(ApiError::Invalid(faults));
+            }
+            let run = work::cancel(&session, run, None).await?;
+            reply::data(Patched::Run(Box::new(work::view(&session.store, run, false).await?)))
+        }
+        (None, None) => Err(ApiError::NotFound),
+    }
+}
+
+/// Deletes a process definition that is no system process and of which nothing runs; answers it as it was.
+#[utoipa::path(delete, path = "/processes/{id}", tag = "processes",
+    params(("id" = ProcessId, Path, description = "The definition")), security(("api_key" = ["processes:write"])),
+    responses((status = 200, description = "The definition as it was", body = Data<ProcessView>), DeleteRefusals))]
+pub async fn delete_process(gate: Gate) -> Answer {
+    let read = async |store: shared::store::TenantStore| present(store.get::<Process>(gate.id()?).await?);
+    let (session, found) = gate.enter(Scope::ProcessesWrite, read).await?;
+    let permit = |process: &Process| match process.is_system {
+        true => Err(ApiError::conflict(
+            ConflictCode::Conflict,
+            "A system process can't be deleted; set its status to inactive.",
+            Value::Null,
+        )),
+        false => Ok(()),
+    };
+    reply::data(ProcessView::from(session.delete(found, permit).await?))
+}

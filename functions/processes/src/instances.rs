@@ -1,0 +1,123 @@
+//! The endpoints of runs (interface 4.7 to 4.9, contract 7).
+
+use crate::instance_wire::{Advance, Cancel, InstanceQuery, InstanceView, ShowQuery, Start};
+use crate::work;
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use shared::auth::Gate;
+use shared::domain::id::{InstanceId, ProcessId};
+use shared::domain::instance::Instance;
+use shared::domain::scope::Scope;
+use shared::http::error::ApiError;
+use shared::http::openapi::{GetRefusals, ListRefusals, PatchRefusals};
+use shared::http::reply::{self, Data, List, present};
+use shared::http::{Answer, params};
+use shared::store::{InstanceFilter, Listed};
+
+/// Starts a process on an asset. An asset has at most one run at a time.
+#[utoipa::path(post, path = "/processes/{id}/start", tag = "processes",
+    params(("id" = ProcessId, Path, description = "The definition")), request_body = Start,
+    security(("api_key" = ["processes:write"])),
+    responses((status = 201, description = "The new run", body = Data<InstanceView>), PatchRefusals))]
+pub async fn start_process(gate: Gate) -> Answer {
+    let (session, found) = gate
+        .enter(Scope::ProcessesWrite, async |store| {
+            let id: ProcessId = gate.id()?;
+            let body = gate.body::<Start>()?;
+            work::pair(&store, id, body.asset_id).await
+        })
+        .await?;
+    let run = work::start(&session, found).await?;
+    reply::created("processes/instances", run.value.id, work::view(&session.store, run, false).await?)
+}
+
+/// Lists runs, newest first; cancelled ones only when asked for.
+#[utoipa::path(get, path = "/processes/instances", tag = "processes", params(InstanceQuery),
+    security(("api_key" = ["processes:read"])),
+    responses((status = 200, description = "A page of runs", body = List<InstanceView>), ListRefusals))]
+pub async fn list_instances(gate: Gate) -> Answer {
+    let (session, (query, listed)) = gate
+        .enter_list(Scope::ProcessesRead, async |store| {
+            let query: InstanceQuery = gate.query()?;
+            let page = params::page(query.page, query.limit);
+            let listed = store.list_instances(InstanceFilter::from(&query), page).await?;
+            Ok((query, listed))
+        })
+        .await?;
+    let Listed { items, total, page } = listed;
+    let items = work::views(&session.store, items, query.omit.is_some()).await?;
+    reply::list(Listed { items, total, page }, |view| view)
+}
+
+/// Gets one run.
+#[utoipa::path(get, path = "/processes/instances/{id}", tag = "processes",
+    params(("id" = InstanceId, Path, description = "The run"), ShowQuery), security(("api_key" = ["processes:read"])),
+    responses((status = 200, description = "The run", body = Data<InstanceView>), GetRefusals))]
+pub async fn get_instance(gate: Gate) -> Answer {
+    let (session, (query, run)) = gate
+        .enter_list(Scope::ProcessesRead, async |store| {
+            let id: InstanceId = gate.id()?;
+            let query: ShowQuery = gate.query()?;
+            Ok((query, present(store.get::<Instance>(id).await?)?))
+        })
+        .await?;
+    reply::data(work::view(&session.store, run, query.omit.is_some()).await?)
+}
+
+/// Submits the open step of a run and opens the next; the last one completes it and changes the asset.
+#[utoipa::path(post, path = "/processes/instances/{id}/advance", tag = "processes",
+    params(("id" = InstanceId, Path, description = "The run")), request_body = Advance,
+    security(("api_key" = ["processes:write"])),
+    responses((status = 200, description = "The run as it is now", body = Data<InstanceView>), PatchRefusals))]
+pub async fn advance_instance(gate: Gate) -> Answer {
+    let (session, (body, found)) = gate
+        .enter(Scope::ProcessesWrite, async |store| {
+            let id: InstanceId = gate.id()?;
+            let body = gate.body::<Advance>()?;
+            let found = work::run_and_users(&store, id, &body.step_data.0).await?;
+            Ok((body, found))
+        })
+        .await?;
+    let expected = body.current_step.map(|step| step.0 as usize);
+    let run = work::advance(&session, found, &body.step_data.0, expected).await?;
+    reply::data(work::view(&session.store, run, false).await?)
+}
+
+/// Cancels a run: frees the asset and changes nothing else on it. A body is not needed.
+#[utoipa::path(post, path = "/processes/instances/{id}/cancel", tag = "processes",
+    params(("id" = InstanceId, Path, description = "The run")), request_body = Option<Cancel>,
+    security(("api_key" = ["processes:write"])),
+    responses((status = 200, description = "The run as it is now", body = Data<InstanceView>), PatchRefusals))]
+pub async fn cancel_instance(gate: Gate) -> Answer {
+    let (session, (body, run)) = gate
+        .enter(Scope::ProcessesWrite, async |store| {
+            let run = present(store.get::<Instance>(gate.id()?).await?)?;
+            Ok((gate.optional_body::<Cancel>()?, run))
+        })
+        .await?;
+    let reason = body.and_then(|body| body.reason.or(None));
+    let run = work::cancel(&session, run, reason).await?;
+    reply::data(work::view(&session.store, run, false).await?)
+}
+
+/// Gets a signature's image.
+#[utoipa::path(get, path = "/processes/instances/{id}/signatures/{key}", tag = "processes",
+    params(("id" = InstanceId, Path, description = "The run"), ("key" = String, Path, description = "The step's key")),
+    security(("api_key" = ["processes:read"])),
+    responses((status = 200, description = "The image", body = Vec<u8>, content_type = "image/png"), GetRefusals))]
+pub async fn get_signature(gate: Gate) -> Answer {
+    let (_, image) = gate
+        .enter(Scope::ProcessesRead, async |store| {
+            let wanted = (gate.id()?, gate.path_parameter("key")?.to_owned());
+            // Sort keys have an end; no step's key is as long.
+            if wanted.1.len() > 64 {
+                return Err(ApiError::NotFound);
+            }
+            present(store.signatures(std::slice::from_ref(&wanted)).await?.remove(&wanted))
+        })
+        .await?;
+    let mut response = Response::new(Body::from(image));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("image/png"));
+    Ok(response)
+}

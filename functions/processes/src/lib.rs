@@ -1,0 +1,25 @@
+//! `/v1/processes`: definitions of lifecycle processes and their runs (interface 4.6 to 4.9, contract 7).
+
+mod definition_wire;
+mod definitions;
+mod instance_wire;
+mod instances;
+mod work;
+
+use shared::app::App;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+/// The routes of this function.
+#[must_use]
+pub fn routes() -> OpenApiRouter<App> {
+    let routes = OpenApiRouter::new()
+        .routes(routes!(definitions::list_processes, definitions::create_process))
+        .routes(routes!(definitions::get_process, definitions::update_process, definitions::delete_process))
+        .routes(routes!(instances::start_process))
+        .routes(routes!(instances::list_instances))
+        .routes(routes!(instances::get_instance))
+        .routes(routes!(instances::advance_instance))
+        .routes(routes!(instances::cancel_instance))
+        .routes(routes!(instances::get_signature));
+    OpenApiRouter::new().nest("/v1", routes)
+}

@@ -1,0 +1,524 @@
+//! `/v1/processes` (interface 4.6 to 4.9, contract 7).
+
+use crate::samples::SIGNATURE;
+use crate::support::{Api, Client};
+use futures_util::future::join_all;
+use insta::assert_json_snapshot;
+use serde_json::{Value, json};
+
+const NOBODY: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
+
+/// The id of the system process with this slug.
+async fn system(client: &Client, slug: &str) -> String {
+    let all = client.get("/processes").await.data();
+    let found = all.as_array().unwrap().iter().find(|process| process["slug"] == slug).unwrap();
+    found["id"].as_str().unwrap().to_owned()
+}
+
+async fn start(client: &Client, process: &str, asset: &str) -> String {
+    client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await.id()
+}
+
+async fn advance(client: &Client, run: &str, data: Value) -> crate::support::Reply {
+    client.post(&format!("/processes/instances/{run}/advance"), json!({"step_data": data})).await
+}
+
+/// A definition of the tenant's own, from in_stock to in_use, with these steps; gives its id.
+async fn define(client: &Client, steps: Value) -> String {
+    let body = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+    client.post("/processes", body).await.id()
+}
+
+#[tokio::test]
+async fn a_tenant_begins_with_seven_system_processes() {
+    let (_api, client) = Api::with_tenant().await;
+    let list = client.get("/processes").await.json();
+    assert_eq!(list["meta"], json!({"total": 7, "page": 1, "limit": 100, "total_pages": 1}));
+    let onboarding = system(&client, "employee-onboarding").await;
+    let shown = client.get(&format!("/processes/{onboarding}")).await.json();
+    assert_json_snapshot!(shown["data"]["steps"], @r#"
+    [
+      {
+        "type": "user_picker",
+        "key": "employee",
+        "label": "Who gets the asset?",
+        "required": true
+      },
+      {
+        "type": "checklist",
+        "key": "handover",
+        "label": "Handed over",
+        "items": [
+          "Device",
+          "Power supply",
+          "Accessories",
+          "Usage policy explained"
+        ]
+      },
+      {
+        "type": "signature",
+        "key": "signature",
+        "label": "Signature of the recipient",
+        "required": true
+      },
+      {
+        "type": "complete",
+        "key": "complete",
+        "label": "Complete the handover"
+      }
+    ]
+    "#);
+    assert_eq!(shown["data"]["is_system"], true);
+}
+
+#[tokio::test]
+async fn definitions_are_created_changed_and_deleted() {
+    let (_api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
+    let body = json!({"name": "Lend out", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+    let made = client.post("/processes", body.clone()).await;
+    assert_eq!((made.status.as_u16(), made.header("location").to_owned()), (201, format!("/v1/processes/{}", made.id())));
+    assert_eq!(
+        (&made.data()["slug"], &made.data()["description"], &made.data()["status"]),
+        (&json!("lend-out"), &json!(""), &json!("active"))
+    );
+    assert_eq!(client.post("/processes", body.clone()).await.data()["slug"], "lend-out-2");
+    let mut taken = body;
+    taken["slug"] = json!("lend-out");
+    assert_eq!(client.post("/processes", taken).await.problem(409, "DUPLICATE")["field"], "slug");
+    let path = format!("/processes/{}", made.id());
+    let changed = client.patch(&path, json!({"description": "x", "status": "inactive"})).await.data();
+    assert_eq!((&changed["description"], &changed["status"]), (&json!("x"), &json!("inactive")));
+    for (query, total) in [("", 8), ("?status=active", 8), ("?status=inactive", 1), ("?status=all", 9), ("?limit=1", 8)] {
+        assert_eq!(client.get(&format!("/processes{query}")).await.json()["meta"]["total"], total, "{query}");
+    }
+    assert_eq!(
+        client.patch(&path, json!({"slug": "x", "is_system": true, "status": "cancelled"})).await.faults(),
+        ["/is_system", "/slug"]
+    );
+    assert_eq!(client.patch(&path, json!({"status": "cancelled"})).await.faults(), ["/status"]);
+    assert_eq!(client.delete(&path).await.data()["slug"], "lend-out");
+    client.get(&path).await.problem(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_system_process_can_only_be_switched_off() {
+    let (api, client) = Api::with_tenant().await;
+    let path = format!("/processes/{}", system(&client, "prepare").await);
+    let before = api.dump().await;
+    client.patch(&path, json!({"name": "x", "status": "inactive"})).await.problem(409, "CONFLICT");
+    client.delete(&path).await.problem(409, "CONFLICT");
+    assert_eq!(api.dump().await, before);
+    client.patch(&path, json!({"status": "inactive"})).await.data();
+    let asset = client.asset(json!({"name": "x"})).await;
+    client.post(&format!("{path}/start"), json!({"asset_id": asset})).await.problem(409, "PROCESS_INACTIVE");
+    client.patch(&path, json!({"status": "active"})).await.data();
+    client.post(&format!("{path}/start"), json!({"asset_id": asset})).await.data();
+}
+
+#[tokio::test]
+async fn bad_steps_are_refused_by_place() {
+    let (_api, client) = Api::with_tenant().await;
+    let steps =
+        json!([{"type": "complete", "key": "a", "label": "A"}, {"type": "select", "key": "A", "label": "B", "options": []}]);
+    let body = json!({"name": "x", "trigger_status": "lost", "target_status": "in_use", "steps": steps, "is_system": true});
+    assert_eq!(
+        client.post("/processes", body).await.faults(),
+        ["/is_system", "/steps/0/type", "/steps/1/key", "/steps/1/options", "/trigger_status"]
+    );
+}
+
+#[tokio::test]
+async fn a_handover_goes_from_start_to_signature_to_the_assets_new_user() {
+    let (api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let asset = client.asset(json!({"name": "Laptop", "status": "preparing"})).await;
+    let process = system(&client, "employee-onboarding").await;
+    let started = client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await;
+    assert_eq!(started.status, 201);
+    let run = started.id();
+    assert_eq!(started.header("location"), format!("/v1/processes/instances/{run}"));
+    let mut shown = started.data();
+    shown.as_object_mut().unwrap().remove("steps");
+    assert_json_snapshot!(shown, {".id" => "[id]", ".process_id" => "[id]", ".asset_id" => "[id]", ".started_by" => "[id]", ".started_at" => "[time]"}, @r#"
+    {
+      "id": "[id]",
+      "process_id": "[id]",
+      "asset_id": "[id]",
+      "status": "in_progress",
+      "current_step": 0,
+      "step_data": {},
+      "process_name": "Employee Onboarding",
+      "asset_name": "Laptop",
+      "asset_tag": "AST-000001",
+      "started_by": "[id]",
+      "started_by_name": "first key",
+      "started_at": "[time]",
+      "completed_at": null,
+      "cancelled_at": null,
+      "cancel_reason": null
+    }
+    "#);
+    // As real clients do it: everything gathered so far with each call, once with a later value ahead of time.
+    let checked = json!(["Device", "Power supply"]);
+    assert_eq!(advance(&client, &run, json!({"employee": user, "handover": checked})).await.data()["current_step"], 1);
+    assert_eq!(advance(&client, &run, json!({"employee": user})).await.data()["current_step"], 2);
+    let signed = advance(&client, &run, json!({"employee": user, "handover": checked, "signature": SIGNATURE})).await.data();
+    assert_eq!((&signed["current_step"], &signed["step_data"]["signature"]), (&json!(3), &json!(SIGNATURE)));
+    let done = advance(&client, &run, signed["step_data"].clone()).await.data();
+    assert_eq!((&done["status"], &done["current_step"]), (&json!("completed"), &json!(3)));
+    assert!(done["completed_at"].is_string());
+    let after = client.get(&format!("/assets/{asset}")).await.data();
+    assert_eq!((&after["status"], &after["assigned_to"]), (&json!("in_use"), &json!(user)));
+
+    let path = format!("/v1/processes/instances/{run}/signatures/signature");
+    let image = client.get(path.strip_prefix("/v1").unwrap()).await;
+    assert_eq!((image.header("content-type"), &image.bytes[1..4]), ("image/png", &b"PNG"[..]));
+    let omitted = client.get(&format!("/processes/instances/{run}?omit=signatures")).await.data();
+    assert_eq!(omitted["step_data"]["signature"], path.as_str());
+    client.get(&format!("/processes/instances/{run}/signatures/handover")).await.problem(404, "NOT_FOUND");
+
+    assert_eq!(crate::events::chain(&api, &run).await.len(), 5);
+    let events = crate::events::chain(&api, &asset).await;
+    assert_eq!(events.len(), 3, "created, taken by the run, changed by its end");
+    assert_eq!(events[2]["changes"]["status"], json!({"old": "preparing", "new": "in_use"}));
+    // Nobody who took part is held any more, but the user has the asset.
+    assert_eq!(client.delete(&format!("/users/{user}")).await.problem(409, "IN_USE")["count"], 1);
+}
+
+#[tokio::test]
+async fn while_a_process_runs_it_alone_moves_the_asset() {
+    let (api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let asset = client.asset(json!({"name": "x", "status": "preparing"})).await;
+    let path = format!("/assets/{asset}");
+    let process = system(&client, "employee-onboarding").await;
+    let run = start(&client, &process, &asset).await;
+    advance(&client, &run, json!({"employee": user})).await.data();
+    let before = api.dump().await;
+    for refused in [
+        client.patch(&path, json!({"status": "in_stock"})).await,
+        client.patch(&path, json!({"assigned_to": user})).await,
+        client.delete(&path).await,
+        client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await,
+    ] {
+        assert_eq!(refused.problem(409, "PROCESS_RUNNING")["instance_id"], run.as_str());
+    }
+    assert_eq!(client.delete(&format!("/users/{user}")).await.problem(409, "IN_USE")["count"], 1);
+    assert_eq!(api.dump().await, before);
+    client.patch(&path, json!({"name": "y", "status": "preparing", "notes": "n"})).await.data();
+    let cancelled =
+        client.post(&format!("/processes/instances/{run}/cancel"), json!({"reason": "changed our mind"})).await.data();
+    assert_eq!((&cancelled["status"], &cancelled["cancel_reason"]), (&json!("cancelled"), &json!("changed our mind")));
+    let after = client.get(&path).await.data();
+    assert_eq!((&after["status"], &after["assigned_to"], &after["name"]), (&json!("preparing"), &Value::Null, &json!("y")));
+    client.delete(&format!("/users/{user}")).await.data();
+    start(&client, &process, &asset).await;
+}
+
+#[tokio::test]
+async fn a_return_clears_the_assignment_and_a_repair_keeps_it() {
+    let (_api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    for (slug, data, status, keeps) in
+        [("repair", json!({"fault": "screen"}), "in_service", true), ("device-return", json!({}), "returned", false)]
+    {
+        let asset = client.asset(json!({"name": "x", "status": "in_use"})).await;
+        client.patch(&format!("/assets/{asset}"), json!({"assigned_to": user})).await.data();
+        let run = start(&client, &system(&client, slug).await, &asset).await;
+        let mut reply = advance(&client, &run, data).await.data();
+        while reply["status"] == "in_progress" {
+            reply = advance(&client, &run, json!({})).await.data();
+        }
+        let after = client.get(&format!("/assets/{asset}")).await.data();
+        assert_eq!((&after["status"], after["assigned_to"].is_string()), (&json!(status), keeps), "{slug}");
+    }
+}
+
+#[tokio::test]
+async fn a_process_starts_only_where_it_begins() {
+    let (api, client) = Api::with_tenant().await;
+    let asset = client.asset(json!({"name": "x"})).await;
+    let path = format!("/processes/{}/start", system(&client, "repair").await);
+    let before = api.dump().await;
+    let refused = client.post(&path, json!({"asset_id": asset})).await.problem(409, "WRONG_ASSET_STATUS");
+    assert_eq!((&refused["asset_id"], &refused["trigger_status"]), (&json!(asset), &json!("in_use")));
+    assert_eq!(client.post(&path, json!({"asset_id": NOBODY})).await.faults(), ["/asset_id"]);
+    assert_eq!(client.post(&path, json!({})).await.faults(), ["/asset_id"]);
+    client.post(&format!("/processes/{NOBODY}/start"), json!({"asset_id": asset})).await.problem(404, "NOT_FOUND");
+    assert_eq!(api.dump().await, before);
+}
+
+#[tokio::test]
+async fn every_type_of_step_checks_its_value() {
+    let (api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let gone = client.user("Gone").await;
+    client.patch(&format!("/users/{gone}"), json!({"is_active": false})).await.data();
+    let list = json!({"type": "checklist", "key": "k", "label": "K", "items": ["a", "b"]});
+    let select = json!({"type": "select", "key": "k", "label": "K", "options": ["x", "y"]});
+    let plain = |kind: &str| json!({"type": kind, "key": "k", "label": "K"});
+    let needed = |mut step: Value| {
+        step["required"] = json!(true);
+        step
+    };
+    let big = format!("data:image/png;base64,{}", "A".repeat(200_000));
+    let cases: Vec<(Value, Vec<Value>, Vec<Value>)> = vec![
+        (plain("user_picker"), vec![json!(user), Value::Null], vec![json!(gone), json!(NOBODY), json!("x"), json!(1)]),
+        (needed(plain("user_picker")), vec![json!(user)], vec![Value::Null]),
+        (
+            list.clone(),
+            vec![json!([]), json!(["b"]), json!(["b", "a"])],
+            vec![json!(["c"]), json!(["a", "a"]), json!("a"), json!([1])],
+        ),
+        (needed(list), vec![json!(["b", "a"])], vec![json!(["a"]), json!([]), Value::Null]),
+        (
+            plain("signature"),
+            vec![json!(SIGNATURE), Value::Null],
+            vec![json!("x"), json!(true), json!(big), json!("data:image/png;base64,AAAA")],
+        ),
+        (plain("complete"), vec![json!(true), Value::Null], vec![json!(false), json!("yes")]),
+        (plain("text"), vec![json!("x"), json!("")], vec![json!("x".repeat(256)), json!("a\nb"), json!(1)]),
+        (needed(plain("text")), vec![json!("x")], vec![json!(" "), Value::Null]),
+        (plain("textarea"), vec![json!("a\nb")], vec![json!("x".repeat(10_001)), json!([])]),
+        (select.clone(), vec![json!("y"), Value::Null], vec![json!("z"), json!(["x"])]),
+        (needed(select), vec![json!("x")], vec![Value::Null]),
+        (plain("date"), vec![json!("2026-02-28")], vec![json!("2026-02-30"), json!("today")]),
+        (plain("confirmation"), vec![json!(true)], vec![json!(false), Value::Null, json!("true")]),
+    ];
+    for (step, good, bad) in cases {
+        let process = define(&client, json!([step])).await;
+        let asset = client.asset(json!({"name": "x"})).await;
+        let run = start(&client, &process, &asset).await;
+        let before = api.dump().await;
+        for value in bad {
+            assert_eq!(advance(&client, &run, json!({"k": value})).await.faults(), ["/step_data/k"], "{step} {value}");
+        }
+        assert_eq!(api.dump().await, before);
+        client.post(&format!("/processes/instances/{run}/cancel"), json!({})).await.data();
+        for value in good {
+            let asset = client.asset(json!({"name": "x"})).await;
+            let run = start(&client, &process, &asset).await;
+            let done = advance(&client, &run, json!({"k": value})).await.data();
+            assert_eq!(done["status"], "completed", "{step} {value}");
+            assert_eq!(done["step_data"].get("k"), Some(&value).filter(|value| !value.is_null()), "{step}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn submitted_values_are_fixed_and_unknown_ones_refused() {
+    let (api, client) = Api::with_tenant().await;
+    let steps = json!([
+        {"type": "text", "key": "a", "label": "A"}, {"type": "text", "key": "b", "label": "B"},
+        {"type": "text", "key": "c", "label": "C", "required": true}
+    ]);
+    let asset = client.asset(json!({"name": "x"})).await;
+    let run = start(&client, &define(&client, steps).await, &asset).await;
+    let path = format!("/processes/instances/{run}/advance");
+    advance(&client, &run, json!({"a": "1", "b": "ahead"})).await.data();
+    let before = api.dump().await;
+    assert_eq!(advance(&client, &run, json!({"a": "2"})).await.problem(409, "STEP_SUBMITTED")["step"], "a");
+    assert_eq!(advance(&client, &run, json!({"x": 1, "c": 2})).await.faults(), ["/step_data/c", "/step_data/x"]);
+    let moved = client.post(&path, json!({"step_data": {}, "current_step": 0})).await.problem(409, "STEP_MOVED");
+    assert_eq!(moved["current_step"], 1);
+    assert_eq!(client.post(&path, json!({"step_data": [], "current_step": -1})).await.faults(), ["/current_step", "/step_data"]);
+    assert_eq!(client.post(&path, json!({})).await.faults(), ["/step_data"]);
+    assert_eq!(api.dump().await, before);
+    let next = client.post(&path, json!({"step_data": {"a": "1"}, "current_step": 1})).await.data();
+    assert_eq!((&next["current_step"], &next["step_data"]), (&json!(2), &json!({"a": "1", "b": "ahead"})));
+    assert_eq!(advance(&client, &run, json!({})).await.faults(), ["/step_data/c"]);
+    advance(&client, &run, json!({"c": "3"})).await.data();
+    let closed = advance(&client, &run, json!({"c": "3"})).await.problem(409, "INSTANCE_CLOSED");
+    assert_eq!(closed["instance_status"], "completed");
+    client.post(&format!("/processes/instances/{run}/cancel"), json!({})).await.problem(409, "INSTANCE_CLOSED");
+}
+
+#[tokio::test]
+async fn a_patch_with_a_runs_id_cancels_it() {
+    let (_api, client) = Api::with_tenant().await;
+    let process = system(&client, "prepare").await;
+    let asset = client.asset(json!({"name": "x"})).await;
+    let run = start(&client, &process, &asset).await;
+    let path = format!("/processes/{run}");
+    assert_eq!(client.patch(&path, json!({"status": "inactive", "name": "x"})).await.faults(), ["/name", "/status"]);
+    assert_eq!(client.patch(&path, json!({"status": "cancelled"})).await.data()["status"], "cancelled");
+    client.patch(&path, json!({"status": "cancelled"})).await.problem(409, "INSTANCE_CLOSED");
+    client.patch(&format!("/processes/{NOBODY}"), json!({"status": "cancelled"})).await.problem(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_run_keeps_the_steps_it_started_with() {
+    let (_api, client) = Api::with_tenant().await;
+    let process = define(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+    let asset = client.asset(json!({"name": "x"})).await;
+    let run = start(&client, &process, &asset).await;
+    assert_eq!(client.delete(&format!("/processes/{process}")).await.problem(409, "IN_USE")["count"], 1);
+    let change =
+        json!({"steps": [{"type": "confirmation", "key": "z", "label": "Z"}], "target_status": "scrapped", "name": "New"});
+    client.patch(&format!("/processes/{process}"), change).await.data();
+    let done = advance(&client, &run, json!({"a": "1"})).await.data();
+    assert_eq!((&done["status"], &done["process_name"]), (&json!("completed"), &json!("Own")));
+    assert_eq!(client.get(&format!("/assets/{asset}")).await.data()["status"], "in_use");
+    client.delete(&format!("/processes/{process}")).await.data();
+    assert_eq!(client.get(&format!("/processes/instances/{run}")).await.data()["steps"][0]["key"], "a");
+}
+
+#[tokio::test]
+async fn runs_are_listed_by_status_asset_and_process() {
+    let (_api, client) = Api::with_tenant().await;
+    let process = system(&client, "prepare").await;
+    let mut assets = Vec::new();
+    for _ in 0..3 {
+        let asset = client.asset(json!({"name": "x"})).await;
+        assets.push((start(&client, &process, &asset).await, asset));
+    }
+    client.post(&format!("/processes/instances/{}/cancel", assets[0].0), json!({})).await.data();
+    advance(&client, &assets[1].0, json!({})).await.data();
+    advance(&client, &assets[1].0, json!({"complete": true})).await.data();
+    for (query, total) in [
+        (String::new(), 2),
+        ("?status=cancelled".into(), 1),
+        ("?status=completed".into(), 1),
+        ("?status=in_progress".into(), 1),
+        (format!("?asset_id={}", assets[0].1), 0),
+        (format!("?asset_id={}&status=cancelled", assets[0].1), 1),
+        (format!("?process_id={process}&limit=1"), 2),
+        (format!("?process_id={NOBODY}"), 0),
+    ] {
+        assert_eq!(client.get(&format!("/processes/instances{query}")).await.json()["meta"]["total"], total, "{query}");
+    }
+    assert_eq!(client.get("/processes/instances?status=x&asset_id=1&omit=all").await.faults(), ["asset_id", "omit", "status"]);
+}
+
+#[tokio::test]
+async fn a_list_of_signed_runs_stays_under_the_answer_limit() {
+    let (_api, client) = Api::with_tenant().await;
+    let signature = large_signature();
+    let process = define(&client, json!([{"type": "signature", "key": "sign", "label": "S"}])).await;
+    for _ in 0..40 {
+        let asset = client.asset(json!({"name": "x"})).await;
+        let run = start(&client, &process, &asset).await;
+        advance(&client, &run, json!({"sign": signature})).await.data();
+    }
+    let list = client.get("/processes/instances?limit=100").await;
+    assert!(list.bytes.len() <= 4 * 1024 * 1024, "{} bytes", list.bytes.len());
+    let data = list.data();
+    let whole = data.as_array().unwrap().iter().filter(|run| run["step_data"]["sign"] == signature.as_str()).count();
+    assert!((20..40).contains(&whole), "{whole} signatures came whole");
+    let last = &data[39];
+    assert_eq!(last["step_data"]["sign"], format!("/v1/processes/instances/{}/signatures/sign", last["id"].as_str().unwrap()));
+    assert!(client.get("/processes/instances?limit=100&omit=signatures").await.bytes.len() < 100_000);
+}
+
+/// A PNG of about 100 KB, as a data URL.
+fn large_signature() -> String {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, 320, 320);
+    encoder.set_color(png::ColorType::Grayscale);
+    encoder.set_compression(png::Compression::Fast);
+    let mut noise = RandomState::new().build_hasher();
+    let pixels: Vec<u8> = (0..320u32 * 320)
+        .map(|n| {
+            noise.write_u32(n);
+            noise.finish().to_le_bytes()[0]
+        })
+        .collect();
+    let mut writer = encoder.write_header().unwrap();
+    writer.write_image_data(&pixels).unwrap();
+    writer.finish().unwrap();
+    shared::domain::png::data_url(&bytes)
+}
+
+#[tokio::test]
+async fn of_two_starts_at_once_exactly_one_wins() {
+    let (_api, client) = Api::with_tenant().await;
+    let process = system(&client, "prepare").await;
+    for _ in 0..5 {
+        let asset = client.asset(json!({"name": "x"})).await;
+        let path = format!("/processes/{process}/start");
+        let replies = join_all((0..3).map(|_| client.post(&path, json!({"asset_id": asset})))).await;
+        let won: Vec<_> = replies.iter().filter(|reply| reply.status == 201).collect();
+        assert_eq!(won.len(), 1);
+        for reply in replies.iter().filter(|reply| reply.status != 201) {
+            assert_eq!(reply.problem(409, "PROCESS_RUNNING")["instance_id"], won[0].id());
+        }
+    }
+    assert_eq!(client.get("/processes/instances").await.json()["meta"]["total"], 5);
+}
+
+#[tokio::test]
+async fn of_two_advances_of_a_step_exactly_one_wins() {
+    let (api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "text", "key": "a", "label": "A"}, {"type": "text", "key": "b", "label": "B"}]);
+    let process = define(&client, steps).await;
+    for _ in 0..5 {
+        let asset = client.asset(json!({"name": "x"})).await;
+        let run = start(&client, &process, &asset).await;
+        for step in 0..2 {
+            let path = format!("/processes/instances/{run}/advance");
+            let replies = join_all((0..3).map(|_| client.post(&path, json!({"step_data": {}, "current_step": step})))).await;
+            assert_eq!(replies.iter().filter(|reply| reply.status == 200).count(), 1);
+            for reply in replies.iter().filter(|reply| reply.status != 200) {
+                let code = reply.json()["code"].as_str().unwrap().to_owned();
+                assert!(code == "STEP_MOVED" || (step == 1 && code == "INSTANCE_CLOSED"), "{code}");
+            }
+        }
+        assert_eq!(crate::events::chain(&api, &run).await.len(), 3);
+        assert_eq!(client.get(&format!("/assets/{asset}")).await.data()["status"], "in_use");
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_against_the_last_advance_leaves_one_winner_and_whole_data() {
+    let (api, client) = Api::with_tenant().await;
+    let process = define(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+    for _ in 0..8 {
+        let asset = client.asset(json!({"name": "x"})).await;
+        let run = start(&client, &process, &asset).await;
+        let cancel = format!("/processes/instances/{run}/cancel");
+        let (advanced, cancelled) = tokio::join!(advance(&client, &run, json!({})), client.post(&cancel, json!({})));
+        let status = client.get(&format!("/assets/{asset}")).await.data()["status"].clone();
+        match (advanced.status.as_u16(), cancelled.status.as_u16()) {
+            (200, 409) => assert_eq!(status, "in_use"),
+            (409, 200) => assert_eq!(status, "in_stock"),
+            other => panic!("{other:?}: {} {}", advanced.text(), cancelled.text()),
+        }
+        assert_eq!(crate::events::chain(&api, &asset).await.len(), 3);
+        client.delete(&format!("/assets/{asset}")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_start_against_a_patch_of_the_status_is_decided_by_who_is_first() {
+    let (_api, client) = Api::with_tenant().await;
+    let process = system(&client, "prepare").await;
+    for _ in 0..8 {
+        let asset = client.asset(json!({"name": "x"})).await;
+        let path = format!("/assets/{asset}");
+        let start = format!("/processes/{process}/start");
+        let (started, patched) =
+            tokio::join!(client.post(&start, json!({"asset_id": asset})), client.patch(&path, json!({"status": "scrapped"})));
+        match (started.status.as_u16(), patched.status.as_u16()) {
+            (201, 409) => drop(patched.problem(409, "PROCESS_RUNNING")),
+            (409, 200) => drop(started.problem(409, "WRONG_ASSET_STATUS")),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_picked_must_still_be_there_at_the_end() {
+    let (_api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let steps = json!([{"type": "user_picker", "key": "u", "label": "U"}, {"type": "complete", "key": "end", "label": "End"}]);
+    let asset = client.asset(json!({"name": "x"})).await;
+    let run = start(&client, &define(&client, steps).await, &asset).await;
+    advance(&client, &run, json!({"u": user})).await.data();
+    client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
+    advance(&client, &run, json!({})).await.problem(409, "CONFLICT");
+    assert_eq!(client.get(&format!("/assets/{asset}")).await.data()["status"], "in_stock");
+    client.patch(&format!("/users/{user}"), json!({"is_active": true})).await.data();
+    assert_eq!(advance(&client, &run, json!({})).await.data()["status"], "completed");
+}

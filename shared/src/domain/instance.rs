@@ -1,0 +1,469 @@
+//! A run of a process on one asset: what was answered, what may come next, what it does to the asset (contract 7).
+
+use super::asset::{Asset, Status};
+use super::id::{ApiKeyId, AssetId, Id, InstanceId, ProcessId, UserId};
+use super::png::{Signature, data_url_length};
+use super::process::{Process, ProcessStatus, Step, StepKind, Steps};
+use super::record::{Kind, Record, Reference};
+use super::refusal::{Fault, Refusal};
+use super::scope::words;
+use super::text::{Line, Name, Notes};
+use super::time::{Date, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+words! {
+    /// Where a run stands, in one word (interface 3.2).
+    InstanceStatus, "in_progress, completed, cancelled", {
+        /// Steps are open.
+        InProgress = "in_progress",
+        /// Every step was submitted.
+        Completed = "completed",
+        /// It was ended before.
+        Cancelled = "cancelled",
+    }
+}
+
+/// The largest answers of a run, in bytes of compact JSON, images aside: an item holds 400 KB.
+const LARGEST_ANSWERS: usize = 128 * 1024;
+
+/// Where a run stands. What only makes sense in one state lives in that state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum State {
+    /// The step with this index is open.
+    InProgress {
+        /// From zero.
+        step: usize,
+    },
+    /// Every step was submitted.
+    Completed {
+        /// When the last one was.
+        at: Timestamp,
+    },
+    /// It was ended before.
+    Cancelled {
+        /// The step that was open.
+        step: usize,
+        /// When.
+        at: Timestamp,
+        /// Why, if somebody said so.
+        reason: Option<Notes>,
+    },
+}
+
+/// What was submitted, by step key. A signature is here as `{"sha256", "bytes"}`; its image has an item of its own.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Answers(Map<String, Value>);
+
+impl Answers {
+    /// The answers by step key.
+    #[must_use]
+    pub fn as_map(&self) -> &Map<String, Value> {
+        &self.0
+    }
+}
+
+impl From<Answers> for String {
+    fn from(answers: Answers) -> Self {
+        Value::Object(answers.0).to_string()
+    }
+}
+
+impl TryFrom<String> for Answers {
+    type Error = Refusal;
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        serde_json::from_str(&text).map(Self).map_err(|_| Refusal::new("must be an object"))
+    }
+}
+
+/// A run of a process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Instance {
+    /// Which one.
+    pub id: InstanceId,
+    /// Of which definition.
+    pub process_id: ProcessId,
+    /// On which asset.
+    pub asset_id: AssetId,
+    /// Where it stands.
+    pub state: State,
+    /// What was submitted.
+    pub answers: Answers,
+    /// The steps as they were at the start.
+    pub steps: Steps,
+    /// The status that the asset gets, as it was at the start.
+    pub target_status: Status,
+    /// The process's name at the start.
+    pub process_name: Name,
+    /// The asset's name at the start.
+    pub asset_name: Name,
+    /// The asset's tag.
+    pub asset_tag: String,
+    /// The key that started it.
+    pub started_by: Option<ApiKeyId>,
+    /// Whoever that was.
+    pub started_by_name: String,
+}
+
+/// Why a process can't start on an asset, or a run can't go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProcessRefusal {
+    /// The definition is inactive.
+    #[error("the process is inactive")]
+    Inactive,
+    /// Another run is on the asset.
+    #[error("another process runs on the asset")]
+    Running(AssetId, InstanceId),
+    /// The asset has another status than the process begins with.
+    #[error("the asset is {is}, the process begins with {needed}")]
+    WrongStatus {
+        /// Which asset.
+        asset: AssetId,
+        /// What it is.
+        is: Status,
+        /// What it must be.
+        needed: Status,
+    },
+    /// The run has ended.
+    #[error("the run has ended")]
+    Closed(InstanceStatus),
+    /// Another step is open than the caller takes it for.
+    #[error("step {0} is open")]
+    Moved(usize),
+    /// A value that was submitted before would change.
+    #[error("the step {0} was submitted already")]
+    Submitted(String),
+    /// Values are not acceptable; all of them.
+    #[error("{} values were refused", .0.len())]
+    Faults(Vec<Fault>),
+}
+
+/// Who starts a run.
+#[derive(Debug, Clone)]
+pub struct Starter {
+    /// The key.
+    pub key: Option<ApiKeyId>,
+    /// The bound user's name, else the key's.
+    pub name: String,
+}
+
+/// Whether `process` can start on `asset` now.
+///
+/// # Errors
+///
+/// Why not.
+pub fn startable(process: &Process, asset: &Asset) -> Result<(), ProcessRefusal> {
+    if process.status == ProcessStatus::Inactive {
+        return Err(ProcessRefusal::Inactive);
+    }
+    if let Some(running) = asset.running_instance_id {
+        return Err(ProcessRefusal::Running(asset.id, running));
+    }
+    if asset.status != process.trigger_status {
+        return Err(ProcessRefusal::WrongStatus { asset: asset.id, is: asset.status, needed: process.trigger_status });
+    }
+    Ok(())
+}
+
+/// A run that goes one step further.
+#[derive(Debug, Clone)]
+pub struct Advanced {
+    /// The run afterwards.
+    pub instance: Instance,
+    /// Images to be kept, by step key.
+    pub signatures: BTreeMap<String, Signature>,
+}
+
+impl Instance {
+    /// A run of `process` on `asset`, and the asset with the run on it.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't start.
+    pub fn start(id: InstanceId, process: &Process, asset: &Asset, by: &Starter) -> Result<(Self, Asset), ProcessRefusal> {
+        startable(process, asset)?;
+        let instance = Self {
+            id,
+            process_id: process.id,
+            asset_id: asset.id,
+            state: State::InProgress { step: 0 },
+            answers: Answers::default(),
+            steps: process.steps.clone(),
+            target_status: process.target_status,
+            process_name: process.name.clone(),
+            asset_name: asset.name.clone(),
+            asset_tag: asset.asset_tag.clone(),
+            started_by: by.key,
+            started_by_name: by.name.clone(),
+        };
+        Ok((instance, Asset { running_instance_id: Some(id), ..asset.clone() }))
+    }
+
+    /// Where it stands, in one word.
+    #[must_use]
+    pub fn status(&self) -> InstanceStatus {
+        match self.state {
+            State::InProgress { .. } => InstanceStatus::InProgress,
+            State::Completed { .. } => InstanceStatus::Completed,
+            State::Cancelled { .. } => InstanceStatus::Cancelled,
+        }
+    }
+
+    /// The index of the open step; of the last one once completed (contract 7, "advance").
+    #[must_use]
+    pub fn current_step(&self) -> usize {
+        match self.state {
+            State::InProgress { step } | State::Cancelled { step, .. } => step,
+            State::Completed { .. } => self.steps.as_slice().len().saturating_sub(1),
+        }
+    }
+
+    /// The open step's index.
+    ///
+    /// # Errors
+    ///
+    /// [`ProcessRefusal::Closed`].
+    pub fn open_step(&self) -> Result<usize, ProcessRefusal> {
+        match self.state {
+            State::InProgress { step } => Ok(step),
+            _ => Err(ProcessRefusal::Closed(self.status())),
+        }
+    }
+
+    /// Submits the open step. `active` are those of the picked users that can be picked.
+    ///
+    /// Writes nothing: gives the run as it would be afterwards and leaves it to the store to keep all of it or none.
+    ///
+    /// # Errors
+    ///
+    /// What contract 7 ("advance") lists.
+    pub fn advance(
+        &self,
+        data: &Map<String, Value>,
+        expected: Option<usize>,
+        active: &BTreeSet<UserId>,
+        at: Timestamp,
+    ) -> Result<Advanced, ProcessRefusal> {
+        let open = self.open_step()?;
+        if expected.is_some_and(|expected| expected != open) {
+            return Err(ProcessRefusal::Moved(open));
+        }
+        let steps = self.steps.as_slice();
+        let (mut faults, mut changed) = (Vec::new(), None);
+        let mut answers = self.answers.0.clone();
+        let mut signatures = BTreeMap::new();
+        for (key, value) in data {
+            let Some(place) = steps.iter().position(|step| step.key == *key) else {
+                faults.push(fault(key, "is the key of no step"));
+                continue;
+            };
+            if place < open {
+                if !self.is_same(key, &steps[place], value) {
+                    changed = Some(key.clone());
+                }
+                continue;
+            }
+            if value.is_null() {
+                answers.remove(key);
+                continue;
+            }
+            match steps[place].check(value, active) {
+                Ok(Checked::Value(value)) => {
+                    answers.insert(key.clone(), value);
+                }
+                Ok(Checked::Signature(image)) => {
+                    answers.insert(key.clone(), json!({"sha256": image.hash(), "bytes": image.bytes().len()}));
+                    signatures.insert(key.clone(), image);
+                }
+                Err(refusal) if self.is_same(key, &steps[place], value) => drop(refusal),
+                Err(refusal) => faults.push(fault(key, refusal.to_string())),
+            }
+        }
+        let step = &steps[open];
+        if step.is_required() && !answers.contains_key(&step.key) && !faults.iter().any(|f| f.place == fault(&step.key, "").place)
+        {
+            faults.push(fault(&step.key, "is required"));
+        }
+        let answers = Answers(answers);
+        if String::from(answers.clone()).len() > LARGEST_ANSWERS {
+            let detail = format!("all values together must have at most {LARGEST_ANSWERS} bytes as JSON, images aside");
+            faults.push(Fault::field("step_data", detail));
+        }
+        if !faults.is_empty() {
+            return Err(ProcessRefusal::Faults(faults));
+        }
+        if let Some(key) = changed {
+            return Err(ProcessRefusal::Submitted(key));
+        }
+        let state = if open + 1 == steps.len() { State::Completed { at } } else { State::InProgress { step: open + 1 } };
+        Ok(Advanced { instance: Self { state, answers, ..self.clone() }, signatures })
+    }
+
+    /// Whether `value` says what was said before. A signature may also come back as the path of its image.
+    fn is_same(&self, key: &str, step: &Step, value: &Value) -> bool {
+        let known = self.answers.0.get(key);
+        match (known, step.kind) {
+            (None, _) => value.is_null(),
+            (Some(known), StepKind::Signature) => {
+                let text = value.as_str().unwrap_or_default();
+                text == self.signature_path(key)
+                    || Signature::from_data_url(text).is_ok_and(|image| known["sha256"] == image.hash())
+            }
+            (Some(known), _) => known == value,
+        }
+    }
+
+    /// Where a signature's image can be read.
+    #[must_use]
+    pub fn signature_path(&self, key: &str) -> String {
+        format!("/v1/processes/instances/{}/signatures/{key}", self.id)
+    }
+
+    /// The signatures that there are: step key, and how long the image is as a data URL.
+    pub fn signatures(&self) -> impl Iterator<Item = (&str, usize)> {
+        let signed = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::Signature);
+        signed.filter_map(|step| {
+            let bytes = usize::try_from(self.answers.0.get(&step.key)?["bytes"].as_u64()?).ok()?;
+            Some((step.key.as_str(), data_url_length(bytes)))
+        })
+    }
+
+    /// Ends the run before its last step.
+    ///
+    /// # Errors
+    ///
+    /// [`ProcessRefusal::Closed`].
+    pub fn cancelled(&self, reason: Option<Notes>, at: Timestamp) -> Result<Self, ProcessRefusal> {
+        let step = self.open_step()?;
+        Ok(Self { state: State::Cancelled { step, at, reason }, ..self.clone() })
+    }
+
+    /// The users picked so far, in the order of the steps.
+    fn picked(&self) -> impl DoubleEndedIterator<Item = (&Step, UserId)> {
+        let pickers = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::UserPicker);
+        pickers.filter_map(|step| Some((step, self.answers.0.get(&step.key)?.as_str()?.parse().ok()?)))
+    }
+
+    /// The asset once this run, whatever its state, is over for it: free again; if completed, with its new status
+    /// and assignment.
+    #[must_use]
+    pub fn released(&self, asset: &Asset) -> Asset {
+        let mut asset = Asset { running_instance_id: None, ..asset.clone() };
+        if self.status() == InstanceStatus::Completed {
+            asset.status = self.target_status;
+            match self.picked().next_back() {
+                Some((_, user)) => asset.assigned_to = Some(user),
+                None if matches!(asset.status, Status::InStock | Status::Returned | Status::Scrapped) => asset.assigned_to = None,
+                None => {}
+            }
+        }
+        asset
+    }
+}
+
+fn fault(key: &str, detail: impl Into<String>) -> Fault {
+    Fault::within("step_data", &format!("/{}", key.replace('~', "~0").replace('/', "~1")), detail)
+}
+
+/// A value that a step accepts.
+enum Checked {
+    Value(Value),
+    Signature(Signature),
+}
+
+impl Step {
+    /// Whether a value must be there when the step is submitted.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        self.required.unwrap_or(self.kind == StepKind::Confirmation)
+    }
+
+    fn check(&self, value: &Value, active: &BTreeSet<UserId>) -> Result<Checked, Refusal> {
+        let text = || value.as_str().ok_or_else(|| Refusal::new("must be a string"));
+        let filled = |text: String| {
+            let missing = self.is_required() && text.trim().is_empty();
+            if missing { Err(Refusal::new("must not be empty")) } else { Ok(json!(text)) }
+        };
+        let value = match self.kind {
+            StepKind::UserPicker => {
+                let user: UserId = text()?.parse()?;
+                if !active.contains(&user) {
+                    return Err(Refusal::new("names no active user of this tenant"));
+                }
+                json!(user)
+            }
+            StepKind::Checklist => self.check_list(value)?,
+            StepKind::Signature => return Signature::from_data_url(text()?).map(Checked::Signature),
+            StepKind::Complete | StepKind::Confirmation if *value == json!(true) => json!(true),
+            StepKind::Complete | StepKind::Confirmation => return Err(Refusal::new("must be true")),
+            StepKind::Text => filled(text()?.parse::<Line>()?.into())?,
+            StepKind::Textarea => filled(text()?.parse::<Notes>()?.into())?,
+            StepKind::Select if self.options.iter().flatten().any(|option| *value == json!(option)) => value.clone(),
+            StepKind::Select => return Err(Refusal::new("must be one of the options")),
+            StepKind::Date => json!(text()?.parse::<Date>()?),
+        };
+        Ok(Checked::Value(value))
+    }
+
+    fn check_list(&self, value: &Value) -> Result<Value, Refusal> {
+        let items = self.items.as_deref().unwrap_or_default();
+        let wrong = || Refusal::new("must be a list of the checklist's entries, each at most once");
+        let checked: Vec<&str> = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect()).ok_or_else(wrong)?;
+        let distinct: BTreeSet<&str> = checked.iter().copied().collect();
+        if distinct.len() != checked.len() || !checked.iter().all(|entry| items.iter().any(|item| item == entry)) {
+            return Err(wrong());
+        }
+        if self.is_required() && checked.len() != items.len() {
+            return Err(Refusal::new("must have every entry checked"));
+        }
+        Ok(value.clone())
+    }
+}
+
+/// The ids in `data` that may be picked users, to be looked up before [`Instance::advance`] decides. Which steps
+/// pick a user is known only from the run, and this way both are read together.
+pub fn possible_users(data: &Map<String, Value>) -> impl Iterator<Item = UserId> {
+    data.values().filter_map(|value| value.as_str()?.parse().ok())
+}
+
+impl Record for Instance {
+    const KIND: Kind = Kind::Instance;
+    type Id = InstanceId;
+
+    fn id(&self) -> InstanceId {
+        self.id
+    }
+
+    fn audit(&self) -> Map<String, Value> {
+        let (completed_at, cancelled_at, reason) = match &self.state {
+            State::InProgress { .. } => (None, None, None),
+            State::Completed { at } => (Some(*at), None, None),
+            State::Cancelled { at, reason, .. } => (None, Some(*at), reason.clone()),
+        };
+        let fields = [
+            ("process_id", json!(self.process_id)),
+            ("asset_id", json!(self.asset_id)),
+            ("status", json!(self.status())),
+            ("current_step", json!(self.current_step())),
+            ("step_data", Value::Object(self.answers.0.clone())),
+            ("completed_at", json!(completed_at)),
+            ("cancelled_at", json!(cancelled_at)),
+            ("cancel_reason", json!(reason)),
+        ];
+        fields.into_iter().map(|(field, value)| (field.to_owned(), value)).collect()
+    }
+
+    /// While it runs: its definition and the users picked, none of whom can be deleted.
+    fn references(&self) -> Vec<Reference> {
+        if self.status() != InstanceStatus::InProgress {
+            return Vec::new();
+        }
+        let process = Reference { field: "process_id", kind: Kind::Process, id: self.process_id.uuid() };
+        let users: BTreeSet<UserId> = self.picked().map(|(_, user)| user).collect();
+        let users = users.into_iter().map(|user| Reference { field: "step_data", kind: Kind::User, id: user.uuid() });
+        std::iter::once(process).chain(users).collect()
+    }
+}
