@@ -1,6 +1,7 @@
 //! `/v1/assets`: the inventory (interface 4.1 to 4.5).
 
 mod handlers;
+mod startable;
 mod wire;
 mod work;
 
@@ -15,5 +16,6 @@ pub fn routes() -> OpenApiRouter<App> {
         handlers::update_asset,
         handlers::delete_asset
     ));
+    let routes = routes.routes(routes!(startable::list_asset_processes));
     OpenApiRouter::new().nest("/v1", routes)
 }

@@ -163,8 +163,13 @@ async fn get_works_as_head_and_other_methods_are_405_with_allow() {
     let samples = Samples::of(&client).await;
     for operation in operations.iter().filter(|operation| operation.method == "GET") {
         let path = samples.fill(&operation.path);
-        let head = client.send("HEAD", path.strip_prefix("/v1").unwrap(), None, "").await;
-        assert_eq!((head.status.as_u16(), head.bytes.len()), (200, 0), "{path}");
+        let path = path.strip_prefix("/v1").unwrap();
+        for key in [client.key.as_str(), ""] {
+            let client = client.with_key(key);
+            let (head, get) = (client.send("HEAD", path, None, "").await, client.get(path).await);
+            assert_eq!((head.status, head.bytes.len()), (get.status, 0), "{path}");
+            assert_eq!(head.header("content-length"), get.bytes.len().to_string(), "{path}");
+        }
     }
     for (path, item) in document["paths"].as_object().unwrap() {
         let filled = samples.fill(path);

@@ -27,6 +27,7 @@ struct Fault {
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     script: Arc<Mutex<VecDeque<Fault>>>,
+    one: Arc<Mutex<Option<OneCall>>>,
     seen: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
@@ -42,16 +43,49 @@ impl Faults {
     }
 
     fn conflict(&self, times: usize) {
-        let body = json!({
-            "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "Message": "cancelled",
-            "CancellationReasons": [{"Code": "TransactionConflict"}, {"Code": "None"}]
-        });
-        self.plan("TransactWriteItems", times, 400, &body, false);
+        self.plan("TransactWriteItems", times, 400, &conflict(), false);
     }
 
     fn lose_answer(&self, operation: &'static str) {
         let body = json!({"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError", "message": "lost"});
         self.plan(operation, 1, 500, &body, true);
+    }
+
+    /// Makes the call number `place` from now on fail, whichever it is, with all the SDK's tries of it; `lost` ones
+    /// take effect first.
+    fn fail_call(&self, place: usize, kind: &'static str) {
+        *self.one.lock().unwrap() = Some(OneCall { to_come: place, kind, failed: None });
+    }
+
+    /// Lets every call through again; tells whether there was one to fail.
+    fn heal(&self) -> bool {
+        self.one.lock().unwrap().take().is_some_and(|one| one.failed.is_some())
+    }
+
+    /// The fault of the one call that is to fail, if this is it.
+    fn due(&self, operation: &str, request: &HttpRequest) -> Option<Fault> {
+        let mut slot = self.one.lock().unwrap();
+        let one = slot.as_mut()?;
+        // The SDK's tries of one call carry the same invocation id.
+        let call = request.headers().get("amz-sdk-invocation-id").unwrap_or_default().to_owned();
+        let is_again = one.failed.as_ref() == Some(&call);
+        if !is_again && (one.failed.is_some() || one.to_come > 0) {
+            one.to_come = one.to_come.saturating_sub(1);
+            return None;
+        }
+        one.failed = Some(call);
+        let after = one.kind == "lost";
+        let (code, status) = match (one.kind, operation) {
+            ("conflict", "TransactWriteItems") => ("conflict", 400),
+            ("lost", _) => ("InternalServerError", 500),
+            _ => ("ThrottlingException", 400),
+        };
+        let body = if code == "conflict" {
+            conflict()
+        } else {
+            json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "injected"})
+        };
+        Some(Fault { operation: "", status, body: body.to_string(), after })
     }
 
     fn left(&self) -> usize {
@@ -61,6 +95,23 @@ impl Faults {
     fn take_seen(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
+}
+
+/// The one call that is to fail.
+#[derive(Debug)]
+struct OneCall {
+    to_come: usize,
+    kind: &'static str,
+    /// The call that failed, by the SDK's id for it.
+    failed: Option<String>,
+}
+
+/// A cancelled transaction's body that the SDK reads as a conflict.
+fn conflict() -> Value {
+    json!({
+        "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "Message": "cancelled",
+        "CancellationReasons": [{"Code": "TransactionConflict"}, {"Code": "None"}]
+    })
 }
 
 /// An HTTP client that follows a script of faults.
@@ -97,7 +148,7 @@ impl HttpConnector for Connector {
         self.faults.seen.lock().unwrap().push((operation.clone(), body));
         let mut script = self.faults.script.lock().unwrap();
         let due = script.front().is_some_and(|fault| fault.operation == operation);
-        let fault = if due { script.pop_front() } else { None };
+        let fault = if due { script.pop_front() } else { self.faults.due(&operation, &request) };
         drop(script);
         let Some(fault) = fault else { return self.inner.call(request) };
         let mut reply = HttpResponse::new(fault.status.try_into().unwrap(), SdkBody::from(fault.body));
@@ -232,4 +283,64 @@ async fn every_request_stays_in_its_tenant_and_reads_consistently() {
         }
     }
     assert!(checked > 60, "only {checked} requests");
+}
+
+/// A whole run, with every call to the table failing in turn: refused before it, and lost after it took effect. The
+/// client repeats what got a 503, with the step that it takes for the open one. At the end nothing is lost, doubled
+/// or half done.
+#[tokio::test]
+async fn a_run_survives_the_failure_of_each_of_its_calls() {
+    let (api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let steps = json!([
+        {"type": "user_picker", "key": "u", "label": "U", "required": true}, {"type": "signature", "key": "s", "label": "S"},
+        {"type": "complete", "key": "c", "label": "C"}
+    ]);
+    let body = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+    let process = client.post("/processes", body).await.id();
+    let mut survived = 0;
+    for kind in ["throttled", "conflict", "lost"] {
+        for place in 0.. {
+            let asset = client.asset(json!({"name": "x"})).await;
+            api.faults.take_seen();
+            api.faults.fail_call(place, kind);
+            let start = format!("/processes/{process}/start");
+            let started = client.post(&start, json!({"asset_id": asset})).await;
+            let run = match started.status.as_u16() {
+                201 => started.id(),
+                503 => match client.post(&start, json!({"asset_id": asset})).await {
+                    again if again.status == 201 => again.id(),
+                    // The first try took effect after all, and says which run it made.
+                    again => again.problem(409, "PROCESS_RUNNING")["instance_id"].as_str().unwrap().to_owned(),
+                },
+                other => panic!("{other}: {}", started.text()),
+            };
+            let answers = [json!({"u": user}), json!({"s": crate::samples::SIGNATURE}), json!({})];
+            for (step, data) in answers.into_iter().enumerate() {
+                let path = format!("/processes/instances/{run}/advance");
+                let body = json!({"step_data": data, "current_step": step});
+                let mut reply = client.post(&path, body.clone()).await;
+                if reply.status == 503 {
+                    reply = client.post(&path, body).await;
+                }
+                let code = reply.json()["code"].as_str().unwrap_or_default().to_owned();
+                assert!(reply.status == 200 || ["STEP_MOVED", "INSTANCE_CLOSED"].contains(&code.as_str()), "{}", reply.text());
+            }
+            let failed = api.faults.heal();
+            let done = client.get(&format!("/processes/instances/{run}")).await.data();
+            assert_eq!((&done["status"], &done["step_data"]["s"]), (&json!("completed"), &json!(crate::samples::SIGNATURE)));
+            let after = client.get(&format!("/assets/{asset}")).await.data();
+            assert_eq!((&after["status"], &after["assigned_to"]), (&json!("in_use"), &json!(user)));
+            assert_eq!(crate::events::chain(&api, &run).await.len(), 4, "{kind} at call {place}");
+            assert_eq!(crate::events::chain(&api, &asset).await.len(), 3, "{kind} at call {place}");
+            if !failed {
+                break;
+            }
+            survived += 1;
+        }
+    }
+    assert!(survived >= 30, "only {survived} faults");
+    let running = client.get("/processes/instances?status=in_progress").await.json();
+    assert_eq!(running["meta"]["total"], 0);
+    client.delete(&format!("/processes/{process}")).await.data();
 }

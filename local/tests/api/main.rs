@@ -10,6 +10,7 @@ mod events;
 mod faults;
 mod keys;
 mod lists;
+mod model;
 mod processes;
 mod races;
 mod samples;

@@ -250,6 +250,27 @@ async fn a_process_starts_only_where_it_begins() {
 }
 
 #[tokio::test]
+async fn an_asset_says_what_can_start_on_it_and_why_the_rest_can_not() {
+    let (_api, client) = Api::with_tenant().await;
+    let asset = client.asset(json!({"name": "x"})).await;
+    let path = format!("/assets/{asset}/processes");
+    let own = define(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+    client.patch(&format!("/processes/{own}"), json!({"status": "inactive"})).await.data();
+    let rows = async || client.get(&path).await.data().as_array().unwrap().clone();
+    let shown = rows().await;
+    assert_eq!(shown.len(), 8);
+    assert_eq!((&shown[0]["slug"], &shown[0]["can_start"], &shown[0]["code"]), (&json!("prepare"), &json!(true), &Value::Null));
+    let code = |rows: &[Value], slug: &str| rows.iter().find(|row| row["slug"] == slug).unwrap()["code"].clone();
+    assert_eq!((code(&shown, "own"), code(&shown, "repair")), (json!("PROCESS_INACTIVE"), json!("WRONG_ASSET_STATUS")));
+    let run = start(&client, &system(&client, "prepare").await, &asset).await;
+    let shown = rows().await;
+    assert!(shown.iter().all(|row| row["can_start"] == false));
+    let prepare = shown.iter().find(|row| row["slug"] == "prepare").unwrap();
+    assert_eq!((&prepare["code"], &prepare["instance_id"]), (&json!("PROCESS_RUNNING"), &json!(run)));
+    client.get(&format!("/assets/{NOBODY}/processes")).await.problem(404, "NOT_FOUND");
+}
+
+#[tokio::test]
 async fn every_type_of_step_checks_its_value() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;

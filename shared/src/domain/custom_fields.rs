@@ -146,8 +146,9 @@ impl Expansion<'_> {
                     match (name.as_str(), value) {
                         ("$ref", Value::String(target)) => self.follow(target, level)?,
                         ("$id", Value::String(_)) if is_root => {}
-                        ("$id" | "$dynamicRef" | "$dynamicAnchor" | "$anchor" | "$recursiveRef", Value::String(_)) => {
-                            return Err(Refusal::new(format!("must not use {name} below its root")));
+                        ("$id", Value::String(_)) => return Err(Refusal::new("must not use $id below its root")),
+                        ("$dynamicRef" | "$dynamicAnchor" | "$anchor" | "$recursiveRef", Value::String(_)) => {
+                            return Err(Refusal::new(format!("must not use {name}; refer with $ref and #/…")));
                         }
                         // Only what a reference leads to counts; definitions nobody uses cost nothing.
                         ("$defs" | "definitions", _) if is_root => {}

@@ -3,6 +3,7 @@
 use super::asset::Status;
 use super::asset_tag::{TagPrefix, TagTemplate};
 use super::id::TenantId;
+use super::json::parse_strict;
 use super::record::{Kind, Patch, Record};
 use super::refusal::Refusal;
 use super::text::Name;
@@ -28,7 +29,7 @@ impl Transitions {
     ///
     /// Says what an acceptable value is.
     pub fn from_json(text: &str) -> Result<Self, Refusal> {
-        serde_json::from_str(text).map(Self).map_err(|_| {
+        serde_json::from_value(parse_strict(text, 2)?).map(Self).map_err(|_| {
             Refusal::new("must be an object from an asset status to the list of statuses that it may become, or null")
         })
     }

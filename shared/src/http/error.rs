@@ -46,7 +46,9 @@ pub enum ConflictCode {
 }
 
 impl ConflictCode {
-    const fn as_str(self) -> &'static str {
+    /// The code as the answer has it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Conflict => "CONFLICT",
             Self::TransitionNotAllowed => "TRANSITION_NOT_ALLOWED",

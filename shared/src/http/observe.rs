@@ -4,7 +4,7 @@ use super::error::ApiError;
 use crate::app::App;
 use crate::domain::id::{ApiKeyId, TenantId};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -46,9 +46,6 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
         let allow = response.headers_mut().remove(header::ALLOW);
         response = error.render(&request_id);
         response.headers_mut().extend(allow.map(|allow| (header::ALLOW, allow)));
-    }
-    if method == Method::HEAD {
-        *response.body_mut() = axum::body::Body::empty();
     }
     let headers = response.headers_mut();
     headers.extend(HeaderValue::try_from(&request_id).ok().map(|id| (REQUEST_ID, id)));

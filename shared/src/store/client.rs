@@ -11,8 +11,8 @@ use std::time::Duration;
 const CONNECT: Duration = Duration::from_secs(1);
 /// How long one attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(2);
-/// How long an operation may take with all its attempts. Event ids are made at the attempt, and whoever reads
-/// events by time counts on this limit.
+/// How long an operation may take with all its attempts. A transaction that others are in the way of is begun again
+/// for as long, so an event is there at most twice this time after its id was made.
 pub const OPERATION: Duration = Duration::from_secs(5);
 
 /// Limits and retries, for every client of the table.
