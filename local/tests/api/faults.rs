@@ -171,7 +171,7 @@ async fn a_conflict_is_retried_until_it_passes() {
     api.faults.conflict(3);
     let made = client.post("/assets", json!({"name": "x"})).await;
     assert_eq!((made.status.as_u16(), api.faults.left()), (201, 0));
-    assert_eq!(crate::events::chain(&api, &made.id()).await.len(), 1);
+    assert_eq!(crate::events::chain(&api, &client, &made.id()).await.len(), 1);
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn a_lost_answer_is_not_a_second_effect() {
     let path = format!("/assets/{}", made.id());
     api.faults.lose_answer("TransactWriteItems");
     assert_eq!(client.patch(&path, json!({"name": "y"})).await.data()["name"], "y");
-    assert_eq!(crate::events::chain(&api, &made.id()).await.len(), 2);
+    assert_eq!(crate::events::chain(&api, &client, &made.id()).await.len(), 2);
 }
 
 #[tokio::test]
@@ -331,8 +331,8 @@ async fn a_run_survives_the_failure_of_each_of_its_calls() {
             assert_eq!((&done["status"], &done["step_data"]["s"]), (&json!("completed"), &json!(crate::samples::SIGNATURE)));
             let after = client.get(&format!("/assets/{asset}")).await.data();
             assert_eq!((&after["status"], &after["assigned_to"]), (&json!("in_use"), &json!(user)));
-            assert_eq!(crate::events::chain(&api, &run).await.len(), 4, "{kind} at call {place}");
-            assert_eq!(crate::events::chain(&api, &asset).await.len(), 3, "{kind} at call {place}");
+            assert_eq!(crate::events::chain(&api, &client, &run).await.len(), 4, "{kind} at call {place}");
+            assert_eq!(crate::events::chain(&api, &client, &asset).await.len(), 3, "{kind} at call {place}");
             if !failed {
                 break;
             }

@@ -131,7 +131,7 @@ async fn check(api: &Api, client: &Client, asset: &Known) {
         let run = client.get(&format!("/processes/instances/{run}")).await.data();
         assert_eq!((&run["status"], run["current_step"].as_u64()), (&json!("in_progress"), Some(*step)));
     }
-    let events = crate::events::chain(api, &asset.id).await;
+    let events = crate::events::chain(api, client, &asset.id).await;
     assert_eq!(events.len(), asset.events, "{asset:?}");
     let running = client.get(&format!("/processes/instances?status=in_progress&asset_id={}", asset.id)).await;
     assert_eq!(running.json()["meta"]["total"], usize::from(asset.run.is_some()));
@@ -218,7 +218,7 @@ fn at_the_same_moment_the_successes_fit_together() {
 async fn seen(api: &Api, client: &Client, asset: &Known) -> (Option<String>, usize) {
     let shown = client.get(&format!("/assets/{}", asset.id)).await;
     let status = (shown.status == 200).then(|| shown.data()["status"].as_str().unwrap().to_owned());
-    (status, crate::events::chain(api, &asset.id).await.len())
+    (status, crate::events::chain(api, client, &asset.id).await.len())
 }
 
 /// The asset after these successes in an order that the model allows and that fits what the table holds.

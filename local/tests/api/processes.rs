@@ -178,8 +178,8 @@ async fn a_handover_goes_from_start_to_signature_to_the_assets_new_user() {
     assert_eq!(omitted["step_data"]["signature"], path.as_str());
     client.get(&format!("/processes/instances/{run}/signatures/handover")).await.problem(404, "NOT_FOUND");
 
-    assert_eq!(crate::events::chain(&api, &run).await.len(), 5);
-    let events = crate::events::chain(&api, &asset).await;
+    assert_eq!(crate::events::chain(&api, &client, &run).await.len(), 5);
+    let events = crate::events::chain(&api, &client, &asset).await;
     assert_eq!(events.len(), 3, "created, taken by the run, changed by its end");
     assert_eq!(events[2]["changes"]["status"], json!({"old": "preparing", "new": "in_use"}));
     // Nobody who took part is held any more, but the user has the asset.
@@ -486,7 +486,7 @@ async fn of_two_advances_of_a_step_exactly_one_wins() {
                 assert!(code == "STEP_MOVED" || (step == 1 && code == "INSTANCE_CLOSED"), "{code}");
             }
         }
-        assert_eq!(crate::events::chain(&api, &run).await.len(), 3);
+        assert_eq!(crate::events::chain(&api, &client, &run).await.len(), 3);
         assert_eq!(client.get(&format!("/assets/{asset}")).await.data()["status"], "in_use");
     }
 }
@@ -506,7 +506,7 @@ async fn a_cancel_against_the_last_advance_leaves_one_winner_and_whole_data() {
             (409, 200) => assert_eq!(status, "in_stock"),
             other => panic!("{other:?}: {} {}", advanced.text(), cancelled.text()),
         }
-        assert_eq!(crate::events::chain(&api, &asset).await.len(), 3);
+        assert_eq!(crate::events::chain(&api, &client, &asset).await.len(), 3);
         client.delete(&format!("/assets/{asset}")).await;
     }
 }

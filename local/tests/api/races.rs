@@ -53,7 +53,7 @@ async fn many_patches_of_one_field_leave_a_whole_chain() {
     for reply in replies.iter().filter(|reply| reply.status != 200) {
         reply.problem(409, "CONFLICT");
     }
-    let chain = crate::events::chain(&api, &id).await;
+    let chain = crate::events::chain(&api, &client, &id).await;
     assert_eq!(chain.len(), 1 + won);
 }
 

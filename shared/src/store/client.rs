@@ -7,6 +7,11 @@ use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_smithy_http_client::tls;
 use std::time::Duration;
 
+/// How often the SDK tries a call that is throttled, times out or meets an error of the service.
+const ATTEMPTS: u32 = 3;
+/// What the SDK's first wait is a random part of; the second's is twice that. Its own default of a second is for
+/// services that answer in seconds.
+const BACKOFF: Duration = Duration::from_millis(50);
 /// How long opening a connection may take.
 const CONNECT: Duration = Duration::from_secs(1);
 /// How long one attempt may take.
@@ -18,7 +23,8 @@ pub const OPERATION: Duration = Duration::from_secs(5);
 /// Limits and retries, for every client of the table.
 #[must_use]
 pub fn configure(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dynamodb::config::Builder {
-    config.retry_config(RetryConfig::standard().with_max_attempts(3)).timeout_config(
+    let retries = RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(BACKOFF);
+    config.retry_config(retries).timeout_config(
         TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(ATTEMPT).operation_timeout(OPERATION).build(),
     )
 }
