@@ -268,3 +268,46 @@ async fn the_document_is_openapi_3_1_and_refers_to_nothing_that_is_not_there() {
     ids.dedup();
     assert_eq!(ids.len(), operations.len(), "two operations share an id");
 }
+
+/// Every answer, good or bad, is as the document says: a status that it lists, and a body that fits its schema.
+#[tokio::test]
+async fn answers_are_as_the_document_describes_them() {
+    let (_api, client) = Api::with_tenant().await;
+    let (document, operations) = operations(&client).await;
+    let samples = Samples::of(&client).await;
+    let nobody = client.with_key("");
+    let lacking = client.scoped(&["settings:read"]).await;
+    let mut bodies = 0;
+    for method in ["GET", "PATCH", "POST", "DELETE"] {
+        for operation in operations.iter().filter(|operation| operation.method == method) {
+            let path = samples.fill(&operation.path).strip_prefix("/v1").unwrap().to_owned();
+            let bad_body = client.send(method, &path, Some("application/json"), r#"{"colour":1}"#);
+            let mut replies = vec![call(&nobody, operation, &samples).await, call(&lacking, operation, &samples).await];
+            if method == "PATCH" || method == "POST" {
+                replies.push(bad_body.await);
+            }
+            replies.push(call(&client, operation, &samples).await);
+            for reply in replies {
+                let status = reply.status.as_str();
+                let described = &operation.description["responses"][status];
+                assert!(
+                    !described.is_null(),
+                    "{method} {path} answers {status}, which the document does not list: {}",
+                    reply.text()
+                );
+                let media_type = reply.header("content-type");
+                let schema = &described["content"][media_type]["schema"];
+                assert!(!schema.is_null(), "{method} {path} {status} answers {media_type}");
+                if media_type == "image/png" {
+                    continue;
+                }
+                let whole = serde_json::json!({"allOf": [schema], "components": document["components"]});
+                let validator = jsonschema::validator_for(&whole).unwrap();
+                let faults: Vec<String> = validator.iter_errors(&reply.json()).map(|error| error.to_string()).collect();
+                assert!(faults.is_empty(), "{method} {path} {status}: {faults:?} in {}", reply.text());
+                bodies += 1;
+            }
+        }
+    }
+    assert!(bodies > 120, "only {bodies} bodies");
+}
