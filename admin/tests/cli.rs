@@ -90,6 +90,24 @@ async fn an_operator_makes_and_revokes_a_key() {
 }
 
 #[tokio::test]
+async fn an_upgrade_adds_the_system_processes_that_are_missing() {
+    let operator = Operator::start().await;
+    let tenant = operator.json(&["tenant", "create", "--name", "Acme"])["tenant_id"].as_str().unwrap().to_owned();
+    assert_eq!(operator.json(&["tenant", "upgrade"]), serde_json::json!([{"tenant_id": tenant, "added": []}]));
+    // A tenant from before there was this process.
+    let client = aws_sdk_dynamodb::Client::from_conf(engine::config(&operator.engine.url).build());
+    let store =
+        shared::store::Store::new(client.clone(), server::TABLE, shared::app::system_clock()).tenant(tenant.parse().unwrap());
+    let all: Vec<shared::domain::record::Stored<shared::domain::process::Process>> = store.all().await.unwrap();
+    let repair = all.into_iter().find(|process| process.value.slug.as_str() == "repair").unwrap();
+    let stamp = shared::store::Stamp { by: shared::domain::event::Actor::operator(), at: store.store().now() };
+    store.delete(&repair, &stamp).await.unwrap();
+    let upgrade = ["tenant", "upgrade", "--tenant", &tenant];
+    assert_eq!(operator.json(&upgrade), serde_json::json!([{"tenant_id": tenant, "added": ["repair"]}]));
+    assert_eq!(operator.json(&upgrade), serde_json::json!([{"tenant_id": tenant, "added": []}]));
+}
+
+#[tokio::test]
 async fn what_can_not_be_done_is_said_in_one_line() {
     let operator = Operator::start().await;
     let nobody = "01890a5d-ac96-774b-bcce-b302099a8057";
