@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use shared::domain::id::{ApiKeyId, AssetId, InstanceId, ProcessId};
+use shared::domain::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
 use shared::domain::instance::{Instance, InstanceStatus, State};
+use shared::domain::movement::{AssetIds, Movement};
 use shared::domain::png::data_url;
 use shared::domain::process::Step;
 use shared::domain::record::Stored;
@@ -19,10 +20,12 @@ use utoipa::ToSchema;
 type StepIndex = Whole<0, 49>;
 
 shared::body! {
-    /// On which asset to start.
+    /// On which asset to start: one of the two.
     pub struct Start {
         /// An asset that no process runs on.
-        required asset_id: AssetId,
+        optional asset_id: AssetId,
+        /// 2 to 20 such assets, for a movement: all of them start or none.
+        optional asset_ids: AssetIds,
     }
     read_only: &[]
 }
@@ -87,6 +90,16 @@ impl From<&InstanceQuery> for InstanceFilter {
 }
 
 shared::query! {
+    /// Which page of movements.
+    pub struct MovementQuery {
+        /// Page number; default 1.
+        page: PageNumber as u32,
+        /// Items per page; default 20, maximum 100.
+        limit: Limit as u32,
+    }
+}
+
+shared::query! {
     /// How to show a run.
     pub struct ShowQuery {
         /// `signatures`: their paths instead of their images.
@@ -103,10 +116,13 @@ pub struct InstanceView {
     process_id: ProcessId,
     /// The asset.
     asset_id: AssetId,
+    /// The movement that it is part of.
+    #[schema(required)]
+    movement_id: Option<MovementId>,
     /// Where it stands.
-    status: InstanceStatus,
+    pub(crate) status: InstanceStatus,
     /// Index of the open step, from zero; of the last one once completed.
-    current_step: usize,
+    pub(crate) current_step: usize,
     /// Submitted data by step key.
     #[schema(value_type = Object)]
     step_data: Map<String, Value>,
@@ -155,6 +171,7 @@ impl InstanceView {
             id: run.id,
             process_id: run.process_id,
             asset_id: run.asset_id,
+            movement_id: run.movement_id,
             status,
             current_step,
             step_data,
@@ -169,5 +186,43 @@ impl InstanceView {
             cancel_reason,
             steps: run.steps.as_slice().to_vec(),
         }
+    }
+}
+
+/// One process on several assets at once.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MovementView {
+    /// Identifier.
+    pub(crate) id: MovementId,
+    /// For people.
+    #[schema(examples("MOV-000001"))]
+    number: String,
+    /// Process definition.
+    process_id: ProcessId,
+    /// The process's name at the start.
+    process_name: Name,
+    /// `in_progress` while any of its runs is; `completed` if any was; else `cancelled`.
+    status: InstanceStatus,
+    /// Index of the open step, from zero; of the last one once completed.
+    current_step: usize,
+    /// One run for each asset.
+    instances: Vec<InstanceView>,
+    /// The key that started it.
+    #[schema(required)]
+    started_by: Option<ApiKeyId>,
+    /// Who started it: the key's user, else the key's name.
+    started_by_name: String,
+    /// When it was started.
+    started_at: Timestamp,
+}
+
+impl MovementView {
+    pub(crate) fn new(stored: Stored<Movement>, instances: Vec<InstanceView>) -> Self {
+        let Movement { id, number, process_id, process_name, started_by, started_by_name, .. } = stored.value;
+        let first = |status: InstanceStatus| instances.iter().find(|run| run.status == status);
+        let leading = first(InstanceStatus::InProgress).or(first(InstanceStatus::Completed)).or(instances.first());
+        let (status, current_step) = leading.map_or((InstanceStatus::Cancelled, 0), |run| (run.status, run.current_step));
+        let started_at = stored.created_at;
+        Self { id, number, process_id, process_name, status, current_step, instances, started_by, started_by_name, started_at }
     }
 }

@@ -1,35 +1,66 @@
 //! The endpoints of runs (interface 4.7 to 4.9, contract 7).
 
-use crate::instance_wire::{Advance, Cancel, InstanceQuery, InstanceView, ShowQuery, Start};
-use crate::work;
+use crate::instance_wire::{Advance, Cancel, InstanceQuery, InstanceView, MovementView, ShowQuery, Start};
+use crate::{movements, work};
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use shared::auth::Gate;
 use shared::domain::id::{InstanceId, ProcessId};
 use shared::domain::instance::Instance;
+use shared::domain::refusal::Fault;
 use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
 use shared::http::openapi::{GetRefusals, ListRefusals, PatchRefusals};
 use shared::http::reply::{self, Data, List, present};
 use shared::http::{Answer, params};
 use shared::store::{InstanceFilter, Listed};
+use utoipa::ToSchema;
 
-/// Starts a process on an asset. An asset has at most one run at a time.
+/// What a start answers.
+#[derive(serde::Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Started {
+    /// The new run, for `asset_id`.
+    Run(Box<InstanceView>),
+    /// The new movement, for `asset_ids`.
+    Movement(Box<MovementView>),
+}
+
+/// What a start is asked for, and what was read for it.
+enum Wanted {
+    Run(Box<work::Pair>),
+    Movement(movements::Group),
+}
+
+/// Starts a process on an asset, or as a movement on several. An asset has at most one run at a time.
 #[utoipa::path(post, path = "/processes/{id}/start", tag = "processes",
     params(("id" = ProcessId, Path, description = "The definition")), request_body = Start,
     security(("api_key" = ["processes:write"])),
-    responses((status = 201, description = "The new run", body = Data<InstanceView>), PatchRefusals))]
+    responses((status = 201, description = "The new run, or the new movement", body = Data<Started>), PatchRefusals))]
 pub async fn start_process(gate: Gate) -> Answer {
-    let (session, found) = gate
+    let (session, wanted) = gate
         .enter(Scope::ProcessesWrite, async |store| {
             let id: ProcessId = gate.id()?;
             let body = gate.body::<Start>()?;
-            work::pair(&store, id, body.asset_id).await
+            match (body.asset_id, body.asset_ids) {
+                (Some(asset), None) => Ok(Wanted::Run(Box::new(work::pair(&store, id, asset).await?))),
+                (None, Some(assets)) => Ok(Wanted::Movement(movements::group(&store, id, assets.as_slice()).await?)),
+                (None, None) => Err(ApiError::Invalid(vec![Fault::field("asset_id", "is required, or asset_ids")])),
+                (Some(_), Some(_)) => {
+                    Err(ApiError::Invalid(vec![Fault::field("asset_ids", "must not be sent together with asset_id")]))
+                }
+            }
         })
         .await?;
-    let run = work::start(&session, found).await?;
-    reply::created("processes/instances", run.value.id, work::view(&session.store, run, false).await?)
+    match wanted {
+        Wanted::Run(found) => {
+            let run = work::start(&session, *found).await?;
+            let view = work::view(&session.store, run, false).await?;
+            reply::created("processes/instances", view.id, Started::Run(Box::new(view)))
+        }
+        Wanted::Movement(found) => movements::created(movements::start(&session, found).await?),
+    }
 }
 
 /// Lists runs, newest first; cancelled ones only when asked for.
@@ -109,12 +140,13 @@ pub async fn cancel_instance(gate: Gate) -> Answer {
 pub async fn get_signature(gate: Gate) -> Answer {
     let (_, image) = gate
         .enter(Scope::ProcessesRead, async |store| {
-            let wanted = (gate.id()?, gate.path_parameter("key")?.to_owned());
-            // Sort keys have an end; no step's key is as long.
-            if wanted.1.len() > 64 {
+            let run = present(store.get::<Instance>(gate.id()?).await?)?;
+            let key = gate.path_parameter("key")?;
+            if !run.value.signatures().any(|(known, _)| known == key) {
                 return Err(ApiError::NotFound);
             }
-            present(store.signatures(std::slice::from_ref(&wanted)).await?.remove(&wanted))
+            let wanted = (run.value.signature_owner(), key.to_owned());
+            present(store.signatures([wanted.clone()].into()).await?.remove(&wanted))
         })
         .await?;
     let mut response = Response::new(Body::from(image));

@@ -1,9 +1,10 @@
-//! `/v1/processes`: definitions of lifecycle processes and their runs (interface 4.6 to 4.9, contract 7).
+//! `/v1/processes` and `/v1/movements`: definitions of lifecycle processes and their runs (interface 4.6 to 4.9, contract 7).
 
 mod definition_wire;
 mod definitions;
 mod instance_wire;
 mod instances;
+mod movements;
 mod work;
 
 use shared::app::App;
@@ -20,6 +21,9 @@ pub fn routes() -> OpenApiRouter<App> {
         .routes(routes!(instances::get_instance))
         .routes(routes!(instances::advance_instance))
         .routes(routes!(instances::cancel_instance))
-        .routes(routes!(instances::get_signature));
+        .routes(routes!(instances::get_signature))
+        .routes(routes!(movements::list_movements))
+        .routes(routes!(movements::get_movement))
+        .routes(routes!(movements::advance_movement));
     OpenApiRouter::new().nest("/v1", routes)
 }

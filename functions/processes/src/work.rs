@@ -14,6 +14,7 @@ use shared::domain::user::User;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::store::{TenantStore, Wanted, Work, WriteError};
 use std::collections::{BTreeSet, HashMap};
+use uuid::Uuid;
 
 /// What a body may weigh before signatures are given as paths: a Lambda's answer may not exceed 6 MB (contract 7).
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
@@ -30,11 +31,16 @@ pub(crate) async fn pair(store: &TenantStore, process: ProcessId, asset: AssetId
     Ok((process, batch.get::<Asset>(store, Some(asset))?.ok_or_else(missing)?))
 }
 
+/// Who starts something.
+pub(crate) fn starter(session: &Session) -> Starter {
+    let by = &session.stamp.by;
+    Starter { key: by.key_id, name: by.user_name.clone().unwrap_or_else(|| by.key_name.clone()) }
+}
+
 /// Starts a run: the run, the asset that it runs on and the count of the definition's runs change together.
 pub(crate) async fn start(session: &Session, mut found: Pair) -> Result<Stored<Instance>, ApiError> {
     let id = session.store.new_id(session.stamp.at)?;
-    let by = &session.stamp.by;
-    let starter = Starter { key: by.key_id, name: by.user_name.clone().unwrap_or_else(|| by.key_name.clone()) };
+    let starter = starter(session);
     for _ in 0..TRIES {
         let (process, asset) = &found;
         let (run, next) = Instance::start(id, &process.value, &asset.value, &starter).map_err(refused)?;
@@ -79,6 +85,10 @@ pub(crate) async fn advance(
     expected: Option<usize>,
 ) -> Result<Stored<Instance>, ApiError> {
     let (mut run, mut active) = found;
+    if let Some(movement) = run.value.movement_id {
+        let detail = "The run is part of a movement, and goes on with it: advance the movement.";
+        return Err(ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement})));
+    }
     let submitted = run.value.open_step().map_err(refused)?;
     for _ in 0..TRIES {
         let next = run.value.advance(data, expected, &active, session.stamp.at).map_err(refused)?;
@@ -88,7 +98,7 @@ pub(crate) async fn advance(
             work.update(&asset, next.instance.released(&asset.value), false)?;
         }
         for (step, image) in &next.signatures {
-            work.sign(&session.store, run.value.id, step, image)?;
+            work.sign(&session.store, run.value.signature_owner(), step, image)?;
         }
         let stored = work.update(&run, next.instance, false)?;
         match work.commit().await {
@@ -113,7 +123,7 @@ fn still_open(run: &Instance, submitted: usize) -> Result<(), ApiError> {
     }
 }
 
-fn recipient_gone() -> ApiError {
+pub(crate) fn recipient_gone() -> ApiError {
     let detail = "The user who was picked is no longer active. Activate the user, or cancel this run.";
     ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
 }
@@ -140,7 +150,7 @@ pub(crate) async fn cancel(
 }
 
 /// The asset of a run, which can't go while it runs; if the run has just ended, that is for the next try to see.
-async fn asset_of(session: &Session, run: &Instance) -> Result<Stored<Asset>, ApiError> {
+pub(crate) async fn asset_of(session: &Session, run: &Instance) -> Result<Stored<Asset>, ApiError> {
     session.store.get::<Asset>(run.asset_id).await?.ok_or_else(|| WriteError::Stale.into())
 }
 
@@ -150,7 +160,7 @@ pub(crate) async fn views(
     runs: Vec<Stored<Instance>>,
     omit_signatures: bool,
 ) -> Result<Vec<InstanceView>, ApiError> {
-    let mut wanted = Vec::new();
+    let mut wanted = BTreeSet::new();
     if !omit_signatures {
         let bare = |run: &Stored<Instance>| serde_json::to_vec(&InstanceView::new(run.clone(), |_| None)).map(|text| text.len());
         let bare: usize = runs.iter().map(bare).sum::<Result<_, _>>().map_err(|error| ApiError::Internal(error.into()))?;
@@ -159,15 +169,15 @@ pub(crate) async fn views(
             for (key, length) in run.value.signatures() {
                 weight += length;
                 if weight <= LARGEST_ANSWER {
-                    wanted.push((run.value.id, key.to_owned()));
+                    wanted.insert((run.value.signature_owner(), key.to_owned()));
                 }
             }
         }
     }
-    let images: HashMap<(InstanceId, String), Vec<u8>> = store.signatures(&wanted).await?;
+    let images: HashMap<(Uuid, String), Vec<u8>> = store.signatures(wanted).await?;
     let view = |run: Stored<Instance>| {
-        let id = run.value.id;
-        InstanceView::new(run, |key| images.get(&(id, key.to_owned())).cloned())
+        let owner = run.value.signature_owner();
+        InstanceView::new(run, |key| images.get(&(owner, key.to_owned())).cloned())
     };
     Ok(runs.into_iter().map(view).collect())
 }

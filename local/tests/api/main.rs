@@ -11,6 +11,7 @@ mod faults;
 mod keys;
 mod lists;
 mod model;
+mod movements;
 mod process_races;
 mod processes;
 mod races;

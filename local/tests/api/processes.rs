@@ -144,6 +144,7 @@ async fn a_handover_goes_from_start_to_signature_to_the_assets_new_user() {
       "id": "[id]",
       "process_id": "[id]",
       "asset_id": "[id]",
+      "movement_id": null,
       "status": "in_progress",
       "current_step": 0,
       "step_data": {},

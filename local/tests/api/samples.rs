@@ -41,7 +41,13 @@ impl Samples {
         let run = client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await.id();
         let signed = json!({"step_data": {"sign": SIGNATURE}});
         client.post(&format!("/processes/instances/{run}/advance"), signed).await.data();
+        let mut assets = Vec::new();
+        for _ in 0..2 {
+            assets.push(client.asset(json!({"name": "Sample asset of a movement"})).await);
+        }
+        let movement = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": assets})).await.id();
         let ids = vec![
+            ("/v1/movements", movement),
             ("/v1/assets", client.asset(json!({"name": "Sample asset"})).await),
             ("/v1/users", client.user("Sample User").await),
             ("/v1/catalog/asset-types", free_type),
@@ -80,7 +86,7 @@ impl Samples {
             ("POST", "/v1/keys/{id}/rotate" | "/v1/processes/instances/{id}/cancel") => json!({}),
             ("POST", "/v1/processes") => definition("n"),
             ("POST", "/v1/processes/{id}/start") => json!({"asset_id": self.asset}),
-            ("POST", "/v1/processes/instances/{id}/advance") => json!({"step_data": {}}),
+            ("POST", "/v1/processes/instances/{id}/advance" | "/v1/movements/{id}/advance") => json!({"step_data": {}}),
             ("PATCH", "/v1/users/{id}") => json!({"display_name": "renamed"}),
             ("PATCH", _) => json!({"name": "renamed"}),
             ("GET" | "DELETE", _) => Value::Null,
@@ -92,7 +98,7 @@ impl Samples {
 /// How many events an accepted write adds: one for each thing that it changes.
 pub fn events(method: &str, path: &str) -> usize {
     match (method, path) {
-        ("post", "/v1/processes/{id}/start" | "/v1/processes/instances/{id}/cancel") => 2,
+        ("post", "/v1/movements/{id}/advance" | "/v1/processes/{id}/start" | "/v1/processes/instances/{id}/cancel") => 2,
         _ => 1,
     }
 }

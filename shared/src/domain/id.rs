@@ -93,6 +93,8 @@ typed_ids! {
     ProcessId,
     /// Names a run of a process on an asset.
     InstanceId,
+    /// Names a movement: runs of a process on several assets at once.
+    MovementId,
     /// Names an API key; no secret.
     ApiKeyId,
     /// Names one change in the audit trail.

@@ -1,7 +1,7 @@
 //! A run of a process on one asset: what was answered, what may come next, what it does to the asset (contract 7).
 
 use super::asset::{Asset, Status};
-use super::id::{ApiKeyId, AssetId, Id, InstanceId, ProcessId, UserId};
+use super::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
 use super::png::{Signature, data_url_length};
 use super::process::{Process, ProcessStatus, Step, StepKind, Steps};
 use super::record::{Kind, Record, Reference};
@@ -12,6 +12,7 @@ use super::time::{Date, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
 
 words! {
     /// Where a run stands, in one word (interface 3.2).
@@ -88,6 +89,9 @@ pub struct Instance {
     pub process_id: ProcessId,
     /// On which asset.
     pub asset_id: AssetId,
+    /// The movement that it is part of, and with which alone it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub movement_id: Option<MovementId>,
     /// Where it stands.
     pub state: State,
     /// What was submitted.
@@ -189,6 +193,7 @@ impl Instance {
             id,
             process_id: process.id,
             asset_id: asset.id,
+            movement_id: None,
             state: State::InProgress { step: 0 },
             answers: Answers::default(),
             steps: process.steps.clone(),
@@ -322,6 +327,12 @@ impl Instance {
         format!("/v1/processes/instances/{}/signatures/{key}", self.id)
     }
 
+    /// Under whose id the images of its signatures are kept: a movement's runs share theirs.
+    #[must_use]
+    pub fn signature_owner(&self) -> Uuid {
+        self.movement_id.map_or(self.id.uuid(), Id::uuid)
+    }
+
     /// The signatures that there are: step key, and how long the image is as a data URL.
     pub fn signatures(&self) -> impl Iterator<Item = (&str, usize)> {
         let signed = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::Signature);
@@ -446,6 +457,7 @@ impl Record for Instance {
         let fields = [
             ("process_id", json!(self.process_id)),
             ("asset_id", json!(self.asset_id)),
+            ("movement_id", json!(self.movement_id)),
             ("status", json!(self.status())),
             ("current_step", json!(self.current_step())),
             ("step_data", Value::Object(self.answers.0.clone())),

@@ -12,6 +12,7 @@ pub mod id;
 pub mod instance;
 pub mod json;
 pub mod money;
+pub mod movement;
 pub mod png;
 pub mod process;
 pub mod record;

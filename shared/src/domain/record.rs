@@ -28,6 +28,8 @@ pub enum Kind {
     Process,
     /// A run of a process.
     Instance,
+    /// A process on several assets at once.
+    Movement,
 }
 
 impl Kind {
@@ -44,6 +46,7 @@ impl Kind {
             Self::Model => "model",
             Self::Process => "process",
             Self::Instance => "instance",
+            Self::Movement => "movement",
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::domain::custom_fields::{CustomFields, FieldsSchema};
 use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, UserId};
 use crate::domain::json::parse_strict;
 use crate::domain::money::Price;
+use crate::domain::movement::AssetIds;
 use crate::domain::process::{ProcessStatus, Slug, Steps};
 use crate::domain::record::Patch;
 use crate::domain::refusal::{Fault, Refusal};
@@ -80,6 +81,12 @@ impl FromJson for CustomFields {
 }
 
 impl FromJson for FieldsSchema {
+    fn from_json(text: &str) -> Result<Self, Refusal> {
+        Self::from_json(text)
+    }
+}
+
+impl FromJson for AssetIds {
     fn from_json(text: &str) -> Result<Self, Refusal> {
         Self::from_json(text)
     }

@@ -3,7 +3,7 @@
 use super::TenantStore;
 use super::error::StoreError;
 use super::keys::{COUNTERS, Key, SK, TYPE};
-use crate::domain::asset_tag::TagRange;
+use crate::domain::asset_tag::{TagPrefix, TagRange, TagTemplate};
 use crate::domain::tenant::NumberRange;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
@@ -17,12 +17,26 @@ impl TenantStore {
     ///
     /// The table does not answer.
     pub async fn next_number(&self, range: &TagRange) -> Result<u64, StoreError> {
+        self.count_up(self.keys.counter(&range.counter()), range).await
+    }
+
+    /// The number of the next movement, by the same rules.
+    ///
+    /// # Errors
+    ///
+    /// The table does not answer.
+    pub async fn next_movement_number(&self, template: &TagTemplate) -> Result<String, StoreError> {
+        let range = template.range(&TagPrefix::default(), None, self.store.now());
+        Ok(range.tag(self.count_up(self.keys.movement_counter(), &range).await?))
+    }
+
+    async fn count_up(&self, counter: Key, range: &TagRange) -> Result<u64, StoreError> {
         let answer = self
             .store
             .client
             .update_item()
             .table_name(&self.store.table)
-            .set_key(Some(self.keys.counter(&range.counter()).item()))
+            .set_key(Some(counter.item()))
             // A counter that is not there begins at zero; one that is must be a counter.
             .condition_expression("attribute_not_exists(#last) OR #last >= :zero")
             .update_expression("ADD #last :one SET #width = :width, #type = :type")

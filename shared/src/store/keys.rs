@@ -3,7 +3,7 @@
 //! The partition key is always `T#<tenant>`, in the indexes too, so that no expression can reach another
 //! tenant's items. The exception is the operator's registry of tenants, which holds ids only.
 
-use crate::domain::id::{ApiKeyId, EventId, Id, InstanceId, TenantId};
+use crate::domain::id::{ApiKeyId, EventId, Id, TenantId};
 use crate::domain::record::{Kind, Unique};
 use aws_sdk_dynamodb::types::AttributeValue;
 use sha2::{Digest, Sha256};
@@ -73,6 +73,7 @@ const fn prefix(kind: Kind) -> &'static str {
         Kind::Model => "MODEL#",
         Kind::Process => "PROC#",
         Kind::Instance => "RUN#",
+        Kind::Movement => "MOVE#",
     }
 }
 
@@ -127,10 +128,16 @@ impl Keys {
         self.key(format!("{COUNTERS}{counter}"))
     }
 
-    /// `SIGN#<instance>#<step key>`: a signature's image.
+    /// `NUMBER#MOVEMENT`: the counter of movements.
     #[must_use]
-    pub fn signature(&self, instance: InstanceId, step: &str) -> Key {
-        self.key(format!("SIGN#{}#{step}", instance.short()))
+    pub fn movement_counter(&self) -> Key {
+        self.key("NUMBER#MOVEMENT".to_owned())
+    }
+
+    /// `SIGN#<run or movement>#<step key>`: a signature's image.
+    #[must_use]
+    pub fn signature(&self, owner: Uuid, step: &str) -> Key {
+        self.key(format!("SIGN#{}#{step}", EventId::from_uuid(owner).short()))
     }
 
     /// `EVENT#<id>`: one change.
@@ -152,6 +159,7 @@ impl Keys {
             Kind::Asset => 'A',
             Kind::User => 'U',
             Kind::Instance => 'R',
+            Kind::Movement => 'M',
             _ => return None,
         };
         Some(AttributeValue::S(format!("{letter}#{}", EventId::from_uuid(id).short())))

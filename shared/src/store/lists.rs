@@ -10,6 +10,7 @@ use crate::domain::asset::{Asset, Status};
 use crate::domain::catalog::{AssetKind, AssetType, Manufacturer, Model};
 use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, ProcessId, UserId};
 use crate::domain::instance::{Instance, InstanceStatus};
+use crate::domain::movement::Movement;
 use crate::domain::process::{Process, ProcessStatus};
 use crate::domain::record::{Record, Stored};
 use crate::domain::scope::{Role, words};
@@ -283,6 +284,15 @@ impl TenantStore {
             wanted && holds(&filter.asset_id, Some(&run.asset_id)) && holds(&filter.process_id, Some(&run.process_id))
         })
         .await
+    }
+
+    /// A page of the tenant's movements.
+    ///
+    /// # Errors
+    ///
+    /// The table.
+    pub async fn list_movements(&self, page: Page) -> Result<Listed<Stored<Movement>>, StoreError> {
+        self.list(page, |_: &Movement| true).await
     }
 
     /// A page of the tenant's keys.

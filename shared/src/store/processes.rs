@@ -1,15 +1,15 @@
-//! Signatures: images that a run keeps beside it, so that lists of runs stay small.
+//! Signatures: images that a run, or the movement that it belongs to, keeps beside it, so that lists of runs stay small.
 
 use super::TenantStore;
 use super::error::StoreError;
 use super::keys::{Item, Key, PK, TYPE};
 use super::transact::{Guard, Part};
 use super::write::Work;
-use crate::domain::id::InstanceId;
 use crate::domain::png::Signature;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use uuid::Uuid;
 
 const IMAGE: &str = "image";
 
@@ -20,8 +20,8 @@ impl Work<'_> {
     /// # Errors
     ///
     /// It can't be an item.
-    pub fn sign(&mut self, store: &TenantStore, instance: InstanceId, step: &str, image: &Signature) -> Result<(), StoreError> {
-        let mut item = store.keys.signature(instance, step).item();
+    pub fn sign(&mut self, store: &TenantStore, owner: Uuid, step: &str, image: &Signature) -> Result<(), StoreError> {
+        let mut item = store.keys.signature(owner, step).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("signature".to_owned()));
         item.insert(IMAGE.to_owned(), AttributeValue::B(Blob::new(image.bytes())));
         let put = Put::builder()
@@ -38,19 +38,15 @@ impl Work<'_> {
 }
 
 impl TenantStore {
-    /// Reads signatures' images; those that are not there are left out.
+    /// Reads signatures' images, by whose they are and the step's key; those that are not there are left out.
     ///
     /// # Errors
     ///
     /// The table.
-    pub async fn signatures(
-        &self,
-        wanted: &[(InstanceId, String)],
-    ) -> Result<HashMap<(InstanceId, String), Vec<u8>>, StoreError> {
-        let keys: Vec<Key> = wanted.iter().map(|(instance, step)| self.keys.signature(*instance, step)).collect();
+    pub async fn signatures(&self, wanted: BTreeSet<(Uuid, String)>) -> Result<HashMap<(Uuid, String), Vec<u8>>, StoreError> {
+        let keys: Vec<Key> = wanted.iter().map(|(owner, step)| self.keys.signature(*owner, step)).collect();
         let mut items = self.items(&keys).await?;
         let image = |item: Item| item.get(IMAGE).and_then(|value| value.as_b().ok()).map(|blob| blob.as_ref().to_vec());
-        let named = wanted.iter().zip(keys);
-        Ok(named.filter_map(|(name, key)| Some((name.clone(), image(items.remove(&key)?)?))).collect())
+        Ok(wanted.into_iter().zip(keys).filter_map(|(name, key)| Some((name, image(items.remove(&key)?)?))).collect())
     }
 }

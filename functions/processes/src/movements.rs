@@ -1,0 +1,243 @@
+//! The endpoints of movements: one process on several assets at once.
+
+use crate::instance_wire::{Advance, InstanceView, MovementQuery, MovementView};
+use crate::work;
+use serde_json::{Map, Value, json};
+use shared::auth::{Gate, Session, TRIES};
+use shared::domain::asset::Asset;
+use shared::domain::asset_tag::TagTemplate;
+use shared::domain::id::{AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
+use shared::domain::instance::{Instance, InstanceStatus, ProcessRefusal, possible_users};
+use shared::domain::movement::{Movement, NUMBERS, fits};
+use shared::domain::process::Process;
+use shared::domain::record::Stored;
+use shared::domain::refusal::Fault;
+use shared::domain::scope::Scope;
+use shared::domain::user::User;
+use shared::http::error::ApiError;
+use shared::http::openapi::{GetRefusals, ListRefusals, PatchRefusals};
+use shared::http::reply::{self, Data, List, present};
+use shared::http::{Answer, params};
+use shared::store::{Listed, StoreError, TenantStore, Wanted, Work, WriteError};
+use std::collections::BTreeSet;
+
+/// A definition and the assets that it is to start on.
+pub(crate) type Group = (Stored<Process>, Vec<Stored<Asset>>);
+
+/// Reads a definition and assets together.
+pub(crate) async fn group(store: &TenantStore, process: ProcessId, ids: &[AssetId]) -> Result<Group, ApiError> {
+    let wanted = Wanted::new().with::<Process>(store, Some(process));
+    let wanted = ids.iter().fold(wanted, |wanted, id| wanted.with::<Asset>(store, Some(*id)));
+    let batch = store.batch(wanted).await?;
+    let process = present(batch.get::<Process>(store, Some(process))?)?;
+    let (mut assets, mut faults) = (Vec::new(), Vec::new());
+    for (place, id) in ids.iter().enumerate() {
+        match batch.get::<Asset>(store, Some(*id))? {
+            Some(asset) => assets.push(asset),
+            None => faults.push(Fault::within("asset_ids", &format!("/{place}"), "names no asset of this tenant")),
+        }
+    }
+    if faults.is_empty() { Ok((process, assets)) } else { Err(ApiError::Invalid(faults)) }
+}
+
+/// Starts one run for each asset, all or none.
+pub(crate) async fn start(session: &Session, mut found: Group) -> Result<MovementView, ApiError> {
+    let store = &session.store;
+    let id: MovementId = store.new_id(session.stamp.at)?;
+    let starter = work::starter(session);
+    let template: TagTemplate = NUMBERS.parse().map_err(StoreError::broken)?;
+    let number = store.next_movement_number(&template).await?;
+    let ids: Vec<AssetId> = found.1.iter().map(|asset| asset.value.id).collect();
+    let run_ids: Vec<InstanceId> = ids.iter().map(|_| store.new_id(session.stamp.at)).collect::<Result<_, _>>()?;
+    for _ in 0..TRIES {
+        let (process, assets) = &found;
+        if !fits(&process.value, assets) {
+            let detail = "are assigned to too many different users for one transaction; start fewer of them together";
+            return Err(ApiError::Invalid(vec![Fault::field("asset_ids", detail)]));
+        }
+        let mut work = Work::new(store, &session.stamp);
+        let (mut runs, mut refusals) = (Vec::new(), Vec::new());
+        for (run_id, asset) in run_ids.iter().zip(assets) {
+            match Instance::start(*run_id, &process.value, &asset.value, &starter) {
+                Ok((run, next)) => {
+                    runs.push(work.create(Instance { movement_id: Some(id), ..run })?);
+                    work.update(asset, next, false)?;
+                }
+                Err(refusal) => refusals.push((asset.value.id, refusal)),
+            }
+        }
+        if !refusals.is_empty() {
+            return Err(refused(refusals));
+        }
+        let movement = Movement {
+            id,
+            number: number.clone(),
+            process_id: process.value.id,
+            process_name: process.value.name.clone(),
+            runs: run_ids.clone(),
+            started_by: starter.key,
+            started_by_name: starter.name.clone(),
+        };
+        let movement = work.create(movement)?;
+        match work.commit().await {
+            Ok(()) => return view(store, movement, runs, false).await,
+            Err(WriteError::Stale | WriteError::Dangling(_)) => found = group(store, found.0.value.id, &ids).await?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(WriteError::Stale.into())
+}
+
+/// One 409 for all: the code of the first, and every asset that can't start with its own.
+fn refused(refusals: Vec<(AssetId, ProcessRefusal)>) -> ApiError {
+    let mut all = Vec::new();
+    let mut first = None;
+    for (asset, refusal) in refusals {
+        let ApiError::Conflict(mut conflict) = work::refused(refusal) else { continue };
+        let mut row = json!({"code": conflict.code.as_str(), "detail": conflict.detail});
+        if let Value::Object(row) = &mut row {
+            row.append(&mut conflict.context.clone());
+            row.insert("asset_id".into(), json!(asset));
+        }
+        all.push(row);
+        if first.is_none() {
+            conflict.context = Map::new();
+            first = Some(conflict);
+        }
+    }
+    match first {
+        Some(mut conflict) => {
+            conflict.context.insert("assets".into(), all.into());
+            ApiError::Conflict(conflict)
+        }
+        None => WriteError::Stale.into(),
+    }
+}
+
+/// Reads a movement with its runs, and which of the users that `data` may pick are active.
+async fn read(
+    store: &TenantStore,
+    id: MovementId,
+    data: &Map<String, Value>,
+) -> Result<(Stored<Movement>, Vec<Stored<Instance>>, BTreeSet<UserId>), ApiError> {
+    let movement = present(store.get::<Movement>(id).await?)?;
+    let users: BTreeSet<UserId> = possible_users(data).collect();
+    let wanted = users.iter().fold(Wanted::new(), |wanted, user| wanted.with::<User>(store, Some(*user)));
+    let wanted = movement.value.runs.iter().fold(wanted, |wanted, run| wanted.with::<Instance>(store, Some(*run)));
+    let batch = store.batch(wanted).await?;
+    let runs = movement.value.runs.iter().filter_map(|run| batch.get::<Instance>(store, Some(*run)).transpose());
+    let runs = runs.collect::<Result<Vec<_>, _>>()?;
+    let mut active = BTreeSet::new();
+    for user in users {
+        let found = batch.get::<User>(store, Some(user))?;
+        active.extend(found.filter(|found| found.value.is_active).map(|_| user));
+    }
+    Ok((movement, runs, active))
+}
+
+/// The runs that are still open, which are all at the same step; the step.
+fn open(runs: &[Stored<Instance>]) -> Result<usize, ApiError> {
+    let step = runs.iter().find_map(|run| run.value.open_step().ok());
+    let status = runs.first().map_or(InstanceStatus::Cancelled, |run| run.value.status());
+    step.ok_or_else(|| work::refused(ProcessRefusal::Closed(status)))
+}
+
+async fn advance(session: &Session, id: MovementId, body: &Advance) -> Result<MovementView, ApiError> {
+    let (store, data) = (&session.store, &body.step_data.0);
+    let expected = body.current_step.map(|step| step.0 as usize);
+    let mut submitted = None;
+    for _ in 0..TRIES {
+        let (movement, mut runs, active) = read(store, id, data).await?;
+        let step = open(&runs)?;
+        if *submitted.get_or_insert(step) != step {
+            return Err(work::refused(ProcessRefusal::Moved(step)));
+        }
+        let mut work = Work::new(store, &session.stamp);
+        let mut signed = false;
+        for run in runs.iter_mut().filter(|run| run.value.status() == InstanceStatus::InProgress) {
+            let next = run.value.advance(data, expected, &active, session.stamp.at).map_err(work::refused)?;
+            if next.instance.status() == InstanceStatus::Completed {
+                let asset = work::asset_of(session, &run.value).await?;
+                work.update(&asset, next.instance.released(&asset.value), false)?;
+            }
+            // One image serves all.
+            for (key, image) in next.signatures.iter().filter(|_| !signed) {
+                work.sign(store, run.value.signature_owner(), key, image)?;
+            }
+            signed = true;
+            *run = work.update(run, next.instance, false)?;
+        }
+        match work.commit().await {
+            Ok(()) => return view(store, movement, runs, false).await,
+            Err(WriteError::Dangling("assigned_to")) => return Err(work::recipient_gone()),
+            Err(WriteError::Stale | WriteError::Dangling(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(WriteError::Stale.into())
+}
+
+async fn view(
+    store: &TenantStore,
+    movement: Stored<Movement>,
+    runs: Vec<Stored<Instance>>,
+    omit_signatures: bool,
+) -> Result<MovementView, ApiError> {
+    let instances: Vec<InstanceView> = work::views(store, runs, omit_signatures).await?;
+    Ok(MovementView::new(movement, instances))
+}
+
+/// Lists movements, newest first, with their runs; signatures are given as paths.
+#[utoipa::path(get, path = "/movements", tag = "processes", params(MovementQuery), security(("api_key" = ["processes:read"])),
+    responses((status = 200, description = "A page of movements", body = List<MovementView>), ListRefusals))]
+pub async fn list_movements(gate: Gate) -> Answer {
+    let (session, listed) = gate
+        .enter_list(Scope::ProcessesRead, async |store| {
+            let query: MovementQuery = gate.query()?;
+            Ok(store.list_movements(params::page(query.page, query.limit)).await?)
+        })
+        .await?;
+    let store = &session.store;
+    let ids = listed.items.iter().flat_map(|movement| &movement.value.runs);
+    let batch = store.batch(ids.fold(Wanted::new(), |wanted, run| wanted.with::<Instance>(store, Some(*run)))).await?;
+    let mut items = Vec::new();
+    for movement in listed.items {
+        let runs = movement.value.runs.iter().filter_map(|run| batch.get::<Instance>(store, Some(*run)).transpose());
+        let runs = runs.collect::<Result<Vec<_>, _>>()?;
+        items.push(view(store, movement, runs, true).await?);
+    }
+    reply::list(Listed { items, total: listed.total, page: listed.page }, |view| view)
+}
+
+/// Gets one movement with its runs.
+#[utoipa::path(get, path = "/movements/{id}", tag = "processes",
+    params(("id" = MovementId, Path, description = "The movement")), security(("api_key" = ["processes:read"])),
+    responses((status = 200, description = "The movement", body = Data<MovementView>), GetRefusals))]
+pub async fn get_movement(gate: Gate) -> Answer {
+    let found = async |store: TenantStore| read(&store, gate.id()?, &Map::new()).await;
+    let (session, (movement, runs, _)) = gate.enter(Scope::ProcessesRead, found).await?;
+    reply::data(view(&session.store, movement, runs, false).await?)
+}
+
+/// Submits the open step of all runs of a movement that are still open, in one transaction.
+#[utoipa::path(post, path = "/movements/{id}/advance", tag = "processes",
+    params(("id" = MovementId, Path, description = "The movement")), request_body = Advance,
+    security(("api_key" = ["processes:write"])),
+    responses((status = 200, description = "The movement as it is now", body = Data<MovementView>), PatchRefusals))]
+pub async fn advance_movement(gate: Gate) -> Answer {
+    let (session, (id, body)) = gate
+        .enter(Scope::ProcessesWrite, async |store| {
+            let id: MovementId = gate.id()?;
+            let body = gate.body::<Advance>()?;
+            present(store.get::<Movement>(id).await?)?;
+            Ok((id, body))
+        })
+        .await?;
+    reply::data(advance(&session, id, &body).await?)
+}
+
+/// Where a new movement can be read.
+pub(crate) fn created(view: MovementView) -> Answer {
+    let id = view.id;
+    reply::created("movements", MovementId::from_uuid(id.uuid()), crate::instances::Started::Movement(Box::new(view)))
+}

@@ -1,0 +1,157 @@
+//! Movements: one process on several assets at once (contract 7; one signature for a laptop, a dock and two screens).
+
+use crate::processes::{advance, define, start};
+use crate::samples::SIGNATURE;
+use crate::support::{Api, Client};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+async fn assets(client: &Client, count: usize) -> Vec<String> {
+    let mut ids = Vec::new();
+    for n in 0..count {
+        ids.push(client.asset(json!({"name": format!("a{n}")})).await);
+    }
+    ids
+}
+
+fn handover() -> Value {
+    json!([
+        {"type": "user_picker", "key": "u", "label": "U", "required": true},
+        {"type": "checklist", "key": "l", "label": "L", "items": ["a", "b"]},
+        {"type": "signature", "key": "s", "label": "S", "required": true}
+    ])
+}
+
+async fn move_on(client: &Client, movement: &str, data: Value) -> crate::support::Reply {
+    client.post(&format!("/movements/{movement}/advance"), json!({"step_data": data})).await
+}
+
+#[tokio::test]
+async fn one_signature_serves_several_assets() {
+    let (api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let process = define(&client, handover()).await;
+    let ids = assets(&client, 3).await;
+    let started = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await;
+    assert_eq!(started.status, 201);
+    let movement = started.id();
+    assert_eq!(started.header("location"), format!("/v1/movements/{movement}"));
+    let data = started.data();
+    assert_eq!(
+        (&data["number"], &data["status"], data["instances"].as_array().unwrap().len()),
+        (&json!("MOV-000001"), &json!("in_progress"), 3)
+    );
+    let run = data["instances"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(data["instances"][0]["movement_id"], movement.as_str());
+    assert_eq!(advance(&client, &run, json!({"u": user})).await.problem(409, "CONFLICT")["movement_id"], movement.as_str());
+
+    assert_eq!(move_on(&client, &movement, json!({"u": user})).await.data()["current_step"], 1);
+    assert_eq!(move_on(&client, &movement, json!({"l": ["x"]})).await.faults(), ["/step_data/l"]);
+    move_on(&client, &movement, json!({"u": user, "l": ["a"]})).await.data();
+    // One of them is left behind; the others go on.
+    client.post(&format!("/processes/instances/{run}/cancel"), json!({})).await.data();
+    let done = move_on(&client, &movement, json!({"s": SIGNATURE})).await.data();
+    assert_eq!(done["status"], "completed");
+    for (n, id) in ids.iter().enumerate() {
+        let after = client.get(&format!("/assets/{id}")).await.data();
+        let (status, assigned) = if n == 0 { ("in_stock", Value::Null) } else { ("in_use", json!(user)) };
+        assert_eq!((&after["status"], &after["assigned_to"]), (&json!(status), &assigned));
+        assert_eq!(crate::events::chain(&api, &client, id).await.len(), 3);
+    }
+    let second = &done["instances"][1];
+    assert_eq!(second["step_data"]["s"], SIGNATURE);
+    let image = client.get(&format!("/processes/instances/{}/signatures/s", second["id"].as_str().unwrap())).await;
+    assert_eq!(image.header("content-type"), "image/png");
+    move_on(&client, &movement, json!({})).await.problem(409, "INSTANCE_CLOSED");
+
+    assert_eq!(client.get(&format!("/movements/{movement}")).await.data(), done);
+    let list = client.get("/movements?limit=5").await.json();
+    assert_eq!((&list["meta"]["total"], &list["data"][0]["number"]), (&json!(1), &json!("MOV-000001")));
+    let more = assets(&client, 2).await;
+    let next = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": more})).await.data();
+    assert_eq!(next["number"], "MOV-000002");
+    let ranges = client.get("/settings").await.data()["number_ranges"].clone();
+    assert_eq!(ranges.as_array().unwrap().len(), 1, "movements are no tags");
+}
+
+#[tokio::test]
+async fn all_start_or_none() {
+    let (api, client) = Api::with_tenant().await;
+    let process = define(&client, handover()).await;
+    let path = format!("/processes/{process}/start");
+    let ids = assets(&client, 4).await;
+    let run = start(&client, &process, &ids[1]).await;
+    client.patch(&format!("/assets/{}", ids[2]), json!({"status": "scrapped"})).await.data();
+    let before = api.dump().await.0.len();
+    let refused = client.post(&path, json!({"asset_ids": ids})).await.problem(409, "PROCESS_RUNNING");
+    let rows = refused["assets"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    assert_eq!((&rows[0]["asset_id"], &rows[0]["instance_id"]), (&json!(ids[1]), &json!(run)));
+    assert_eq!((&rows[1]["asset_id"], &rows[1]["code"]), (&json!(ids[2]), &json!("WRONG_ASSET_STATUS")));
+    // A number is gone, as numbers may be, and nothing else.
+    assert!(api.dump().await.0.len() <= before + 1);
+    let nobody = "01890a5d-ac96-774b-bcce-b302099a8057";
+    for (body, place) in [
+        (json!({"asset_ids": [ids[0]]}), "/asset_ids"),
+        (json!({"asset_ids": [ids[0], ids[0]]}), "/asset_ids"),
+        (json!({"asset_ids": [ids[0], "x"]}), "/asset_ids"),
+        (json!({"asset_ids": vec![nobody; 21]}), "/asset_ids"),
+        (json!({"asset_ids": [ids[0], nobody]}), "/asset_ids/1"),
+        (json!({"asset_ids": [ids[0], ids[3]], "asset_id": ids[0]}), "/asset_ids"),
+        (json!({}), "/asset_id"),
+    ] {
+        assert_eq!(client.post(&path, body.clone()).await.faults(), [place], "{body}");
+    }
+}
+
+#[tokio::test]
+async fn twenty_assets_of_as_many_users_are_one_transaction_while_it_holds_them() {
+    let (_api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "user_picker", "key": "u", "label": "U"}, {"type": "complete", "key": "c", "label": "C"}]);
+    let process = define(&client, steps).await;
+    let recipient = client.user("Recipient").await;
+    let ids = assets(&client, 20).await;
+    let mut users = Vec::new();
+    for n in 0..20 {
+        users.push(client.user(&format!("User {n}")).await);
+    }
+    for (id, user) in ids.iter().zip(&users) {
+        client.patch(&format!("/assets/{id}"), json!({"assigned_to": user})).await.data();
+    }
+    let path = format!("/processes/{process}/start");
+    assert_eq!(client.post(&path, json!({"asset_ids": ids})).await.faults(), ["/asset_ids"]);
+    for id in &ids[..2] {
+        client.patch(&format!("/assets/{id}"), json!({"assigned_to": null})).await.data();
+    }
+    let movement = client.post(&path, json!({"asset_ids": ids})).await.id();
+    move_on(&client, &movement, json!({"u": recipient})).await.data();
+    assert_eq!(move_on(&client, &movement, json!({})).await.data()["status"], "completed");
+    assert_eq!(client.get(&format!("/assets?assigned_to={recipient}")).await.json()["meta"]["total"], 20);
+    for user in &users {
+        client.delete(&format!("/users/{user}")).await.data();
+    }
+}
+
+#[tokio::test]
+async fn of_two_advances_of_a_movement_exactly_one_wins() {
+    let (api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "text", "key": "a", "label": "A"}, {"type": "text", "key": "b", "label": "B"}]);
+    let process = define(&client, steps).await;
+    for _ in 0..4 {
+        let ids = assets(&client, 2).await;
+        let movement = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await.id();
+        let replies = join_all((0..3).map(|_| move_on(&client, &movement, json!({"a": "1"})))).await;
+        // Without current_step, whoever comes later submits the next step; at the same moment only one can.
+        assert!(replies.iter().any(|reply| reply.status == 200));
+        for reply in replies.iter().filter(|reply| reply.status != 200) {
+            let code = reply.json()["code"].as_str().unwrap().to_owned();
+            assert!(["STEP_MOVED", "INSTANCE_CLOSED"].contains(&code.as_str()), "{code}");
+        }
+        let shown = client.get(&format!("/movements/{movement}")).await.data();
+        let steps: Vec<&Value> = shown["instances"].as_array().unwrap().iter().map(|run| &run["current_step"]).collect();
+        assert_eq!(steps[0], steps[1], "the runs of a movement stay together");
+        for id in &ids {
+            crate::events::chain(&api, &client, id).await;
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Movements: one process on several assets at once, with one picker, one checklist, one signature for all of them
+//! (one handover of a laptop, a dock and two screens).
+
+use super::asset::Asset;
+use super::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
+use super::process::{Process, StepKind};
+use super::record::{Kind, Record, Stored, Unique};
+use super::refusal::Refusal;
+use super::text::Name;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// How many assets a movement may have.
+pub const ASSETS: std::ops::RangeInclusive<usize> = 2..=20;
+/// How movements are numbered.
+pub const NUMBERS: &str = "MOV-NNNNNN";
+/// How many items a transaction may have (AWS: TransactWriteItems).
+const ITEMS: usize = 100;
+
+/// The assets of a movement, as a request names them: 2 to 20, each once.
+#[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
+#[schema(value_type = Vec<AssetId>, min_items = 2, max_items = 20)]
+pub struct AssetIds(Vec<AssetId>);
+
+impl AssetIds {
+    /// The ids, in the order of the request.
+    #[must_use]
+    pub fn as_slice(&self) -> &[AssetId] {
+        &self.0
+    }
+
+    /// Reads the JSON text of a list of ids.
+    ///
+    /// # Errors
+    ///
+    /// Says what an acceptable list is.
+    pub fn from_json(text: &str) -> Result<Self, Refusal> {
+        let wrong = || Refusal::new("must be a list of 2 to 20 different asset ids");
+        let ids: Vec<AssetId> = serde_json::from_str(text).map_err(|_| wrong())?;
+        let distinct: BTreeSet<AssetId> = ids.iter().copied().collect();
+        if ASSETS.contains(&ids.len()) && distinct.len() == ids.len() { Ok(Self(ids)) } else { Err(wrong()) }
+    }
+}
+
+/// One process on several assets. Its runs know how far it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Movement {
+    /// Which one.
+    pub id: MovementId,
+    /// For people: `MOV-000001`.
+    pub number: String,
+    /// Which definition.
+    pub process_id: ProcessId,
+    /// Its name at the start.
+    pub process_name: Name,
+    /// One run for each asset.
+    pub runs: Vec<InstanceId>,
+    /// The key that started it.
+    pub started_by: Option<ApiKeyId>,
+    /// Whoever that was.
+    pub started_by_name: String,
+}
+
+/// Whether the last advance of such a movement would fit into one transaction: for each asset two things and two
+/// events, and one item for the definition, for each user who loses or gets an asset and for each signature.
+#[must_use]
+pub fn fits(process: &Process, assets: &[Stored<Asset>]) -> bool {
+    let users: BTreeSet<_> = assets.iter().filter_map(|asset| asset.value.assigned_to).collect();
+    let asking = |kind: StepKind| process.steps.as_slice().iter().filter(|step| step.kind == kind).count();
+    4 * assets.len() + 1 + users.len() + asking(StepKind::UserPicker) + asking(StepKind::Signature) <= ITEMS
+}
+
+impl Record for Movement {
+    const KIND: Kind = Kind::Movement;
+    type Id = MovementId;
+
+    fn id(&self) -> MovementId {
+        self.id
+    }
+
+    fn audit(&self) -> Map<String, Value> {
+        Map::from_iter([
+            ("number".to_owned(), json!(self.number)),
+            ("process_id".to_owned(), json!(self.process_id)),
+            ("instances".to_owned(), json!(self.runs)),
+        ])
+    }
+
+    fn unique(&self) -> Vec<Unique> {
+        vec![Unique { field: "number", value: self.number.clone(), kept: true }]
+    }
+}
