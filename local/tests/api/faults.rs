@@ -6,6 +6,7 @@ use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ struct Fault {
     body: String,
     /// Whether the engine does what was asked first, and only its answer is lost.
     after: bool,
+    /// Whether there is no answer at all.
+    timed_out: bool,
 }
 
 /// Faults to come, and requests that were seen.
@@ -33,7 +36,7 @@ pub struct Faults {
 
 impl Faults {
     fn plan(&self, operation: &'static str, times: usize, status: u16, body: &Value, after: bool) {
-        let fault = || Fault { operation, status, body: body.to_string(), after };
+        let fault = || Fault { operation, status, body: body.to_string(), after, timed_out: false };
         self.script.lock().unwrap().extend(std::iter::repeat_with(fault).take(times));
     }
 
@@ -51,8 +54,8 @@ impl Faults {
         self.plan(operation, 1, 500, &body, true);
     }
 
-    /// Makes the call number `place` from now on fail, whichever it is, with all the SDK's tries of it; `lost` ones
-    /// take effect first.
+    /// Makes the call number `place` from now on fail, whichever it is, with all the SDK's tries of it; those
+    /// `timed out after` take effect first.
     fn fail_call(&self, place: usize, kind: &'static str) {
         *self.one.lock().unwrap() = Some(OneCall { to_come: place, kind, failed: None });
     }
@@ -74,18 +77,11 @@ impl Faults {
             return None;
         }
         one.failed = Some(call);
-        let after = one.kind == "lost";
-        let (code, status) = match (one.kind, operation) {
-            ("conflict", "TransactWriteItems") => ("conflict", 400),
-            ("lost", _) => ("InternalServerError", 500),
-            _ => ("ThrottlingException", 400),
-        };
-        let body = if code == "conflict" {
-            conflict()
-        } else {
-            json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "injected"})
-        };
-        Some(Fault { operation: "", status, body: body.to_string(), after })
+        let after = one.kind == "timed out after";
+        let timed_out = after || one.kind == "timed out before";
+        let throttled = json!({"__type": "com.amazonaws.dynamodb.v20120810#ThrottlingException", "message": "injected"});
+        let body = if one.kind == "conflict" && operation == "TransactWriteItems" { conflict() } else { throttled };
+        Some(Fault { operation: "", status: 400, body: body.to_string(), after, timed_out })
     }
 
     fn left(&self) -> usize {
@@ -153,13 +149,14 @@ impl HttpConnector for Connector {
         let Some(fault) = fault else { return self.inner.call(request) };
         let mut reply = HttpResponse::new(fault.status.try_into().unwrap(), SdkBody::from(fault.body));
         reply.headers_mut().insert("content-type", "application/x-amz-json-1.0");
+        let answer = if fault.timed_out { Err(ConnectorError::timeout("injected".into())) } else { Ok(reply) };
         if !fault.after {
-            return HttpConnectorFuture::ready(Ok(reply));
+            return HttpConnectorFuture::ready(answer);
         }
         let done = self.inner.call(request);
         HttpConnectorFuture::new(async move {
             done.await?;
-            Ok(reply)
+            answer
         })
     }
 }
@@ -285,7 +282,7 @@ async fn every_request_stays_in_its_tenant_and_reads_consistently() {
     assert!(checked > 60, "only {checked} requests");
 }
 
-/// A whole run, with every call to the table failing in turn: refused before it, and lost after it took effect. The
+/// A whole run, with every call to the table failing in turn: refused, in conflict, timed out before and after it took effect. The
 /// client repeats what got a 503, with the step that it takes for the open one. At the end nothing is lost, doubled
 /// or half done.
 #[tokio::test]
@@ -299,7 +296,7 @@ async fn a_run_survives_the_failure_of_each_of_its_calls() {
     let body = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
     let process = client.post("/processes", body).await.id();
     let mut survived = 0;
-    for kind in ["throttled", "conflict", "lost"] {
+    for kind in ["throttled", "conflict", "timed out before", "timed out after"] {
         for place in 0.. {
             let asset = client.asset(json!({"name": "x"})).await;
             api.faults.take_seen();
