@@ -9,7 +9,6 @@ use shared::domain::scope::Scope;
 use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
 use shared::http::reply::{self, Data, List, present};
 use shared::http::{Answer, params};
-use shared::store::Listed;
 
 /// Lists assets.
 ///
@@ -17,16 +16,14 @@ use shared::store::Listed;
 #[utoipa::path(get, path = "/assets", tag = "assets", params(AssetQuery), security(("api_key" = ["assets:read"])),
     responses((status = 200, description = "A page of assets", body = List<AssetView>), ListRefusals))]
 pub async fn list_assets(gate: Gate) -> Answer {
-    let (session, listed) = gate
+    let (_, listed) = gate
         .enter_list(Scope::AssetsRead, async |store| {
             let query: AssetQuery = gate.query()?;
             let page = params::page(query.page, query.limit);
             Ok(store.list_assets(&query.into(), page).await?)
         })
         .await?;
-    let Listed { items, total, page } = listed;
-    let items = work::views(&session.store, items).await?;
-    reply::list(Listed { items, total, page }, |view| view)
+    reply::list(listed, |(asset, names)| AssetView::new(asset, names))
 }
 
 /// Creates an asset.

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use shared::domain::asset::{Asset, Status};
+use shared::domain::asset::{Asset, CatalogNames, Status};
 use shared::domain::asset_change::AssetChange;
-use shared::domain::catalog::{AssetKind, AssetType, Manufacturer, Model};
+use shared::domain::catalog::AssetKind;
 use shared::domain::custom_fields::CustomFields;
 use shared::domain::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::money::Price;
@@ -249,31 +249,22 @@ pub struct AssetView {
     updated_at: Timestamp,
 }
 
-/// What an asset shows of the catalog.
-#[derive(Debug, Default)]
-pub(crate) struct Names {
-    pub(crate) asset_type: Option<Stored<AssetType>>,
-    pub(crate) model: Option<Stored<Model>>,
-    pub(crate) manufacturer: Option<Stored<Manufacturer>>,
-}
-
 impl AssetView {
-    pub(crate) fn new(stored: Stored<Asset>, names: Names) -> Self {
+    pub(crate) fn new(stored: Stored<Asset>, names: CatalogNames) -> Self {
         let asset = stored.value;
-        let asset_type = names.asset_type.map(|stored| stored.value);
         Self {
             id: asset.id,
             asset_tag: asset.asset_tag,
             name: asset.name,
             status: asset.status,
             asset_type_id: asset.asset_type_id,
-            asset_kind: asset_type.as_ref().map_or(AssetKind::Physical, |t| t.kind),
-            asset_type_name: asset_type.map(|t| t.name),
+            asset_kind: names.kind,
+            asset_type_name: names.asset_type,
             manufacturer: asset.manufacturer,
             model: asset.model,
             model_id: asset.model_id,
-            catalog_manufacturer_name: names.manufacturer.map(|stored| stored.value.name),
-            catalog_model_name: names.model.map(|stored| stored.value.name),
+            catalog_manufacturer_name: names.manufacturer,
+            catalog_model_name: names.model,
             serial_number: asset.serial_number,
             purchase_date: asset.purchase_date,
             purchase_price: asset.purchase_price,

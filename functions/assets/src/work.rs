@@ -1,9 +1,9 @@
 //! Between handlers and domain: reading what a decision needs, and deciding again when somebody was faster.
 
-use crate::wire::{AssetView, Names};
+use crate::wire::AssetView;
 use serde_json::json;
 use shared::auth::{Session, TRIES};
-use shared::domain::asset::Asset;
+use shared::domain::asset::{Asset, CatalogNames};
 use shared::domain::asset_change::{AssetChange, AssetRefusal, Found};
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
 use shared::domain::id::{AssetId, AssetTypeId, InstanceId};
@@ -77,13 +77,13 @@ pub(crate) async fn create(
     mut known: Known,
     name: Name,
     change: &AssetChange,
-) -> Result<(Stored<Asset>, Names), ApiError> {
+) -> Result<(Stored<Asset>, CatalogNames), ApiError> {
     let (store, stamp) = (&session.store, &session.stamp);
     let id = store.new_id(stamp.at)?;
     for _ in 0..TRIES {
         let blank = Asset::create(id, name.clone(), change, &known.found, session.app.schemas()).map_err(refused)?;
         match create_tagged(session, &known, blank).await {
-            Ok(stored) => return Ok((stored, known.found.into())),
+            Ok(stored) => return Ok((stored, known.found.names())),
             // A type, model or user went while this was decided: look again.
             Err(WriteError::Dangling(_) | WriteError::Stale) => known = Known::read(store, None, change).await?,
             Err(error) => return Err(error.into()),
@@ -152,37 +152,9 @@ pub(crate) fn free(asset: &Asset) -> Result<(), ApiError> {
     asset.running_instance_id.map_or(Ok(()), |instance| Err(running(instance)))
 }
 
-impl From<Found> for Names {
-    fn from(found: Found) -> Self {
-        Self { asset_type: found.asset_type, model: found.model, manufacturer: found.manufacturer }
-    }
-}
-
-/// The views of assets, with the catalog's names: one round trip for all of them.
-pub(crate) async fn views(store: &TenantStore, assets: Vec<Stored<Asset>>) -> Result<Vec<AssetView>, ApiError> {
-    let mut wanted = Wanted::new();
-    for asset in assets.iter().map(|stored| &stored.value) {
-        wanted = wanted
-            .with::<AssetType>(store, asset.asset_type_id)
-            .with::<Model>(store, asset.model_id)
-            .with::<Manufacturer>(store, asset.manufacturer_id);
-    }
-    let batch = store.batch(wanted).await?;
-    assets
-        .into_iter()
-        .map(|stored| {
-            let names = Names {
-                asset_type: batch.get(store, stored.value.asset_type_id)?,
-                model: batch.get(store, stored.value.model_id)?,
-                manufacturer: batch.get(store, stored.value.manufacturer_id)?,
-            };
-            Ok(AssetView::new(stored, names))
-        })
-        .collect()
-}
-
 /// The view of one asset.
 pub(crate) async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<AssetView, ApiError> {
-    let mut views = views(store, vec![asset]).await?;
-    views.pop().ok_or_else(|| ApiError::Internal("a view for an asset".into()))
+    let mut names = store.catalog_names(std::slice::from_ref(&asset)).await?;
+    let names = names.pop().ok_or_else(|| ApiError::Internal("names for an asset".into()))?;
+    Ok(AssetView::new(asset, names))
 }

@@ -135,10 +135,16 @@ impl Gate {
         read: impl FnOnce(TenantStore) -> F,
     ) -> Result<(Session, T), ApiError> {
         let token = self.token.as_ref().ok_or(ApiError::Unauthorized)?;
-        let store = self.app.store().tenant(token.tenant);
+        let (store, admission) = self.app.store().tenant_for_stranger(token.tenant);
         // A key that fails ends both: what `read` was about to cost is not spent on strangers.
         let read = async { Ok(read(store.clone()).await) };
-        let (session, found) = futures_util::try_join!(self.check(token, &store, scope), read)?;
+        let check = async {
+            let session = self.check(token, &store, scope).await?;
+            // Nobody else sets it.
+            let _ = admission.set(());
+            Ok::<_, ApiError>(session)
+        };
+        let (session, found) = futures_util::try_join!(check, read)?;
         Ok((session, found?))
     }
 

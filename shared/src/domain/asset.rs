@@ -1,9 +1,10 @@
 //! An asset (interface 2.1). What may become of it: [`super::asset_change`].
 
+use super::catalog::{AssetKind, AssetType, Manufacturer, Model};
 use super::custom_fields::CustomFields;
 use super::id::{AssetId, AssetTypeId, Id, InstanceId, ManufacturerId, ModelId, UserId, short};
 use super::money::Price;
-use super::record::{Kind, Record, Reference, Unique};
+use super::record::{Kind, Record, Reference, Stored, Unique};
 use super::scope::words;
 use super::text::{Line, Name, Notes};
 use super::time::Date;
@@ -25,6 +26,36 @@ words! {
         Returned = "returned",
         /// Scrapped: gone, but its history stays.
         Scrapped = "scrapped",
+    }
+}
+
+/// What an asset shows of the catalog, as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogNames {
+    /// Of its type.
+    pub asset_type: Option<Name>,
+    /// From its type; physical without one.
+    pub kind: AssetKind,
+    /// Of its model.
+    pub model: Option<Name>,
+    /// Of its model's manufacturer.
+    pub manufacturer: Option<Name>,
+}
+
+impl CatalogNames {
+    /// The names of what was found.
+    #[must_use]
+    pub fn of(
+        asset_type: Option<&Stored<AssetType>>,
+        model: Option<&Stored<Model>>,
+        manufacturer: Option<&Stored<Manufacturer>>,
+    ) -> Self {
+        Self {
+            asset_type: asset_type.map(|found| found.value.name.clone()),
+            kind: asset_type.map_or(AssetKind::Physical, |found| found.value.kind),
+            model: model.map(|found| found.value.name.clone()),
+            manufacturer: manufacturer.map(|found| found.value.name.clone()),
+        }
     }
 }
 

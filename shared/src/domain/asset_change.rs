@@ -1,6 +1,6 @@
 //! What may become of an asset, and why not (contract 6).
 
-use super::asset::{Asset, Status};
+use super::asset::{Asset, CatalogNames, Status};
 use super::catalog::{AssetType, Manufacturer, Model};
 use super::custom_fields::{CustomFields, Schemas};
 use super::id::{AssetId, AssetTypeId, Id, InstanceId, ModelId, UserId};
@@ -44,6 +44,14 @@ pub struct Found {
     pub manufacturer: Option<Stored<Manufacturer>>,
     /// The user that the change names.
     pub user: Option<Stored<User>>,
+}
+
+impl Found {
+    /// What the asset shows of the catalog.
+    #[must_use]
+    pub fn names(&self) -> CatalogNames {
+        CatalogNames::of(self.asset_type.as_ref(), self.model.as_ref(), self.manufacturer.as_ref())
+    }
 }
 
 /// Why an asset can't be changed so.

@@ -21,6 +21,11 @@ pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = Refusal> + Send 
         Self::from_uuid(uuid::Builder::from_unix_timestamp_millis(at.millis().unsigned_abs(), &random).into_uuid())
     }
 
+    /// The moment that it sorts by (RFC 9562 §5.7).
+    fn made_at(self) -> Timestamp {
+        Timestamp::from_millis(i64::try_from(self.uuid().as_u128() >> 80).unwrap_or(i64::MAX))
+    }
+
     /// The form that keys of the table use.
     fn short(self) -> String {
         base62::encode(self.uuid().as_u128(), base62::WIDTH)

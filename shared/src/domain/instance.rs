@@ -31,7 +31,7 @@ const LARGEST_ANSWERS: usize = 128 * 1024;
 
 /// Where a run stands. What only makes sense in one state lives in that state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
+#[serde(tag = "status", rename_all = "snake_case")]
 pub enum State {
     /// The step with this index is open.
     InProgress {
@@ -92,7 +92,8 @@ pub struct Instance {
     /// The movement that it is part of, and with which alone it goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub movement_id: Option<MovementId>,
-    /// Where it stands.
+    /// Where it stands; its parts are attributes of the item, so that an index can have the status.
+    #[serde(flatten)]
     pub state: State,
     /// What was submitted.
     pub answers: Answers,

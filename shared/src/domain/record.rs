@@ -33,6 +33,20 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind.
+    pub const ALL: &[Self] = &[
+        Self::Tenant,
+        Self::ApiKey,
+        Self::Asset,
+        Self::User,
+        Self::AssetType,
+        Self::Manufacturer,
+        Self::Model,
+        Self::Process,
+        Self::Instance,
+        Self::Movement,
+    ];
+
     /// The noun that events use: `asset` in `asset.created`.
     #[must_use]
     pub const fn noun(self) -> &'static str {

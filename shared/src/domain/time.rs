@@ -10,7 +10,7 @@ use std::str::FromStr;
 const YEARS: std::ops::RangeInclusive<i32> = 1900..=2199;
 
 /// A moment to the millisecond, written as RFC 3339 in UTC with `Z`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, format = DateTime, examples("2026-11-21T08:30:00.000Z"))]
 pub struct Timestamp(i64);

@@ -16,8 +16,8 @@ const BACKOFF: Duration = Duration::from_millis(50);
 const CONNECT: Duration = Duration::from_secs(1);
 /// How long one attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(2);
-/// How long an operation may take with all its attempts. A transaction that others are in the way of is begun again
-/// for as long, so an event is there at most twice this time after its id was made.
+/// How long an operation may take with all its attempts. A unit of work ends as long after its beginning, however
+/// often others are in its way: lists rely on it (docs/adr/0008).
 pub const OPERATION: Duration = Duration::from_secs(5);
 
 /// Limits and retries, for every client of the table.

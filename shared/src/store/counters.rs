@@ -60,7 +60,7 @@ impl TenantStore {
     ///
     /// The table does not answer.
     pub async fn number_ranges(&self) -> Result<Vec<NumberRange>, StoreError> {
-        let items = self.query(AttributeValue::S(COUNTERS.to_owned())).await?;
+        let items = self.every(self.beginning(AttributeValue::S(COUNTERS.to_owned()))).await?;
         let range = |item: &super::keys::Item| {
             let number = |name| item.get(name)?.as_n().ok()?.parse().ok();
             let pattern = Key::of(item)?.sort().strip_prefix(COUNTERS)?.to_owned();

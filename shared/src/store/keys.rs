@@ -3,8 +3,10 @@
 //! The partition key is always `T#<tenant>`, in the indexes too, so that no expression can reach another
 //! tenant's items. The exception is the operator's registry of tenants, which holds ids only.
 
+use crate::domain::base62;
 use crate::domain::id::{ApiKeyId, EventId, Id, TenantId};
 use crate::domain::record::{Kind, Unique};
+use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -21,6 +23,8 @@ pub const SK: &str = "SK";
 pub const DS: &str = "DS";
 /// The sort key of the index `history`: the events of one thing.
 pub const HS: &str = "HS";
+/// The index that directories are loaded from.
+pub const DIRECTORY: &str = "directory";
 /// Says what an item is, for whoever looks at the table.
 pub const TYPE: &str = "type";
 
@@ -143,7 +147,7 @@ impl Keys {
     /// `EVENT#<id>`: one change.
     #[must_use]
     pub fn event(&self, id: EventId) -> Key {
-        self.key(format!("EVENT#{}", id.short()))
+        self.key(format!("{EVENTS}{}", id.short()))
     }
 
     /// Where the event stands in the index `history`.
@@ -152,19 +156,59 @@ impl Keys {
         AttributeValue::S(format!("{}#{}", EventId::from_uuid(entity).short(), event.short()))
     }
 
-    /// Where a thing stands in the index `directory`; `None` for kinds that need no directory.
+    /// The keys of every event whose id was made at `since` or later: from the first to the second.
+    #[must_use]
+    pub fn events_since(since: Timestamp) -> (AttributeValue, AttributeValue) {
+        let first = EventId::new(since, [0; 10]).short();
+        (AttributeValue::S(format!("{EVENTS}{first}")), AttributeValue::S(format!("{EVENTS}~")))
+    }
+
+    /// Where a thing stands in the index `directory`; `None` for kinds that need no directory. Keys of an index need
+    /// not differ, and the index is read whole: a short one costs less, and at random it spreads a tenant's writes.
     #[must_use]
     pub fn directory(kind: Kind, id: Uuid) -> Option<AttributeValue> {
-        let letter = match kind {
-            Kind::Asset => 'A',
-            Kind::User => 'U',
-            Kind::Instance => 'R',
-            Kind::Movement => 'M',
-            _ => return None,
-        };
-        Some(AttributeValue::S(format!("{letter}#{}", EventId::from_uuid(id).short())))
+        let bucket = usize::try_from(id.as_u128() % BUCKETS as u128).unwrap_or_default();
+        directory_letter(kind).map(|_| Self::bucket(kind, bucket))
+    }
+
+    /// `A07`: the bucket of assets with that number.
+    #[must_use]
+    pub fn bucket(kind: Kind, number: usize) -> AttributeValue {
+        let letter = directory_letter(kind).unwrap_or('-');
+        AttributeValue::S(format!("{letter}{}", base62::encode(number as u128, BUCKET_WIDTH)))
+    }
+
+    /// The number of the bucket that a key of the index `directory` names.
+    #[must_use]
+    pub fn bucket_number(key: &AttributeValue) -> Option<usize> {
+        usize::try_from(base62::decode(key.as_s().ok()?.get(1..)?)?).ok()
     }
 }
+
+/// How many digits the number of a bucket has.
+const BUCKET_WIDTH: usize = 2;
+/// How many buckets the index `directory` has for each kind.
+pub const BUCKETS: usize = 62 * 62;
+
+/// What the keys of a kind begin with in the index `directory`.
+fn directory_letter(kind: Kind) -> Option<char> {
+    match kind {
+        Kind::Asset => Some('A'),
+        Kind::User => Some('U'),
+        Kind::Instance => Some('R'),
+        Kind::Movement => Some('M'),
+        _ => None,
+    }
+}
+
+/// The id of the record that a key of its kind is of.
+#[must_use]
+pub fn recorded(kind: Kind, key: &Key) -> Option<Uuid> {
+    key.sk.strip_prefix(prefix(kind)).and_then(EventId::from_short).map(Id::uuid)
+}
+
+/// What the sort keys of events begin with.
+const EVENTS: &str = "EVENT#";
 
 /// What the sort keys of counters begin with.
 pub const COUNTERS: &str = "SEQ#";
@@ -196,7 +240,6 @@ pub fn nothing() -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::time::Timestamp;
 
     #[test]
     fn a_long_value_still_makes_a_key() {

@@ -1,9 +1,12 @@
 //! The table: one for all tenants, each in a partition of its own (docs/adr/0002).
 
+mod budget;
 pub mod client;
 mod counters;
 mod credentials;
+mod directory;
 mod error;
+mod filters;
 mod item;
 pub mod keys;
 mod lists;
@@ -15,7 +18,7 @@ mod transact;
 mod write;
 
 pub use error::{StoreError, WriteError};
-pub use lists::{AssetFilter, AssetSort, InstanceFilter, Listed, ModelFilter, Page, ProcessFilter, SortField, UserFilter};
+pub use filters::{AssetFilter, AssetSort, InstanceFilter, Listed, ModelFilter, Page, ProcessFilter, SortField, UserFilter};
 pub use read::{Batch, Wanted};
 pub use tenants::NewTenant;
 pub use write::{Stamp, Work};
@@ -23,9 +26,11 @@ pub use write::{Stamp, Work};
 use crate::domain::id::TenantId;
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::Client;
+use directory::Cache;
 use keys::Keys;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::SetOnce;
 
 /// Tells the time; tests tell another.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -36,6 +41,7 @@ pub struct Store {
     client: Client,
     table: String,
     clock: Clock,
+    directories: Arc<Cache>,
 }
 
 /// What can be read and written of one tenant. Makes keys of no other.
@@ -44,19 +50,46 @@ pub struct TenantStore {
     store: Store,
     keys: Keys,
     id: TenantId,
+    /// Set once whoever asks has shown a good key; `None` when nobody needs to.
+    admission: Option<Arc<SetOnce<()>>>,
 }
 
 impl Store {
     /// The table `table`, as `client` reaches it.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
-        Self { client, table: table.into(), clock }
+        Self { client, table: table.into(), clock, directories: Arc::new(Cache::new(budget::from_env())) }
+    }
+
+    /// The same table with directories of its own, which may take so many bytes of memory; none at all for 0.
+    #[must_use]
+    pub fn with_directory_bytes(self, budget: usize) -> Self {
+        Self { directories: Arc::new(Cache::new(budget)), ..self }
+    }
+
+    /// How many bytes its directories take.
+    #[must_use]
+    pub fn directory_bytes(&self) -> usize {
+        self.directories.bytes()
+    }
+
+    /// Throws its directories away. They are copies: the next lists load them again.
+    pub fn forget_directories(&self) {
+        self.directories.clear();
     }
 
     /// One tenant's part.
     #[must_use]
     pub fn tenant(&self, id: TenantId) -> TenantStore {
-        TenantStore { store: self.clone(), keys: Keys::of(id), id }
+        TenantStore { store: self.clone(), keys: Keys::of(id), id, admission: None }
+    }
+
+    /// One tenant's part for somebody whose key is still being checked: cheap reads may start, what costs more
+    /// waits until the other half says that the key is good.
+    #[must_use]
+    pub fn tenant_for_stranger(&self, id: TenantId) -> (TenantStore, Arc<SetOnce<()>>) {
+        let admission = Arc::new(SetOnce::new());
+        (TenantStore { admission: Some(Arc::clone(&admission)), ..self.tenant(id) }, admission)
     }
 
     /// The present moment.
@@ -98,6 +131,13 @@ impl TenantStore {
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Waits until whoever asks has shown a good key.
+    async fn admitted(&self) {
+        if let Some(admission) = &self.admission {
+            admission.wait().await;
+        }
     }
 
     /// A new id for something made at `at`.

@@ -5,7 +5,8 @@ use super::error::StoreError;
 use super::item;
 use super::keys::{Item, Key, Keys, PK, SK};
 use crate::domain::id::Id;
-use crate::domain::record::{Record, Stored};
+use crate::domain::record::{Kind, Record, Stored};
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
 use futures_util::future::try_join_all;
 use std::collections::{HashMap, HashSet};
@@ -106,20 +107,28 @@ impl TenantStore {
     ///
     /// The table does not answer, or an item is broken.
     pub async fn all<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
-        self.query(Keys::prefix(T::KIND)).await?.into_iter().map(item::read).collect()
+        self.every(self.of_kind(T::KIND)).await?.into_iter().map(item::read).collect()
     }
 
-    /// Every item whose sort key begins so.
-    pub(super) async fn query(&self, prefix: AttributeValue) -> Result<Vec<Item>, StoreError> {
+    /// Asks for every item of a kind.
+    pub(super) fn of_kind(&self, kind: Kind) -> QueryFluentBuilder {
+        self.beginning(Keys::prefix(kind))
+    }
+
+    /// Asks for every item whose sort key begins so.
+    pub(super) fn beginning(&self, prefix: AttributeValue) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
-        let mut pages = query
+        query
             .key_condition_expression("#pk = :pk AND begins_with(#sk, :sk)")
             .expression_attribute_names("#pk", PK)
             .expression_attribute_names("#sk", SK)
             .expression_attribute_values(":pk", self.keys.partition())
             .expression_attribute_values(":sk", prefix)
-            .into_paginator()
-            .send();
+    }
+
+    /// All items that a query finds.
+    pub(super) async fn every(&self, query: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
+        let mut pages = query.into_paginator().send();
         let mut items = Vec::new();
         while let Some(page) = pages.next().await {
             items.extend(page?.items.unwrap_or_default());

@@ -2,10 +2,11 @@
 
 use super::error::{StoreError, means_later};
 use super::keys::Item;
-use super::{Store, client::OPERATION, pause};
+use super::{Store, pause};
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
+use tokio::time::Instant;
 
 /// What a part of a transaction guards; says what it means when its condition fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,17 +38,19 @@ pub(super) enum Refused {
 }
 
 impl Store {
-    /// Writes all parts or none.
+    /// Writes all parts or none, and gives up when `until` comes: an event that got its id at the beginning is then
+    /// in the table, or never will be.
     ///
     /// The SDK repeats throttled and timed-out attempts under one ClientRequestToken, so that an attempt which
     /// took effect unseen is not done twice. A TransactionConflict it leaves to us.
-    pub(super) async fn transact(&self, parts: Vec<Part>) -> Result<(), Refused> {
+    pub(super) async fn transact(&self, parts: Vec<Part>, until: Instant) -> Result<(), Refused> {
         let (guards, writes): (Vec<Guard>, Vec<TransactWriteItem>) = parts.into_iter().map(|p| (p.guard, p.write)).unzip();
-        let started = tokio::time::Instant::now();
         for round in 0.. {
-            let error = match self.client.transact_write_items().set_transact_items(Some(writes.clone())).send().await {
-                Ok(_) => return Ok(()),
-                Err(error) => error,
+            let sending = self.client.transact_write_items().set_transact_items(Some(writes.clone())).send();
+            let error = match tokio::time::timeout_at(until, sending).await {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(error)) => error,
+                Err(elapsed) => return Err(Refused::Store(StoreError::Unavailable(elapsed.into()))),
             };
             let Some(reasons) = cancelled(&error) else { return Err(Refused::Store(error.into())) };
             let failed = |reason: &&CancellationReason| reason.code() == Some("ConditionalCheckFailed");
@@ -58,10 +61,10 @@ impl Store {
             {
                 return Err(Refused::Store(StoreError::Internal(error.into())));
             }
-            if started.elapsed() >= OPERATION {
+            pause(round).await;
+            if Instant::now() >= until {
                 return Err(Refused::Store(StoreError::Unavailable(error.into())));
             }
-            pause(round).await;
         }
         unreachable!("the loop ends by returning")
     }

@@ -1,15 +1,18 @@
 //! The one way records are written: each with its event, its markers and its references, all or nothing.
 
 use super::TenantStore;
+use super::client::OPERATION;
 use super::error::{StoreError, WriteError};
 use super::item::{self, USES, VERSION};
-use super::keys::Item;
+use super::keys::{Item, Keys};
 use super::transact::{Guard, Part, Refused};
 use crate::domain::event::{self, Actor};
+use crate::domain::id::Id;
 use crate::domain::record::{Kind, Record, Reference, Stored, Unique};
 use crate::domain::time::Timestamp;
 use serde_json::Map;
 use std::collections::BTreeMap;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 /// Who changes something, and when.
@@ -27,6 +30,8 @@ pub struct Work<'a> {
     stamp: &'a Stamp,
     parts: Vec<Part>,
     counts: BTreeMap<(Kind, Uuid), Count>,
+    /// When it must be done: events get their ids as they are added.
+    until: Instant,
 }
 
 /// How many more or fewer things point to one after the work.
@@ -41,7 +46,7 @@ impl<'a> Work<'a> {
     /// Nothing to do yet.
     #[must_use]
     pub fn new(store: &'a TenantStore, stamp: &'a Stamp) -> Self {
-        Self { store, stamp, parts: Vec::new(), counts: BTreeMap::new() }
+        Self { store, stamp, parts: Vec::new(), counts: BTreeMap::new(), until: Instant::now() + OPERATION }
     }
 
     /// Writes a new thing.
@@ -53,6 +58,9 @@ impl<'a> Work<'a> {
         let changes = event::changes(&Map::new(), &value.audit());
         let (event, last_hash) = self.store.event::<T>(&value, "created", 1, self.stamp, changes, None)?;
         let at = self.stamp.at;
+        if Keys::directory(T::KIND, value.id().uuid()).is_some() && value.id().made_at() != at {
+            return Err(StoreError::broken("an id of another moment: lists tell from it when a thing was made"));
+        }
         let stored = Stored { value, version: 1, created_at: at, updated_at: at, last_hash, uses: 0 };
         let put = self.store.store.put_new(item::whole(&self.store.keys, &stored)?)?;
         self.parts.extend([Part { guard: Guard::Record, write: put }, event]);
@@ -132,7 +140,7 @@ impl<'a> Work<'a> {
         if parts.is_empty() {
             return Ok(());
         }
-        self.store.store.transact(parts).await.map_err(|refused| match refused {
+        self.store.store.transact(parts, self.until).await.map_err(|refused| match refused {
             Refused::By(Guard::Record, _) => WriteError::Stale,
             Refused::By(Guard::Unused(version), present) => {
                 let unchanged = present.filter(|item| count_in(item, VERSION) == Some(version));

@@ -1,0 +1,270 @@
+//! Loading a directory and keeping it up to date (docs/adr/0008).
+
+use super::book::{Book, Wrong};
+use super::cache::{SharedSlot, Slot};
+use super::news::{Gone, News, apply};
+use crate::domain::record::{Kind, Record};
+use crate::domain::time::Timestamp;
+use crate::store::TenantStore;
+use crate::store::client::OPERATION;
+use crate::store::error::StoreError;
+use crate::store::keys::{self, Item, Keys};
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use chrono::TimeDelta;
+use futures_util::future::try_join_all;
+use std::sync::{Mutex, PoisonError};
+use uuid::Uuid;
+
+/// How far the clocks of two function instances may be apart.
+const SKEW: TimeDelta = TimeDelta::seconds(2);
+/// How much longer than the writer waits a write may be on its way.
+const ON_THE_WAY: TimeDelta = TimeDelta::seconds(3);
+/// How far behind the table the index may be when a directory is loaded from it.
+const LAG: TimeDelta = TimeDelta::seconds(60);
+/// How old a directory gets. Whatever went wrong unseen is right again after so long.
+const OLDEST: TimeDelta = TimeDelta::hours(1);
+/// How long a directory that was too big is not tried again.
+const TOO_BIG: TimeDelta = TimeDelta::minutes(10);
+/// How many ranges of the index are read at once, once it turns out to be long.
+const RANGES: usize = 4;
+/// How many rows of the index cost as much as one page of events: beyond that, loading again is cheaper.
+const ROWS_PER_PAGE: usize = 6_400;
+
+/// An event is in the table at most so long after the time that its id tells, as another instance's clock sees it.
+fn late() -> TimeDelta {
+    TimeDelta::from_std(OPERATION).unwrap_or(TimeDelta::MAX) + SKEW + ON_THE_WAY
+}
+
+/// A tenant's things of one kind, as they were at `synced`.
+#[derive(Debug)]
+pub struct Directory<B> {
+    pub book: B,
+    /// When the last reading of events began; those that were read before are all in.
+    synced: Timestamp,
+    loaded: Timestamp,
+    gone: Gone,
+}
+
+/// Why there is no directory to list from.
+enum Failed {
+    /// The table.
+    Store(StoreError),
+    /// It would be over the budget.
+    TooBig,
+    /// It would not be right.
+    Wrong,
+    /// Too much happened since.
+    TooLong,
+}
+
+impl From<Wrong> for Failed {
+    fn from(_: Wrong) -> Self {
+        Self::Wrong
+    }
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// What was found in the table of a thing that a page should have shown: its version, or that it is gone.
+pub type Witness = (Uuid, Option<u64>);
+
+impl TenantStore {
+    fn slot<B: Book>(&self) -> SharedSlot<B> {
+        self.store.directories.slot(self.id, B::Listed::KIND)
+    }
+
+    /// Looks into the directory of a kind as it is now, after everything that was written before this call; `None`
+    /// when there is none to be had. `seen` must not contradict it: a directory that is behind what was already
+    /// found in the table has missed something.
+    ///
+    /// # Errors
+    ///
+    /// The table. The directory is then as it was, or gone.
+    pub async fn consult<B: Book, T>(&self, seen: &[Witness], look: impl FnOnce(&B) -> T) -> Result<Option<T>, StoreError> {
+        let shared = self.slot::<B>();
+        let mut slot = shared.lock().await;
+        let now = self.store.now();
+        let held = match &*slot {
+            Slot::Refused(until) if *until > now => return Ok(None),
+            Slot::Held(held) if held.loaded.plus(OLDEST) > now => Some((held.synced, held.book.len())),
+            _ => None,
+        };
+        // Nothing is taken out of the slot before the reading is done: a request that ends early changes nothing.
+        let followed = match held {
+            Some((synced, rows)) => self.follow::<B>(&mut slot, synced, rows, now).await,
+            None => Err(Failed::TooLong),
+        };
+        let directory = match followed {
+            Ok(directory) if agrees(&directory.book, seen) => Ok(directory),
+            Ok(_) | Err(Failed::TooLong | Failed::Wrong) => {
+                *slot = Slot::Empty;
+                self.store.directories.weigh(self.id, B::Listed::KIND, 0);
+                self.admitted().await;
+                self.load::<B>().await
+            }
+            Err(failed) => Err(failed),
+        };
+        let bytes = directory.as_ref().map_or(0, |directory| directory.book.bytes());
+        let refused = match directory {
+            Ok(_) if bytes > self.store.directories.budget() => now.plus(TOO_BIG),
+            Ok(directory) => {
+                let found = look(&directory.book);
+                *slot = Slot::Held(directory);
+                self.store.directories.weigh(self.id, B::Listed::KIND, bytes);
+                return Ok(Some(found));
+            }
+            Err(Failed::Store(error)) => return Err(error),
+            Err(Failed::TooBig) => now.plus(TOO_BIG),
+            // What could not be understood is in the index, too, once it is older than all that may be late.
+            Err(Failed::Wrong | Failed::TooLong) => now.plus(LAG + late()),
+        };
+        tracing::warn!(tenant_id = %self.id, kind = B::Listed::KIND.noun(), until = %refused, "lists read the table itself");
+        *slot = Slot::Refused(refused);
+        self.store.directories.weigh(self.id, B::Listed::KIND, 0);
+        Ok(None)
+    }
+
+    /// Takes the directory out of its slot, with all that happened since.
+    async fn follow<B: Book>(
+        &self,
+        slot: &mut Slot<B>,
+        synced: Timestamp,
+        rows: usize,
+        now: Timestamp,
+    ) -> Result<Directory<B>, Failed> {
+        let news = self.news(synced.plus(-late()), Some(1 + rows / ROWS_PER_PAGE)).await?;
+        let Slot::Held(mut directory) = std::mem::take(slot) else { return Err(Failed::TooLong) };
+        directory.gone.retain(|_, at| at.plus(LAG + late()) > now);
+        apply(&mut directory.book, news, &mut directory.gone, now)?;
+        directory.synced = now;
+        Ok(directory)
+    }
+
+    /// Every event since, by the ids' time; in at most so many pages.
+    async fn news(&self, since: Timestamp, pages: Option<usize>) -> Result<Vec<News>, Failed> {
+        let (from, to) = Keys::events_since(since);
+        let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
+        let mut stream = query
+            .key_condition_expression("#pk = :pk AND #sk BETWEEN :from AND :to")
+            .projection_expression("#entry")
+            .expression_attribute_names("#pk", keys::PK)
+            .expression_attribute_names("#sk", keys::SK)
+            .expression_attribute_names("#entry", "entry")
+            .expression_attribute_values(":pk", self.keys.partition())
+            .expression_attribute_values(":from", from)
+            .expression_attribute_values(":to", to)
+            .into_paginator()
+            .send();
+        let (mut news, mut read) = (Vec::new(), 0);
+        while let Some(page) = stream.next().await {
+            let page = page.map_err(StoreError::from)?;
+            for item in page.items.unwrap_or_default() {
+                let entry = item.get("entry").and_then(|entry| entry.as_s().ok()).ok_or(Failed::Wrong)?;
+                news.push(News::read(entry)?);
+            }
+            read += 1;
+            if page.last_evaluated_key.is_some() && pages.is_some_and(|pages| read >= pages) {
+                return Err(Failed::TooLong);
+            }
+        }
+        Ok(news)
+    }
+
+    /// Reads the index whole, and the events that it may not have heard of yet.
+    async fn load<B: Book>(&self) -> Result<Directory<B>, Failed> {
+        let began = self.store.now();
+        let book = Mutex::new(B::default());
+        let take = |kind: Kind, items: Option<Vec<Item>>| {
+            let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
+            for item in items.unwrap_or_default() {
+                book.take(kind, &item)?;
+            }
+            if book.bytes() > self.store.directories.budget() { Err(Failed::TooBig) } else { Ok(()) }
+        };
+        let beside = try_join_all(B::BESIDE.iter().map(async |kind| {
+            let mut pages = self.of_kind(*kind).into_paginator().send();
+            while let Some(page) = pages.next().await {
+                take(*kind, page.map_err(StoreError::from)?.items)?;
+            }
+            Ok::<(), Failed>(())
+        }));
+        // All at once: whatever was written before this call is in the events by now, whatever is written meanwhile
+        // may be there or not.
+        let events = self.news(began.plus(-(LAG + late())), None);
+        let (_, (), news) = futures_util::try_join!(beside, self.index::<B>(&take), events)?;
+        let mut book = book.into_inner().unwrap_or_else(PoisonError::into_inner);
+        book.shrink();
+        let mut gone = Gone::new();
+        apply(&mut book, news, &mut gone, began)?;
+        Ok(Directory { book, synced: began, loaded: began, gone })
+    }
+
+    /// Reads the index: its first page, and if that is not all, the rest in ranges at once.
+    async fn index<B: Book>(&self, take: &(impl Fn(Kind, Option<Vec<Item>>) -> Result<(), Failed> + Sync)) -> Result<(), Failed> {
+        let kind = B::Listed::KIND;
+        let first = self.buckets(kind, 0, keys::BUCKETS - 1).send().await.map_err(StoreError::from)?;
+        take(kind, first.items)?;
+        let Some(rest) = first.last_evaluated_key else { return Ok(()) };
+        let next = rest.get(keys::DS).and_then(Keys::bucket_number).ok_or(Failed::Wrong)?;
+        try_join_all(ranges(next).into_iter().enumerate().map(async |(n, (from, to))| {
+            // The first range goes on behind the page that was read.
+            let mut start = (n == 0).then(|| rest.clone());
+            loop {
+                let query = self.buckets(kind, from, to).set_exclusive_start_key(start);
+                let page = query.send().await.map_err(StoreError::from)?;
+                take(kind, page.items)?;
+                start = page.last_evaluated_key;
+                if start.is_none() {
+                    return Ok::<(), Failed>(());
+                }
+            }
+        }))
+        .await?;
+        Ok(())
+    }
+
+    /// The part of the index from one bucket to another, both included.
+    fn buckets(&self, kind: Kind, from: usize, to: usize) -> QueryFluentBuilder {
+        let query = self.store.client.query().table_name(&self.store.table).index_name(keys::DIRECTORY);
+        query
+            .key_condition_expression("#pk = :pk AND #ds BETWEEN :from AND :to")
+            .expression_attribute_names("#pk", keys::PK)
+            .expression_attribute_names("#ds", keys::DS)
+            .expression_attribute_values(":pk", self.keys.partition())
+            .expression_attribute_values(":from", Keys::bucket(kind, from))
+            .expression_attribute_values(":to", Keys::bucket(kind, to))
+    }
+}
+
+/// Splits the buckets from `next` to the last into ranges that are read at once.
+fn ranges(next: usize) -> Vec<(usize, usize)> {
+    let left = keys::BUCKETS - next;
+    let bound = |n: usize| next + left * n / RANGES;
+    (0..RANGES).map(|n| (bound(n), bound(n + 1))).filter(|(from, to)| from < to).map(|(from, to)| (from, to - 1)).collect()
+}
+
+/// Whether a directory knows at least what was already seen in the table.
+fn agrees<B: Book>(book: &B, seen: &[Witness]) -> bool {
+    seen.iter().all(|(id, version)| match (book.version(B::Listed::KIND, *id), version) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(known), Some(version)) => known >= *version,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_cover_every_bucket_once() {
+        for next in [0, 1, 1000, keys::BUCKETS - 3, keys::BUCKETS - 1] {
+            let all: Vec<usize> = ranges(next).into_iter().flat_map(|(from, to)| from..=to).collect();
+            assert_eq!(all, (next..keys::BUCKETS).collect::<Vec<_>>());
+        }
+    }
+}
