@@ -147,7 +147,7 @@ async fn measured(api: &Api, client: &Client, name: &str, request: (&str, String
         "{name} costs {cost:?}, more than {most:?}"
     );
     assert!(cost.round_trips > 0 && cost.read_units > 0.0, "{name} was not measured: {cost:?}");
-    format!("{name:<34}{:>12}{:>7}{:>12.1}{:>13.1}", cost.round_trips, cost.calls, cost.read_units, cost.write_units)
+    format!("{name:<38}{:>12}{:>7}{:>12.1}{:>13.1}", cost.round_trips, cost.calls, cost.read_units, cost.write_units)
 }
 
 fn most(round_trips: usize, calls: usize, read_units: f64, write_units: f64) -> Cost {
@@ -191,10 +191,36 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
         )
         .await,
         measured(&api, &client, "PATCH without a change", ("PATCH", plain, json!({"name": "newer"})), most(1, 2, 2.0, 0.0)).await,
-        measured(&api, &client, "GET a page of 20 of 22 assets", ("GET", "/assets".into(), none), most(2, 3, 8.0, 0.0)).await,
+        measured(
+            &api,
+            &client,
+            "GET the first page on a cold instance",
+            ("GET", "/assets".into(), none.clone()),
+            most(3, 8, 40.0, 0.0),
+        )
+        .await,
     ];
+    // Events are read again for as long as others may still be late. Then it is quiet.
+    api.wait(120);
+    client.get("/assets").await.data();
+    let warm = [
+        measured(&api, &client, "GET a page of 20 of 22 assets", ("GET", "/assets".into(), none.clone()), most(2, 3, 22.0, 0.0))
+            .await,
+        measured(&api, &client, "GET page 2", ("GET", "/assets?page=2".into(), none.clone()), most(2, 3, 4.0, 0.0)).await,
+        measured(&api, &client, "GET a search for nothing", ("GET", "/assets?q=none".into(), none.clone()), most(1, 2, 2.0, 0.0))
+            .await,
+        measured(
+            &api,
+            &client,
+            "GET by kind and status",
+            ("GET", "/assets?kind=physical&status=in_stock&sort=name".into(), none.clone()),
+            most(2, 3, 22.0, 0.0),
+        )
+        .await,
+    ];
+    let rows = [rows.as_slice(), warm.as_slice()].concat();
     // Straight to stdout, so that the table shows in every run of the tests.
     let mut out = std::io::stdout().lock();
-    writeln!(out, "\n{:<34}{:>12}{:>7}{:>12}{:>13}", "request", "round trips", "calls", "read units", "write units").unwrap();
+    writeln!(out, "\n{:<38}{:>12}{:>7}{:>12}{:>13}", "request", "round trips", "calls", "read units", "write units").unwrap();
     writeln!(out, "{}", rows.join("\n")).unwrap();
 }

@@ -121,11 +121,12 @@ fn plain(assets: &[Value], query: &Query) -> Vec<String> {
     kept.into_iter().map(|asset| text(asset, "id")).collect()
 }
 
-/// Every list equals a plain filter over what was created.
+/// Every list equals a plain filter over what was created, by a directory and straight from the table.
 #[test]
 fn lists_equal_a_plain_filter() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let api = runtime.block_on(Api::start());
+    let without = api.instance(0, 0);
     let mut runner = TestRunner::new(Config { cases: 24, ..Config::default() });
     let result = runner.run(&(plans(), proptest::collection::vec(queries(), 6)), |(plans, queries)| {
         runtime.block_on(async {
@@ -148,17 +149,19 @@ fn lists_equal_a_plain_filter() {
                 parts.extend(before.map(|day| format!("warranty_before=2028-01-{day:02}")));
                 parts.extend((*sort > 0).then(|| format!("sort={}", SORTS[*sort])));
                 let expected = plain(&assets, query);
-                let mut found: Vec<String> = Vec::new();
-                for page in 1.. {
-                    let reply = client.get(&format!("/assets?{}&page={page}", parts.join("&"))).await.json();
-                    assert_eq!(reply["meta"]["total"], expected.len(), "{parts:?} of {assets:?}");
-                    let ids: Vec<String> = reply["data"].as_array().unwrap().iter().map(|a| a["id"].as_str().unwrap().to_owned()).collect();
-                    if ids.is_empty() {
-                        break;
+                for client in [&client, &without.client(&client)] {
+                    let mut found: Vec<String> = Vec::new();
+                    for page in 1.. {
+                        let reply = client.get(&format!("/assets?{}&page={page}", parts.join("&"))).await.json();
+                        assert_eq!(reply["meta"]["total"], expected.len(), "{parts:?} of {assets:?}");
+                        let ids: Vec<String> = reply["data"].as_array().unwrap().iter().map(|a| a["id"].as_str().unwrap().to_owned()).collect();
+                        if ids.is_empty() {
+                            break;
+                        }
+                        found.extend(ids);
                     }
-                    found.extend(ids);
+                    prop_assert_eq!(&found, &expected, "{:?}", parts);
                 }
-                prop_assert_eq!(&found, &expected, "{:?}", parts);
             }
             Ok(())
         })
@@ -168,7 +171,8 @@ fn lists_equal_a_plain_filter() {
 
 #[tokio::test]
 async fn exact_filters_find_one_asset() {
-    let (_api, client) = Api::with_tenant().await;
+    let (api, client) = Api::with_tenant().await;
+    let without = api.instance(0, 0).client(&client);
     let user = client.user("Ada").await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let model = client.model("Dell", "XPS", &laptop).await;
@@ -184,6 +188,7 @@ async fn exact_filters_find_one_asset() {
         format!("?asset_type_id={laptop}"),
     ] {
         assert_eq!(names(&client, &query).await, ["wanted"], "{query}");
+        assert_eq!(names(&without, &query).await, ["wanted"], "{query}");
     }
     assert_eq!(names(&client, "?q=ABC-1").await.len(), 2);
 }

@@ -1,7 +1,7 @@
 //! A tenant of one's own behind the real router, and a client that speaks for a key.
 
 use crate::costs::Meter;
-use crate::faults::{Faults, Faulty};
+use crate::faulty::{Faults, Faulty};
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_sdk_dynamodb::types::AttributeValue;
 use axum::Router;
@@ -15,6 +15,7 @@ use shared::app::App;
 use shared::domain::id::TenantId;
 use shared::domain::time::Timestamp;
 use shared::store::{Clock, Store};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tower::ServiceExt;
@@ -75,9 +76,40 @@ impl Api {
         (api, client)
     }
 
+    /// Another instance of every function on the same table: its clock is off by so many milliseconds, and its
+    /// directories may take so many bytes.
+    pub fn instance(&self, skew: i64, directory_bytes: usize) -> Instance {
+        let ticking = Arc::clone(&self.clock);
+        let now: Clock = Arc::new(move || Timestamp::from_millis(ticking.fetch_add(1, Ordering::Relaxed) + skew));
+        let store = Store::new(self.dynamo.clone(), &self.table, now).with_directory_bytes(directory_bytes);
+        Instance { router: server::router(App::new(store.clone())), store }
+    }
+
+    /// What the index `directory` has of a tenant now, by the first letter of its keys.
+    pub async fn index(&self, tenant: TenantId) -> HashMap<char, Value> {
+        let mut letters = HashMap::new();
+        for letter in ['A', 'U', 'R', 'M'] {
+            let query = self.dynamo.query().table_name(&self.table).index_name("directory");
+            let found = query
+                .key_condition_expression("PK = :pk AND begins_with(DS, :letter)")
+                .expression_attribute_values(":pk", shared::store::keys::Keys::of(tenant).partition())
+                .expression_attribute_values(":letter", AttributeValue::S(letter.to_string()))
+                .send()
+                .await
+                .unwrap();
+            letters.insert(letter, found.items().iter().map(plain).collect());
+        }
+        letters
+    }
+
     /// Moves the clock.
     pub fn wait(&self, seconds: i64) {
-        self.clock.fetch_add(seconds * 1000, Ordering::Relaxed);
+        self.wait_millis(seconds * 1000);
+    }
+
+    /// Moves the clock.
+    pub fn wait_millis(&self, millis: i64) {
+        self.clock.fetch_add(millis, Ordering::Relaxed);
     }
 
     /// The present moment.
@@ -96,6 +128,31 @@ impl Api {
         items.sort();
         Dump(items)
     }
+}
+
+/// One more instance of every function.
+#[derive(Clone)]
+pub struct Instance {
+    pub router: Router,
+    pub store: Store,
+}
+
+impl Instance {
+    /// The same key, sent to this instance.
+    pub fn client(&self, client: &Client) -> Client {
+        Client { router: self.router.clone(), ..client.clone() }
+    }
+}
+
+/// An item as DynamoDB's own JSON has it.
+fn plain(item: &HashMap<String, AttributeValue>) -> Value {
+    let value = |value: &AttributeValue| match value {
+        AttributeValue::S(text) => json!({"S": text}),
+        AttributeValue::N(number) => json!({"N": number}),
+        AttributeValue::Bool(flag) => json!({"BOOL": flag}),
+        other => panic!("the index has {other:?}"),
+    };
+    item.iter().map(|(name, attribute)| (name.clone(), value(attribute))).collect()
 }
 
 /// Every item of a table, as text. Prints as little as it can: a table is long.

@@ -49,26 +49,30 @@ async fn the_directory_carries_what_lists_need_and_the_history_every_event() {
             .expression_attribute_values(":prefix", aws_sdk_dynamodb::types::AttributeValue::S(prefix))
             .send()
     };
-    let rows = query("directory", "DS", "A#".into()).await.unwrap().items.unwrap();
-    let attributes: BTreeSet<&str> = rows[0].keys().map(String::as_str).collect();
-    let wanted = [
-        "DS",
-        "PK",
-        "SK",
-        "asset_tag",
-        "asset_type_id",
-        "assigned_to",
-        "created_at",
-        "model_id",
-        "name",
-        "serial_number",
-        "status",
-        "updated_at",
-        "version",
-        "warranty_until",
-    ];
-    assert_eq!(attributes, BTreeSet::from(wanted));
-    assert_eq!(query("directory", "DS", "U#".into()).await.unwrap().count, 1);
+    let handover = client
+        .get("/processes")
+        .await
+        .data()
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|p| p["trigger_status"] == "in_stock")
+        .unwrap()["id"]
+        .clone();
+    client.post(&format!("/processes/{}/start", handover.as_str().unwrap()), json!({"asset_id": id})).await.data();
+    for (letter, wanted) in [
+        (
+            "A",
+            "DS PK SK asset_tag asset_type_id assigned_to model_id name serial_number status updated_at version warranty_until",
+        ),
+        ("U", "DS PK SK display_name email is_active role updated_at version"),
+        ("R", "DS PK SK asset_id asset_tag process_id status updated_at version"),
+    ] {
+        let rows = query("directory", "DS", letter.into()).await.unwrap().items.unwrap();
+        let attributes: BTreeSet<&str> = rows[0].keys().map(String::as_str).collect();
+        assert_eq!(attributes.into_iter().collect::<Vec<_>>().join(" "), wanted);
+        assert_eq!(rows.len(), 1);
+    }
     let short = shared::domain::id::Id::short(id.parse::<shared::domain::id::AssetId>().unwrap());
-    assert_eq!(query("history", "HS", format!("{short}#")).await.unwrap().count, 2);
+    assert_eq!(query("history", "HS", format!("{short}#")).await.unwrap().count, 3);
 }
