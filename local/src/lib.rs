@@ -1,7 +1,8 @@
 //! The dev server, and what the tests share with it: the embedded engine, the table that template.yaml declares,
-//! and the demo data. Never deployed; no function depends on it.
+//! a meter of costs and the demo data. Never deployed; no function depends on it.
 
 pub mod demo;
 pub mod engine;
+pub mod meter;
 pub mod server;
 pub mod table;

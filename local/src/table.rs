@@ -1,6 +1,6 @@
 //! Makes the table that template.yaml declares, so that the two can't differ.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
@@ -92,11 +92,31 @@ fn index(index: &Index) -> Result<GlobalSecondaryIndex> {
     Ok(GlobalSecondaryIndex::builder().index_name(&index.index_name).set_key_schema(Some(keys)).projection(projection).build()?)
 }
 
+/// Stops where an older version made the table with other indexes: lists would miss what those don't have.
+async fn compare(client: &Client, name: &str, declared: &Declared) -> Result<()> {
+    let described = client.describe_table().table_name(name).send().await.context("can't describe the table")?;
+    let indexes = described.table().map(|table| table.global_secondary_indexes()).unwrap_or_default();
+    for index in &declared.global_secondary_indexes {
+        let made = indexes.iter().find(|made| made.index_name() == Some(&index.index_name)).and_then(|made| made.projection());
+        let mut made: Vec<String> = made.map(|projection| projection.non_key_attributes().to_vec()).unwrap_or_default();
+        let mut wanted = index.projection.non_key_attributes.clone().unwrap_or_default();
+        made.sort_unstable();
+        wanted.sort_unstable();
+        if made != wanted {
+            bail!(
+                "the data was made by another version, whose index {} differs; delete it, or use another folder",
+                index.index_name
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Makes the table, unless it is there.
 ///
 /// # Errors
 ///
-/// The engine does not answer or refuses.
+/// The engine does not answer or refuses, or the table that is there has other indexes.
 pub async fn create(client: &Client, name: &str) -> Result<()> {
     let declared = declared()?;
     let attribute = |a: &Attribute| {
@@ -113,7 +133,9 @@ pub async fn create(client: &Client, name: &str) -> Result<()> {
         .send()
         .await;
     match created {
-        Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => return Ok(()),
+        Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => {
+            return compare(client, name, &declared).await;
+        }
         other => other.context("can't create the table")?,
     };
     let ttl = TimeToLiveSpecification::builder().attribute_name(declared.time_to_live_specification.attribute_name).enabled(true);

@@ -1,6 +1,5 @@
 //! A tenant of one's own behind the real router, and a client that speaks for a key.
 
-use crate::costs::Meter;
 use crate::faulty::{Faults, Faulty};
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -9,6 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use local::engine::{self, Engine};
+use local::meter::Meter;
 use local::{server, table};
 use serde_json::{Value, json};
 use shared::app::App;

@@ -1,18 +1,20 @@
 //! What template.yaml declares, against what the code does.
 
 use crate::support::Api;
+use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType};
+use local::table;
 use serde_json::json;
 use std::collections::BTreeSet;
 use yaml_serde::Value;
 
-fn table() -> Value {
-    let template: Value = yaml_serde::from_str(local::table::TEMPLATE).unwrap();
+fn declared() -> Value {
+    let template: Value = yaml_serde::from_str(table::TEMPLATE).unwrap();
     template["Resources"]["Table"].clone()
 }
 
 #[test]
 fn the_table_is_kept_safe() {
-    let table = table();
+    let table = declared();
     assert_eq!(table["DeletionPolicy"], "Retain");
     assert_eq!(table["UpdateReplacePolicy"], "Retain");
     let properties = &table["Properties"];
@@ -26,7 +28,7 @@ fn the_table_is_kept_safe() {
 #[test]
 fn no_policy_allows_a_scan_or_anything_at_all() {
     for action in ["dynamodb:Scan", "dynamodb:*", "\"*\"", "Action: '*'"] {
-        assert!(!local::table::TEMPLATE.contains(&format!("- {action}")), "{action}");
+        assert!(!table::TEMPLATE.contains(&format!("- {action}")), "{action}");
     }
 }
 
@@ -75,4 +77,19 @@ async fn the_directory_carries_what_lists_need_and_the_history_every_event() {
     }
     let short = shared::domain::id::Id::short(id.parse::<shared::domain::id::AssetId>().unwrap());
     assert_eq!(query("history", "HS", format!("{short}#")).await.unwrap().count, 3);
+}
+
+#[tokio::test]
+async fn a_table_with_other_indexes_is_not_used() {
+    let api = Api::start().await;
+    table::create(&api.dynamo, &api.table).await.unwrap();
+    let older = format!("{}-older", api.table);
+    let key = |name, kind| KeySchemaElement::builder().attribute_name(name).key_type(kind).build().unwrap();
+    let text = |name| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build().unwrap();
+    let creation = api.dynamo.create_table().table_name(&older).billing_mode(BillingMode::PayPerRequest);
+    let creation = creation.key_schema(key("PK", KeyType::Hash)).key_schema(key("SK", KeyType::Range));
+    creation.attribute_definitions(text("PK")).attribute_definitions(text("SK")).send().await.unwrap();
+    let error = table::create(&api.dynamo, &older).await.unwrap_err().to_string();
+    api.dynamo.delete_table().table_name(&older).send().await.unwrap();
+    assert!(error.contains("index directory differs"), "{error}");
 }

@@ -1,0 +1,36 @@
+//! `cargo run --release -p bench -- lists`: measures the service on this machine, against the embedded engine.
+
+mod lists;
+mod service;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Measures the service on this machine, against the embedded engine. Compare figures of one run only.
+#[derive(Parser)]
+#[command(name = "bench", version)]
+struct Options {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// What lists cost and how long they take, by the number of a tenant's assets.
+    Lists(lists::Options),
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    tracing_subscriber::fmt().with_env_filter("warn").with_writer(std::io::stderr).init();
+    let done = match Options::parse().what {
+        What::Lists(options) => lists::run(options).await,
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The service with an engine, a table and a tenant of its own.
+
+use anyhow::{Context, Result, bail};
+use aws_sdk_dynamodb::Client;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use local::engine::{self, Engine};
+use local::meter::Meter;
+use local::server::{self, TABLE};
+use local::table;
+use serde_json::Value;
+use shared::app::{App, system_clock};
+use shared::domain::api_key::LARGEST_RATE_LIMIT;
+use shared::domain::id::TenantId;
+use shared::domain::time::Timestamp;
+use shared::store::Store;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use tower::ServiceExt;
+
+/// The service, and a client of one tenant that may do everything.
+pub struct Service {
+    pub store: Store,
+    pub dynamo: Client,
+    pub meter: Meter,
+    pub tenant: TenantId,
+    /// By how many milliseconds its clock is off.
+    skew: Arc<AtomicI64>,
+    router: Router,
+    api_key: String,
+    _engine: Engine,
+}
+
+impl Service {
+    /// Starts it in memory.
+    pub async fn start() -> Result<Self> {
+        let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
+        let meter = Meter::default();
+        let dynamo = Client::from_conf(engine::config(&engine.url).interceptor(meter.clone()).build());
+        table::create(&dynamo, TABLE).await?;
+        let skew = Arc::new(AtomicI64::new(0));
+        let (clock, added) = (system_clock(), Arc::clone(&skew));
+        let now = Arc::new(move || Timestamp::from_millis(clock().millis() + added.load(Ordering::Relaxed)));
+        let store = Store::new(dynamo.clone(), TABLE, now).with_directory_bytes(usize::MAX);
+        let router = server::router(App::new(store.clone()));
+        let made = store.create_tenant("Bench".parse()?, None, LARGEST_RATE_LIMIT).await?;
+        Ok(Self { store, dynamo, meter, tenant: made.tenant_id, skew, router, api_key: made.api_key.expose(), _engine: engine })
+    }
+
+    /// Puts its clock forward: what was done before is so long ago.
+    pub fn wait(&self, millis: i64) {
+        self.skew.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    /// Sends a request, which must succeed, and gives the answer.
+    pub async fn send(&self, method: &str, path: &str, body: &str) -> Result<Value> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("/v1{path}"))
+            .header("authorization", format!("Bearer {}", self.api_key))
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_owned()))?;
+        let response = self.router.clone().oneshot(request).await?;
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), usize::MAX).await?;
+        if !status.is_success() {
+            bail!("{method} {path} answered {status}: {}", String::from_utf8_lossy(&bytes));
+        }
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+
+    /// Makes something, and gives its id.
+    pub async fn create(&self, path: &str, body: &Value) -> Result<String> {
+        let answer = self.send("POST", path, &body.to_string()).await?;
+        Ok(answer["data"]["id"].as_str().context("an id")?.to_owned())
+    }
+}
