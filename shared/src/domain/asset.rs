@@ -146,10 +146,16 @@ impl Record for Asset {
     }
 
     fn references(&self) -> Vec<Reference> {
-        let reference = |field, kind, id: Option<uuid::Uuid>| id.map(|id| Reference { field, kind, id });
+        let reference = |field, kind, id: Option<uuid::Uuid>| id.map(|id| Reference::new(field, kind, id));
+        // The model's manufacturer and type are the asset's too: a model that became another product since it was
+        // read must not get an asset of the old one.
+        let taken =
+            [("manufacturer_id", self.manufacturer_id.map(Id::uuid)), ("asset_type_id", self.asset_type_id.map(Id::uuid))];
+        let taken = taken.into_iter().filter_map(|(name, id)| Some((name, id?))).collect();
+        let model = reference("model_id", Kind::Model, self.model_id.map(Id::uuid));
         [
             reference("asset_type_id", Kind::AssetType, self.asset_type_id.map(Id::uuid)),
-            reference("model_id", Kind::Model, self.model_id.map(Id::uuid)),
+            model.map(|model| Reference { taken, ..model }),
             reference("assigned_to", Kind::User, self.assigned_to.map(Id::uuid)),
         ]
         .into_iter()

@@ -474,9 +474,9 @@ impl Record for Instance {
         if self.status() != InstanceStatus::InProgress {
             return Vec::new();
         }
-        let process = Reference { field: "process_id", kind: Kind::Process, id: self.process_id.uuid() };
+        let process = Reference::new("process_id", Kind::Process, self.process_id.uuid());
         let users: BTreeSet<UserId> = self.picked().map(|(_, user)| user).collect();
-        let users = users.into_iter().map(|user| Reference { field: "step_data", kind: Kind::User, id: user.uuid() });
+        let users = users.into_iter().map(|user| Reference::new("step_data", Kind::User, user.uuid()));
         std::iter::once(process).chain(users).collect()
     }
 }

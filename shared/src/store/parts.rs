@@ -8,7 +8,7 @@ use super::write::Stamp;
 use super::{Store, TenantStore};
 use crate::domain::event::{self, Event};
 use crate::domain::id::{EventId, Id};
-use crate::domain::record::{Kind, Record, Stored, Unique};
+use crate::domain::record::{Kind, Record, Reference, Stored, Unique};
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
@@ -136,8 +136,15 @@ impl TenantStore {
         Ok(TransactWriteItem::builder().delete(delete).build())
     }
 
-    /// Counts at a thing how many point to it. Whatever is pointed to anew must be fit for it.
-    pub(super) fn count_of(&self, kind: Kind, id: Uuid, delta: i64, gained: bool) -> Result<TransactWriteItem, StoreError> {
+    /// Counts at a thing how many point to it. Whatever is pointed to anew must be fit for it, and still have what was
+    /// taken over from it. Its version does not matter: others may come to point to it at the same time.
+    pub(super) fn count_of(
+        &self,
+        kind: Kind,
+        id: Uuid,
+        delta: i64,
+        gained: Option<&Reference>,
+    ) -> Result<TransactWriteItem, StoreError> {
         let mut names = HashMap::from([("#pk".to_owned(), PK.to_owned())]);
         let mut values = Item::new();
         let mut condition = "attribute_exists(#pk)".to_owned();
@@ -148,10 +155,12 @@ impl TenantStore {
             Kind::Process => Some(("status", AttributeValue::S("active".to_owned()))),
             _ => None,
         };
-        if let Some((name, value)) = fit.filter(|_| gained) {
-            condition.push_str(" AND #fit = :fit");
-            names.insert("#fit".to_owned(), name.to_owned());
-            values.insert(":fit".to_owned(), value);
+        let taken = gained.iter().flat_map(|gained| &gained.taken);
+        let taken = taken.map(|(name, id)| (*name, AttributeValue::S(id.to_string())));
+        for (place, (name, value)) in fit.filter(|_| gained.is_some()).into_iter().chain(taken).enumerate() {
+            condition.push_str(&format!(" AND #fit{place} = :fit{place}"));
+            names.insert(format!("#fit{place}"), name.to_owned());
+            values.insert(format!(":fit{place}"), value);
         }
         let key = self.keys.record(kind, id).item();
         if delta == 0 {

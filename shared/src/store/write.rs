@@ -38,8 +38,8 @@ pub struct Work<'a> {
 #[derive(Default)]
 struct Count {
     delta: i64,
-    /// A field that points to it now and did not before.
-    gained: Option<&'static str>,
+    /// A reference to it that is there now and was not before.
+    gained: Option<Reference>,
 }
 
 impl<'a> Work<'a> {
@@ -118,7 +118,7 @@ impl<'a> Work<'a> {
         for reference in new.iter().filter(|reference| !old.contains(reference)) {
             let count = self.counts.entry((reference.kind, reference.id)).or_default();
             count.delta += 1;
-            count.gained = Some(reference.field);
+            count.gained = Some(reference.clone());
         }
         for reference in old.iter().filter(|reference| !new.contains(reference)) {
             self.counts.entry((reference.kind, reference.id)).or_default().delta -= 1;
@@ -133,8 +133,8 @@ impl<'a> Work<'a> {
     pub async fn commit(self) -> Result<(), WriteError> {
         let mut parts = self.parts;
         for ((kind, id), count) in self.counts {
-            let guard = count.gained.map_or(Guard::Record, Guard::Reference);
-            let write = self.store.count_of(kind, id, count.delta, count.gained.is_some())?;
+            let guard = count.gained.as_ref().map_or(Guard::Record, |gained| Guard::Reference(gained.field));
+            let write = self.store.count_of(kind, id, count.delta, count.gained.as_ref())?;
             parts.push(Part { guard, write });
         }
         if parts.is_empty() {
