@@ -100,7 +100,7 @@ async fn create_tagged(session: &Session, known: &Known, blank: Asset) -> Result
         let number = session.store.next_number(&range).await?;
         let asset = Asset { asset_tag: range.tag(number), ..blank.clone() };
         match session.store.create(asset, &session.stamp).await {
-            Err(WriteError::Duplicate(_)) => {} // an older template gave this tag: the next number
+            Err(WriteError::Duplicate(..)) => {} // an older template gave this tag: the next number
             other => return other,
         }
     }

@@ -2,8 +2,10 @@
 
 use crate::samples::SIGNATURE;
 use crate::support::{Api, Client};
+use futures_util::future::join_all;
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 const NOBODY: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
@@ -84,7 +86,8 @@ async fn definitions_are_created_changed_and_deleted() {
     assert_eq!(client.post("/processes", body.clone()).await.data()["slug"], "lend-out-2");
     let mut taken = body;
     taken["slug"] = json!("lend-out");
-    assert_eq!(client.post("/processes", taken).await.problem(409, "DUPLICATE")["field"], "slug");
+    let taken = client.post("/processes", taken).await.problem(409, "DUPLICATE");
+    assert_eq!((&taken["field"], &taken["process_id"]), (&json!("slug"), &json!(made.id())));
     let path = format!("/processes/{}", made.id());
     let changed = client.patch(&path, json!({"description": "x", "status": "inactive"})).await.data();
     assert_eq!((&changed["description"], &changed["status"]), (&json!("x"), &json!("inactive")));
@@ -98,6 +101,16 @@ async fn definitions_are_created_changed_and_deleted() {
     assert_eq!(client.patch(&path, json!({"status": "cancelled"})).await.faults(), ["/status"]);
     assert_eq!(client.delete(&path).await.data()["slug"], "lend-out");
     client.get(&path).await.problem(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_name_that_many_have_still_makes_a_slug() {
+    let (_api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
+    let body = json!({"name": "Lend out", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+    let made = join_all((0..40).map(|_| client.post("/processes", body.clone()))).await;
+    let slugs: BTreeSet<String> = made.iter().map(|reply| reply.data()["slug"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(slugs.len(), 40);
 }
 
 #[tokio::test]

@@ -14,6 +14,8 @@ pub(super) const CREATED_AT: &str = "created_at";
 pub(super) const UPDATED_AT: &str = "updated_at";
 pub(super) const LAST_HASH: &str = "last_hash";
 pub(super) const USES: &str = "uses";
+/// Whose a marker is: the sort key of the record.
+pub(super) const OWNER: &str = "owner";
 
 #[derive(Deserialize)]
 struct Meta {

@@ -204,7 +204,13 @@ fn directory_letter(kind: Kind) -> Option<char> {
 /// The id of the record that a key of its kind is of.
 #[must_use]
 pub fn recorded(kind: Kind, key: &Key) -> Option<Uuid> {
-    key.sk.strip_prefix(prefix(kind)).and_then(EventId::from_short).map(Id::uuid)
+    owner(kind, &key.sk)
+}
+
+/// The id of the record of a kind whose sort key this is, as markers name their owner.
+#[must_use]
+pub fn owner(kind: Kind, sort: &str) -> Option<Uuid> {
+    sort.strip_prefix(prefix(kind)).and_then(EventId::from_short).map(Id::uuid)
 }
 
 /// What the sort keys of events begin with.

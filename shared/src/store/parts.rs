@@ -1,7 +1,7 @@
 //! The writes that a transaction is made of. Each has a condition.
 
 use super::error::StoreError;
-use super::item::{self, LAST_HASH, UPDATED_AT, USES, VERSION};
+use super::item::{self, LAST_HASH, OWNER, UPDATED_AT, USES, VERSION};
 use super::keys::{HS, Item, Key, Keys, PK, TYPE};
 use super::transact::{Guard, Part};
 use super::write::Stamp;
@@ -103,15 +103,15 @@ impl TenantStore {
         for unique in new.iter().filter(|unique| !old.contains(unique)) {
             let mut item = self.keys.unique(T::KIND, unique).item();
             item.insert(TYPE.to_owned(), AttributeValue::S("marker".to_owned()));
-            item.insert("owner".to_owned(), owner.clone());
-            parts.push(Part { guard: Guard::Unique(unique.field), write: self.store.put_new(item)? });
+            item.insert(OWNER.to_owned(), owner.clone());
+            parts.push(Part { guard: Guard::Unique(T::KIND, unique.field), write: self.store.put_new(item)? });
         }
         for unique in old.iter().filter(|unique| !new.contains(unique)) {
             let delete = Delete::builder()
                 .table_name(&self.store.table)
                 .set_key(Some(self.keys.unique(T::KIND, unique).item()))
                 .condition_expression("#owner = :owner")
-                .expression_attribute_names("#owner", "owner")
+                .expression_attribute_names("#owner", OWNER)
                 .expression_attribute_values(":owner", owner.clone())
                 .build()
                 .map_err(StoreError::broken)?;
@@ -194,13 +194,14 @@ fn number(value: u64) -> AttributeValue {
 }
 
 impl Store {
-    /// A put of an item that must be new.
+    /// A put of an item that must be new; if there is one, the refusal has it.
     pub(super) fn put_new(&self, item: Item) -> Result<TransactWriteItem, StoreError> {
         let put = Put::builder()
             .table_name(&self.table)
             .set_item(Some(item))
             .condition_expression("attribute_not_exists(#pk)")
             .expression_attribute_names("#pk", PK)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .map_err(StoreError::broken)?;
         Ok(TransactWriteItem::builder().put(put).build())

@@ -3,8 +3,8 @@
 use super::TenantStore;
 use super::client::OPERATION;
 use super::error::{StoreError, WriteError};
-use super::item::{self, USES, VERSION};
-use super::keys::{Item, Keys};
+use super::item::{self, OWNER, USES, VERSION};
+use super::keys::{self, Item, Keys};
 use super::transact::{Guard, Part, Refused};
 use crate::domain::event::{self, Actor};
 use crate::domain::id::Id;
@@ -146,7 +146,9 @@ impl<'a> Work<'a> {
                 let unchanged = present.filter(|item| count_in(item, VERSION) == Some(version));
                 unchanged.and_then(|item| count_in(&item, USES)).map_or(WriteError::Stale, WriteError::InUse)
             }
-            Refused::By(Guard::Unique(field), _) => WriteError::Duplicate(field),
+            Refused::By(Guard::Unique(kind, field), marker) => {
+                WriteError::Duplicate(field, marker.and_then(|item| owner(kind, &item)))
+            }
             Refused::By(Guard::Reference(field), _) => WriteError::Dangling(field),
             Refused::By(Guard::Certain, _) => StoreError::broken("a condition failed that never should").into(),
             Refused::Store(error) => error.into(),
@@ -196,6 +198,11 @@ impl TenantStore {
         work.delete(old)?;
         work.commit().await
     }
+}
+
+/// Whose marker it is.
+fn owner(kind: Kind, marker: &Item) -> Option<(Kind, Uuid)> {
+    keys::owner(kind, marker.get(OWNER)?.as_s().ok()?).map(|id| (kind, id))
 }
 
 /// A whole number among an item's attributes.
