@@ -162,7 +162,7 @@ async fn advance(session: &Session, id: MovementId, body: &Advance) -> Result<Mo
             }
             // One image serves all.
             for (key, image) in next.signatures.iter().filter(|_| !signed) {
-                work.sign(store, run.value.signature_owner(), key, image)?;
+                work.sign(store, &run.value.image_name(key, &image.hash()), image)?;
             }
             signed = true;
             *run = work.update(run, next.instance, false)?;

@@ -13,8 +13,7 @@ use shared::domain::text::Notes;
 use shared::domain::user::User;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::store::{TenantStore, Wanted, Work, WriteError};
-use std::collections::{BTreeSet, HashMap};
-use uuid::Uuid;
+use std::collections::BTreeSet;
 
 /// What a body may weigh before signatures are given as paths: a Lambda's answer may not exceed 6 MB (contract 7).
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
@@ -98,7 +97,7 @@ pub(crate) async fn advance(
             work.update(&asset, next.instance.released(&asset.value), false)?;
         }
         for (step, image) in &next.signatures {
-            work.sign(&session.store, run.value.signature_owner(), step, image)?;
+            work.sign(&session.store, &run.value.image_name(step, &image.hash()), image)?;
         }
         let stored = work.update(&run, next.instance, false)?;
         match work.commit().await {
@@ -166,20 +165,16 @@ pub(crate) async fn views(
         let bare: usize = runs.iter().map(bare).sum::<Result<_, _>>().map_err(|error| ApiError::Internal(error.into()))?;
         let mut weight = bare;
         for run in &runs {
-            for (key, length) in run.value.signatures() {
+            for (name, length) in run.value.signatures() {
                 weight += length;
                 if weight <= LARGEST_ANSWER {
-                    wanted.insert((run.value.signature_owner(), key.to_owned()));
+                    wanted.insert(name);
                 }
             }
         }
     }
-    let images: HashMap<(Uuid, String), Vec<u8>> = store.signatures(wanted).await?;
-    let view = |run: Stored<Instance>| {
-        let owner = run.value.signature_owner();
-        InstanceView::new(run, |key| images.get(&(owner, key.to_owned())).cloned())
-    };
-    Ok(runs.into_iter().map(view).collect())
+    let images = store.signatures(wanted).await?;
+    Ok(runs.into_iter().map(|run| InstanceView::new(run, |name| images.get(name).cloned())).collect())
 }
 
 /// The view of one run.

@@ -1,6 +1,6 @@
 //! Movements: one process on several assets at once (contract 7; one signature for a laptop, a dock and two screens).
 
-use crate::processes::{advance, define, start};
+use crate::processes::{advance, define, large_signature, start};
 use crate::samples::SIGNATURE;
 use crate::support::{Api, Client};
 use futures_util::future::join_all;
@@ -72,6 +72,23 @@ async fn one_signature_serves_several_assets() {
     assert_eq!(next["number"], "MOV-000002");
     let ranges = client.get("/settings").await.data()["number_ranges"].clone();
     assert_eq!(ranges.as_array().unwrap().len(), 1, "movements are no tags");
+}
+
+#[tokio::test]
+async fn a_run_left_behind_keeps_the_image_that_it_showed() {
+    let (_api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "text", "key": "a", "label": "A"}, {"type": "signature", "key": "s", "label": "S"}]);
+    let (process, ids) = (define(&client, steps).await, assets(&client, 2).await);
+    let started = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await.data();
+    let movement = started["id"].as_str().unwrap();
+    move_on(&client, movement, json!({"s": SIGNATURE})).await.data();
+    let left = format!("/processes/instances/{}", started["instances"][0]["id"].as_str().unwrap());
+    let shown = client.post(&format!("{left}/cancel"), json!({})).await.data();
+    assert_eq!(shown["step_data"]["s"], SIGNATURE);
+    let other = large_signature();
+    let done = move_on(&client, movement, json!({"s": other})).await.data();
+    assert_eq!(done["instances"][1]["step_data"]["s"], other);
+    assert_eq!(client.get(&left).await.data(), shown);
 }
 
 #[tokio::test]

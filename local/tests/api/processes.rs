@@ -446,7 +446,7 @@ async fn a_list_of_signed_runs_stays_under_the_answer_limit() {
 }
 
 /// A PNG of about 100 KB, as a data URL.
-fn large_signature() -> String {
+pub fn large_signature() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, 320, 320);

@@ -173,6 +173,17 @@ pub fn startable(process: &Process, asset: &Asset) -> Result<(), ProcessRefusal>
     Ok(())
 }
 
+/// Names one image for good: what a run once showed, it shows whatever another signs later.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImageName {
+    /// The run; or its movement, whose runs share their images.
+    pub owner: Uuid,
+    /// The step's key.
+    pub step: String,
+    /// SHA-256 of the image.
+    pub hash: String,
+}
+
 /// A run that goes one step further.
 #[derive(Debug, Clone)]
 pub struct Advanced {
@@ -328,19 +339,21 @@ impl Instance {
         format!("/v1/processes/instances/{}/signatures/{key}", self.id)
     }
 
-    /// Under whose id the images of its signatures are kept: a movement's runs share theirs.
-    #[must_use]
-    pub fn signature_owner(&self) -> Uuid {
-        self.movement_id.map_or(self.id.uuid(), Id::uuid)
-    }
-
-    /// The signatures that there are: step key, and how long the image is as a data URL.
-    pub fn signatures(&self) -> impl Iterator<Item = (&str, usize)> {
+    /// The signatures that there are: the image of each, and how long it is as a data URL.
+    pub fn signatures(&self) -> impl Iterator<Item = (ImageName, usize)> {
         let signed = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::Signature);
         signed.filter_map(|step| {
-            let bytes = usize::try_from(self.answers.0.get(&step.key)?["bytes"].as_u64()?).ok()?;
-            Some((step.key.as_str(), data_url_length(bytes)))
+            let answer = self.answers.0.get(&step.key)?;
+            let bytes = usize::try_from(answer["bytes"].as_u64()?).ok()?;
+            Some((self.image_name(&step.key, answer["sha256"].as_str()?), data_url_length(bytes)))
         })
+    }
+
+    /// The name of a step's image with this hash.
+    #[must_use]
+    pub fn image_name(&self, step: &str, hash: &str) -> ImageName {
+        let owner = self.movement_id.map_or(self.id.uuid(), Id::uuid);
+        ImageName { owner, step: step.to_owned(), hash: hash.to_owned() }
     }
 
     /// Ends the run before its last step.
