@@ -92,6 +92,49 @@ async fn a_run_left_behind_keeps_the_image_that_it_showed() {
 }
 
 #[tokio::test]
+async fn an_answers_own_path_says_what_was_signed() {
+    let (_api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "signature", "key": "s", "label": "S"}, {"type": "complete", "key": "c", "label": "C"}]);
+    let (process, ids) = (define(&client, steps).await, assets(&client, 2).await);
+    let movement = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await.id();
+    move_on(&client, &movement, json!({"s": SIGNATURE})).await.data();
+    let listed = client.get("/movements").await.data();
+    let path = |run: usize| listed[0]["instances"][run]["step_data"]["s"].as_str().unwrap().to_owned();
+    assert!(path(0).ends_with("/signatures/s") && path(0) != path(1));
+    move_on(&client, &movement, json!({"s": path(0).replace("/signatures", "/signature")})).await.problem(409, "STEP_SUBMITTED");
+    assert_eq!(move_on(&client, &movement, json!({"s": path(1)})).await.data()["status"], "completed");
+}
+
+#[tokio::test]
+async fn a_movement_is_closed_as_the_runs_that_came_furthest() {
+    let (_api, client) = Api::with_tenant().await;
+    let process = define(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+    let ids = assets(&client, 2).await;
+    let started = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await.data();
+    let movement = started["id"].as_str().unwrap();
+    let first = started["instances"][0]["id"].as_str().unwrap();
+    client.post(&format!("/processes/instances/{first}/cancel"), json!({})).await.data();
+    move_on(&client, movement, json!({})).await.data();
+    assert_eq!(move_on(&client, movement, json!({})).await.problem(409, "INSTANCE_CLOSED")["instance_status"], "completed");
+}
+
+#[tokio::test]
+async fn whoever_is_late_for_the_last_step_of_a_movement_hears_that_it_moved() {
+    let (api, client) = Api::with_tenant().await;
+    let process = define(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+    let ids = assets(&client, 2).await;
+    let movement = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await.id();
+    let mut held = api.faults.hold("TransactWriteItems");
+    let overtake = async {
+        held.arrived().await;
+        move_on(&client, &movement, json!({"a": "1"})).await.data();
+        held.release();
+    };
+    let (late, ()) = tokio::join!(move_on(&client, &movement, json!({"a": "2"})), overtake);
+    assert_eq!(late.problem(409, "STEP_MOVED")["current_step"], 0);
+}
+
+#[tokio::test]
 async fn all_start_or_none() {
     let (api, client) = Api::with_tenant().await;
     let process = define(&client, handover()).await;

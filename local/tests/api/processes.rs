@@ -359,7 +359,7 @@ async fn submitted_values_are_fixed_and_unknown_ones_refused() {
     assert_eq!(client.post(&path, json!({"step_data": [], "current_step": -1})).await.faults(), ["/current_step", "/step_data"]);
     assert_eq!(client.post(&path, json!({})).await.faults(), ["/step_data"]);
     assert_eq!(api.dump().await, before);
-    let next = client.post(&path, json!({"step_data": {"a": "1"}, "current_step": 1})).await.data();
+    let next = client.post(&path, json!({"step_data": {"a": " 1 "}, "current_step": 1})).await.data();
     assert_eq!((&next["current_step"], &next["step_data"]), (&json!(2), &json!({"a": "1", "b": "ahead"})));
     assert_eq!(advance(&client, &run, json!({})).await.faults(), ["/step_data/c"]);
     advance(&client, &run, json!({"c": "3"})).await.data();
@@ -468,14 +468,20 @@ pub fn large_signature() -> String {
 #[tokio::test]
 async fn whoever_is_picked_must_still_be_there_at_the_end() {
     let (_api, client) = Api::with_tenant().await;
-    let user = client.user("Ada").await;
     let steps = json!([{"type": "user_picker", "key": "u", "label": "U"}, {"type": "complete", "key": "end", "label": "End"}]);
-    let asset = client.asset(json!({"name": "x"})).await;
-    let run = start(&client, &define(&client, steps).await, &asset).await;
-    advance(&client, &run, json!({"u": user})).await.data();
-    client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
-    advance(&client, &run, json!({})).await.problem(409, "CONFLICT");
-    assert_eq!(client.get(&format!("/assets/{asset}")).await.data()["status"], "in_stock");
-    client.patch(&format!("/users/{user}"), json!({"is_active": true})).await.data();
-    assert_eq!(advance(&client, &run, json!({})).await.data()["status"], "completed");
+    let process = define(&client, steps).await;
+    for (name, has_it) in [("Ada", false), ("Eve", true)] {
+        let user = client.user(name).await;
+        let asset = client.asset(json!({"name": "x"})).await;
+        if has_it {
+            client.patch(&format!("/assets/{asset}"), json!({"assigned_to": user})).await.data();
+        }
+        let run = start(&client, &process, &asset).await;
+        advance(&client, &run, json!({"u": user})).await.data();
+        client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
+        assert_eq!(advance(&client, &run, json!({})).await.problem(409, "CONFLICT")["user_id"], user.as_str());
+        assert_eq!(client.get(&format!("/assets/{asset}")).await.data()["status"], "in_stock");
+        client.patch(&format!("/users/{user}"), json!({"is_active": true})).await.data();
+        assert_eq!(advance(&client, &run, json!({})).await.data()["status"], "completed");
+    }
 }

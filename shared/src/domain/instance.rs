@@ -278,7 +278,7 @@ impl Instance {
                 continue;
             };
             if place < open {
-                if !self.is_same(key, &steps[place], value) {
+                if !self.is_same(key, &steps[place], value, active) {
                     changed = Some(key.clone());
                 }
                 continue;
@@ -295,7 +295,7 @@ impl Instance {
                     answers.insert(key.clone(), json!({"sha256": image.hash(), "bytes": image.bytes().len()}));
                     signatures.insert(key.clone(), image);
                 }
-                Err(refusal) if self.is_same(key, &steps[place], value) => drop(refusal),
+                Err(refusal) if self.is_same(key, &steps[place], value, active) => drop(refusal),
                 Err(refusal) => faults.push(fault(key, refusal.to_string())),
             }
         }
@@ -319,8 +319,9 @@ impl Instance {
         Ok(Advanced { instance: Self { state, answers, ..self.clone() }, signatures })
     }
 
-    /// Whether `value` says what was said before. A signature may also come back as the path of its image.
-    fn is_same(&self, key: &str, step: &Step, value: &Value) -> bool {
+    /// Whether `value` says what was said before: as it was sent or as it was kept. A signature may also come back as
+    /// the path of its image.
+    fn is_same(&self, key: &str, step: &Step, value: &Value, active: &BTreeSet<UserId>) -> bool {
         let known = self.answers.0.get(key);
         match (known, step.kind) {
             (None, _) => value.is_null(),
@@ -329,7 +330,7 @@ impl Instance {
                 text == self.signature_path(key)
                     || Signature::from_data_url(text).is_ok_and(|image| known["sha256"] == image.hash())
             }
-            (Some(known), _) => known == value,
+            (Some(known), _) => known == value || matches!(step.check(value, active), Ok(Checked::Value(said)) if said == *known),
         }
     }
 
@@ -372,6 +373,12 @@ impl Instance {
         pickers.filter_map(|step| Some((step, self.answers.0.get(&step.key)?.as_str()?.parse().ok()?)))
     }
 
+    /// Who gets the asset when the run is completed: the user of the last step that picked one.
+    #[must_use]
+    pub fn recipient(&self) -> Option<UserId> {
+        self.picked().next_back().map(|(_, user)| user)
+    }
+
     /// The asset once this run, whatever its state, is over for it: free again; if completed, with its new status
     /// and assignment.
     #[must_use]
@@ -379,8 +386,8 @@ impl Instance {
         let mut asset = Asset { running_instance_id: None, ..asset.clone() };
         if self.status() == InstanceStatus::Completed {
             asset.status = self.target_status;
-            match self.picked().next_back() {
-                Some((_, user)) => asset.assigned_to = Some(user),
+            match self.recipient() {
+                Some(user) => asset.assigned_to = Some(user),
                 None if matches!(asset.status, Status::InStock | Status::Returned | Status::Scrapped) => asset.assigned_to = None,
                 None => {}
             }

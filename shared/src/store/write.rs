@@ -108,6 +108,12 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
+    /// Asks that what `reference` points to can be pointed to anew, although it may have been pointed to before.
+    pub fn require(&mut self, reference: Reference) {
+        let count = self.counts.entry((reference.kind, reference.id)).or_default();
+        count.gained = Some(reference);
+    }
+
     /// Adds an item that is no record.
     pub(super) fn add(&mut self, part: Part) {
         self.parts.push(part);
