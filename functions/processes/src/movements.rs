@@ -53,7 +53,7 @@ pub(crate) async fn start(session: &Session, mut found: Group) -> Result<Movemen
         let (process, assets) = &found;
         if !fits(&process.value, assets) {
             let detail = "are assigned to too many different users for one transaction; start fewer of them together";
-            return Err(ApiError::Invalid(vec![Fault::field("asset_ids", detail)]));
+            return Err(invalid("asset_ids", detail));
         }
         let mut work = Work::new(store, &session.stamp);
         let (mut runs, mut refusals) = (Vec::new(), Vec::new());
@@ -85,10 +85,19 @@ pub(crate) async fn start(session: &Session, mut found: Group) -> Result<Movemen
                 pause(round).await;
                 found = group(store, found.0.value.id, &ids).await?;
             }
+            Err(WriteError::TooLarge) => {
+                let detail =
+                    "are too large for one transaction, with their notes and custom fields; start fewer of them together";
+                return Err(invalid("asset_ids", detail));
+            }
             Err(error) => return Err(error.into()),
         }
     }
     Err(WriteError::Stale.into())
+}
+
+fn invalid(field: &str, detail: &str) -> ApiError {
+    ApiError::Invalid(vec![Fault::field(field, detail)])
 }
 
 /// One 409 for all: the code of the first, and every asset that can't start with its own.
@@ -180,6 +189,11 @@ async fn advance(session: &Session, id: MovementId, body: &Advance) -> Result<Mo
         match work.commit().await {
             Ok(()) => return view(store, movement, runs, false).await,
             Err(WriteError::Dangling("assigned_to")) => return Err(work::recipient_gone(recipient)),
+            Err(WriteError::TooLarge) => {
+                let detail =
+                    "makes all runs together too large for one transaction; send less with this step, or cancel some runs";
+                return Err(invalid("step_data", detail));
+            }
             Err(WriteError::Stale | WriteError::Dangling(_)) => {}
             Err(error) => return Err(error.into()),
         }

@@ -180,6 +180,11 @@ async fn twenty_assets_of_as_many_users_are_one_transaction_while_it_holds_them(
     }
     let path = format!("/processes/{process}/start");
     assert_eq!(client.post(&path, json!({"asset_ids": ids})).await.faults(), ["/asset_ids"]);
+    let keeping = define(&client, json!([{"type": "complete", "key": "c", "label": "C"}])).await;
+    let kept = client.post(&format!("/processes/{keeping}/start"), json!({"asset_ids": ids})).await.data();
+    for run in kept["instances"].as_array().unwrap() {
+        client.post(&format!("/processes/instances/{}/cancel", run["id"].as_str().unwrap()), json!({})).await.data();
+    }
     for id in &ids[..2] {
         client.patch(&format!("/assets/{id}"), json!({"assigned_to": null})).await.data();
     }
@@ -189,6 +194,22 @@ async fn twenty_assets_of_as_many_users_are_one_transaction_while_it_holds_them(
     assert_eq!(client.get(&format!("/assets?assigned_to={recipient}")).await.json()["meta"]["total"], 20);
     for user in &users {
         client.delete(&format!("/users/{user}")).await.data();
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_large_for_one_transaction_is_refused_in_words() {
+    let (api, client) = Api::with_tenant().await;
+    let step = |key: &str| json!({"type": "textarea", "key": key, "label": "K"});
+    let process = define(&client, json!([step("a"), step("b"), step("c")])).await;
+    let ids = assets(&client, 20).await;
+    let movement = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await.id();
+    let long = "😀".repeat(10_000);
+    let before = api.dump().await;
+    assert_eq!(move_on(&client, &movement, json!({"a": long, "b": long, "c": long})).await.faults(), ["/step_data"]);
+    assert_eq!(api.dump().await, before);
+    for key in ["a", "b", "c"] {
+        move_on(&client, &movement, json!({key: if key == "a" { &long } else { "short" }})).await.data();
     }
 }
 

@@ -29,6 +29,14 @@ words! {
     }
 }
 
+impl Status {
+    /// Whether an asset that a process brings here is taken from whoever had it (contract 7).
+    #[must_use]
+    pub fn is_nobodys(self) -> bool {
+        matches!(self, Self::InStock | Self::Returned | Self::Scrapped)
+    }
+}
+
 /// What an asset shows of the catalog, as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogNames {

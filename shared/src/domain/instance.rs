@@ -388,7 +388,7 @@ impl Instance {
             asset.status = self.target_status;
             match self.recipient() {
                 Some(user) => asset.assigned_to = Some(user),
-                None if matches!(asset.status, Status::InStock | Status::Returned | Status::Scrapped) => asset.assigned_to = None,
+                None if asset.status.is_nobodys() => asset.assigned_to = None,
                 None => {}
             }
         }

@@ -70,7 +70,9 @@ pub struct Movement {
 pub fn fits(process: &Process, assets: &[Stored<Asset>]) -> bool {
     let users: BTreeSet<_> = assets.iter().filter_map(|asset| asset.value.assigned_to).collect();
     let asking = |kind: StepKind| process.steps.as_slice().iter().filter(|step| step.kind == kind).count();
-    4 * assets.len() + 1 + users.len() + asking(StepKind::UserPicker) + asking(StepKind::Signature) <= ITEMS
+    let (pickers, signatures) = (asking(StepKind::UserPicker), asking(StepKind::Signature));
+    let losers = if pickers > 0 || process.target_status.is_nobodys() { users.len() } else { 0 };
+    4 * assets.len() + 1 + losers + pickers + signatures <= ITEMS
 }
 
 /// Where a movement stands, by its runs' status and step: in progress while any is, else completed if any was.

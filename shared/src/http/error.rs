@@ -286,6 +286,11 @@ impl From<WriteError> for ApiError {
                 format!("It is in use: {count} other {} to it.", if count == 1 { "thing points" } else { "things point" }),
                 json!({ "count": count }),
             ),
+            WriteError::TooLarge => Self::conflict(
+                ConflictCode::Conflict,
+                "More would change at once than one transaction can hold. Change less at once.",
+                Value::Null,
+            ),
             WriteError::Store(error) => error.into(),
         }
     }

@@ -73,6 +73,9 @@ pub enum WriteError {
     /// So many other things point to the thing.
     #[error("{0} things point to it")]
     InUse(u64),
+    /// It is more than one transaction can hold.
+    #[error("too large for one transaction")]
+    TooLarge,
     /// The table.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -46,6 +46,21 @@ pub(super) fn whole<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<Item, 
     Ok(item)
 }
 
+/// What an item weighs, by and large: its names and values, as DynamoDB counts them.
+pub(super) fn weight(item: &Item) -> usize {
+    item.iter().map(|(name, value)| name.len() + weight_of(value)).sum()
+}
+
+fn weight_of(value: &AttributeValue) -> usize {
+    match value {
+        AttributeValue::S(text) | AttributeValue::N(text) => text.len(),
+        AttributeValue::B(blob) => blob.as_ref().len(),
+        AttributeValue::L(list) => list.iter().map(|value| 4 + weight_of(value)).sum(),
+        AttributeValue::M(map) => 4 + weight(map),
+        _ => 1,
+    }
+}
+
 /// Reads an item as a record.
 pub(super) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreError> {
     let meta: Meta = from_item(item.clone()).map_err(StoreError::broken)?;

@@ -15,6 +15,10 @@ use std::collections::BTreeMap;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+/// What the items of a transaction may weigh: 4 MB (AWS: TransactWriteItems), less what is pointed to, such as a
+/// definition with many steps.
+const LARGEST: usize = 3_800_000;
+
 /// Who changes something, and when.
 #[derive(Debug, Clone)]
 pub struct Stamp {
@@ -30,6 +34,8 @@ pub struct Work<'a> {
     stamp: &'a Stamp,
     parts: Vec<Part>,
     counts: BTreeMap<(Kind, Uuid), Count>,
+    /// What the records weigh that it updates; those that it puts can be weighed at the end.
+    updated: usize,
     /// When it must be done: events get their ids as they are added.
     until: Instant,
 }
@@ -46,7 +52,7 @@ impl<'a> Work<'a> {
     /// Nothing to do yet.
     #[must_use]
     pub fn new(store: &'a TenantStore, stamp: &'a Stamp) -> Self {
-        Self { store, stamp, parts: Vec::new(), counts: BTreeMap::new(), until: Instant::now() + OPERATION }
+        Self { store, stamp, parts: Vec::new(), counts: BTreeMap::new(), updated: 0, until: Instant::now() + OPERATION }
     }
 
     /// Writes a new thing.
@@ -85,6 +91,7 @@ impl<'a> Work<'a> {
         let stored = Stored { value: next, version, updated_at: self.stamp.at, last_hash, ..old.clone() };
         let guard = if unused { Guard::Unused(old.version) } else { Guard::Record };
         let write = self.store.update_of(old, &stored, unused)?;
+        self.updated += item::weight(&item::attributes(&stored.value)?);
         self.parts.extend([Part { guard, write }, event]);
         self.parts.extend(self.store.claims(&stored.value, &old.value.unique(), &stored.value.unique())?);
         self.count(&old.value.references(), &stored.value.references());
@@ -136,6 +143,7 @@ impl<'a> Work<'a> {
     /// # Errors
     ///
     /// [`WriteError::Stale`] when something is no longer as it was read: read again and decide again.
+    /// [`WriteError::TooLarge`] when it never can: only movements can be so.
     pub async fn commit(self) -> Result<(), WriteError> {
         let mut parts = self.parts;
         for ((kind, id), count) in self.counts {
@@ -145,6 +153,10 @@ impl<'a> Work<'a> {
         }
         if parts.is_empty() {
             return Ok(());
+        }
+        let put: usize = parts.iter().filter_map(|part| Some(item::weight(part.write.put()?.item()))).sum();
+        if self.updated + put > LARGEST {
+            return Err(WriteError::TooLarge);
         }
         self.store.store.transact(parts, self.until).await.map_err(|refused| match refused {
             Refused::By(Guard::Record, _) => WriteError::Stale,
