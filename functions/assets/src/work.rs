@@ -12,7 +12,7 @@ use shared::domain::tenant::Tenant;
 use shared::domain::text::Name;
 use shared::domain::user::User;
 use shared::http::error::{ApiError, ConflictCode};
-use shared::store::{Batch, StoreError, TenantStore, Wanted, WriteError};
+use shared::store::{Batch, StoreError, TenantStore, Wanted, WriteError, pause};
 
 /// How many numbers are tried when tags of an older template stand in the way.
 const NUMBERS: u32 = 50;
@@ -100,7 +100,7 @@ async fn create_tagged(session: &Session, known: &Known, blank: Asset) -> Result
         let number = session.store.next_number(&range).await?;
         let asset = Asset { asset_tag: range.tag(number), ..blank.clone() };
         match session.store.create(asset, &session.stamp).await {
-            Err(WriteError::Duplicate(_)) => {} // an older template gave this tag: the next number
+            Err(WriteError::Duplicate(..)) => {} // an older template gave this tag: the next number
             other => return other,
         }
     }
@@ -114,12 +114,15 @@ pub(crate) async fn update(
     mut known: Known,
     change: &AssetChange,
 ) -> Result<Stored<Asset>, ApiError> {
-    for _ in 0..TRIES {
+    for round in 0..TRIES {
         let old = known.asset.as_ref().ok_or(ApiError::NotFound)?;
         let transitions = known.tenant.as_ref().and_then(|tenant| tenant.value.status_transitions.as_ref());
         let next = old.value.changed(change, &known.found, session.app.schemas(), transitions).map_err(refused)?;
         match session.store.update(old, next, &session.stamp, false).await {
-            Err(WriteError::Stale | WriteError::Dangling(_)) => known = Known::read(&session.store, Some(id), change).await?,
+            Err(WriteError::Stale | WriteError::Dangling(_)) => {
+                pause(round).await;
+                known = Known::read(&session.store, Some(id), change).await?;
+            }
             other => return other.map_err(ApiError::from),
         }
     }

@@ -4,7 +4,7 @@ use crate::definition_wire::{NewProcess, ProcessPatch, ProcessQuery, ProcessView
 use crate::instance_wire::InstanceView;
 use crate::work;
 use serde_json::Value;
-use shared::auth::{Gate, Session};
+use shared::auth::{Gate, Session, TRIES};
 use shared::domain::id::{Id, InstanceId, ProcessId};
 use shared::domain::instance::Instance;
 use shared::domain::process::{Process, ProcessChange, ProcessStatus, Slug};
@@ -17,8 +17,8 @@ use shared::http::{Answer, params};
 use shared::store::{ProcessFilter, Wanted, WriteError};
 use utoipa::ToSchema;
 
-/// How many slugs are tried for a name that others have too.
-const SLUGS: u32 = 100;
+/// How far slugs are counted for a name that others have too, before the number is one at random.
+const COUNTED: u32 = 20;
 
 /// Lists process definitions, newest first: the active ones, unless `status` says otherwise.
 #[utoipa::path(get, path = "/processes", tag = "processes", params(ProcessQuery), security(("api_key" = ["processes:read"])),
@@ -69,14 +69,15 @@ pub async fn create_process(gate: Gate) -> Answer {
 /// Writes a definition; one whose slug nobody asked for gets another when it is taken.
 async fn create_slugged(session: &Session, process: Process, wanted: bool) -> Result<Stored<Process>, ApiError> {
     let name = process.name.to_string();
-    for nth in 1..=SLUGS {
+    for nth in 1..=COUNTED + TRIES {
+        let nth = if nth > COUNTED { u32::from_le_bytes(session.store.store().random()?) } else { nth };
         let slug = if wanted { process.slug.clone() } else { Slug::of(&name, nth) };
         match session.store.create(Process { slug, ..process.clone() }, &session.stamp).await {
-            Err(WriteError::Duplicate(_)) if !wanted => {}
+            Err(WriteError::Duplicate(..)) if !wanted => {}
             other => return other.map_err(ApiError::from),
         }
     }
-    Err(WriteError::Duplicate("slug").into())
+    Err(WriteError::Stale.into())
 }
 
 /// What a PATCH of a definition or of a run answers.

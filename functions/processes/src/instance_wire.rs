@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use shared::domain::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
-use shared::domain::instance::{Instance, InstanceStatus, State};
-use shared::domain::movement::{AssetIds, Movement};
+use shared::domain::instance::{ImageName, Instance, InstanceStatus, State};
+use shared::domain::movement::{AssetIds, Movement, standing};
 use shared::domain::png::data_url;
 use shared::domain::process::Step;
 use shared::domain::record::Stored;
@@ -154,12 +154,12 @@ pub struct InstanceView {
 
 impl InstanceView {
     /// A view with `image` for each signature, or its path where there is none.
-    pub(crate) fn new(stored: Stored<Instance>, image: impl Fn(&str) -> Option<Vec<u8>>) -> Self {
+    pub(crate) fn new(stored: Stored<Instance>, image: impl Fn(&ImageName) -> Option<Vec<u8>>) -> Self {
         let run = stored.value;
         let mut step_data = run.answers.as_map().clone();
-        for (key, _) in run.signatures() {
-            let shown = image(key).map_or_else(|| run.signature_path(key), |bytes| data_url(&bytes));
-            step_data.insert(key.to_owned(), json!(shown));
+        for (name, _) in run.signatures() {
+            let shown = image(&name).map_or_else(|| run.signature_path(&name.step), |bytes| data_url(&bytes));
+            step_data.insert(name.step, json!(shown));
         }
         let (status, current_step) = (run.status(), run.current_step());
         let (completed_at, cancelled_at, cancel_reason) = match run.state {
@@ -219,9 +219,7 @@ pub struct MovementView {
 impl MovementView {
     pub(crate) fn new(stored: Stored<Movement>, instances: Vec<InstanceView>) -> Self {
         let Movement { id, number, process_id, process_name, started_by, started_by_name, .. } = stored.value;
-        let first = |status: InstanceStatus| instances.iter().find(|run| run.status == status);
-        let leading = first(InstanceStatus::InProgress).or(first(InstanceStatus::Completed)).or(instances.first());
-        let (status, current_step) = leading.map_or((InstanceStatus::Cancelled, 0), |run| (run.status, run.current_step));
+        let (status, current_step) = standing(instances.iter().map(|run| (run.status, run.current_step)));
         let started_at = stored.created_at;
         Self { id, number, process_id, process_name, status, current_step, instances, started_by, started_by_name, started_at }
     }

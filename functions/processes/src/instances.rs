@@ -142,10 +142,7 @@ pub async fn get_signature(gate: Gate) -> Answer {
         .enter(Scope::ProcessesRead, async |store| {
             let run = present(store.get::<Instance>(gate.id()?).await?)?;
             let key = gate.path_parameter("key")?;
-            if !run.value.signatures().any(|(known, _)| known == key) {
-                return Err(ApiError::NotFound);
-            }
-            let wanted = (run.value.signature_owner(), key.to_owned());
+            let (wanted, _) = present(run.value.signatures().find(|(name, _)| name.step == key))?;
             present(store.signatures([wanted.clone()].into()).await?.remove(&wanted))
         })
         .await?;

@@ -8,7 +8,7 @@ use shared::domain::asset::Asset;
 use shared::domain::asset_tag::TagTemplate;
 use shared::domain::id::{AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
 use shared::domain::instance::{Instance, InstanceStatus, ProcessRefusal, possible_users};
-use shared::domain::movement::{Movement, NUMBERS, fits};
+use shared::domain::movement::{Movement, NUMBERS, fits, said_to, standing};
 use shared::domain::process::Process;
 use shared::domain::record::Stored;
 use shared::domain::refusal::Fault;
@@ -18,7 +18,7 @@ use shared::http::error::ApiError;
 use shared::http::openapi::{GetRefusals, ListRefusals, PatchRefusals};
 use shared::http::reply::{self, Data, List, present};
 use shared::http::{Answer, params};
-use shared::store::{Listed, StoreError, TenantStore, Wanted, Work, WriteError};
+use shared::store::{Listed, StoreError, TenantStore, Wanted, Work, WriteError, pause};
 use std::collections::BTreeSet;
 
 /// A definition and the assets that it is to start on.
@@ -49,11 +49,11 @@ pub(crate) async fn start(session: &Session, mut found: Group) -> Result<Movemen
     let number = store.next_movement_number(&template).await?;
     let ids: Vec<AssetId> = found.1.iter().map(|asset| asset.value.id).collect();
     let run_ids: Vec<InstanceId> = ids.iter().map(|_| store.new_id(session.stamp.at)).collect::<Result<_, _>>()?;
-    for _ in 0..TRIES {
+    for round in 0..TRIES {
         let (process, assets) = &found;
         if !fits(&process.value, assets) {
             let detail = "are assigned to too many different users for one transaction; start fewer of them together";
-            return Err(ApiError::Invalid(vec![Fault::field("asset_ids", detail)]));
+            return Err(invalid("asset_ids", detail));
         }
         let mut work = Work::new(store, &session.stamp);
         let (mut runs, mut refusals) = (Vec::new(), Vec::new());
@@ -81,11 +81,23 @@ pub(crate) async fn start(session: &Session, mut found: Group) -> Result<Movemen
         let movement = work.create(movement)?;
         match work.commit().await {
             Ok(()) => return view(store, movement, runs, false).await,
-            Err(WriteError::Stale | WriteError::Dangling(_)) => found = group(store, found.0.value.id, &ids).await?,
+            Err(WriteError::Stale | WriteError::Dangling(_)) => {
+                pause(round).await;
+                found = group(store, found.0.value.id, &ids).await?;
+            }
+            Err(WriteError::TooLarge) => {
+                let detail =
+                    "are too large for one transaction, with their notes and custom fields; start fewer of them together";
+                return Err(invalid("asset_ids", detail));
+            }
             Err(error) => return Err(error.into()),
         }
     }
     Err(WriteError::Stale.into())
+}
+
+fn invalid(field: &str, detail: &str) -> ApiError {
+    ApiError::Invalid(vec![Fault::field(field, detail)])
 }
 
 /// One 409 for all: the code of the first, and every asset that can't start with its own.
@@ -135,41 +147,53 @@ async fn read(
     Ok((movement, runs, active))
 }
 
-/// The runs that are still open, which are all at the same step; the step.
-fn open(runs: &[Stored<Instance>]) -> Result<usize, ApiError> {
-    let step = runs.iter().find_map(|run| run.value.open_step().ok());
-    let status = runs.first().map_or(InstanceStatus::Cancelled, |run| run.value.status());
-    step.ok_or_else(|| work::refused(ProcessRefusal::Closed(status)))
+/// The step that is open in all runs that are; `submitted` is the step that was meant, once that is known.
+fn open(runs: &[Stored<Instance>], submitted: Option<usize>) -> Result<usize, ApiError> {
+    let refusal = match (standing(runs.iter().map(|run| (run.value.status(), run.value.current_step()))), submitted) {
+        ((InstanceStatus::InProgress, step), None) => return Ok(step),
+        ((InstanceStatus::InProgress, step), Some(meant)) if step == meant => return Ok(step),
+        ((InstanceStatus::InProgress | InstanceStatus::Completed, step), Some(_)) => ProcessRefusal::Moved(step),
+        ((status, _), _) => ProcessRefusal::Closed(status),
+    };
+    Err(work::refused(refusal))
 }
 
 async fn advance(session: &Session, id: MovementId, body: &Advance) -> Result<MovementView, ApiError> {
     let (store, data) = (&session.store, &body.step_data.0);
     let expected = body.current_step.map(|step| step.0 as usize);
     let mut submitted = None;
-    for _ in 0..TRIES {
-        let (movement, mut runs, active) = read(store, id, data).await?;
-        let step = open(&runs)?;
-        if *submitted.get_or_insert(step) != step {
-            return Err(work::refused(ProcessRefusal::Moved(step)));
+    'tries: for round in 0..TRIES {
+        if round > 0 {
+            pause(round - 1).await;
         }
+        let (movement, mut runs, active) = read(store, id, data).await?;
+        submitted = Some(open(&runs, submitted)?);
         let mut work = Work::new(store, &session.stamp);
-        let mut signed = false;
+        let (mut signed, mut recipient) = (false, None);
+        let before = runs.clone();
         for run in runs.iter_mut().filter(|run| run.value.status() == InstanceStatus::InProgress) {
-            let next = run.value.advance(data, expected, &active, session.stamp.at).map_err(work::refused)?;
+            let said = said_to(&run.value, &before, data);
+            let next = run.value.advance(&said, expected, &active, session.stamp.at).map_err(work::refused)?;
             if next.instance.status() == InstanceStatus::Completed {
-                let asset = work::asset_of(session, &run.value).await?;
-                work.update(&asset, next.instance.released(&asset.value), false)?;
+                let Some(asset) = work::asset_of(session, &run.value).await? else { continue 'tries };
+                work::complete(&mut work, &asset, &next.instance)?;
+                recipient = next.instance.recipient();
             }
             // One image serves all.
             for (key, image) in next.signatures.iter().filter(|_| !signed) {
-                work.sign(store, run.value.signature_owner(), key, image)?;
+                work.sign(store, &run.value.image_name(key, &image.hash()), image)?;
             }
             signed = true;
             *run = work.update(run, next.instance, false)?;
         }
         match work.commit().await {
             Ok(()) => return view(store, movement, runs, false).await,
-            Err(WriteError::Dangling("assigned_to")) => return Err(work::recipient_gone()),
+            Err(WriteError::Dangling("assigned_to")) => return Err(work::recipient_gone(recipient)),
+            Err(WriteError::TooLarge) => {
+                let detail =
+                    "makes all runs together too large for one transaction; send less with this step, or cancel some runs";
+                return Err(invalid("step_data", detail));
+            }
             Err(WriteError::Stale | WriteError::Dangling(_)) => {}
             Err(error) => return Err(error.into()),
         }

@@ -4,17 +4,16 @@ use crate::instance_wire::InstanceView;
 use serde_json::{Map, Value, json};
 use shared::auth::{Session, TRIES};
 use shared::domain::asset::Asset;
-use shared::domain::id::{AssetId, InstanceId, ProcessId, UserId};
+use shared::domain::id::{AssetId, Id, InstanceId, ProcessId, UserId};
 use shared::domain::instance::{Instance, InstanceStatus, ProcessRefusal, Starter, State, possible_users};
 use shared::domain::process::Process;
-use shared::domain::record::Stored;
+use shared::domain::record::{Kind, Reference, Stored};
 use shared::domain::refusal::Fault;
 use shared::domain::text::Notes;
 use shared::domain::user::User;
 use shared::http::error::{ApiError, ConflictCode};
-use shared::store::{TenantStore, Wanted, Work, WriteError};
-use std::collections::{BTreeSet, HashMap};
-use uuid::Uuid;
+use shared::store::{StoreError, TenantStore, Wanted, Work, WriteError, pause};
+use std::collections::BTreeSet;
 
 /// What a body may weigh before signatures are given as paths: a Lambda's answer may not exceed 6 MB (contract 7).
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
@@ -41,7 +40,7 @@ pub(crate) fn starter(session: &Session) -> Starter {
 pub(crate) async fn start(session: &Session, mut found: Pair) -> Result<Stored<Instance>, ApiError> {
     let id = session.store.new_id(session.stamp.at)?;
     let starter = starter(session);
-    for _ in 0..TRIES {
+    for round in 0..TRIES {
         let (process, asset) = &found;
         let (run, next) = Instance::start(id, &process.value, &asset.value, &starter).map_err(refused)?;
         let mut work = Work::new(&session.store, &session.stamp);
@@ -50,6 +49,7 @@ pub(crate) async fn start(session: &Session, mut found: Pair) -> Result<Stored<I
         match work.commit().await {
             Ok(()) => return Ok(run),
             Err(WriteError::Stale | WriteError::Dangling(_)) => {
+                pause(round).await;
                 found = pair(&session.store, found.0.value.id, found.1.value.id).await?;
             }
             Err(error) => return Err(error.into()),
@@ -90,24 +90,26 @@ pub(crate) async fn advance(
         return Err(ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement})));
     }
     let submitted = run.value.open_step().map_err(refused)?;
-    for _ in 0..TRIES {
+    for round in 0..TRIES {
+        if round > 0 {
+            pause(round - 1).await;
+            (run, active) = run_and_users(&session.store, run.value.id, data).await?;
+            still_open(&run.value, submitted)?;
+        }
         let next = run.value.advance(data, expected, &active, session.stamp.at).map_err(refused)?;
         let mut work = Work::new(&session.store, &session.stamp);
         if next.instance.status() == InstanceStatus::Completed {
-            let asset = asset_of(session, &run.value).await?;
-            work.update(&asset, next.instance.released(&asset.value), false)?;
+            let Some(asset) = asset_of(session, &run.value).await? else { continue };
+            complete(&mut work, &asset, &next.instance)?;
         }
         for (step, image) in &next.signatures {
-            work.sign(&session.store, run.value.signature_owner(), step, image)?;
+            work.sign(&session.store, &run.value.image_name(step, &image.hash()), image)?;
         }
         let stored = work.update(&run, next.instance, false)?;
         match work.commit().await {
             Ok(()) => return Ok(stored),
-            Err(WriteError::Dangling("assigned_to")) => return Err(recipient_gone()),
-            Err(WriteError::Stale | WriteError::Dangling(_)) => {
-                (run, active) = run_and_users(&session.store, run.value.id, data).await?;
-                still_open(&run.value, submitted)?;
-            }
+            Err(WriteError::Dangling("assigned_to")) => return Err(recipient_gone(stored.value.recipient())),
+            Err(WriteError::Stale | WriteError::Dangling(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -123,9 +125,17 @@ fn still_open(run: &Instance, submitted: usize) -> Result<(), ApiError> {
     }
 }
 
-pub(crate) fn recipient_gone() -> ApiError {
+/// Changes the asset of a run that is completed. Who gets it must be active, and be it who has it already.
+pub(crate) fn complete(work: &mut Work<'_>, asset: &Stored<Asset>, run: &Instance) -> Result<(), StoreError> {
+    if let Some(user) = run.recipient() {
+        work.require(Reference::new("assigned_to", Kind::User, user.uuid()));
+    }
+    work.update(asset, run.released(&asset.value), false).map(|_| ())
+}
+
+pub(crate) fn recipient_gone(user: Option<UserId>) -> ApiError {
     let detail = "The user who was picked is no longer active. Activate the user, or cancel this run.";
-    ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
+    ApiError::conflict(ConflictCode::Conflict, detail, json!({"user_id": user}))
 }
 
 /// Ends a run before its last step and frees its asset.
@@ -134,24 +144,28 @@ pub(crate) async fn cancel(
     mut run: Stored<Instance>,
     reason: Option<Notes>,
 ) -> Result<Stored<Instance>, ApiError> {
-    for _ in 0..TRIES {
+    for round in 0..TRIES {
+        if round > 0 {
+            pause(round - 1).await;
+            run = session.store.get(run.value.id).await?.ok_or(ApiError::NotFound)?;
+        }
         let next = run.value.cancelled(reason.clone(), session.stamp.at).map_err(refused)?;
-        let asset = asset_of(session, &run.value).await?;
+        let Some(asset) = asset_of(session, &run.value).await? else { continue };
         let mut work = Work::new(&session.store, &session.stamp);
         work.update(&asset, next.released(&asset.value), false)?;
         let stored = work.update(&run, next, false)?;
         match work.commit().await {
             Ok(()) => return Ok(stored),
-            Err(WriteError::Stale) => run = session.store.get(run.value.id).await?.ok_or(ApiError::NotFound)?,
+            Err(WriteError::Stale) => {}
             Err(error) => return Err(error.into()),
         }
     }
     Err(WriteError::Stale.into())
 }
 
-/// The asset of a run, which can't go while it runs; if the run has just ended, that is for the next try to see.
-pub(crate) async fn asset_of(session: &Session, run: &Instance) -> Result<Stored<Asset>, ApiError> {
-    session.store.get::<Asset>(run.asset_id).await?.ok_or_else(|| WriteError::Stale.into())
+/// The asset of a run, which can't go while it runs: if there is none, the run has just ended, and the next try sees it.
+pub(crate) async fn asset_of(session: &Session, run: &Instance) -> Result<Option<Stored<Asset>>, StoreError> {
+    session.store.get::<Asset>(run.asset_id).await
 }
 
 /// The views of runs, with as many signatures as an answer can hold.
@@ -166,20 +180,16 @@ pub(crate) async fn views(
         let bare: usize = runs.iter().map(bare).sum::<Result<_, _>>().map_err(|error| ApiError::Internal(error.into()))?;
         let mut weight = bare;
         for run in &runs {
-            for (key, length) in run.value.signatures() {
+            for (name, length) in run.value.signatures() {
                 weight += length;
                 if weight <= LARGEST_ANSWER {
-                    wanted.insert((run.value.signature_owner(), key.to_owned()));
+                    wanted.insert(name);
                 }
             }
         }
     }
-    let images: HashMap<(Uuid, String), Vec<u8>> = store.signatures(wanted).await?;
-    let view = |run: Stored<Instance>| {
-        let owner = run.value.signature_owner();
-        InstanceView::new(run, |key| images.get(&(owner, key.to_owned())).cloned())
-    };
-    Ok(runs.into_iter().map(view).collect())
+    let images = store.signatures(wanted).await?;
+    Ok(runs.into_iter().map(|run| InstanceView::new(run, |name| images.get(name).cloned())).collect())
 }
 
 /// The view of one run.

@@ -39,9 +39,10 @@ async fn entries_are_created_read_changed_and_deleted() {
 #[tokio::test]
 async fn codes_and_manufacturers_names_are_unique() {
     let (_api, client) = Api::with_tenant().await;
-    client.asset_type("Laptop", "LAP", "physical").await;
+    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let again = client.post("/catalog/asset-types", json!({"name": "Other", "code": "LAP", "kind": "physical"})).await;
-    assert_eq!(again.problem(409, "DUPLICATE")["field"], "code");
+    let taken = again.problem(409, "DUPLICATE");
+    assert_eq!((&taken["field"], &taken["asset_type_id"]), (&json!("code"), &json!(laptop)));
     client.post("/catalog/manufacturers", json!({"name": "Groß AG"})).await.data();
     let again = client.post("/catalog/manufacturers", json!({"name": " GROSS ag "})).await;
     assert_eq!(again.problem(409, "DUPLICATE")["field"], "name");

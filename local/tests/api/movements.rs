@@ -1,6 +1,6 @@
 //! Movements: one process on several assets at once (contract 7; one signature for a laptop, a dock and two screens).
 
-use crate::processes::{advance, define, start};
+use crate::processes::{advance, define, large_signature, start};
 use crate::samples::SIGNATURE;
 use crate::support::{Api, Client};
 use futures_util::future::join_all;
@@ -75,6 +75,66 @@ async fn one_signature_serves_several_assets() {
 }
 
 #[tokio::test]
+async fn a_run_left_behind_keeps_the_image_that_it_showed() {
+    let (_api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "text", "key": "a", "label": "A"}, {"type": "signature", "key": "s", "label": "S"}]);
+    let (process, ids) = (define(&client, steps).await, assets(&client, 2).await);
+    let started = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await.data();
+    let movement = started["id"].as_str().unwrap();
+    move_on(&client, movement, json!({"s": SIGNATURE})).await.data();
+    let left = format!("/processes/instances/{}", started["instances"][0]["id"].as_str().unwrap());
+    let shown = client.post(&format!("{left}/cancel"), json!({})).await.data();
+    assert_eq!(shown["step_data"]["s"], SIGNATURE);
+    let other = large_signature();
+    let done = move_on(&client, movement, json!({"s": other})).await.data();
+    assert_eq!(done["instances"][1]["step_data"]["s"], other);
+    assert_eq!(client.get(&left).await.data(), shown);
+}
+
+#[tokio::test]
+async fn an_answers_own_path_says_what_was_signed() {
+    let (_api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "signature", "key": "s", "label": "S"}, {"type": "complete", "key": "c", "label": "C"}]);
+    let (process, ids) = (define(&client, steps).await, assets(&client, 2).await);
+    let movement = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await.id();
+    move_on(&client, &movement, json!({"s": SIGNATURE})).await.data();
+    let listed = client.get("/movements").await.data();
+    let path = |run: usize| listed[0]["instances"][run]["step_data"]["s"].as_str().unwrap().to_owned();
+    assert!(path(0).ends_with("/signatures/s") && path(0) != path(1));
+    move_on(&client, &movement, json!({"s": path(0).replace("/signatures", "/signature")})).await.problem(409, "STEP_SUBMITTED");
+    assert_eq!(move_on(&client, &movement, json!({"s": path(1)})).await.data()["status"], "completed");
+}
+
+#[tokio::test]
+async fn a_movement_is_closed_as_the_runs_that_came_furthest() {
+    let (_api, client) = Api::with_tenant().await;
+    let process = define(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+    let ids = assets(&client, 2).await;
+    let started = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await.data();
+    let movement = started["id"].as_str().unwrap();
+    let first = started["instances"][0]["id"].as_str().unwrap();
+    client.post(&format!("/processes/instances/{first}/cancel"), json!({})).await.data();
+    move_on(&client, movement, json!({})).await.data();
+    assert_eq!(move_on(&client, movement, json!({})).await.problem(409, "INSTANCE_CLOSED")["instance_status"], "completed");
+}
+
+#[tokio::test]
+async fn whoever_is_late_for_the_last_step_of_a_movement_hears_that_it_moved() {
+    let (api, client) = Api::with_tenant().await;
+    let process = define(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+    let ids = assets(&client, 2).await;
+    let movement = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await.id();
+    let mut held = api.faults.hold("TransactWriteItems");
+    let overtake = async {
+        held.arrived().await;
+        move_on(&client, &movement, json!({"a": "1"})).await.data();
+        held.release();
+    };
+    let (late, ()) = tokio::join!(move_on(&client, &movement, json!({"a": "2"})), overtake);
+    assert_eq!(late.problem(409, "STEP_MOVED")["current_step"], 0);
+}
+
+#[tokio::test]
 async fn all_start_or_none() {
     let (api, client) = Api::with_tenant().await;
     let process = define(&client, handover()).await;
@@ -120,6 +180,11 @@ async fn twenty_assets_of_as_many_users_are_one_transaction_while_it_holds_them(
     }
     let path = format!("/processes/{process}/start");
     assert_eq!(client.post(&path, json!({"asset_ids": ids})).await.faults(), ["/asset_ids"]);
+    let keeping = define(&client, json!([{"type": "complete", "key": "c", "label": "C"}])).await;
+    let kept = client.post(&format!("/processes/{keeping}/start"), json!({"asset_ids": ids})).await.data();
+    for run in kept["instances"].as_array().unwrap() {
+        client.post(&format!("/processes/instances/{}/cancel", run["id"].as_str().unwrap()), json!({})).await.data();
+    }
     for id in &ids[..2] {
         client.patch(&format!("/assets/{id}"), json!({"assigned_to": null})).await.data();
     }
@@ -129,6 +194,22 @@ async fn twenty_assets_of_as_many_users_are_one_transaction_while_it_holds_them(
     assert_eq!(client.get(&format!("/assets?assigned_to={recipient}")).await.json()["meta"]["total"], 20);
     for user in &users {
         client.delete(&format!("/users/{user}")).await.data();
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_large_for_one_transaction_is_refused_in_words() {
+    let (api, client) = Api::with_tenant().await;
+    let step = |key: &str| json!({"type": "textarea", "key": key, "label": "K"});
+    let process = define(&client, json!([step("a"), step("b"), step("c")])).await;
+    let ids = assets(&client, 20).await;
+    let movement = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await.id();
+    let long = "😀".repeat(10_000);
+    let before = api.dump().await;
+    assert_eq!(move_on(&client, &movement, json!({"a": long, "b": long, "c": long})).await.faults(), ["/step_data"]);
+    assert_eq!(api.dump().await, before);
+    for key in ["a", "b", "c"] {
+        move_on(&client, &movement, json!({key: if key == "a" { &long } else { "short" }})).await.data();
     }
 }
 

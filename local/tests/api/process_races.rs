@@ -45,6 +45,24 @@ async fn of_two_advances_of_a_step_exactly_one_wins() {
 }
 
 #[tokio::test]
+async fn an_advance_whose_asset_goes_meanwhile_finds_its_run_closed() {
+    let (api, client) = Api::with_tenant().await;
+    let process = define(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+    let asset = client.asset(json!({"name": "x"})).await;
+    let run = start(&client, &process, &asset).await;
+    // The key and the run are read in batches; the asset by itself.
+    let mut held = api.faults.hold("GetItem");
+    let overtake = async {
+        held.arrived().await;
+        client.post(&format!("/processes/instances/{run}/cancel"), json!({})).await.data();
+        client.delete(&format!("/assets/{asset}")).await;
+        held.release();
+    };
+    let (late, ()) = tokio::join!(advance(&client, &run, json!({})), overtake);
+    assert_eq!(late.problem(409, "INSTANCE_CLOSED")["instance_status"], "cancelled");
+}
+
+#[tokio::test]
 async fn a_cancel_against_the_last_advance_leaves_one_winner_and_whole_data() {
     let (api, client) = Api::with_tenant().await;
     let process = define(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;

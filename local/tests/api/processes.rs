@@ -2,8 +2,10 @@
 
 use crate::samples::SIGNATURE;
 use crate::support::{Api, Client};
+use futures_util::future::join_all;
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 const NOBODY: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
@@ -84,7 +86,8 @@ async fn definitions_are_created_changed_and_deleted() {
     assert_eq!(client.post("/processes", body.clone()).await.data()["slug"], "lend-out-2");
     let mut taken = body;
     taken["slug"] = json!("lend-out");
-    assert_eq!(client.post("/processes", taken).await.problem(409, "DUPLICATE")["field"], "slug");
+    let taken = client.post("/processes", taken).await.problem(409, "DUPLICATE");
+    assert_eq!((&taken["field"], &taken["process_id"]), (&json!("slug"), &json!(made.id())));
     let path = format!("/processes/{}", made.id());
     let changed = client.patch(&path, json!({"description": "x", "status": "inactive"})).await.data();
     assert_eq!((&changed["description"], &changed["status"]), (&json!("x"), &json!("inactive")));
@@ -98,6 +101,16 @@ async fn definitions_are_created_changed_and_deleted() {
     assert_eq!(client.patch(&path, json!({"status": "cancelled"})).await.faults(), ["/status"]);
     assert_eq!(client.delete(&path).await.data()["slug"], "lend-out");
     client.get(&path).await.problem(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_name_that_many_have_still_makes_a_slug() {
+    let (_api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
+    let body = json!({"name": "Lend out", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+    let made = join_all((0..40).map(|_| client.post("/processes", body.clone()))).await;
+    let slugs: BTreeSet<String> = made.iter().map(|reply| reply.data()["slug"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(slugs.len(), 40);
 }
 
 #[tokio::test]
@@ -346,7 +359,7 @@ async fn submitted_values_are_fixed_and_unknown_ones_refused() {
     assert_eq!(client.post(&path, json!({"step_data": [], "current_step": -1})).await.faults(), ["/current_step", "/step_data"]);
     assert_eq!(client.post(&path, json!({})).await.faults(), ["/step_data"]);
     assert_eq!(api.dump().await, before);
-    let next = client.post(&path, json!({"step_data": {"a": "1"}, "current_step": 1})).await.data();
+    let next = client.post(&path, json!({"step_data": {"a": " 1 "}, "current_step": 1})).await.data();
     assert_eq!((&next["current_step"], &next["step_data"]), (&json!(2), &json!({"a": "1", "b": "ahead"})));
     assert_eq!(advance(&client, &run, json!({})).await.faults(), ["/step_data/c"]);
     advance(&client, &run, json!({"c": "3"})).await.data();
@@ -433,7 +446,7 @@ async fn a_list_of_signed_runs_stays_under_the_answer_limit() {
 }
 
 /// A PNG of about 100 KB, as a data URL.
-fn large_signature() -> String {
+pub fn large_signature() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, 320, 320);
@@ -455,14 +468,20 @@ fn large_signature() -> String {
 #[tokio::test]
 async fn whoever_is_picked_must_still_be_there_at_the_end() {
     let (_api, client) = Api::with_tenant().await;
-    let user = client.user("Ada").await;
     let steps = json!([{"type": "user_picker", "key": "u", "label": "U"}, {"type": "complete", "key": "end", "label": "End"}]);
-    let asset = client.asset(json!({"name": "x"})).await;
-    let run = start(&client, &define(&client, steps).await, &asset).await;
-    advance(&client, &run, json!({"u": user})).await.data();
-    client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
-    advance(&client, &run, json!({})).await.problem(409, "CONFLICT");
-    assert_eq!(client.get(&format!("/assets/{asset}")).await.data()["status"], "in_stock");
-    client.patch(&format!("/users/{user}"), json!({"is_active": true})).await.data();
-    assert_eq!(advance(&client, &run, json!({})).await.data()["status"], "completed");
+    let process = define(&client, steps).await;
+    for (name, has_it) in [("Ada", false), ("Eve", true)] {
+        let user = client.user(name).await;
+        let asset = client.asset(json!({"name": "x"})).await;
+        if has_it {
+            client.patch(&format!("/assets/{asset}"), json!({"assigned_to": user})).await.data();
+        }
+        let run = start(&client, &process, &asset).await;
+        advance(&client, &run, json!({"u": user})).await.data();
+        client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
+        assert_eq!(advance(&client, &run, json!({})).await.problem(409, "CONFLICT")["user_id"], user.as_str());
+        assert_eq!(client.get(&format!("/assets/{asset}")).await.data()["status"], "in_stock");
+        client.patch(&format!("/users/{user}"), json!({"is_active": true})).await.data();
+        assert_eq!(advance(&client, &run, json!({})).await.data()["status"], "completed");
+    }
 }

@@ -86,6 +86,33 @@ async fn a_deletion_against_a_reference_leaves_no_orphan() {
 }
 
 #[tokio::test]
+async fn an_asset_never_gets_what_its_model_was_before() {
+    let (api, client) = Api::with_tenant().await;
+    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
+    let screen = client.asset_type("Screen", "SCR", "physical").await;
+    let other = client.post("/catalog/manufacturers", json!({"name": "Other"})).await.id();
+    for round in 0..2 {
+        let model = client.model(&format!("Maker {round}"), "M", &laptop).await;
+        let plain = client.asset(json!({"name": "x"})).await;
+        let mut held = api.faults.hold("TransactWriteItems");
+        let write = async {
+            match round {
+                0 => client.post("/assets", json!({"name": "x", "model_id": model})).await.data(),
+                _ => client.patch(&format!("/assets/{plain}"), json!({"model_id": model})).await.data(),
+            }
+        };
+        let overtake = async {
+            held.arrived().await;
+            let another = json!({"asset_type_id": screen, "manufacturer_id": other});
+            client.patch(&format!("/catalog/models/{model}"), another).await.data();
+            held.release();
+        };
+        let (asset, ()) = tokio::join!(write, overtake);
+        assert_eq!((&asset["asset_type_id"], &asset["manufacturer"]), (&json!(screen), &json!("Other")));
+    }
+}
+
+#[tokio::test]
 async fn one_deletion_wins() {
     let (_api, client) = Api::with_tenant().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);

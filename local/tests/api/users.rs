@@ -34,7 +34,8 @@ async fn an_address_is_unique_without_regard_to_case() {
     let eve = client.post("/users", json!({"email": "eve@example.com", "display_name": "Eve"})).await.id();
     let before = api.dump().await;
     let again = client.post("/users", json!({"email": "ADA@example.COM", "display_name": "Other"})).await;
-    assert_eq!(again.problem(409, "DUPLICATE")["field"], "email");
+    let taken = again.problem(409, "DUPLICATE");
+    assert_eq!((&taken["field"], &taken["user_id"]), (&json!("email"), &json!(ada)));
     client.patch(&format!("/users/{eve}"), json!({"email": "Ada@example.com"})).await.problem(409, "DUPLICATE");
     assert_eq!(api.dump().await, before);
     // One's own address in another case is no duplicate; a freed one can be taken; tenants don't meet.

@@ -4,7 +4,7 @@ use super::Session;
 use crate::domain::record::{Record, Stored};
 use crate::domain::refusal::Fault;
 use crate::http::error::ApiError;
-use crate::store::WriteError;
+use crate::store::{WriteError, pause};
 
 /// How often a decision is made again before the client is told to do so.
 pub const TRIES: u32 = 5;
@@ -31,10 +31,10 @@ impl Session {
         mut old: Stored<T>,
         decide: impl Fn(&T) -> Result<(T, bool), ApiError>,
     ) -> Result<Stored<T>, ApiError> {
-        for _ in 0..TRIES {
+        for round in 0..TRIES {
             let (next, unused) = decide(&old.value)?;
             match self.store.update(&old, next, &self.stamp, unused).await {
-                Err(WriteError::Stale) => old = self.again(&old).await?,
+                Err(WriteError::Stale) => old = self.again(&old, round).await?,
                 other => return other.map_err(dangling),
             }
         }
@@ -51,18 +51,19 @@ impl Session {
         mut old: Stored<T>,
         permit: impl Fn(&T) -> Result<(), ApiError>,
     ) -> Result<Stored<T>, ApiError> {
-        for _ in 0..TRIES {
+        for round in 0..TRIES {
             permit(&old.value)?;
             match self.store.delete(&old, &self.stamp).await {
                 Ok(()) => return Ok(old),
-                Err(WriteError::Stale) => old = self.again(&old).await?,
+                Err(WriteError::Stale) => old = self.again(&old, round).await?,
                 Err(error) => return Err(error.into()),
             }
         }
         Err(WriteError::Stale.into())
     }
 
-    async fn again<T: Record>(&self, old: &Stored<T>) -> Result<Stored<T>, ApiError> {
+    async fn again<T: Record>(&self, old: &Stored<T>, round: u32) -> Result<Stored<T>, ApiError> {
+        pause(round).await;
         self.store.get::<T>(old.value.id()).await?.ok_or(ApiError::NotFound)
     }
 }

@@ -29,6 +29,14 @@ words! {
     }
 }
 
+impl Status {
+    /// Whether an asset that a process brings here is taken from whoever had it (contract 7).
+    #[must_use]
+    pub fn is_nobodys(self) -> bool {
+        matches!(self, Self::InStock | Self::Returned | Self::Scrapped)
+    }
+}
+
 /// What an asset shows of the catalog, as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogNames {
@@ -146,10 +154,16 @@ impl Record for Asset {
     }
 
     fn references(&self) -> Vec<Reference> {
-        let reference = |field, kind, id: Option<uuid::Uuid>| id.map(|id| Reference { field, kind, id });
+        let reference = |field, kind, id: Option<uuid::Uuid>| id.map(|id| Reference::new(field, kind, id));
+        // The model's manufacturer and type are the asset's too: a model that became another product since it was
+        // read must not get an asset of the old one.
+        let taken =
+            [("manufacturer_id", self.manufacturer_id.map(Id::uuid)), ("asset_type_id", self.asset_type_id.map(Id::uuid))];
+        let taken = taken.into_iter().filter_map(|(name, id)| Some((name, id?))).collect();
+        let model = reference("model_id", Kind::Model, self.model_id.map(Id::uuid));
         [
             reference("asset_type_id", Kind::AssetType, self.asset_type_id.map(Id::uuid)),
-            reference("model_id", Kind::Model, self.model_id.map(Id::uuid)),
+            model.map(|model| Reference { taken, ..model }),
             reference("assigned_to", Kind::User, self.assigned_to.map(Id::uuid)),
         ]
         .into_iter()

@@ -260,8 +260,8 @@ impl Record for Model {
 
     fn references(&self) -> Vec<Reference> {
         vec![
-            Reference { field: "manufacturer_id", kind: Kind::Manufacturer, id: self.manufacturer_id.uuid() },
-            Reference { field: "asset_type_id", kind: Kind::AssetType, id: self.asset_type_id.uuid() },
+            Reference::new("manufacturer_id", Kind::Manufacturer, self.manufacturer_id.uuid()),
+            Reference::new("asset_type_id", Kind::AssetType, self.asset_type_id.uuid()),
         ]
     }
 }

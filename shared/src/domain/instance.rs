@@ -173,6 +173,17 @@ pub fn startable(process: &Process, asset: &Asset) -> Result<(), ProcessRefusal>
     Ok(())
 }
 
+/// Names one image for good: what a run once showed, it shows whatever another signs later.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImageName {
+    /// The run; or its movement, whose runs share their images.
+    pub owner: Uuid,
+    /// The step's key.
+    pub step: String,
+    /// SHA-256 of the image.
+    pub hash: String,
+}
+
 /// A run that goes one step further.
 #[derive(Debug, Clone)]
 pub struct Advanced {
@@ -267,7 +278,7 @@ impl Instance {
                 continue;
             };
             if place < open {
-                if !self.is_same(key, &steps[place], value) {
+                if !self.is_same(key, &steps[place], value, active) {
                     changed = Some(key.clone());
                 }
                 continue;
@@ -284,7 +295,7 @@ impl Instance {
                     answers.insert(key.clone(), json!({"sha256": image.hash(), "bytes": image.bytes().len()}));
                     signatures.insert(key.clone(), image);
                 }
-                Err(refusal) if self.is_same(key, &steps[place], value) => drop(refusal),
+                Err(refusal) if self.is_same(key, &steps[place], value, active) => drop(refusal),
                 Err(refusal) => faults.push(fault(key, refusal.to_string())),
             }
         }
@@ -308,8 +319,9 @@ impl Instance {
         Ok(Advanced { instance: Self { state, answers, ..self.clone() }, signatures })
     }
 
-    /// Whether `value` says what was said before. A signature may also come back as the path of its image.
-    fn is_same(&self, key: &str, step: &Step, value: &Value) -> bool {
+    /// Whether `value` says what was said before: as it was sent or as it was kept. A signature may also come back as
+    /// the path of its image.
+    fn is_same(&self, key: &str, step: &Step, value: &Value, active: &BTreeSet<UserId>) -> bool {
         let known = self.answers.0.get(key);
         match (known, step.kind) {
             (None, _) => value.is_null(),
@@ -318,7 +330,7 @@ impl Instance {
                 text == self.signature_path(key)
                     || Signature::from_data_url(text).is_ok_and(|image| known["sha256"] == image.hash())
             }
-            (Some(known), _) => known == value,
+            (Some(known), _) => known == value || matches!(step.check(value, active), Ok(Checked::Value(said)) if said == *known),
         }
     }
 
@@ -328,19 +340,21 @@ impl Instance {
         format!("/v1/processes/instances/{}/signatures/{key}", self.id)
     }
 
-    /// Under whose id the images of its signatures are kept: a movement's runs share theirs.
-    #[must_use]
-    pub fn signature_owner(&self) -> Uuid {
-        self.movement_id.map_or(self.id.uuid(), Id::uuid)
-    }
-
-    /// The signatures that there are: step key, and how long the image is as a data URL.
-    pub fn signatures(&self) -> impl Iterator<Item = (&str, usize)> {
+    /// The signatures that there are: the image of each, and how long it is as a data URL.
+    pub fn signatures(&self) -> impl Iterator<Item = (ImageName, usize)> {
         let signed = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::Signature);
         signed.filter_map(|step| {
-            let bytes = usize::try_from(self.answers.0.get(&step.key)?["bytes"].as_u64()?).ok()?;
-            Some((step.key.as_str(), data_url_length(bytes)))
+            let answer = self.answers.0.get(&step.key)?;
+            let bytes = usize::try_from(answer["bytes"].as_u64()?).ok()?;
+            Some((self.image_name(&step.key, answer["sha256"].as_str()?), data_url_length(bytes)))
         })
+    }
+
+    /// The name of a step's image with this hash.
+    #[must_use]
+    pub fn image_name(&self, step: &str, hash: &str) -> ImageName {
+        let owner = self.movement_id.map_or(self.id.uuid(), Id::uuid);
+        ImageName { owner, step: step.to_owned(), hash: hash.to_owned() }
     }
 
     /// Ends the run before its last step.
@@ -359,6 +373,12 @@ impl Instance {
         pickers.filter_map(|step| Some((step, self.answers.0.get(&step.key)?.as_str()?.parse().ok()?)))
     }
 
+    /// Who gets the asset when the run is completed: the user of the last step that picked one.
+    #[must_use]
+    pub fn recipient(&self) -> Option<UserId> {
+        self.picked().next_back().map(|(_, user)| user)
+    }
+
     /// The asset once this run, whatever its state, is over for it: free again; if completed, with its new status
     /// and assignment.
     #[must_use]
@@ -366,9 +386,9 @@ impl Instance {
         let mut asset = Asset { running_instance_id: None, ..asset.clone() };
         if self.status() == InstanceStatus::Completed {
             asset.status = self.target_status;
-            match self.picked().next_back() {
-                Some((_, user)) => asset.assigned_to = Some(user),
-                None if matches!(asset.status, Status::InStock | Status::Returned | Status::Scrapped) => asset.assigned_to = None,
+            match self.recipient() {
+                Some(user) => asset.assigned_to = Some(user),
+                None if asset.status.is_nobodys() => asset.assigned_to = None,
                 None => {}
             }
         }
@@ -474,9 +494,9 @@ impl Record for Instance {
         if self.status() != InstanceStatus::InProgress {
             return Vec::new();
         }
-        let process = Reference { field: "process_id", kind: Kind::Process, id: self.process_id.uuid() };
+        let process = Reference::new("process_id", Kind::Process, self.process_id.uuid());
         let users: BTreeSet<UserId> = self.picked().map(|(_, user)| user).collect();
-        let users = users.into_iter().map(|user| Reference { field: "step_data", kind: Kind::User, id: user.uuid() });
+        let users = users.into_iter().map(|user| Reference::new("step_data", Kind::User, user.uuid()));
         std::iter::once(process).chain(users).collect()
     }
 }

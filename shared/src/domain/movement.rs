@@ -3,12 +3,14 @@
 
 use super::asset::Asset;
 use super::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
+use super::instance::{Instance, InstanceStatus};
 use super::process::{Process, StepKind};
 use super::record::{Kind, Record, Stored, Unique};
 use super::refusal::Refusal;
 use super::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// How many assets a movement may have.
@@ -68,7 +70,34 @@ pub struct Movement {
 pub fn fits(process: &Process, assets: &[Stored<Asset>]) -> bool {
     let users: BTreeSet<_> = assets.iter().filter_map(|asset| asset.value.assigned_to).collect();
     let asking = |kind: StepKind| process.steps.as_slice().iter().filter(|step| step.kind == kind).count();
-    4 * assets.len() + 1 + users.len() + asking(StepKind::UserPicker) + asking(StepKind::Signature) <= ITEMS
+    let (pickers, signatures) = (asking(StepKind::UserPicker), asking(StepKind::Signature));
+    let losers = if pickers > 0 || process.target_status.is_nobodys() { users.len() } else { 0 };
+    4 * assets.len() + 1 + losers + pickers + signatures <= ITEMS
+}
+
+/// Where a movement stands, by its runs' status and step: in progress while any is, else completed if any was.
+pub fn standing(runs: impl IntoIterator<Item = (InstanceStatus, usize)>) -> (InstanceStatus, usize) {
+    let rank = |status: InstanceStatus| match status {
+        InstanceStatus::InProgress => 0,
+        InstanceStatus::Completed => 1,
+        InstanceStatus::Cancelled => 2,
+    };
+    runs.into_iter().min_by_key(|(status, _)| rank(*status)).unwrap_or((InstanceStatus::Cancelled, 0))
+}
+
+/// What `data` says to `run`. A signature may come back as the path that any of the movement's runs shows, and is then
+/// the run's own path, if both show the same image.
+#[must_use]
+pub fn said_to<'a>(run: &Instance, runs: &[Stored<Instance>], data: &'a Map<String, Value>) -> Cow<'a, Map<String, Value>> {
+    let mut said = Cow::Borrowed(data);
+    for (image, _) in run.signatures() {
+        let shows = |other: &&Stored<Instance>| data.get(&image.step) == Some(&json!(other.value.signature_path(&image.step)));
+        let other = runs.iter().find(shows);
+        if other.is_some_and(|other| other.value.signatures().any(|(theirs, _)| theirs == image)) {
+            said.to_mut().insert(image.step.clone(), json!(run.signature_path(&image.step)));
+        }
+    }
+    said
 }
 
 impl Record for Movement {

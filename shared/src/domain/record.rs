@@ -85,6 +85,17 @@ pub struct Reference {
     pub kind: Kind,
     /// Which one.
     pub id: Uuid,
+    /// What the one that points has taken over from the other: ids, by the other's attribute, which it must still have
+    /// when it is pointed to anew.
+    pub taken: Vec<(&'static str, Uuid)>,
+}
+
+impl Reference {
+    /// A reference that takes nothing over.
+    #[must_use]
+    pub fn new(field: &'static str, kind: Kind, id: Uuid) -> Self {
+        Self { field, kind, id, taken: Vec::new() }
+    }
 }
 
 /// A thing with an item of its own.

@@ -275,15 +275,21 @@ impl From<WriteError> for ApiError {
                 "Others changed the same thing at the same time. Read it again and decide again.",
                 Value::Null,
             ),
-            WriteError::Duplicate(field) => Self::conflict(
-                ConflictCode::Duplicate,
-                format!("Another one has this {field} already."),
-                json!({ "field": field }),
-            ),
+            WriteError::Duplicate(field, owner) => {
+                let mut context = Map::from_iter([("field".to_owned(), json!(field))]);
+                context.extend(owner.map(|(kind, id)| (format!("{}_id", kind.noun()), json!(id))));
+                let detail = format!("Another one has this {field} already.");
+                Self::Conflict(Conflict { code: ConflictCode::Duplicate, detail, context })
+            }
             WriteError::InUse(count) => Self::conflict(
                 ConflictCode::InUse,
                 format!("It is in use: {count} other {} to it.", if count == 1 { "thing points" } else { "things point" }),
                 json!({ "count": count }),
+            ),
+            WriteError::TooLarge => Self::conflict(
+                ConflictCode::Conflict,
+                "More would change at once than one transaction can hold. Change less at once.",
+                Value::Null,
             ),
             WriteError::Store(error) => error.into(),
         }

@@ -1,7 +1,9 @@
 //! What can go wrong with the table.
 
+use crate::domain::record::Kind;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use std::error::Error;
+use uuid::Uuid;
 
 type Cause = Box<dyn Error + Send + Sync>;
 
@@ -62,15 +64,18 @@ pub enum WriteError {
     /// Somebody changed or deleted the thing since it was read: read again, decide again.
     #[error("changed since it was read")]
     Stale,
-    /// Another thing already has the value of this field.
+    /// Another thing already has the value of this field: which one, if it is still there to be named.
     #[error("the value of {0} is taken")]
-    Duplicate(&'static str),
+    Duplicate(&'static str, Option<(Kind, Uuid)>),
     /// What this field points to is gone or can't be pointed to: read again, decide again.
     #[error("what {0} points to is gone")]
     Dangling(&'static str),
     /// So many other things point to the thing.
     #[error("{0} things point to it")]
     InUse(u64),
+    /// It is more than one transaction can hold.
+    #[error("too large for one transaction")]
+    TooLarge,
     /// The table.
     #[error(transparent)]
     Store(#[from] StoreError),

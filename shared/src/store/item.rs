@@ -14,6 +14,8 @@ pub(super) const CREATED_AT: &str = "created_at";
 pub(super) const UPDATED_AT: &str = "updated_at";
 pub(super) const LAST_HASH: &str = "last_hash";
 pub(super) const USES: &str = "uses";
+/// Whose a marker is: the sort key of the record.
+pub(super) const OWNER: &str = "owner";
 
 #[derive(Deserialize)]
 struct Meta {
@@ -42,6 +44,21 @@ pub(super) fn whole<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<Item, 
     item.insert(LAST_HASH.to_owned(), AttributeValue::S(stored.last_hash.clone()));
     item.extend(Keys::directory(T::KIND, id).map(|sort| (DS.to_owned(), sort)));
     Ok(item)
+}
+
+/// What an item weighs, by and large: its names and values, as DynamoDB counts them.
+pub(super) fn weight(item: &Item) -> usize {
+    item.iter().map(|(name, value)| name.len() + weight_of(value)).sum()
+}
+
+fn weight_of(value: &AttributeValue) -> usize {
+    match value {
+        AttributeValue::S(text) | AttributeValue::N(text) => text.len(),
+        AttributeValue::B(blob) => blob.as_ref().len(),
+        AttributeValue::L(list) => list.iter().map(|value| 4 + weight_of(value)).sum(),
+        AttributeValue::M(map) => 4 + weight(map),
+        _ => 1,
+    }
 }
 
 /// Reads an item as a record.

@@ -5,6 +5,7 @@
 
 use crate::domain::base62;
 use crate::domain::id::{ApiKeyId, EventId, Id, TenantId};
+use crate::domain::instance::ImageName;
 use crate::domain::record::{Kind, Unique};
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -138,10 +139,10 @@ impl Keys {
         self.key("NUMBER#MOVEMENT".to_owned())
     }
 
-    /// `SIGN#<run or movement>#<step key>`: a signature's image.
+    /// `SIGN#<run or movement>#<step key>#<hash>`: a signature's image. One that takes its place is another item.
     #[must_use]
-    pub fn signature(&self, owner: Uuid, step: &str) -> Key {
-        self.key(format!("SIGN#{}#{step}", EventId::from_uuid(owner).short()))
+    pub fn signature(&self, name: &ImageName) -> Key {
+        self.key(format!("SIGN#{}#{}#{}", EventId::from_uuid(name.owner).short(), name.step, name.hash))
     }
 
     /// `EVENT#<id>`: one change.
@@ -204,7 +205,13 @@ fn directory_letter(kind: Kind) -> Option<char> {
 /// The id of the record that a key of its kind is of.
 #[must_use]
 pub fn recorded(kind: Kind, key: &Key) -> Option<Uuid> {
-    key.sk.strip_prefix(prefix(kind)).and_then(EventId::from_short).map(Id::uuid)
+    owner(kind, &key.sk)
+}
+
+/// The id of the record of a kind whose sort key this is, as markers name their owner.
+#[must_use]
+pub fn owner(kind: Kind, sort: &str) -> Option<Uuid> {
+    sort.strip_prefix(prefix(kind)).and_then(EventId::from_short).map(Id::uuid)
 }
 
 /// What the sort keys of events begin with.

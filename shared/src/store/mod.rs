@@ -151,7 +151,7 @@ impl TenantStore {
 }
 
 /// Waits before try number `round` + 2: up to 10 ms, 20 ms … 640 ms, at random, so that rivals part.
-async fn pause(round: u32) {
+pub async fn pause(round: u32) {
     let most = 10u64 << round.min(6);
     let mut byte = [0u8; 2];
     // Without random bytes the wait is just the same for all.

@@ -1,14 +1,14 @@
 //! The writes that a transaction is made of. Each has a condition.
 
 use super::error::StoreError;
-use super::item::{self, LAST_HASH, UPDATED_AT, USES, VERSION};
+use super::item::{self, LAST_HASH, OWNER, UPDATED_AT, USES, VERSION};
 use super::keys::{HS, Item, Key, Keys, PK, TYPE};
 use super::transact::{Guard, Part};
 use super::write::Stamp;
 use super::{Store, TenantStore};
 use crate::domain::event::{self, Event};
 use crate::domain::id::{EventId, Id};
-use crate::domain::record::{Kind, Record, Stored, Unique};
+use crate::domain::record::{Kind, Record, Reference, Stored, Unique};
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
@@ -103,15 +103,15 @@ impl TenantStore {
         for unique in new.iter().filter(|unique| !old.contains(unique)) {
             let mut item = self.keys.unique(T::KIND, unique).item();
             item.insert(TYPE.to_owned(), AttributeValue::S("marker".to_owned()));
-            item.insert("owner".to_owned(), owner.clone());
-            parts.push(Part { guard: Guard::Unique(unique.field), write: self.store.put_new(item)? });
+            item.insert(OWNER.to_owned(), owner.clone());
+            parts.push(Part { guard: Guard::Unique(T::KIND, unique.field), write: self.store.put_new(item)? });
         }
         for unique in old.iter().filter(|unique| !new.contains(unique)) {
             let delete = Delete::builder()
                 .table_name(&self.store.table)
                 .set_key(Some(self.keys.unique(T::KIND, unique).item()))
                 .condition_expression("#owner = :owner")
-                .expression_attribute_names("#owner", "owner")
+                .expression_attribute_names("#owner", OWNER)
                 .expression_attribute_values(":owner", owner.clone())
                 .build()
                 .map_err(StoreError::broken)?;
@@ -136,8 +136,15 @@ impl TenantStore {
         Ok(TransactWriteItem::builder().delete(delete).build())
     }
 
-    /// Counts at a thing how many point to it. Whatever is pointed to anew must be fit for it.
-    pub(super) fn count_of(&self, kind: Kind, id: Uuid, delta: i64, gained: bool) -> Result<TransactWriteItem, StoreError> {
+    /// Counts at a thing how many point to it. Whatever is pointed to anew must be fit for it, and still have what was
+    /// taken over from it. Its version does not matter: others may come to point to it at the same time.
+    pub(super) fn count_of(
+        &self,
+        kind: Kind,
+        id: Uuid,
+        delta: i64,
+        gained: Option<&Reference>,
+    ) -> Result<TransactWriteItem, StoreError> {
         let mut names = HashMap::from([("#pk".to_owned(), PK.to_owned())]);
         let mut values = Item::new();
         let mut condition = "attribute_exists(#pk)".to_owned();
@@ -148,10 +155,12 @@ impl TenantStore {
             Kind::Process => Some(("status", AttributeValue::S("active".to_owned()))),
             _ => None,
         };
-        if let Some((name, value)) = fit.filter(|_| gained) {
-            condition.push_str(" AND #fit = :fit");
-            names.insert("#fit".to_owned(), name.to_owned());
-            values.insert(":fit".to_owned(), value);
+        let taken = gained.iter().flat_map(|gained| &gained.taken);
+        let taken = taken.map(|(name, id)| (*name, AttributeValue::S(id.to_string())));
+        for (place, (name, value)) in fit.filter(|_| gained.is_some()).into_iter().chain(taken).enumerate() {
+            condition.push_str(&format!(" AND #fit{place} = :fit{place}"));
+            names.insert(format!("#fit{place}"), name.to_owned());
+            values.insert(format!(":fit{place}"), value);
         }
         let key = self.keys.record(kind, id).item();
         if delta == 0 {
@@ -185,13 +194,14 @@ fn number(value: u64) -> AttributeValue {
 }
 
 impl Store {
-    /// A put of an item that must be new.
+    /// A put of an item that must be new; if there is one, the refusal has it.
     pub(super) fn put_new(&self, item: Item) -> Result<TransactWriteItem, StoreError> {
         let put = Put::builder()
             .table_name(&self.table)
             .set_item(Some(item))
             .condition_expression("attribute_not_exists(#pk)")
             .expression_attribute_names("#pk", PK)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .map_err(StoreError::broken)?;
         Ok(TransactWriteItem::builder().put(put).build())

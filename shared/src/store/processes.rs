@@ -5,23 +5,23 @@ use super::error::StoreError;
 use super::keys::{Item, Key, PK, TYPE};
 use super::transact::{Guard, Part};
 use super::write::Work;
+use crate::domain::instance::ImageName;
 use crate::domain::png::Signature;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use std::collections::{BTreeSet, HashMap};
-use uuid::Uuid;
 
 const IMAGE: &str = "image";
 
 impl Work<'_> {
-    /// Keeps a signature's image. One that was sent ahead of its step may be replaced until the step is submitted,
-    /// which the condition on the run guards.
+    /// Keeps a signature's image. It is never replaced: another image has another name. One that was sent ahead of its
+    /// step and gave way to another before it was submitted stays, and nothing shows it but a movement's cancelled run.
     ///
     /// # Errors
     ///
     /// It can't be an item.
-    pub fn sign(&mut self, store: &TenantStore, owner: Uuid, step: &str, image: &Signature) -> Result<(), StoreError> {
-        let mut item = store.keys.signature(owner, step).item();
+    pub fn sign(&mut self, store: &TenantStore, name: &ImageName, image: &Signature) -> Result<(), StoreError> {
+        let mut item = store.keys.signature(name).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("signature".to_owned()));
         item.insert(IMAGE.to_owned(), AttributeValue::B(Blob::new(image.bytes())));
         let put = Put::builder()
@@ -38,13 +38,13 @@ impl Work<'_> {
 }
 
 impl TenantStore {
-    /// Reads signatures' images, by whose they are and the step's key; those that are not there are left out.
+    /// Reads signatures' images; those that are not there are left out.
     ///
     /// # Errors
     ///
     /// The table.
-    pub async fn signatures(&self, wanted: BTreeSet<(Uuid, String)>) -> Result<HashMap<(Uuid, String), Vec<u8>>, StoreError> {
-        let keys: Vec<Key> = wanted.iter().map(|(owner, step)| self.keys.signature(*owner, step)).collect();
+    pub async fn signatures(&self, wanted: BTreeSet<ImageName>) -> Result<HashMap<ImageName, Vec<u8>>, StoreError> {
+        let keys: Vec<Key> = wanted.iter().map(|name| self.keys.signature(name)).collect();
         let mut items = self.items(&keys).await?;
         let image = |item: Item| item.get(IMAGE).and_then(|value| value.as_b().ok()).map(|blob| blob.as_ref().to_vec());
         Ok(wanted.into_iter().zip(keys).filter_map(|(name, key)| Some((name, image(items.remove(&key)?)?))).collect())

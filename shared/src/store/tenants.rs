@@ -86,7 +86,7 @@ impl Store {
             let process = process.process(tenant.new_id(stamp.at)?).map_err(StoreError::broken)?;
             match tenant.create(process, &stamp).await {
                 // Somebody upgrades the same tenant at the same time.
-                Err(WriteError::Duplicate(_)) => {}
+                Err(WriteError::Duplicate(..)) => {}
                 created => {
                     created?;
                     added.push(slug.as_str().to_owned());

@@ -3,6 +3,7 @@
 use super::error::{StoreError, means_later};
 use super::keys::Item;
 use super::{Store, pause};
+use crate::domain::record::Kind;
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
@@ -15,8 +16,8 @@ pub(super) enum Guard {
     Record,
     /// The thing at this version, and that nothing points to it.
     Unused(u64),
-    /// That a value is free.
-    Unique(&'static str),
+    /// That a value is free: of things of this kind, in this field.
+    Unique(Kind, &'static str),
     /// That what a field points to is there.
     Reference(&'static str),
     /// What can only fail by a mistake of ours.

@@ -3,8 +3,8 @@
 use super::TenantStore;
 use super::client::OPERATION;
 use super::error::{StoreError, WriteError};
-use super::item::{self, USES, VERSION};
-use super::keys::{Item, Keys};
+use super::item::{self, OWNER, USES, VERSION};
+use super::keys::{self, Item, Keys};
 use super::transact::{Guard, Part, Refused};
 use crate::domain::event::{self, Actor};
 use crate::domain::id::Id;
@@ -14,6 +14,10 @@ use serde_json::Map;
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 use uuid::Uuid;
+
+/// What the items of a transaction may weigh: 4 MB (AWS: TransactWriteItems), less what is pointed to, such as a
+/// definition with many steps.
+const LARGEST: usize = 3_800_000;
 
 /// Who changes something, and when.
 #[derive(Debug, Clone)]
@@ -30,6 +34,8 @@ pub struct Work<'a> {
     stamp: &'a Stamp,
     parts: Vec<Part>,
     counts: BTreeMap<(Kind, Uuid), Count>,
+    /// What the records weigh that it updates; those that it puts can be weighed at the end.
+    updated: usize,
     /// When it must be done: events get their ids as they are added.
     until: Instant,
 }
@@ -38,15 +44,15 @@ pub struct Work<'a> {
 #[derive(Default)]
 struct Count {
     delta: i64,
-    /// A field that points to it now and did not before.
-    gained: Option<&'static str>,
+    /// A reference to it that is there now and was not before.
+    gained: Option<Reference>,
 }
 
 impl<'a> Work<'a> {
     /// Nothing to do yet.
     #[must_use]
     pub fn new(store: &'a TenantStore, stamp: &'a Stamp) -> Self {
-        Self { store, stamp, parts: Vec::new(), counts: BTreeMap::new(), until: Instant::now() + OPERATION }
+        Self { store, stamp, parts: Vec::new(), counts: BTreeMap::new(), updated: 0, until: Instant::now() + OPERATION }
     }
 
     /// Writes a new thing.
@@ -85,6 +91,7 @@ impl<'a> Work<'a> {
         let stored = Stored { value: next, version, updated_at: self.stamp.at, last_hash, ..old.clone() };
         let guard = if unused { Guard::Unused(old.version) } else { Guard::Record };
         let write = self.store.update_of(old, &stored, unused)?;
+        self.updated += item::weight(&item::attributes(&stored.value)?);
         self.parts.extend([Part { guard, write }, event]);
         self.parts.extend(self.store.claims(&stored.value, &old.value.unique(), &stored.value.unique())?);
         self.count(&old.value.references(), &stored.value.references());
@@ -108,6 +115,12 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
+    /// Asks that what `reference` points to can be pointed to anew, although it may have been pointed to before.
+    pub fn require(&mut self, reference: Reference) {
+        let count = self.counts.entry((reference.kind, reference.id)).or_default();
+        count.gained = Some(reference);
+    }
+
     /// Adds an item that is no record.
     pub(super) fn add(&mut self, part: Part) {
         self.parts.push(part);
@@ -118,7 +131,7 @@ impl<'a> Work<'a> {
         for reference in new.iter().filter(|reference| !old.contains(reference)) {
             let count = self.counts.entry((reference.kind, reference.id)).or_default();
             count.delta += 1;
-            count.gained = Some(reference.field);
+            count.gained = Some(reference.clone());
         }
         for reference in old.iter().filter(|reference| !new.contains(reference)) {
             self.counts.entry((reference.kind, reference.id)).or_default().delta -= 1;
@@ -130,15 +143,20 @@ impl<'a> Work<'a> {
     /// # Errors
     ///
     /// [`WriteError::Stale`] when something is no longer as it was read: read again and decide again.
+    /// [`WriteError::TooLarge`] when it never can: only movements can be so.
     pub async fn commit(self) -> Result<(), WriteError> {
         let mut parts = self.parts;
         for ((kind, id), count) in self.counts {
-            let guard = count.gained.map_or(Guard::Record, Guard::Reference);
-            let write = self.store.count_of(kind, id, count.delta, count.gained.is_some())?;
+            let guard = count.gained.as_ref().map_or(Guard::Record, |gained| Guard::Reference(gained.field));
+            let write = self.store.count_of(kind, id, count.delta, count.gained.as_ref())?;
             parts.push(Part { guard, write });
         }
         if parts.is_empty() {
             return Ok(());
+        }
+        let put: usize = parts.iter().filter_map(|part| Some(item::weight(part.write.put()?.item()))).sum();
+        if self.updated + put > LARGEST {
+            return Err(WriteError::TooLarge);
         }
         self.store.store.transact(parts, self.until).await.map_err(|refused| match refused {
             Refused::By(Guard::Record, _) => WriteError::Stale,
@@ -146,7 +164,9 @@ impl<'a> Work<'a> {
                 let unchanged = present.filter(|item| count_in(item, VERSION) == Some(version));
                 unchanged.and_then(|item| count_in(&item, USES)).map_or(WriteError::Stale, WriteError::InUse)
             }
-            Refused::By(Guard::Unique(field), _) => WriteError::Duplicate(field),
+            Refused::By(Guard::Unique(kind, field), marker) => {
+                WriteError::Duplicate(field, marker.and_then(|item| owner(kind, &item)))
+            }
             Refused::By(Guard::Reference(field), _) => WriteError::Dangling(field),
             Refused::By(Guard::Certain, _) => StoreError::broken("a condition failed that never should").into(),
             Refused::Store(error) => error.into(),
@@ -196,6 +216,11 @@ impl TenantStore {
         work.delete(old)?;
         work.commit().await
     }
+}
+
+/// Whose marker it is.
+fn owner(kind: Kind, marker: &Item) -> Option<(Kind, Uuid)> {
+    keys::owner(kind, marker.get(OWNER)?.as_s().ok()?).map(|id| (kind, id))
 }
 
 /// A whole number among an item's attributes.
