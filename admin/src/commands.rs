@@ -5,7 +5,6 @@ use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 use shared::app::system_clock;
 use shared::domain::api_key::{ApiKey, DEFAULT_RATE_LIMIT, LARGEST_RATE_LIMIT};
-use shared::domain::event::Actor;
 use shared::domain::id::{ApiKeyId, TenantId};
 use shared::domain::scope::{Scopes, parse_list};
 use shared::domain::tenant::Tenant;
@@ -13,7 +12,7 @@ use shared::domain::text::Name;
 use shared::domain::time::Timestamp;
 use shared::domain::token::{Secret, Token};
 use shared::domain::user::Email;
-use shared::store::{Stamp, Store, TenantStore, WriteError, client};
+use shared::store::{Stamp, Store, TenantStore, Work, WriteError, client};
 
 /// Makes tenants and keys on the table of the asset lifecycle service.
 ///
@@ -129,7 +128,7 @@ async fn existing(store: &Store, id: TenantId) -> Result<TenantStore> {
 }
 
 fn stamp(store: &TenantStore) -> Stamp {
-    Stamp { by: Actor::operator(), at: store.store().now() }
+    Stamp::operator(store.store().now())
 }
 
 async fn upgrade(store: &Store, tenant: Option<TenantId>) -> Result<Value> {
@@ -153,7 +152,9 @@ async fn create_key(store: &Store, new: NewKey) -> Result<Value> {
     let secret = Secret::new(store.store().random()?);
     let id = store.new_id(stamp.at)?;
     let key = ApiKey { expires_at: new.expires_at, ..ApiKey::new(id, new.name, new.scopes, secret.hash(), new.rate_limit) };
-    store.create(key, &stamp).await?;
+    let mut work = Work::new(&store, &stamp);
+    work.create(key)?;
+    work.commit().await?;
     Ok(json!({"tenant_id": new.tenant, "key_id": id, "api_key": Token::new(new.tenant, id, secret).expose()}))
 }
 

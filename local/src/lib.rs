@@ -3,6 +3,7 @@
 
 pub mod demo;
 pub mod engine;
+pub mod invariants;
 pub mod meter;
 pub mod server;
 pub mod table;

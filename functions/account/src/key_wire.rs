@@ -85,7 +85,8 @@ pub struct KeyView {
 /// An API key with its secret: shown this once.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct NewKeyView {
-    /// The key, to be sent as `Authorization: Bearer …`. Nobody can show it again.
+    /// The key, to be sent as `Authorization: Bearer …`. Nobody can show it again; a replay has it not.
+    #[schema(required = false)]
     pub(crate) api_key: String,
     /// Its record.
     #[serde(flatten)]

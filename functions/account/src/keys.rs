@@ -1,9 +1,10 @@
 //! The endpoints of API keys (contract 3).
 
 use crate::key_wire::{KeyQuery, KeyView, NewKey, NewKeyView, Rotation};
-use shared::auth::{Gate, Session, missing};
+use shared::auth::{Gate, Session, keep, missing};
 use shared::domain::api_key::{ApiKey, DEFAULT_RATE_LIMIT};
 use shared::domain::id::ApiKeyId;
+use shared::domain::record::Stored;
 use shared::domain::refusal::Fault;
 use shared::domain::scope::{Scope, Scopes};
 use shared::domain::token::{Secret, Token};
@@ -32,10 +33,10 @@ pub async fn list_keys(gate: Gate) -> Answer {
     responses((status = 200, description = "The key", body = Data<KeyView>), GetRefusals))]
 pub async fn get_key(gate: Gate) -> Answer {
     let (_, key) = gate.enter(Scope::KeysRead, async |store| present(store.get::<ApiKey>(gate.id()?).await?)).await?;
-    reply::data(KeyView::from(key))
+    reply::record(key.version, KeyView::from(key))
 }
 
-/// Creates an API key; the answer shows it, once.
+/// Creates an API key; the answer shows it, once: a replay by `Idempotency-Key` does not.
 #[utoipa::path(post, path = "/keys", tag = "keys", request_body = NewKey, security(("api_key" = ["keys:write"])),
     responses((status = 201, description = "The new key, with its secret", body = Data<NewKeyView>), PostRefusals))]
 pub async fn create_key(gate: Gate) -> Answer {
@@ -71,7 +72,9 @@ pub async fn create_key(gate: Gate) -> Answer {
         ..ApiKey::new(session.store.new_id(now)?, body.name, body.scopes, secret.hash(), rate_limit)
     };
     let id = key.id;
-    let record = KeyView::from(session.create(key).await?);
+    // What is kept for when the request comes again has no secret (contract 8).
+    let kept = |key: &Stored<ApiKey>| keep(reply::created("keys", id, KeyView::from(key.clone())));
+    let record = KeyView::from(session.store.create(key, &session.stamp, kept).await?);
     let api_key = Token::new(session.store.id(), id, secret).expose();
     reply::created("keys", id, NewKeyView { api_key, record })
 }
@@ -106,9 +109,10 @@ pub async fn rotate_key(gate: Gate) -> Answer {
     let until = now.plus_seconds(grace);
     let secret = Secret::new(session.store.store().random()?);
     let hash = secret.hash();
-    let key = session.update(key, |old| Ok((old.rotated(hash.clone(), now, until), false))).await?;
+    let kept = |key: &Stored<ApiKey>| reply::record(key.version, KeyView::from(key.clone()));
+    let key = session.update_kept(key, |old| Ok((old.rotated(hash.clone(), now, until), false)), kept).await?;
     let api_key = Token::new(session.store.id(), key.value.id, secret).expose();
-    reply::data(NewKeyView { api_key, record: KeyView::from(key) })
+    reply::record(key.version, NewKeyView { api_key, record: KeyView::from(key) })
 }
 
 /// Nobody grants what they don't hold.

@@ -94,7 +94,7 @@ async fn read(store: TenantStore) -> Result<(Stored<Tenant>, Vec<NumberRange>), 
     responses((status = 200, description = "The settings", body = Data<SettingsView>), ListRefusals))]
 pub async fn get_settings(gate: Gate) -> Answer {
     let (_, (tenant, ranges)) = gate.enter(Scope::SettingsRead, read).await?;
-    reply::data(SettingsView::new(tenant, ranges))
+    reply::record(tenant.version, SettingsView::new(tenant, ranges))
 }
 
 /// Changes the settings: the fields that are sent. Tags already given stay.
@@ -109,5 +109,5 @@ pub async fn update_settings(gate: Gate) -> Answer {
         })
         .await?;
     let tenant = session.update(tenant, |old| Ok((old.changed(&change), false))).await?;
-    reply::data(SettingsView::new(tenant, ranges))
+    reply::record(tenant.version, SettingsView::new(tenant, ranges))
 }

@@ -40,8 +40,7 @@ pub async fn create_asset(gate: Gate) -> Answer {
             Ok((name, change, known))
         })
         .await?;
-    let (asset, names) = work::create(&session, known, name, &change).await?;
-    reply::created("assets", asset.value.id, AssetView::new(asset, names))
+    work::create(&session, known, name, &change).await
 }
 
 /// Gets one asset.
@@ -50,7 +49,7 @@ pub async fn create_asset(gate: Gate) -> Answer {
     responses((status = 200, description = "The asset", body = Data<AssetView>), GetRefusals))]
 pub async fn get_asset(gate: Gate) -> Answer {
     let (session, asset) = gate.enter(Scope::AssetsRead, async |store| present(store.get::<Asset>(gate.id()?).await?)).await?;
-    reply::data(work::view(&session.store, asset).await?)
+    reply::record(asset.version, work::view(&session.store, asset).await?)
 }
 
 /// Changes an asset.
@@ -70,7 +69,7 @@ pub async fn update_asset(gate: Gate) -> Answer {
         })
         .await?;
     let asset = work::update(&session, id, known, &change).await?;
-    reply::data(work::view(&session.store, asset).await?)
+    reply::record(asset.version, work::view(&session.store, asset).await?)
 }
 
 /// Removes an asset for good.

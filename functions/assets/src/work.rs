@@ -2,17 +2,19 @@
 
 use crate::wire::AssetView;
 use serde_json::json;
-use shared::auth::{Session, TRIES};
-use shared::domain::asset::{Asset, CatalogNames};
+use shared::auth::{Session, TRIES, keep};
+use shared::domain::asset::Asset;
 use shared::domain::asset_change::{AssetChange, AssetRefusal, Found};
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
 use shared::domain::id::{AssetId, AssetTypeId, InstanceId};
 use shared::domain::record::Stored;
+use shared::domain::request::Kept;
 use shared::domain::tenant::Tenant;
 use shared::domain::text::Name;
 use shared::domain::user::User;
 use shared::http::error::{ApiError, ConflictCode};
-use shared::store::{Batch, StoreError, TenantStore, Wanted, WriteError, pause};
+use shared::http::{Answer, reply};
+use shared::store::{Batch, StoreError, TenantStore, Wanted, Work, WriteError, pause};
 
 /// How many numbers are tried when tags of an older template stand in the way.
 const NUMBERS: u32 = 50;
@@ -72,18 +74,14 @@ impl Known {
 }
 
 /// Writes a new asset under the next free tag.
-pub(crate) async fn create(
-    session: &Session,
-    mut known: Known,
-    name: Name,
-    change: &AssetChange,
-) -> Result<(Stored<Asset>, CatalogNames), ApiError> {
+pub(crate) async fn create(session: &Session, mut known: Known, name: Name, change: &AssetChange) -> Answer {
     let (store, stamp) = (&session.store, &session.stamp);
     let id = store.new_id(stamp.at)?;
     for _ in 0..TRIES {
         let blank = Asset::create(id, name.clone(), change, &known.found, session.app.schemas()).map_err(refused)?;
-        match create_tagged(session, &known, blank).await {
-            Ok(stored) => return Ok((stored, known.found.names())),
+        let reply = |asset: &Stored<Asset>| reply::created("assets", id, AssetView::new(asset.clone(), known.found.names()));
+        match create_tagged(session, &known, blank, |asset| keep(reply(asset))).await {
+            Ok(stored) => return reply(&stored),
             // A type, model or user went while this was decided: look again.
             Err(WriteError::Dangling(_) | WriteError::Stale) => known = Known::read(store, None, change).await?,
             Err(error) => return Err(error.into()),
@@ -92,14 +90,19 @@ pub(crate) async fn create(
     Err(WriteError::Stale.into())
 }
 
-async fn create_tagged(session: &Session, known: &Known, blank: Asset) -> Result<Stored<Asset>, WriteError> {
+async fn create_tagged(
+    session: &Session,
+    known: &Known,
+    blank: Asset,
+    kept: impl Fn(&Stored<Asset>) -> Result<Kept, StoreError>,
+) -> Result<Stored<Asset>, WriteError> {
     let tenant = known.tenant().map_err(|error| WriteError::Store(StoreError::broken(error)))?;
     let code = known.found.asset_type.as_ref().map(|stored| stored.value.code.as_str());
     let range = tenant.asset_tag_template.range(&tenant.asset_tag_prefix, code, session.stamp.at);
     for _ in 0..NUMBERS {
         let number = session.store.next_number(&range).await?;
         let asset = Asset { asset_tag: range.tag(number), ..blank.clone() };
-        match session.store.create(asset, &session.stamp).await {
+        match session.store.create(asset, &session.stamp, &kept).await {
             Err(WriteError::Duplicate(..)) => {} // an older template gave this tag: the next number
             other => return other,
         }
@@ -118,12 +121,15 @@ pub(crate) async fn update(
         let old = known.asset.as_ref().ok_or(ApiError::NotFound)?;
         let transitions = known.tenant.as_ref().and_then(|tenant| tenant.value.status_transitions.as_ref());
         let next = old.value.changed(change, &known.found, session.app.schemas(), transitions).map_err(refused)?;
-        match session.store.update(old, next, &session.stamp, false).await {
+        let mut work = Work::new(&session.store, &session.stamp);
+        let stored = work.update(old, next, false)?;
+        match work.commit().await {
+            Ok(()) => return Ok(stored),
             Err(WriteError::Stale | WriteError::Dangling(_)) => {
                 pause(round).await;
                 known = Known::read(&session.store, Some(id), change).await?;
             }
-            other => return other.map_err(ApiError::from),
+            Err(error) => return Err(error.into()),
         }
     }
     Err(WriteError::Stale.into())

@@ -101,7 +101,7 @@ pub async fn list_asset_types(gate: Gate) -> Answer {
     responses((status = 200, description = "The asset type", body = Data<AssetTypeView>), GetRefusals))]
 pub async fn get_asset_type(gate: Gate) -> Answer {
     let (_, found) = gate.enter(Scope::CatalogRead, async |store| present(store.get::<AssetType>(gate.id()?).await?)).await?;
-    reply::data(AssetTypeView::from(found))
+    reply::record(found.version, AssetTypeView::from(found))
 }
 
 /// Creates an asset type.
@@ -110,16 +110,15 @@ pub async fn get_asset_type(gate: Gate) -> Answer {
 pub async fn create_asset_type(gate: Gate) -> Answer {
     let (session, body) = gate.enter(Scope::CatalogWrite, async |_| gate.body::<NewAssetType>()).await?;
     let id = session.store.new_id(session.stamp.at)?;
-    let created = session
-        .create(AssetType {
-            id,
-            name: body.name,
-            code: body.code,
-            kind: body.kind,
-            custom_fields_schema: body.custom_fields_schema.or(None),
-        })
-        .await?;
-    reply::created("catalog/asset-types", id, AssetTypeView::from(created))
+    let reply = |stored: &Stored<AssetType>| reply::created("catalog/asset-types", id, AssetTypeView::from(stored.clone()));
+    let value = AssetType {
+        id,
+        name: body.name,
+        code: body.code,
+        kind: body.kind,
+        custom_fields_schema: body.custom_fields_schema.or(None),
+    };
+    session.create(value, reply).await
 }
 
 /// Changes an asset type: the fields that are sent.
@@ -134,7 +133,8 @@ pub async fn update_asset_type(gate: Gate) -> Answer {
     };
     let (session, (change, found)) = gate.enter(Scope::CatalogWrite, read).await?;
     let decide = |old: &AssetType| Ok((old.changed(&change), false));
-    reply::data(AssetTypeView::from(session.update(found, decide).await?))
+    let stored = session.update(found, decide).await?;
+    reply::record(stored.version, AssetTypeView::from(stored))
 }
 
 /// Deletes an asset type that nothing points to; answers it as it was.

@@ -93,7 +93,7 @@ pub async fn list_manufacturers(gate: Gate) -> Answer {
     responses((status = 200, description = "The manufacturer", body = Data<ManufacturerView>), GetRefusals))]
 pub async fn get_manufacturer(gate: Gate) -> Answer {
     let (_, found) = gate.enter(Scope::CatalogRead, async |store| present(store.get::<Manufacturer>(gate.id()?).await?)).await?;
-    reply::data(ManufacturerView::from(found))
+    reply::record(found.version, ManufacturerView::from(found))
 }
 
 /// Creates a manufacturer.
@@ -102,9 +102,10 @@ pub async fn get_manufacturer(gate: Gate) -> Answer {
 pub async fn create_manufacturer(gate: Gate) -> Answer {
     let (session, body) = gate.enter(Scope::CatalogWrite, async |_| gate.body::<NewManufacturer>()).await?;
     let id = session.store.new_id(session.stamp.at)?;
-    let created =
-        session.create(Manufacturer { id, name: body.name, website: body.website.or(None), notes: body.notes.or(None) }).await?;
-    reply::created("catalog/manufacturers", id, ManufacturerView::from(created))
+    let reply =
+        |stored: &Stored<Manufacturer>| reply::created("catalog/manufacturers", id, ManufacturerView::from(stored.clone()));
+    let value = Manufacturer { id, name: body.name, website: body.website.or(None), notes: body.notes.or(None) };
+    session.create(value, reply).await
 }
 
 /// Changes a manufacturer: the fields that are sent.
@@ -119,7 +120,8 @@ pub async fn update_manufacturer(gate: Gate) -> Answer {
     };
     let (session, (change, found)) = gate.enter(Scope::CatalogWrite, read).await?;
     let decide = |old: &Manufacturer| Ok((old.changed(&change), false));
-    reply::data(ManufacturerView::from(session.update(found, decide).await?))
+    let stored = session.update(found, decide).await?;
+    reply::record(stored.version, ManufacturerView::from(stored))
 }
 
 /// Deletes a manufacturer that nothing points to; answers it as it was.

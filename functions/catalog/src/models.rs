@@ -146,7 +146,7 @@ pub async fn list_models(gate: Gate) -> Answer {
     responses((status = 200, description = "The model", body = Data<ModelView>), GetRefusals))]
 pub async fn get_model(gate: Gate) -> Answer {
     let (_, found) = gate.enter(Scope::CatalogRead, async |store| present(store.get::<Model>(gate.id()?).await?)).await?;
-    reply::data(ModelView::from(found))
+    reply::record(found.version, ModelView::from(found))
 }
 
 /// Creates a model.
@@ -163,16 +163,15 @@ pub async fn create_model(gate: Gate) -> Answer {
         })
         .await?;
     let id = session.store.new_id(session.stamp.at)?;
-    let created = session
-        .create(Model {
-            id,
-            name: body.name,
-            manufacturer_id: body.manufacturer_id,
-            asset_type_id: body.asset_type_id,
-            notes: body.notes.or(None),
-        })
-        .await?;
-    reply::created("catalog/models", id, ModelView::from(created))
+    let reply = |stored: &Stored<Model>| reply::created("catalog/models", id, ModelView::from(stored.clone()));
+    let value = Model {
+        id,
+        name: body.name,
+        manufacturer_id: body.manufacturer_id,
+        asset_type_id: body.asset_type_id,
+        notes: body.notes.or(None),
+    };
+    session.create(value, reply).await
 }
 
 /// Changes a model: the fields that are sent.
@@ -196,7 +195,8 @@ pub async fn update_model(gate: Gate) -> Answer {
         let unused = old.is_another_product(&next);
         Ok((next, unused))
     };
-    reply::data(ModelView::from(session.update(found, decide).await?))
+    let stored = session.update(found, decide).await?;
+    reply::record(stored.version, ModelView::from(stored))
 }
 
 /// Deletes a model that nothing points to; answers it as it was.

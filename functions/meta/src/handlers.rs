@@ -22,7 +22,7 @@ pub struct Health {
 /// Says whether the service and its table answer.
 #[utoipa::path(get, path = "/health", tag = "meta", security(()),
     responses((status = 200, description = "All is well", body = Health),
-        (status = 503, description = "The table does not answer", body = shared::http::error::Problem,
+        (status = 503, description = "The table does not answer", body = shared::http::problem::Problem,
             content_type = "application/problem+json"), Open))]
 pub async fn get_health(State(app): State<App>) -> Answer {
     app.store().ping().await?;

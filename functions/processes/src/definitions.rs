@@ -2,9 +2,9 @@
 
 use crate::definition_wire::{NewProcess, ProcessPatch, ProcessQuery, ProcessView, Shown};
 use crate::instance_wire::InstanceView;
-use crate::work;
+use crate::{views, work};
 use serde_json::Value;
-use shared::auth::{Gate, Session, TRIES};
+use shared::auth::{Gate, Session, TRIES, keep};
 use shared::domain::id::{Id, InstanceId, ProcessId};
 use shared::domain::instance::Instance;
 use shared::domain::process::{Process, ProcessChange, ProcessStatus, Slug};
@@ -41,7 +41,7 @@ pub async fn list_processes(gate: Gate) -> Answer {
 pub async fn get_process(gate: Gate) -> Answer {
     let read = async |store: shared::store::TenantStore| present(store.get::<Process>(gate.id()?).await?);
     let (_, found) = gate.enter(Scope::ProcessesRead, read).await?;
-    reply::data(ProcessView::from(found))
+    reply::record(found.version, ProcessView::from(found))
 }
 
 /// Creates a process definition.
@@ -62,19 +62,19 @@ pub async fn create_process(gate: Gate) -> Answer {
         status: body.status.unwrap_or(ProcessStatus::Active),
         steps: body.steps,
     };
-    let created = create_slugged(&session, process, wanted).await?;
-    reply::created("processes", created.value.id, ProcessView::from(created))
+    create_slugged(&session, process, wanted).await
 }
 
 /// Writes a definition; one whose slug nobody asked for gets another when it is taken.
-async fn create_slugged(session: &Session, process: Process, wanted: bool) -> Result<Stored<Process>, ApiError> {
+async fn create_slugged(session: &Session, process: Process, wanted: bool) -> Answer {
     let name = process.name.to_string();
+    let reply = |process: &Stored<Process>| reply::created("processes", process.value.id, ProcessView::from(process.clone()));
     for nth in 1..=COUNTED + TRIES {
         let nth = if nth > COUNTED { u32::from_le_bytes(session.store.store().random()?) } else { nth };
         let slug = if wanted { process.slug.clone() } else { Slug::of(&name, nth) };
-        match session.store.create(Process { slug, ..process.clone() }, &session.stamp).await {
+        match session.store.create(Process { slug, ..process.clone() }, &session.stamp, |made| keep(reply(made))).await {
             Err(WriteError::Duplicate(..)) if !wanted => {}
-            other => return other.map_err(ApiError::from),
+            other => return reply(&other?),
         }
     }
     Err(WriteError::Stale.into())
@@ -117,7 +117,8 @@ pub async fn update_process(gate: Gate) -> Answer {
                 Ok(next) => Ok((next, false)),
                 Err(fixed) => Err(ApiError::conflict(ConflictCode::Conflict, format!("Forbidden: {fixed}."), Value::Null)),
             };
-            reply::data(Patched::Definition(Box::new(session.update(process, decide).await?.into())))
+            let process = session.update(process, decide).await?;
+            reply::record(process.version, Patched::Definition(Box::new(process.into())))
         }
         (None, Some(run)) => {
             let faults = body.faults_for_run();
@@ -125,7 +126,8 @@ pub async fn update_process(gate: Gate) -> Answer {
                 return Err(ApiError::Invalid(faults));
             }
             let run = work::cancel(&session, run, None).await?;
-            reply::data(Patched::Run(Box::new(work::view(&session.store, run, false).await?)))
+            let version = run.version;
+            reply::record(version, Patched::Run(Box::new(views::view(&session.store, run, false).await?)))
         }
         (None, None) => Err(ApiError::NotFound),
     }

@@ -1,10 +1,7 @@
 //! The endpoints of runs (interface 4.7 to 4.9, contract 7).
 
 use crate::instance_wire::{Advance, Cancel, InstanceQuery, InstanceView, MovementView, ShowQuery, Start};
-use crate::{movements, work};
-use axum::body::Body;
-use axum::http::{HeaderValue, header};
-use axum::response::Response;
+use crate::{movements, views, work};
 use shared::auth::Gate;
 use shared::domain::id::{InstanceId, ProcessId};
 use shared::domain::instance::Instance;
@@ -12,7 +9,7 @@ use shared::domain::refusal::Fault;
 use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
 use shared::http::openapi::{GetRefusals, ListRefusals, PatchRefusals};
-use shared::http::reply::{self, Data, List, present};
+use shared::http::reply::{self, Data, List, Reply, present};
 use shared::http::{Answer, params};
 use shared::store::{InstanceFilter, Listed};
 use utoipa::ToSchema;
@@ -56,7 +53,7 @@ pub async fn start_process(gate: Gate) -> Answer {
     match wanted {
         Wanted::Run(found) => {
             let run = work::start(&session, *found).await?;
-            let view = work::view(&session.store, run, false).await?;
+            let view = views::view(&session.store, run, false).await?;
             reply::created("processes/instances", view.id, Started::Run(Box::new(view)))
         }
         Wanted::Movement(found) => movements::created(movements::start(&session, found).await?),
@@ -77,7 +74,7 @@ pub async fn list_instances(gate: Gate) -> Answer {
         })
         .await?;
     let Listed { items, total, page } = listed;
-    let items = work::views(&session.store, items, query.omit.is_some()).await?;
+    let items = views::views(&session.store, items, query.omit.is_some()).await?;
     reply::list(Listed { items, total, page }, |view| view)
 }
 
@@ -93,7 +90,7 @@ pub async fn get_instance(gate: Gate) -> Answer {
             Ok((query, present(store.get::<Instance>(id).await?)?))
         })
         .await?;
-    reply::data(work::view(&session.store, run, query.omit.is_some()).await?)
+    reply::record(run.version, views::view(&session.store, run, query.omit.is_some()).await?)
 }
 
 /// Submits the open step of a run and opens the next; the last one completes it and changes the asset.
@@ -112,7 +109,7 @@ pub async fn advance_instance(gate: Gate) -> Answer {
         .await?;
     let expected = body.current_step.map(|step| step.0 as usize);
     let run = work::advance(&session, found, &body.step_data.0, expected).await?;
-    reply::data(work::view(&session.store, run, false).await?)
+    reply::record(run.version, views::view(&session.store, run, false).await?)
 }
 
 /// Cancels a run: frees the asset and changes nothing else on it. A body is not needed.
@@ -129,7 +126,7 @@ pub async fn cancel_instance(gate: Gate) -> Answer {
         .await?;
     let reason = body.and_then(|body| body.reason.or(None));
     let run = work::cancel(&session, run, reason).await?;
-    reply::data(work::view(&session.store, run, false).await?)
+    reply::record(run.version, views::view(&session.store, run, false).await?)
 }
 
 /// Gets a signature's image.
@@ -146,7 +143,5 @@ pub async fn get_signature(gate: Gate) -> Answer {
             present(store.signatures([wanted.clone()].into()).await?.remove(&wanted))
         })
         .await?;
-    let mut response = Response::new(Body::from(image));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("image/png"));
-    Ok(response)
+    Ok(Reply::bytes("image/png", image))
 }

@@ -5,6 +5,7 @@ mod definitions;
 mod instance_wire;
 mod instances;
 mod movements;
+mod views;
 mod work;
 
 use shared::app::App;

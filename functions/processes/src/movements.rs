@@ -1,7 +1,7 @@
 //! The endpoints of movements: one process on several assets at once.
 
-use crate::instance_wire::{Advance, InstanceView, MovementQuery, MovementView};
-use crate::work;
+use crate::instance_wire::{Advance, MovementQuery, MovementView};
+use crate::{views, work};
 use serde_json::{Map, Value, json};
 use shared::auth::{Gate, Session, TRIES};
 use shared::domain::asset::Asset;
@@ -79,8 +79,8 @@ pub(crate) async fn start(session: &Session, mut found: Group) -> Result<Movemen
             started_by_name: starter.name.clone(),
         };
         let movement = work.create(movement)?;
-        match work.commit().await {
-            Ok(()) => return view(store, movement, runs, false).await,
+        match work.commit_with(|| views::kept_movement(&movement, &runs, created)).await {
+            Ok(()) => return views::movement(store, movement, runs, false).await,
             Err(WriteError::Stale | WriteError::Dangling(_)) => {
                 pause(round).await;
                 found = group(store, found.0.value.id, &ids).await?;
@@ -186,8 +186,8 @@ async fn advance(session: &Session, id: MovementId, body: &Advance) -> Result<Mo
             signed = true;
             *run = work.update(run, next.instance, false)?;
         }
-        match work.commit().await {
-            Ok(()) => return view(store, movement, runs, false).await,
+        match work.commit_with(|| views::kept_movement(&movement, &runs, reply::data)).await {
+            Ok(()) => return views::movement(store, movement, runs, false).await,
             Err(WriteError::Dangling("assigned_to")) => return Err(work::recipient_gone(recipient)),
             Err(WriteError::TooLarge) => {
                 let detail =
@@ -199,16 +199,6 @@ async fn advance(session: &Session, id: MovementId, body: &Advance) -> Result<Mo
         }
     }
     Err(WriteError::Stale.into())
-}
-
-async fn view(
-    store: &TenantStore,
-    movement: Stored<Movement>,
-    runs: Vec<Stored<Instance>>,
-    omit_signatures: bool,
-) -> Result<MovementView, ApiError> {
-    let instances: Vec<InstanceView> = work::views(store, runs, omit_signatures).await?;
-    Ok(MovementView::new(movement, instances))
 }
 
 /// Lists movements, newest first, with their runs; signatures are given as paths.
@@ -228,7 +218,7 @@ pub async fn list_movements(gate: Gate) -> Answer {
     for movement in listed.items {
         let runs = movement.value.runs.iter().filter_map(|run| batch.get::<Instance>(store, Some(*run)).transpose());
         let runs = runs.collect::<Result<Vec<_>, _>>()?;
-        items.push(view(store, movement, runs, true).await?);
+        items.push(views::movement(store, movement, runs, true).await?);
     }
     reply::list(Listed { items, total: listed.total, page: listed.page }, |view| view)
 }
@@ -240,7 +230,7 @@ pub async fn list_movements(gate: Gate) -> Answer {
 pub async fn get_movement(gate: Gate) -> Answer {
     let found = async |store: TenantStore| read(&store, gate.id()?, &Map::new()).await;
     let (session, (movement, runs, _)) = gate.enter(Scope::ProcessesRead, found).await?;
-    reply::data(view(&session.store, movement, runs, false).await?)
+    reply::data(views::movement(&session.store, movement, runs, false).await?)
 }
 
 /// Submits the open step of all runs of a movement that are still open, in one transaction.

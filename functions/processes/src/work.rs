@@ -1,6 +1,8 @@
 //! Between handlers and domain: reading what a decision needs, and deciding again when somebody was faster.
 
 use crate::instance_wire::InstanceView;
+use crate::instances::Started;
+use crate::views;
 use serde_json::{Map, Value, json};
 use shared::auth::{Session, TRIES};
 use shared::domain::asset::Asset;
@@ -12,11 +14,9 @@ use shared::domain::refusal::Fault;
 use shared::domain::text::Notes;
 use shared::domain::user::User;
 use shared::http::error::{ApiError, ConflictCode};
+use shared::http::reply;
 use shared::store::{StoreError, TenantStore, Wanted, Work, WriteError, pause};
 use std::collections::BTreeSet;
-
-/// What a body may weigh before signatures are given as paths: a Lambda's answer may not exceed 6 MB (contract 7).
-const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 
 /// A definition and an asset, as they are now.
 pub(crate) type Pair = (Stored<Process>, Stored<Asset>);
@@ -46,7 +46,8 @@ pub(crate) async fn start(session: &Session, mut found: Pair) -> Result<Stored<I
         let mut work = Work::new(&session.store, &session.stamp);
         let run = work.create(run)?;
         work.update(asset, next, false)?;
-        match work.commit().await {
+        let started = |view: InstanceView| reply::created("processes/instances", view.id, Started::Run(Box::new(view)));
+        match work.commit_with(|| views::kept(&run, started)).await {
             Ok(()) => return Ok(run),
             Err(WriteError::Stale | WriteError::Dangling(_)) => {
                 pause(round).await;
@@ -106,7 +107,7 @@ pub(crate) async fn advance(
             work.sign(&session.store, &run.value.image_name(step, &image.hash()), image)?;
         }
         let stored = work.update(&run, next.instance, false)?;
-        match work.commit().await {
+        match work.commit_with(|| views::kept(&stored, |view| reply::record(stored.version, view))).await {
             Ok(()) => return Ok(stored),
             Err(WriteError::Dangling("assigned_to")) => return Err(recipient_gone(stored.value.recipient())),
             Err(WriteError::Stale | WriteError::Dangling(_)) => {}
@@ -126,7 +127,7 @@ fn still_open(run: &Instance, submitted: usize) -> Result<(), ApiError> {
 }
 
 /// Changes the asset of a run that is completed. Who gets it must be active, and be it who has it already.
-pub(crate) fn complete(work: &mut Work<'_>, asset: &Stored<Asset>, run: &Instance) -> Result<(), StoreError> {
+pub(crate) fn complete(work: &mut Work<'_>, asset: &Stored<Asset>, run: &Instance) -> Result<(), WriteError> {
     if let Some(user) = run.recipient() {
         work.require(Reference::new("assigned_to", Kind::User, user.uuid()));
     }
@@ -154,7 +155,7 @@ pub(crate) async fn cancel(
         let mut work = Work::new(&session.store, &session.stamp);
         work.update(&asset, next.released(&asset.value), false)?;
         let stored = work.update(&run, next, false)?;
-        match work.commit().await {
+        match work.commit_with(|| views::kept(&stored, |view| reply::record(stored.version, view))).await {
             Ok(()) => return Ok(stored),
             Err(WriteError::Stale) => {}
             Err(error) => return Err(error.into()),
@@ -166,36 +167,6 @@ pub(crate) async fn cancel(
 /// The asset of a run, which can't go while it runs: if there is none, the run has just ended, and the next try sees it.
 pub(crate) async fn asset_of(session: &Session, run: &Instance) -> Result<Option<Stored<Asset>>, StoreError> {
     session.store.get::<Asset>(run.asset_id).await
-}
-
-/// The views of runs, with as many signatures as an answer can hold.
-pub(crate) async fn views(
-    store: &TenantStore,
-    runs: Vec<Stored<Instance>>,
-    omit_signatures: bool,
-) -> Result<Vec<InstanceView>, ApiError> {
-    let mut wanted = BTreeSet::new();
-    if !omit_signatures {
-        let bare = |run: &Stored<Instance>| serde_json::to_vec(&InstanceView::new(run.clone(), |_| None)).map(|text| text.len());
-        let bare: usize = runs.iter().map(bare).sum::<Result<_, _>>().map_err(|error| ApiError::Internal(error.into()))?;
-        let mut weight = bare;
-        for run in &runs {
-            for (name, length) in run.value.signatures() {
-                weight += length;
-                if weight <= LARGEST_ANSWER {
-                    wanted.insert(name);
-                }
-            }
-        }
-    }
-    let images = store.signatures(wanted).await?;
-    Ok(runs.into_iter().map(|run| InstanceView::new(run, |name| images.get(name).cloned())).collect())
-}
-
-/// The view of one run.
-pub(crate) async fn view(store: &TenantStore, run: Stored<Instance>, omit_signatures: bool) -> Result<InstanceView, ApiError> {
-    let mut views = views(store, vec![run], omit_signatures).await?;
-    views.pop().ok_or_else(|| ApiError::Internal("a view for a run".into()))
 }
 
 /// The answer to a refusal of the domain.

@@ -3,6 +3,7 @@
 use crate::wire::{NewUser, UserPatch, UserQuery, UserView};
 use shared::auth::Gate;
 use shared::domain::id::UserId;
+use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::domain::user::{User, UserChange};
 use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
@@ -29,7 +30,7 @@ pub async fn list_users(gate: Gate) -> Answer {
     responses((status = 200, description = "The user", body = Data<UserView>), GetRefusals))]
 pub async fn get_user(gate: Gate) -> Answer {
     let (_, found) = gate.enter(Scope::UsersRead, async |store| present(store.get::<User>(gate.id()?).await?)).await?;
-    reply::data(UserView::from(found))
+    reply::record(found.version, UserView::from(found))
 }
 
 /// Creates a user.
@@ -38,8 +39,8 @@ pub async fn get_user(gate: Gate) -> Answer {
 pub async fn create_user(gate: Gate) -> Answer {
     let (session, body) = gate.enter(Scope::UsersWrite, async |_| gate.body::<NewUser>()).await?;
     let id = session.store.new_id(session.stamp.at)?;
-    let created = session.create(body.into_user(id)).await?;
-    reply::created("users", id, UserView::from(created))
+    let reply = |user: &Stored<User>| reply::created("users", id, UserView::from(user.clone()));
+    session.create(body.into_user(id), reply).await
 }
 
 /// Changes a user: the fields that are sent.
@@ -54,7 +55,8 @@ pub async fn update_user(gate: Gate) -> Answer {
     };
     let (session, (change, found)) = gate.enter(Scope::UsersWrite, read).await?;
     let decide = |old: &User| Ok((old.changed(&change), false));
-    reply::data(UserView::from(session.update(found, decide).await?))
+    let user = session.update(found, decide).await?;
+    reply::record(user.version, UserView::from(user))
 }
 
 /// Deletes a user that nothing points to; answers it as it was.

@@ -1,12 +1,11 @@
 //! What bad requests get, and what never happens (contract 1 and 2).
 
+use crate::log;
 use crate::support::{Api, call};
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
 use shared::app::App;
-use std::io::Write;
-use std::sync::{Arc, Mutex};
 use utoipa_axum::router::OpenApiRouter;
 
 #[tokio::test]
@@ -78,30 +77,12 @@ async fn paths_are_exact_but_for_a_slash_at_the_end() {
     }
 }
 
-/// Collects log lines.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn a_panic_is_one_500_with_a_log_line_and_no_more() {
     async fn panics() {
         panic!("on purpose, with a secret");
     }
-    let lines = Lines::default();
-    let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(move || writer.clone()).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-
+    log::begin();
     let (api, client) = Api::with_tenant().await;
     let routes: OpenApiRouter<App> = meta::all_routes().route("/v1/panics", axum::routing::get(panics));
     let router = shared::http::service(routes, App::new(api.store.clone()));
@@ -113,7 +94,7 @@ async fn a_panic_is_one_500_with_a_log_line_and_no_more() {
     assert!(!problem.to_string().contains("secret"));
     assert_eq!(call(&router, request("/v1/assets?q=private-words")).await.status, 200);
 
-    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let text = log::text();
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let line = lines.iter().find(|line| line["request_id"] == problem["request_id"]).expect("a line with the request's id");
     assert_eq!((line["level"].as_str(), line["status"].as_u64()), (Some("ERROR"), Some(500)));

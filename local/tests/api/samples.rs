@@ -8,6 +8,8 @@ pub struct Samples {
     ids: Vec<(&'static str, String)>,
     /// An asset that no process runs on.
     asset: String,
+    /// A manufacturer and a type.
+    product: (String, String),
 }
 
 /// A definition that needs no answers.
@@ -58,7 +60,8 @@ impl Samples {
             ("/v1/processes/{id}/start", process),
             ("/v1/processes/instances", run),
         ];
-        Self { ids, asset: client.asset(json!({"name": "Sample asset to start on"})).await }
+        let asset = client.asset(json!({"name": "Sample asset to start on"})).await;
+        Self { ids, asset, product: (maker, asset_type) }
     }
 
     /// The path with a sample's id in it. A route to a new kind of thing must get a sample here.
@@ -75,13 +78,14 @@ impl Samples {
 
     /// A body that the operation accepts.
     pub fn body(&self, method: &str, path: &str) -> Value {
-        let id = "01890a5d-ac96-774b-bcce-b302099a8057";
         match (method, path) {
             ("POST", "/v1/assets") => json!({"name": "n"}),
             ("POST", "/v1/users") => json!({"email": "new@example.com", "display_name": "New"}),
             ("POST", "/v1/catalog/asset-types") => json!({"name": "n", "code": "NEW", "kind": "physical"}),
             ("POST", "/v1/catalog/manufacturers") => json!({"name": "n"}),
-            ("POST", "/v1/catalog/models") => json!({"name": "n", "manufacturer_id": id, "asset_type_id": id}),
+            ("POST", "/v1/catalog/models") => {
+                json!({"name": "n", "manufacturer_id": self.product.0, "asset_type_id": self.product.1})
+            }
             ("POST", "/v1/keys") => json!({"name": "n", "scopes": ["assets:read"]}),
             ("POST", "/v1/keys/{id}/rotate" | "/v1/processes/instances/{id}/cancel") => json!({}),
             ("POST", "/v1/processes") => definition("n"),

@@ -12,6 +12,7 @@ use local::meter::Meter;
 use local::{server, table};
 use serde_json::{Value, json};
 use shared::app::App;
+use shared::domain::api_key::LARGEST_RATE_LIMIT;
 use shared::domain::id::TenantId;
 use shared::domain::time::Timestamp;
 use shared::store::{Clock, Store};
@@ -65,7 +66,12 @@ impl Api {
 
     /// A new tenant's client, whose key may do everything.
     pub async fn tenant(&self) -> Client {
-        let made = self.store.create_tenant("Acme".parse().unwrap(), None, 600).await.unwrap();
+        self.limited_tenant(LARGEST_RATE_LIMIT).await
+    }
+
+    /// A new tenant's client, whose key may send so many requests a minute.
+    pub async fn limited_tenant(&self, limit: u32) -> Client {
+        let made = self.store.create_tenant("Acme".parse().unwrap(), None, limit).await.unwrap();
         Client { router: self.router.clone(), key: made.api_key.expose(), tenant: made.tenant_id }
     }
 
@@ -122,7 +128,8 @@ impl Api {
         let mut items = Vec::new();
         let mut pages = self.dynamo.scan().table_name(&self.table).into_paginator().send();
         while let Some(page) = pages.next().await {
-            let found = page.unwrap().items.unwrap_or_default().into_iter();
+            // Requests are counted, whatever becomes of them.
+            let found = page.unwrap().items.unwrap_or_default().into_iter().filter(|item| !is_count(item));
             items.extend(found.map(|item| render(&AttributeValue::M(item))));
         }
         items.sort();
@@ -163,6 +170,10 @@ impl std::fmt::Debug for Dump {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} items, {} bytes", self.0.len(), self.0.iter().map(String::len).sum::<usize>())
     }
+}
+
+fn is_count(item: &HashMap<String, AttributeValue>) -> bool {
+    item.get("type").and_then(|kind| kind.as_s().ok()).is_some_and(|kind| kind == "rate")
 }
 
 /// One text for one value; `last_used_at` is left out, which even a refused request may write.
@@ -263,7 +274,9 @@ impl Reply {
     #[track_caller]
     pub fn faults(&self) -> Vec<String> {
         let problem = self.problem(422, "VALIDATION_ERROR");
-        let place = |fault: &Value| fault["pointer"].as_str().or(fault["parameter"].as_str()).unwrap().to_owned();
+        let place = |fault: &Value| {
+            fault["pointer"].as_str().or(fault["parameter"].as_str()).or(fault["header"].as_str()).unwrap().to_owned()
+        };
         let mut places: Vec<String> = problem["errors"].as_array().unwrap().iter().map(place).collect();
         places.sort();
         places
@@ -280,12 +293,27 @@ pub struct Client {
 
 impl Client {
     pub async fn send(&self, method: &str, path: &str, content_type: Option<&str>, body: impl Into<Body>) -> Reply {
+        self.send_with(method, path, content_type, body, &[]).await
+    }
+
+    /// [`Client::send`] with more headers.
+    pub async fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: Option<&str>,
+        body: impl Into<Body>,
+        headers: &[(&str, &str)],
+    ) -> Reply {
         let mut request = Request::builder().method(method).uri(format!("/v1{path}"));
         if !self.key.is_empty() {
             request = request.header("authorization", format!("Bearer {}", self.key));
         }
         if let Some(content_type) = content_type {
             request = request.header("content-type", content_type);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
         call(&self.router, request.body(body.into()).unwrap()).await
     }

@@ -1,8 +1,10 @@
 //! The key check and the first read, together.
 
+use super::asked::Asked;
 use crate::app::App;
 use crate::domain::event::Actor;
 use crate::domain::id::Id;
+use crate::domain::rate::Rate;
 use crate::domain::refusal::Fault;
 use crate::domain::scope::{Scope, Scopes};
 use crate::domain::time::Timestamp;
@@ -11,7 +13,7 @@ use crate::http::Trace;
 use crate::http::body::FromBody;
 use crate::http::error::ApiError;
 use crate::http::params::{FromQuery, Params, decode};
-use crate::store::{Stamp, TenantStore};
+use crate::store::{Stamp, TenantStore, WriteError};
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::{HeaderMap, header};
@@ -41,6 +43,7 @@ pub struct Gate {
     query: String,
     content_type: Option<String>,
     body: Sent,
+    asked: Asked,
     trace: Trace,
 }
 
@@ -73,6 +76,7 @@ impl FromRequest<App> for Gate {
             path,
             query: parts.uri.query().unwrap_or_default().to_owned(),
             content_type: parts.headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).map(str::to_owned),
+            asked: Asked::of(&parts),
             body: receive(body).await,
             trace: parts.extensions.get::<Trace>().cloned().unwrap_or_default(),
         })
@@ -144,20 +148,50 @@ impl Gate {
             let _ = admission.set(());
             Ok::<_, ApiError>(session)
         };
-        let (session, found) = futures_util::try_join!(check, read)?;
-        Ok((session, found?))
+        let body: &[u8] = if let Sent::Bytes(bytes) = &self.body { bytes } else { &[] };
+        let claim = self.asked.claim(token.key, body);
+        let recall = async {
+            match &claim {
+                Ok(Some(claim)) => Ok(store.recall(claim).await),
+                _ => Ok(Ok(None)),
+            }
+        };
+        let (session, found, recalled) = futures_util::try_join!(check, read, recall)?;
+        let (claim, recalled) = (claim?, recalled?);
+        let precondition = self.asked.precondition(self.path_parameter("id").ok(), store.id())?;
+        if let Some(claim) = &claim {
+            let known = recalled.is_some();
+            self.trace.note_claim(store.clone(), claim.clone(), recalled);
+            if known {
+                // The layer around all routes tells what is known.
+                return Err(WriteError::Repeated.into());
+            }
+        }
+        let stamp = Stamp { claim, precondition, ..session.stamp };
+        Ok((Session { stamp, ..session }, found?))
     }
 
     async fn check(&self, token: &Token, store: &TenantStore, scope: Scope) -> Result<Session, ApiError> {
         let now = self.app.store().now();
-        let found = store.credentials(token.key).await?.ok_or(ApiError::Unauthorized)?;
+        let secret = token.secret.hash();
+        let (found, mut used) = futures_util::join!(store.credentials(token.key), store.count_request(token.key, &secret.0, now));
+        let found = found?.ok_or(ApiError::Unauthorized)?;
         let key = &found.key.value;
         let owner = found.owner.as_ref().map(|owner| &owner.value);
         let owner_is_fine = key.user_id.is_none() || owner.is_some_and(|owner| owner.is_active);
         if !token.secret.is_one_of(&key.accepted(now)) || !owner_is_fine {
             return Err(ApiError::Unauthorized);
         }
-        self.trace.note(token.tenant, token.key);
+        self.trace.note_caller(token.tenant, token.key);
+        // While the old secret of a rotated key still works, both count.
+        for other in key.accepted(now).into_iter().filter(|other| **other != secret) {
+            used = Ok(used? + store.counted_requests(token.key, &other.0, now).await?);
+        }
+        let rate = Rate::new(key.rate_limit_per_minute, used?, now);
+        self.trace.note_rate(rate);
+        if rate.is_exceeded() {
+            return Err(ApiError::RateLimited(rate.wait));
+        }
         if is_stale(key.last_used_at, now)
             && let Err(error) = store.touch_key(token.key, now).await
         {
@@ -173,7 +207,12 @@ impl Gate {
             user_id: key.user_id,
             user_name: owner.map(|owner| owner.display_name.to_string()),
         };
-        Ok(Session { store: store.clone(), scopes, stamp: Stamp { by, at: now }, app: self.app.clone() })
+        Ok(Session {
+            store: store.clone(),
+            scopes,
+            stamp: Stamp { by, at: now, claim: None, precondition: None },
+            app: self.app.clone(),
+        })
     }
 
     /// The id in the path.

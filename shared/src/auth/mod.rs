@@ -4,8 +4,9 @@
 //! only way on is [`Gate::enter`]: it checks the key while it reads what the handler needs, and nothing that was
 //! read, nor any fault of the request, is told before the check has passed.
 
+mod asked;
 mod gate;
 mod session;
 
 pub use gate::{Gate, Session};
-pub use session::{TRIES, missing};
+pub use session::{TRIES, keep, missing};

@@ -3,37 +3,56 @@
 use super::Session;
 use crate::domain::record::{Record, Stored};
 use crate::domain::refusal::Fault;
+use crate::domain::request::Kept;
+use crate::http::Answer;
 use crate::http::error::ApiError;
-use crate::store::{WriteError, pause};
+use crate::store::{StoreError, WriteError, pause};
 
 /// How often a decision is made again before the client is told to do so.
 pub const TRIES: u32 = 5;
 
 impl Session {
-    /// Writes a new thing.
+    /// Writes a new thing and answers with `reply`, which is also what the request gets when it comes again.
     ///
     /// # Errors
     ///
     /// 409 for a value that is taken, 422 for a field that points to nothing.
-    pub async fn create<T: Record>(&self, value: T) -> Result<Stored<T>, ApiError> {
-        self.store.create(value, &self.stamp).await.map_err(dangling)
+    pub async fn create<T: Record>(&self, value: T, reply: impl Fn(&Stored<T>) -> Answer) -> Answer {
+        let kept = |stored: &Stored<T>| keep(reply(stored));
+        let stored = self.store.create(value, &self.stamp, kept).await.map_err(dangling)?;
+        reply(&stored)
     }
 
     /// Changes a thing that was just read. `decide` gives the next state and whether it is possible only while
     /// nothing points to the thing; it is asked again if somebody else changes the thing meanwhile, so that the
-    /// changes of both stand.
+    /// changes of both stand. For what no POST asks for; others use [`Session::update_kept`].
     ///
     /// # Errors
     ///
-    /// Those of `decide`; 404 if the thing goes meanwhile; 409 if others keep being faster.
+    /// Those of `decide`; 404 if the thing goes meanwhile; 409 if others keep being faster; 412.
     pub async fn update<T: Record>(
+        &self,
+        old: Stored<T>,
+        decide: impl Fn(&T) -> Result<(T, bool), ApiError>,
+    ) -> Result<Stored<T>, ApiError> {
+        self.update_kept(old, decide, |_| Err(ApiError::Internal("a request that may come again".into()))).await
+    }
+
+    /// [`Session::update`] on behalf of a POST: `reply` is what it gets when it comes again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::update`].
+    pub async fn update_kept<T: Record>(
         &self,
         mut old: Stored<T>,
         decide: impl Fn(&T) -> Result<(T, bool), ApiError>,
+        reply: impl Fn(&Stored<T>) -> Answer,
     ) -> Result<Stored<T>, ApiError> {
         for round in 0..TRIES {
             let (next, unused) = decide(&old.value)?;
-            match self.store.update(&old, next, &self.stamp, unused).await {
+            let kept = |stored: &Stored<T>| keep(reply(stored));
+            match self.store.update(&old, next, &self.stamp, unused, kept).await {
                 Err(WriteError::Stale) => old = self.again(&old, round).await?,
                 other => return other.map_err(dangling),
             }
@@ -66,6 +85,15 @@ impl Session {
         pause(round).await;
         self.store.get::<T>(old.value.id()).await?.ok_or(ApiError::NotFound)
     }
+}
+
+/// What is kept of an answer that shows no signature.
+///
+/// # Errors
+///
+/// The answer can't be written.
+pub fn keep(answer: Answer) -> Result<Kept, StoreError> {
+    answer.map_err(StoreError::broken)?.kept(Vec::new())
 }
 
 fn dangling(error: WriteError) -> ApiError {

@@ -174,7 +174,7 @@ pub fn startable(process: &Process, asset: &Asset) -> Result<(), ProcessRefusal>
 }
 
 /// Names one image for good: what a run once showed, it shows whatever another signs later.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ImageName {
     /// The run; or its movement, whose runs share their images.
     pub owner: Uuid,

@@ -65,14 +65,15 @@ pub struct Movement {
 }
 
 /// Whether the last advance of such a movement would fit into one transaction: for each asset two things and two
-/// events, and one item for the definition, for each user who loses or gets an asset and for each signature.
+/// events, one item for the definition, for each user who loses or gets an asset and for each signature, and the answer that is
+/// kept for when the request comes again.
 #[must_use]
 pub fn fits(process: &Process, assets: &[Stored<Asset>]) -> bool {
     let users: BTreeSet<_> = assets.iter().filter_map(|asset| asset.value.assigned_to).collect();
     let asking = |kind: StepKind| process.steps.as_slice().iter().filter(|step| step.kind == kind).count();
     let (pickers, signatures) = (asking(StepKind::UserPicker), asking(StepKind::Signature));
     let losers = if pickers > 0 || process.target_status.is_nobodys() { users.len() } else { 0 };
-    4 * assets.len() + 1 + losers + pickers + signatures <= ITEMS
+    4 * assets.len() + 2 + losers + pickers + signatures <= ITEMS
 }
 
 /// Where a movement stands, by its runs' status and step: in progress while any is, else completed if any was.

@@ -38,6 +38,8 @@ pub enum Place {
     Pointer(String),
     /// The name of a query parameter.
     Parameter(String),
+    /// The name of a header.
+    Header(&'static str),
 }
 
 /// A refused part of a request.

@@ -1,11 +1,11 @@
 //! Every answer that is not a success: status, code and problem document (contract 2, RFC 9457).
 
+use super::problem::{Problem, ProblemFault};
 use crate::domain::refusal::{Fault, Place};
 use crate::domain::scope::Scope;
 use crate::store::{StoreError, WriteError};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -43,6 +43,8 @@ pub enum ConflictCode {
     StepMoved,
     /// The step was submitted already.
     StepSubmitted,
+    /// The same request is being answered.
+    RequestInProgress,
 }
 
 impl ConflictCode {
@@ -60,6 +62,7 @@ impl ConflictCode {
             Self::InstanceClosed => "INSTANCE_CLOSED",
             Self::StepMoved => "STEP_MOVED",
             Self::StepSubmitted => "STEP_SUBMITTED",
+            Self::RequestInProgress => "REQUEST_IN_PROGRESS",
         }
     }
 }
@@ -85,6 +88,9 @@ pub enum ApiError {
     /// 409.
     #[error("{}", .0.detail)]
     Conflict(Conflict),
+    /// 412.
+    #[error("precondition failed")]
+    PreconditionFailed,
     /// 413.
     #[error("body too large")]
     TooLarge,
@@ -94,6 +100,9 @@ pub enum ApiError {
     /// 422, with every fault.
     #[error("{} faults", .0.len())]
     Invalid(Vec<Fault>),
+    /// 429, with the number of seconds to wait.
+    #[error("too many requests")]
+    RateLimited(i64),
     /// 500: the log has the cause, the answer has not.
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -109,6 +118,11 @@ impl ApiError {
         Self::Conflict(Conflict { code, detail: detail.into(), context })
     }
 
+    /// A 422 for the header `Idempotency-Key`.
+    pub fn idempotency(detail: impl Into<String>) -> Self {
+        Self::Invalid(vec![Fault { place: Place::Header("Idempotency-Key"), detail: detail.into() }])
+    }
+
     /// No wildcard arm: a new variant does not compile until it has a status.
     fn status_code_title(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
@@ -118,6 +132,8 @@ impl ApiError {
             Self::NotFound => (StatusCode::NOT_FOUND, "NOT_FOUND", "Not found"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "Method not allowed"),
             Self::Conflict(conflict) => (StatusCode::CONFLICT, conflict.code.as_str(), "Conflict"),
+            Self::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "PRECONDITION_FAILED", "Precondition failed"),
+            Self::RateLimited(_) => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", "Too many requests"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", "Payload too large"),
             Self::UnsupportedMediaType => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type")
@@ -136,6 +152,10 @@ impl ApiError {
             Self::NotFound => "There is nothing here; see /v1/openapi.json for what there is.".into(),
             Self::MethodNotAllowed => "The header Allow lists the methods of this path.".into(),
             Self::Conflict(conflict) => conflict.detail.clone(),
+            Self::PreconditionFailed => {
+                "It is not in the state that If-Match names. Read it again, and send its ETag of now.".into()
+            }
+            Self::RateLimited(wait) => format!("The API key has sent its requests for this minute; wait {wait} s."),
             Self::TooLarge => "The body may have at most 1 MiB.".into(),
             Self::UnsupportedMediaType => "Send the body as 'Content-Type: application/json'.".into(),
             Self::Invalid(faults) if faults.len() == 1 => "1 field was refused.".into(),
@@ -189,61 +209,15 @@ impl ApiError {
             Self::Unavailable(_) => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
             }
+            Self::Conflict(conflict) if conflict.code == ConflictCode::RequestInProgress => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            Self::RateLimited(wait) => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(*wait));
+            }
             _ => {}
         }
         response
-    }
-}
-
-/// What an error's body looks like (RFC 9457, with the members that contract 2 adds).
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Problem {
-    /// Names the kind of problem.
-    #[serde(rename = "type")]
-    #[schema(examples("urn:problem:validation-error"))]
-    kind: String,
-    /// The kind in words.
-    title: &'static str,
-    /// The HTTP status.
-    status: u16,
-    /// What went wrong this time, and what to do.
-    detail: String,
-    /// The kind, for programs.
-    #[schema(examples("VALIDATION_ERROR"))]
-    code: &'static str,
-    /// The title, for older clients.
-    error: &'static str,
-    /// The id to name when asking for help; the log has it too.
-    request_id: String,
-    /// Every fault of the request (422 only).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    errors: Option<Vec<ProblemFault>>,
-    /// What else there is to know, such as the scope that is lacking or the id that stands in the way.
-    #[serde(flatten)]
-    #[schema(additional_properties, value_type = Object)]
-    extra: Map<String, Value>,
-}
-
-/// One fault of a request: either `pointer` or `parameter` says where.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct ProblemFault {
-    /// A JSON Pointer (RFC 6901) into the body.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pointer: Option<String>,
-    /// The name of a query parameter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parameter: Option<String>,
-    /// What is wrong with it.
-    detail: String,
-}
-
-impl From<&Fault> for ProblemFault {
-    fn from(fault: &Fault) -> Self {
-        let (pointer, parameter) = match &fault.place {
-            Place::Pointer(pointer) => (Some(pointer.clone()), None),
-            Place::Parameter(name) => (None, Some(name.clone())),
-        };
-        Self { pointer, parameter, detail: fault.detail.clone() }
     }
 }
 
@@ -291,6 +265,14 @@ impl From<WriteError> for ApiError {
                 "More would change at once than one transaction can hold. Change less at once.",
                 Value::Null,
             ),
+            // The layer around all routes looks for the first one's answer before it tells this.
+            WriteError::Repeated | WriteError::InProgress => Self::conflict(
+                ConflictCode::RequestInProgress,
+                "The same request is being answered. Send it again in a moment for its answer.",
+                Value::Null,
+            ),
+            WriteError::AnswerTooLong => Self::idempotency("makes this answer be kept, which is too long for that: send none"),
+            WriteError::Unexpected => Self::PreconditionFailed,
             WriteError::Store(error) => error.into(),
         }
     }

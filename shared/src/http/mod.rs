@@ -5,7 +5,9 @@ pub mod error;
 mod observe;
 pub mod openapi;
 pub mod params;
+pub mod problem;
 pub mod reply;
+mod trace;
 
 use crate::app::App;
 use axum::Router;
@@ -14,11 +16,11 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use error::ApiError;
-pub(crate) use observe::Trace;
+pub(crate) use trace::Trace;
 use utoipa_axum::router::OpenApiRouter;
 
 /// What a handler gives.
-pub type Answer = Result<Response, ApiError>;
+pub type Answer = Result<reply::Reply, ApiError>;
 
 /// Turns routes into the service that Lambda, the dev server and the tests all run.
 pub fn service(routes: OpenApiRouter<App>, app: App) -> Router {

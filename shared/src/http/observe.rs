@@ -1,10 +1,11 @@
 //! Around every request: its id, its log line, and what becomes of errors and panics.
 
 use super::error::ApiError;
+use super::trace::Trace;
 use crate::app::App;
-use crate::domain::id::{ApiKeyId, TenantId};
+use crate::domain::request::none_match_names;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -12,22 +13,10 @@ use lambda_http::RequestExt;
 use std::any::Any;
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// Who asks, once the key check knows it, for the log line.
-#[derive(Clone, Default)]
-pub(crate) struct Trace(Arc<OnceLock<(TenantId, ApiKeyId)>>);
-
-impl Trace {
-    /// Notes who asks.
-    pub(crate) fn note(&self, tenant: TenantId, key: ApiKeyId) {
-        // Whoever was noted first stays; a request has one caller.
-        let _ = self.0.set((tenant, key));
-    }
-}
 
 /// Gives the request its id, runs it, renders its error, and writes one line about it: never a body, a query,
 /// a key or a name.
@@ -39,8 +28,17 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     let trace = Trace::default();
     request.extensions_mut().insert(trace.clone());
 
+    let unless = request.headers().get(header::IF_NONE_MATCH).cloned();
     let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response = outcome.unwrap_or_else(|panic| ApiError::Internal(panic_text(&*panic).into()).into_response());
+    if response.extensions().get::<Arc<ApiError>>().is_some()
+        && let Some(first) = trace.answered_before().await
+    {
+        response = first;
+    }
+    if method == Method::GET || method == Method::HEAD {
+        response = unchanged(response, unless.as_ref());
+    }
     let error = response.extensions_mut().remove::<Arc<ApiError>>();
     if let Some(error) = &error {
         let allow = response.headers_mut().remove(header::ALLOW);
@@ -50,9 +48,10 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     let headers = response.headers_mut();
     headers.extend(HeaderValue::try_from(&request_id).ok().map(|id| (REQUEST_ID, id)));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    trace.add_limits(headers);
 
     let status = response.status().as_u16();
-    let (tenant, key) = trace.0.get().map(|(tenant, key)| (tenant.to_string(), key.to_string())).unzip();
+    let (tenant, key) = trace.caller().map(|(tenant, key)| (tenant.to_string(), key.to_string())).unzip();
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (tenant, key) = (tenant.as_deref(), key.as_deref());
     match error.as_deref().and_then(|error| error.source().map(chain)) {
@@ -64,6 +63,17 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
         }
     }
     response
+}
+
+/// 304 for what the client has already (contract 6). A header that is no list of entity tags names nothing.
+fn unchanged(response: Response, unless: Option<&HeaderValue>) -> Response {
+    let names = |tag: &HeaderValue| none_match_names(unless?.to_str().ok()?, tag.to_str().ok()?).ok();
+    match response.headers().get(header::ETAG) {
+        Some(tag) if response.status() == StatusCode::OK && names(tag) == Some(true) => {
+            (StatusCode::NOT_MODIFIED, [(header::ETAG, tag.clone())]).into_response()
+        }
+        _ => response,
+    }
 }
 
 /// Lambda's own id, so that our line and the platform's are found together; elsewhere a new one.

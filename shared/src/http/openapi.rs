@@ -1,6 +1,6 @@
 //! What the OpenAPI document says of every operation alike.
 
-use super::error::Problem;
+use super::problem::Problem;
 use std::collections::BTreeMap;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, RefOr, Response, ResponseBuilder};
@@ -51,6 +51,7 @@ refusals! {
         "401" "No valid API key",
         "403" "The key lacks the scope",
         "422" "Refused parameters",
+        "429" "The key has sent its requests for this minute",
         "500" "An error on our side",
         "503" "The database is busy",;
     /// What a read of one thing may answer but success.
@@ -60,6 +61,7 @@ refusals! {
         "403" "The key lacks the scope",
         "404" "There is no such thing in this tenant",
         "422" "Refused parameters",
+        "429" "The key has sent its requests for this minute",
         "500" "An error on our side",
         "503" "The database is busy",;
     /// What a creation may answer but success.
@@ -68,9 +70,11 @@ refusals! {
         "401" "No valid API key",
         "403" "The key lacks the scope",
         "409" "The state of the data forbids it",
+        "412" "It is not what If-Match names",
         "413" "The body is over 1 MiB",
         "415" "The body is not application/json",
         "422" "Refused fields, every one of them",
+        "429" "The key has sent its requests for this minute",
         "500" "An error on our side",
         "503" "The database is busy",;
     /// What a change may answer but success.
@@ -80,9 +84,11 @@ refusals! {
         "403" "The key lacks the scope",
         "404" "There is no such thing in this tenant",
         "409" "The state of the data forbids it",
+        "412" "It is not what If-Match names",
         "413" "The body is over 1 MiB",
         "415" "The body is not application/json",
         "422" "Refused fields, every one of them",
+        "429" "The key has sent its requests for this minute",
         "500" "An error on our side",
         "503" "The database is busy",;
     /// What a deletion may answer but success.
@@ -92,7 +98,9 @@ refusals! {
         "403" "The key lacks the scope",
         "404" "There is no such thing in this tenant",
         "409" "The state of the data forbids it",
+        "412" "It is not what If-Match names",
         "422" "Refused parameters",
+        "429" "The key has sent its requests for this minute",
         "500" "An error on our side",
         "503" "The database is busy",;
 }

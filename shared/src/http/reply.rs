@@ -1,11 +1,14 @@
 //! Successful answers (contract 1, "Envelope").
 
+use super::Answer;
 use super::error::ApiError;
 use crate::domain::id::Id;
-use crate::store::Listed;
-use axum::body::Body;
+use crate::domain::instance::ImageName;
+use crate::domain::request::{Kept, entity_tag};
+use crate::store::{Listed, StoreError};
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 /// The body of every success but a list and the deletion of an asset.
@@ -37,16 +40,75 @@ pub struct Meta {
     pub total_pages: usize,
 }
 
+/// A success.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    status: StatusCode,
+    content_type: &'static str,
+    location: Option<String>,
+    /// The version of the thing that it shows, for the header `ETag`.
+    version: Option<u64>,
+    body: Bytes,
+}
+
+impl Reply {
+    /// 200 with a body of any type.
+    #[must_use]
+    pub fn bytes(content_type: &'static str, body: impl Into<Bytes>) -> Self {
+        Self { status: StatusCode::OK, content_type, location: None, version: None, body: body.into() }
+    }
+
+    /// The answer as the thing of this version: it gets an entity tag.
+    #[must_use]
+    pub fn at(self, version: u64) -> Self {
+        Self { version: Some(version), ..self }
+    }
+
+    /// The answer as it is kept for when the request comes again; each of `images` is shown where its path stands.
+    ///
+    /// # Errors
+    ///
+    /// The body is no text, which no answer to a POST is.
+    pub fn kept(self, images: Vec<(String, ImageName)>) -> Result<Kept, StoreError> {
+        let body = String::from_utf8(self.body.into()).map_err(StoreError::broken)?;
+        Ok(Kept { status: self.status.as_u16(), location: self.location, version: self.version, body, images })
+    }
+
+    /// The answer to a request that came again.
+    ///
+    /// # Errors
+    ///
+    /// A status that is none.
+    pub fn again(kept: Kept) -> Answer {
+        let status = StatusCode::from_u16(kept.status).map_err(|error| ApiError::Internal(error.into()))?;
+        Ok(Self { status, content_type: JSON, location: kept.location, version: kept.version, body: kept.body.into() })
+    }
+}
+
+impl IntoResponse for Reply {
+    fn into_response(self) -> Response {
+        let etag = self.version.map(|version| entity_tag(version, &self.body));
+        let mut response = Response::new(Body::from(self.body));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        // Both are made of ids and numbers, which a header can hold.
+        headers.extend(self.location.and_then(|path| Some((header::LOCATION, HeaderValue::try_from(path).ok()?))));
+        headers.extend(etag.and_then(|tag| Some((header::ETAG, HeaderValue::try_from(tag).ok()?))));
+        response
+    }
+}
+
+const JSON: &str = "application/json";
+
 /// An answer of 200 with this body.
 ///
 /// # Errors
 ///
 /// The body can't be written, which is a mistake of ours.
-pub fn json(body: &impl Serialize) -> Result<Response, ApiError> {
+pub fn json(body: &impl Serialize) -> Answer {
     let body = serde_json::to_vec(body).map_err(|error| ApiError::Internal(error.into()))?;
-    let mut response = Response::new(Body::from(body));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(response)
+    Ok(Reply::bytes(JSON, body))
 }
 
 /// 200 with one thing.
@@ -54,8 +116,17 @@ pub fn json(body: &impl Serialize) -> Result<Response, ApiError> {
 /// # Errors
 ///
 /// As [`json`].
-pub fn data<T: Serialize>(data: T) -> Result<Response, ApiError> {
+pub fn data<T: Serialize>(data: T) -> Answer {
     json(&Data { data })
+}
+
+/// 200 with the thing of this version.
+///
+/// # Errors
+///
+/// As [`json`].
+pub fn record<T: Serialize>(version: u64, shown: T) -> Answer {
+    Ok(data(shown)?.at(version))
 }
 
 /// The thing that was read, or 404.
@@ -72,12 +143,9 @@ pub fn present<T>(found: Option<T>) -> Result<T, ApiError> {
 /// # Errors
 ///
 /// As [`json`].
-pub fn created<T: Serialize>(collection: &str, id: impl Id, data: T) -> Result<Response, ApiError> {
-    let mut response = json(&Data { data })?;
-    *response.status_mut() = StatusCode::CREATED;
-    let location = HeaderValue::try_from(format!("/v1/{collection}/{id}")).map_err(|error| ApiError::Internal(error.into()))?;
-    response.headers_mut().insert(header::LOCATION, location);
-    Ok(response)
+pub fn created<T: Serialize>(collection: &str, id: impl Id, data: T) -> Answer {
+    let reply = json(&Data { data })?.at(1);
+    Ok(Reply { status: StatusCode::CREATED, location: Some(format!("/v1/{collection}/{id}")), ..reply })
 }
 
 /// 200 with a page of a list.
@@ -85,7 +153,7 @@ pub fn created<T: Serialize>(collection: &str, id: impl Id, data: T) -> Result<R
 /// # Errors
 ///
 /// As [`json`].
-pub fn list<T, V: Serialize>(listed: Listed<T>, view: impl FnMut(T) -> V) -> Result<Response, ApiError> {
+pub fn list<T, V: Serialize>(listed: Listed<T>, view: impl FnMut(T) -> V) -> Answer {
     let limit = listed.page.limit;
     let meta = Meta { total: listed.total, page: listed.page.number, limit, total_pages: listed.total.div_ceil(limit as usize) };
     json(&List { data: listed.items.into_iter().map(view).collect(), meta })

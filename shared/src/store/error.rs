@@ -70,6 +70,18 @@ pub enum WriteError {
     /// What this field points to is gone or can't be pointed to: read again, decide again.
     #[error("what {0} points to is gone")]
     Dangling(&'static str),
+    /// The same request was answered before, or under its key another.
+    #[error("the request was answered before")]
+    Repeated,
+    /// The same request is being answered.
+    #[error("the request is being answered")]
+    InProgress,
+    /// The answer is too long to be kept for when the request comes again.
+    #[error("the answer is too long to be kept")]
+    AnswerTooLong,
+    /// The thing does not have a version that the request expects.
+    #[error("not the version that was expected")]
+    Unexpected,
     /// So many other things point to the thing.
     #[error("{0} things point to it")]
     InUse(u64),

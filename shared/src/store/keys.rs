@@ -7,6 +7,7 @@ use crate::domain::base62;
 use crate::domain::id::{ApiKeyId, EventId, Id, TenantId};
 use crate::domain::instance::ImageName;
 use crate::domain::record::{Kind, Unique};
+use crate::domain::request::Claim;
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 use sha2::{Digest, Sha256};
@@ -26,6 +27,8 @@ pub const DS: &str = "DS";
 pub const HS: &str = "HS";
 /// The index that directories are loaded from.
 pub const DIRECTORY: &str = "directory";
+/// When DynamoDB may delete an item by itself, as Unix time in seconds; up to days later it is still there.
+pub const EXPIRES: &str = "expires";
 /// Says what an item is, for whoever looks at the table.
 pub const TYPE: &str = "type";
 
@@ -149,6 +152,19 @@ impl Keys {
     #[must_use]
     pub fn event(&self, id: EventId) -> Key {
         self.key(format!("{EVENTS}{}", id.short()))
+    }
+
+    /// `RATE#<API key>#<minute>#<secret>`: how many requests came with that secret in that minute. A stranger who knows
+    /// a key's id, but not its secret, uses up nothing of its limit.
+    #[must_use]
+    pub fn rate(&self, key: ApiKeyId, minute: i64, secret: &str) -> Key {
+        self.key(format!("RATE#{}#{minute}#{}", key.short(), secret.get(..16).unwrap_or(secret)))
+    }
+
+    /// `ANSWER#<API key>#<idempotency key, hashed>`: the answer to a request that may come again.
+    #[must_use]
+    pub fn answer(&self, claim: &Claim) -> Key {
+        self.key(format!("ANSWER#{}#{}", claim.by.short(), claim.key.hash()))
     }
 
     /// Where the event stands in the index `history`.

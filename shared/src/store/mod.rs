@@ -1,5 +1,6 @@
 //! The table: one for all tenants, each in a partition of its own (docs/adr/0002).
 
+mod answers;
 mod budget;
 pub mod client;
 mod counters;
@@ -12,11 +13,13 @@ pub mod keys;
 mod lists;
 mod parts;
 mod processes;
+mod rate;
 mod read;
 mod tenants;
 mod transact;
 mod write;
 
+pub use answers::Remembered;
 pub use error::{StoreError, WriteError};
 pub use filters::{AssetFilter, AssetSort, InstanceFilter, Listed, ModelFilter, Page, ProcessFilter, SortField, UserFilter};
 pub use read::{Batch, Wanted};

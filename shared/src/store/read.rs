@@ -60,10 +60,13 @@ impl TenantStore {
     ///
     /// The table does not answer, or the item is broken.
     pub async fn get<T: Record>(&self, id: T::Id) -> Result<Option<Stored<T>>, StoreError> {
-        let key = self.keys.record(T::KIND, id.uuid());
+        self.item(&self.keys.record(T::KIND, id.uuid())).await?.map(item::read).transpose()
+    }
+
+    /// The item of a key.
+    pub(super) async fn item(&self, key: &Key) -> Result<Option<Item>, StoreError> {
         let request = self.store.client.get_item().table_name(&self.store.table);
-        let answer = request.set_key(Some(key.item())).consistent_read(true).send().await?;
-        answer.item.map(item::read).transpose()
+        Ok(request.set_key(Some(key.item())).consistent_read(true).send().await?.item)
     }
 
     /// Reads several things in one round trip; none at all costs none.

@@ -6,7 +6,6 @@ use super::keys::{self, Key, PK, SK, TYPE};
 use super::transact::{Guard, Part};
 use super::write::{Stamp, Work};
 use crate::domain::api_key::ApiKey;
-use crate::domain::event::Actor;
 use crate::domain::id::{ApiKeyId, Id, TenantId, UserId};
 use crate::domain::process::{Process, SYSTEM};
 use crate::domain::record::Stored;
@@ -38,7 +37,7 @@ impl Store {
     ///
     /// The table.
     pub async fn create_tenant(&self, name: Name, admin: Option<Email>, rate_limit: u32) -> Result<NewTenant, WriteError> {
-        let stamp = Stamp { by: Actor::operator(), at: self.now() };
+        let stamp = Stamp::operator(self.now());
         let tenant_id = TenantId::new(stamp.at, self.random()?);
         let tenant = self.tenant(tenant_id);
         let secret = Secret::new(self.random()?);
@@ -74,7 +73,7 @@ impl Store {
     ///
     /// The table.
     pub async fn upgrade_tenant(&self, id: TenantId) -> Result<Vec<String>, WriteError> {
-        let stamp = Stamp { by: Actor::operator(), at: self.now() };
+        let stamp = Stamp::operator(self.now());
         let tenant = self.tenant(id);
         let present: Vec<Stored<Process>> = tenant.all().await?;
         let mut added = Vec::new();
@@ -84,11 +83,13 @@ impl Store {
                 continue;
             }
             let process = process.process(tenant.new_id(stamp.at)?).map_err(StoreError::broken)?;
-            match tenant.create(process, &stamp).await {
+            let mut work = Work::new(&tenant, &stamp);
+            work.create(process)?;
+            match work.commit().await {
                 // Somebody upgrades the same tenant at the same time.
                 Err(WriteError::Duplicate(..)) => {}
-                created => {
-                    created?;
+                committed => {
+                    committed?;
                     added.push(slug.as_str().to_owned());
                 }
             }

@@ -20,6 +20,8 @@ pub(super) enum Guard {
     Unique(Kind, &'static str),
     /// That what a field points to is there.
     Reference(&'static str),
+    /// That the request was not answered yet.
+    Answer,
     /// What can only fail by a mistake of ours.
     Certain,
 }
@@ -34,6 +36,8 @@ pub(super) struct Part {
 pub(super) enum Refused {
     /// A condition failed; with the item that was there, where the part asked for it.
     By(Guard, Option<Item>),
+    /// The same request is being written by another at this moment, for as long as this one may take.
+    Rival,
     /// The table.
     Store(StoreError),
 }
@@ -64,6 +68,12 @@ impl Store {
             }
             pause(round).await;
             if Instant::now() >= until {
+                let rival = |(guard, reason): (&Guard, &CancellationReason)| {
+                    *guard == Guard::Answer && reason.code() == Some("TransactionConflict")
+                };
+                if guards.iter().zip(reasons).any(rival) {
+                    return Err(Refused::Rival);
+                }
                 return Err(Refused::Store(StoreError::Unavailable(error.into())));
             }
         }

@@ -9,6 +9,7 @@ use super::transact::{Guard, Part, Refused};
 use crate::domain::event::{self, Actor};
 use crate::domain::id::Id;
 use crate::domain::record::{Kind, Record, Reference, Stored, Unique};
+use crate::domain::request::{Claim, Kept, Precondition};
 use crate::domain::time::Timestamp;
 use serde_json::Map;
 use std::collections::BTreeMap;
@@ -26,6 +27,18 @@ pub struct Stamp {
     pub by: Actor,
     /// When the request came.
     pub at: Timestamp,
+    /// What the request is called, if it may come again.
+    pub claim: Option<Claim>,
+    /// The version that the request is meant for.
+    pub precondition: Option<Precondition>,
+}
+
+impl Stamp {
+    /// The operator's.
+    #[must_use]
+    pub fn operator(at: Timestamp) -> Self {
+        Self { by: Actor::operator(), at, claim: None, precondition: None }
+    }
 }
 
 /// Changes of several things that take effect together or not at all.
@@ -38,6 +51,8 @@ pub struct Work<'a> {
     updated: usize,
     /// When it must be done: events get their ids as they are added.
     until: Instant,
+    /// Whether the thing that the precondition is about was met, in a version that was expected.
+    met: bool,
 }
 
 /// How many more or fewer things point to one after the work.
@@ -52,7 +67,8 @@ impl<'a> Work<'a> {
     /// Nothing to do yet.
     #[must_use]
     pub fn new(store: &'a TenantStore, stamp: &'a Stamp) -> Self {
-        Self { store, stamp, parts: Vec::new(), counts: BTreeMap::new(), updated: 0, until: Instant::now() + OPERATION }
+        let until = Instant::now() + OPERATION;
+        Self { store, stamp, parts: Vec::new(), counts: BTreeMap::new(), updated: 0, until, met: false }
     }
 
     /// Writes a new thing.
@@ -80,8 +96,9 @@ impl<'a> Work<'a> {
     ///
     /// # Errors
     ///
-    /// It can't be an item.
-    pub fn update<T: Record>(&mut self, old: &Stored<T>, next: T, unused: bool) -> Result<Stored<T>, StoreError> {
+    /// [`WriteError::Unexpected`] when the request is meant for another version. It can't be an item.
+    pub fn update<T: Record>(&mut self, old: &Stored<T>, next: T, unused: bool) -> Result<Stored<T>, WriteError> {
+        self.meet(old)?;
         let changes = old.changes_to(&next);
         if changes.is_empty() {
             return Ok(old.clone());
@@ -102,8 +119,9 @@ impl<'a> Work<'a> {
     ///
     /// # Errors
     ///
-    /// It can't be an item.
-    pub fn delete<T: Record>(&mut self, old: &Stored<T>) -> Result<(), StoreError> {
+    /// [`WriteError::Unexpected`] when the request is meant for another version. It can't be an item.
+    pub fn delete<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
+        self.meet(old)?;
         let changes = event::changes(&old.value.audit(), &Map::new());
         let version = old.version + 1;
         let (event, _) = self.store.event::<T>(&old.value, "deleted", version, self.stamp, changes, Some(&old.last_hash))?;
@@ -119,6 +137,19 @@ impl<'a> Work<'a> {
     pub fn require(&mut self, reference: Reference) {
         let count = self.counts.entry((reference.kind, reference.id)).or_default();
         count.gained = Some(reference);
+    }
+
+    /// Compares a thing that is to be changed with what the request expects of it. What is compared here, the write's
+    /// own condition holds fast: it asks for the version of `old`.
+    fn meet<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
+        let Some(precondition) = self.stamp.precondition.as_ref().filter(|it| it.of == old.value.id().uuid()) else {
+            return Ok(());
+        };
+        if !precondition.expected.holds(old.version) {
+            return Err(WriteError::Unexpected);
+        }
+        self.met = true;
+        Ok(())
     }
 
     /// Adds an item that is no record.
@@ -138,14 +169,31 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Does it, in one transaction; no work at all costs nothing.
+    /// Does it, in one transaction; no work at all costs nothing. For what no POST asks for.
     ///
     /// # Errors
     ///
     /// [`WriteError::Stale`] when something is no longer as it was read: read again and decide again.
     /// [`WriteError::TooLarge`] when it never can: only movements can be so.
     pub async fn commit(self) -> Result<(), WriteError> {
-        let mut parts = self.parts;
+        self.commit_with(|| Err(StoreError::broken("a request that may come again, and no answer to keep"))).await
+    }
+
+    /// Does it, in one transaction, in which the answer is kept if the request has an idempotency key.
+    ///
+    /// # Errors
+    ///
+    /// As [`Work::commit`]; [`WriteError::Repeated`], [`WriteError::InProgress`] and [`WriteError::AnswerTooLong`].
+    pub async fn commit_with(self, answer: impl FnOnce() -> Result<Kept, StoreError>) -> Result<(), WriteError> {
+        if self.stamp.precondition.is_some() && !self.met {
+            return Err(WriteError::Unexpected);
+        }
+        let mut parts = Vec::new();
+        // First, so that it is the first to be looked at: when a request comes again, other conditions fail as well.
+        if let Some(claim) = &self.stamp.claim {
+            parts.push(self.store.keep(claim, &answer()?, self.stamp.at)?);
+        }
+        parts.extend(self.parts);
         for ((kind, id), count) in self.counts {
             let guard = count.gained.as_ref().map_or(Guard::Record, |gained| Guard::Reference(gained.field));
             let write = self.store.count_of(kind, id, count.delta, count.gained.as_ref())?;
@@ -168,6 +216,8 @@ impl<'a> Work<'a> {
                 WriteError::Duplicate(field, marker.and_then(|item| owner(kind, &item)))
             }
             Refused::By(Guard::Reference(field), _) => WriteError::Dangling(field),
+            Refused::By(Guard::Answer, _) => WriteError::Repeated,
+            Refused::Rival => WriteError::InProgress,
             Refused::By(Guard::Certain, _) => StoreError::broken("a condition failed that never should").into(),
             Refused::Store(error) => error.into(),
         })
@@ -175,15 +225,20 @@ impl<'a> Work<'a> {
 }
 
 impl TenantStore {
-    /// Writes a new thing.
+    /// Writes a new thing; `answer` is what is kept for a request that may come again.
     ///
     /// # Errors
     ///
-    /// [`WriteError::Duplicate`] and [`WriteError::Dangling`], or the table.
-    pub async fn create<T: Record>(&self, value: T, stamp: &Stamp) -> Result<Stored<T>, WriteError> {
+    /// [`WriteError::Duplicate`] and [`WriteError::Dangling`], those of [`Work::commit_with`], or the table.
+    pub async fn create<T: Record>(
+        &self,
+        value: T,
+        stamp: &Stamp,
+        answer: impl FnOnce(&Stored<T>) -> Result<Kept, StoreError>,
+    ) -> Result<Stored<T>, WriteError> {
         let mut work = Work::new(self, stamp);
         let stored = work.create(value)?;
-        work.commit().await?;
+        work.commit_with(|| answer(&stored)).await?;
         Ok(stored)
     }
 
@@ -199,10 +254,11 @@ impl TenantStore {
         next: T,
         stamp: &Stamp,
         unused: bool,
+        answer: impl FnOnce(&Stored<T>) -> Result<Kept, StoreError>,
     ) -> Result<Stored<T>, WriteError> {
         let mut work = Work::new(self, stamp);
         let stored = work.update(old, next, unused)?;
-        work.commit().await?;
+        work.commit_with(|| answer(&stored)).await?;
         Ok(stored)
     }
 
@@ -210,7 +266,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// [`WriteError::Stale`], [`WriteError::InUse`], or the table.
+    /// [`WriteError::Stale`], [`WriteError::InUse`], [`WriteError::Unexpected`], or the table.
     pub async fn delete<T: Record>(&self, old: &Stored<T>, stamp: &Stamp) -> Result<(), WriteError> {
         let mut work = Work::new(self, stamp);
         work.delete(old)?;

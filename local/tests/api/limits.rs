@@ -1,0 +1,86 @@
+//! How many requests a key may send (contract 8).
+
+use crate::support::Api;
+use serde_json::json;
+
+#[tokio::test]
+async fn a_key_may_send_so_many_requests_a_minute_and_not_one_more() {
+    let api = Api::start().await;
+    let client = api.limited_tenant(5).await;
+    let other = client.scoped(&["assets:read"]).await;
+    let second = api.instance(0, usize::MAX).client(&client);
+    // The tests' clock starts with a minute; one request is spent.
+    let mut left = Vec::new();
+    for n in 0..4 {
+        let reply = if n % 2 == 0 { &client } else { &second }.get("/assets").await;
+        assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-limit")), (200, "5"));
+        left.push(reply.header("x-ratelimit-remaining").to_owned());
+    }
+    assert_eq!(left, ["3", "2", "1", "0"]);
+    let before = api.dump().await;
+    let reply = client.post("/assets", json!({"name": "x"})).await;
+    let problem = reply.problem(429, "RATE_LIMITED");
+    assert_eq!(reply.header("x-ratelimit-remaining"), "0");
+    let wait: i64 = reply.header("retry-after").parse().unwrap();
+    let reset: i64 = reply.header("x-ratelimit-reset").parse().unwrap();
+    assert!((1..=60).contains(&wait), "{problem}");
+    assert_eq!(reset % 60, 0);
+    assert_eq!(api.dump().await, before);
+    assert_eq!(other.get("/assets").await.status, 200, "another key of the tenant is not touched");
+    // A stranger who knows the key's id, but not its secret, does not use up its limit, nor learns of it.
+    let token = shared::domain::token::Token::parse(&client.key).unwrap();
+    let wrong = shared::domain::token::Secret::new([7; 32]);
+    let stranger = client.with_key(&shared::domain::token::Token::new(token.tenant, token.key, wrong).expose());
+    api.wait(wait);
+    for _ in 0..6 {
+        let refused = stranger.get("/assets").await;
+        refused.problem(401, "UNAUTHORIZED");
+        assert_eq!(refused.header("x-ratelimit-limit"), "");
+    }
+    let reply = client.get("/assets").await;
+    assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-remaining")), (200, "4"), "the next minute");
+}
+
+#[tokio::test]
+async fn sixteen_at_once_are_counted_one_by_one() {
+    let api = Api::start().await;
+    let client = api.limited_tenant(10).await;
+    let all = futures_util::future::join_all((0..16).map(|_| client.get("/settings"))).await;
+    assert_eq!(all.iter().filter(|reply| reply.status == 200).count(), 10);
+    assert_eq!(all.iter().filter(|reply| reply.status == 429).count(), 6);
+}
+
+#[tokio::test]
+async fn every_answer_to_a_good_key_tells_what_is_left() {
+    let (_api, client) = Api::with_tenant().await;
+    let nobody = "01890a5d-ac96-774b-bcce-b302099a8057";
+    let lacking = client.scoped(&["assets:read"]).await;
+    for reply in [
+        client.get("/assets").await,
+        client.get("/assets?x=1").await,
+        client.get(&format!("/assets/{nobody}")).await,
+        client.post("/assets", json!({})).await,
+        lacking.post("/assets", json!({"name": "x"})).await,
+    ] {
+        for header in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
+            assert!(reply.header(header).parse::<u64>().is_ok(), "{} lacks {header}", reply.status);
+        }
+    }
+}
+
+#[tokio::test]
+async fn both_secrets_of_a_key_in_rotation_count_together() {
+    let (_api, client) = Api::with_tenant().await;
+    let body = json!({"name": "k", "scopes": ["assets:read"], "rate_limit_per_minute": 4});
+    let made = client.post("/keys", body).await.data();
+    let old = client.with_key(made["api_key"].as_str().unwrap());
+    let rotate = format!("/keys/{}/rotate", made["id"].as_str().unwrap());
+    let made = client.post(&rotate, json!({"grace_seconds": 600})).await;
+    // The key that rotates has scopes of its own to spare; this one reads assets only.
+    let new = client.with_key(made.data()["api_key"].as_str().unwrap());
+    for n in 0..4 {
+        assert_eq!(if n % 2 == 0 { &old } else { &new }.get("/assets").await.status, 200);
+    }
+    old.get("/assets").await.problem(429, "RATE_LIMITED");
+    new.get("/assets").await.problem(429, "RATE_LIMITED");
+}
