@@ -13,12 +13,14 @@ pub struct Function {
     pub package: &'static str,
     /// What it is called in template.yaml, before `Function`, `Role` and `Logs`.
     pub resource: &'static str,
+    /// What the OpenAPI document says of it.
+    pub routes: fn() -> OpenApiRouter<App>,
     /// What its binary serves.
     pub served: fn() -> OpenApiRouter<App>,
 }
 
-const fn function(package: &'static str, resource: &'static str, served: fn() -> OpenApiRouter<App>) -> Function {
-    Function { package, resource, served }
+const fn function(package: &'static str, resource: &'static str, routes: fn() -> OpenApiRouter<App>) -> Function {
+    Function { package, resource, routes, served: routes }
 }
 
 /// Every function. A test compares this with the folder.
@@ -28,7 +30,7 @@ pub const FUNCTIONS: [Function; 6] = [
     function("users", "Users", users::routes),
     function("catalog", "Catalog", catalog::routes),
     function("account", "Account", account::routes),
-    function("meta", "Meta", meta::routes),
+    Function { served: meta::default_routes, ..function("meta", "Meta", meta::routes) },
 ];
 
 impl Function {
@@ -40,6 +42,23 @@ impl Function {
     /// What its binary answers with.
     pub fn router(&self, store: Store) -> Router {
         shared::http::service((self.served)(), App::new(store))
+    }
+
+    /// Its operations as (method, path), with HEAD for every GET.
+    pub fn operations(&self) -> BTreeSet<(&'static str, String)> {
+        let mut operations = BTreeSet::new();
+        for (path, item) in (self.routes)().into_openapi().paths.paths {
+            let methods = [
+                ("GET", item.get.is_some()),
+                ("HEAD", item.get.is_some()),
+                ("POST", item.post.is_some()),
+                ("PATCH", item.patch.is_some()),
+                ("DELETE", item.delete.is_some()),
+                ("PUT", item.put.is_some()),
+            ];
+            operations.extend(methods.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| (name, path.clone())));
+        }
+        operations
     }
 }
 

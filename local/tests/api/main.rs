@@ -13,6 +13,7 @@ mod events;
 mod faults;
 mod faulty;
 mod functions;
+mod gateway;
 mod keys;
 mod lists;
 mod model;
