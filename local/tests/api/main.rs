@@ -18,6 +18,7 @@ mod keys;
 mod lists;
 mod model;
 mod movements;
+mod policies;
 mod process_races;
 mod processes;
 mod races;
