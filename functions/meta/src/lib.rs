@@ -1,6 +1,7 @@
 //! What needs no key: `/v1/health` and `/v1/openapi.json`. The one place that knows every function's routes.
 
 mod handlers;
+mod refusals;
 
 use shared::app::App;
 use shared::http::openapi::{API_KEY, schemas, scheme};
@@ -15,15 +16,22 @@ pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().nest("/v1", routes)
 }
 
+/// What the function serves: its own routes and, since the gateway gives it whatever no route takes, the 405 of the
+/// paths of the others.
+#[must_use]
+pub fn default_routes() -> OpenApiRouter<App> {
+    let others = others().into_openapi().paths.paths;
+    others.iter().fold(routes(), |routes, (path, item)| routes.route(path, refusals::of(item)))
+}
+
 /// The routes of every function, as the dev server mounts them.
 #[must_use]
 pub fn all_routes() -> OpenApiRouter<App> {
-    routes()
-        .merge(assets::routes())
-        .merge(processes::routes())
-        .merge(users::routes())
-        .merge(catalog::routes())
-        .merge(account::routes())
+    routes().merge(others())
+}
+
+fn others() -> OpenApiRouter<App> {
+    assets::routes().merge(processes::routes()).merge(users::routes()).merge(catalog::routes()).merge(account::routes())
 }
 
 /// The OpenAPI 3.1 document of every function.

@@ -1,5 +1,6 @@
 //! The audit trail that every change writes (contract 6), and the sample events of `events/`.
 
+use crate::functions::Function;
 use crate::support::{Api, Client};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
@@ -96,15 +97,10 @@ async fn every_accepted_write_adds_one_event() {
 }
 
 /// The function that an event file is for, by the beginning of its name.
-fn routes_of(name: &str) -> utoipa_axum::router::OpenApiRouter<shared::app::App> {
+fn function_of(name: &str) -> &'static Function {
     match name.split('-').next().unwrap() {
-        "assets" => assets::routes(),
-        "processes" => processes::routes(),
-        "users" => users::routes(),
-        "catalog" => catalog::routes(),
-        "settings" | "keys" => account::routes(),
-        "meta" => meta::routes(),
-        other => panic!("no function for events/{other}-….json"),
+        "settings" | "keys" => Function::named("account"),
+        package => Function::named(package),
     }
 }
 
@@ -121,7 +117,7 @@ async fn each_sample_event_is_answered_as_its_name_says() {
         let text = std::fs::read_to_string(&file).unwrap();
         let text = text.replace("apl_REPLACE_WITH_YOUR_KEY", &client.key).replace("REPLACE_WITH_AN_ASSET_ID", &asset);
         let request = lambda_http::request::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let router = shared::http::service(routes_of(&name), shared::app::App::new(api.store.clone()));
+        let router = function_of(&name).router(api.store.clone());
         let reply = crate::support::call(&router, request.map(axum::body::Body::new)).await;
         let expected: u16 =
             name.rsplit('-').next().unwrap().parse().unwrap_or_else(|_| panic!("{name} does not end in a status"));

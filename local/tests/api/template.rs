@@ -1,20 +1,15 @@
 //! What template.yaml declares, against what the code does.
 
+use crate::functions::{FUNCTIONS, resource};
 use crate::support::Api;
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType};
 use local::table;
 use serde_json::json;
 use std::collections::BTreeSet;
-use yaml_serde::Value;
-
-fn declared() -> Value {
-    let template: Value = yaml_serde::from_str(table::TEMPLATE).unwrap();
-    template["Resources"]["Table"].clone()
-}
 
 #[test]
 fn the_table_is_kept_safe() {
-    let table = declared();
+    let table = resource("Table");
     assert_eq!(table["DeletionPolicy"], "Retain");
     assert_eq!(table["UpdateReplacePolicy"], "Retain");
     let properties = &table["Properties"];
@@ -25,11 +20,46 @@ fn the_table_is_kept_safe() {
     assert_eq!(properties["TimeToLiveSpecification"]["Enabled"], true);
 }
 
+/// The name that an event of template.yaml has: method and path in words.
+fn event_name(method: &str, path: &str) -> String {
+    let words = path.trim_start_matches("/v1").replace(".json", "");
+    let words = words.split(|letter: char| !letter.is_ascii_alphanumeric()).map(|word| capital(word, str::to_owned));
+    capital(method, str::to_lowercase) + &words.collect::<String>()
+}
+
+fn capital(word: &str, rest: impl Fn(&str) -> String) -> String {
+    word.get(..1).map(|first| first.to_uppercase() + &rest(&word[1..])).unwrap_or_default()
+}
+
+/// The line of template.yaml for a route.
+fn line(method: &str, path: &str) -> String {
+    let quoted = if path.contains('{') { format!("{path:?}") } else { path.to_owned() };
+    let name = event_name(method, path);
+    format!("{name}: {{Type: HttpApi, Properties: {{ApiId: !Ref Api, Method: {method}, Path: {quoted}}}}}")
+}
+
 #[test]
-fn no_policy_allows_a_scan_or_anything_at_all() {
-    for action in ["dynamodb:Scan", "dynamodb:*", "\"*\"", "Action: '*'"] {
-        assert!(!table::TEMPLATE.contains(&format!("- {action}")), "{action}");
+fn the_template_routes_what_each_function_has_and_nothing_else() {
+    let mut advice = Vec::new();
+    for function in FUNCTIONS {
+        let name = format!("{}Function", function.resource);
+        let declared = resource(&name);
+        let events = declared["Properties"]["Events"].as_mapping().unwrap();
+        let routes: BTreeSet<String> = events
+            .iter()
+            .filter(|(_, event)| event["Properties"].get("Path").is_some())
+            .map(|(_, event)| {
+                line(event["Properties"]["Method"].as_str().unwrap(), event["Properties"]["Path"].as_str().unwrap())
+            })
+            .collect();
+        let needed: BTreeSet<String> = function.operations().iter().map(|(method, path)| line(method, path)).collect();
+        advice.extend(needed.difference(&routes).map(|line| format!("add to {name}:      {line}")));
+        advice.extend(routes.difference(&needed).map(|line| format!("take from {name}: {line}")));
+        let others = events.iter().filter(|(_, event)| event["Properties"].get("Path").is_none()).count();
+        assert_eq!(others, usize::from(function.package == "meta"), "$default belongs to the function meta alone");
+        assert!(events.iter().all(|(_, event)| event["Type"] == "HttpApi"), "{name}");
     }
+    assert!(advice.is_empty(), "the Events in template.yaml and the routes in functions/ differ:\n{}", advice.join("\n"));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The conventions of the interface, for every function alike (contract 1 and 2).
 
 pub mod body;
+mod deadline;
 pub mod error;
 mod observe;
 pub mod openapi;
@@ -28,6 +29,7 @@ pub fn service(routes: OpenApiRouter<App>, app: App) -> Router {
     router
         .fallback(unmatched)
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
+        .layer(from_fn_with_state(app.clone(), deadline::keep))
         .layer(from_fn_with_state(app.clone(), observe::observe))
         .with_state(app)
 }

@@ -1,0 +1,170 @@
+"""Transforms template.yaml as AWS does and checks what comes out, where lint is silent.
+
+Routes and permissions against the code: local/tests/api/template.rs and policies.rs.
+"""
+
+import re
+import sys
+from collections import Counter
+
+import boto3
+from samtranslator.parser.parser import Parser
+from samtranslator.translator.translator import Translator
+from samtranslator.yaml_helper import yaml_parse
+
+FAULTS = []
+
+
+def check(holds, fault):
+    if not holds:
+        FAULTS.append(fault)
+
+
+def transformed():
+    """What CloudFormation gets, with every parameter at its default."""
+    with open("template.yaml", encoding="utf-8") as file:
+        template = yaml_parse(file.read())
+    for resource in template["Resources"].values():
+        if resource["Type"] == "AWS::Serverless::Function":
+            # `sam package` puts the place of the upload here.
+            resource["Properties"]["CodeUri"] = "s3://bucket/key"
+    used = set(references([template[part] for part in ("Globals", "Resources", "Conditions", "Outputs", "Rules")]))
+    for name in template["Parameters"]:
+        check(name in used, f"the parameter {name} is not used")
+    parameters = {name: declared.get("Default", "") for name, declared in template["Parameters"].items()}
+    session = boto3.Session(region_name="eu-central-1")
+    # The roles are written out: no managed policy is looked up.
+    translator = Translator({}, Parser(), boto_session=session)
+    return translator.translate(template, parameters)
+
+
+def references(value):
+    """Every name that an intrinsic function refers to."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == "Ref":
+                yield inner
+            elif key == "Fn::GetAtt":
+                yield inner[0] if isinstance(inner, list) else inner.split(".")[0]
+            elif key == "Fn::Sub":
+                text, known = (inner[0], inner[1]) if isinstance(inner, list) else (inner, {})
+                names = (name.split(".")[0] for name in re.findall(r"\$\{([^!}]+)\}", text))
+                yield from (name for name in names if name not in known)
+                yield from references(known)
+            else:
+                yield from references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from references(inner)
+
+
+def of_type(template, kind):
+    return {name: r["Properties"] for name, r in template["Resources"].items() if r["Type"] == kind}
+
+
+def check_references(template):
+    known = set(template["Resources"]) | set(template["Parameters"])
+    for name in sorted(set(references([template["Resources"], template["Outputs"]]))):
+        check(name in known or name.startswith("AWS::"), f"{name} is referred to and not there")
+
+
+def check_functions(template):
+    functions = of_type(template, "AWS::Lambda::Function")
+    groups = of_type(template, "AWS::Logs::LogGroup")
+    roles = of_type(template, "AWS::IAM::Role")
+    check(len(functions) == 6, f"{len(functions)} functions")
+    check(len(roles) == len(functions), "SAM makes a role of its own: " + ", ".join(roles))
+    for name, properties in functions.items():
+        own = name.removesuffix("Function")
+        check(properties["Runtime"] == "provided.al2023", f"{name} runs on {properties['Runtime']}")
+        check(properties["Handler"] == "bootstrap", f"{name}: {properties['Handler']}")
+        check(properties["Architectures"] == [{"Ref": "Architecture"}], f"{name}: architecture")
+        check(properties["Role"] == {"Fn::GetAtt": [f"{own}Role", "Arn"]}, f"{name} has another's role")
+        check(1 <= properties["Timeout"] < 30, f"{name} may take longer than the gateway waits")
+        check(128 <= properties["MemorySize"] <= 1024, f"{name}: memory")
+        check(properties["TracingConfig"] == {"Mode": "Active"}, f"{name} is not traced")
+        check(properties["LoggingConfig"] == {"LogFormat": "JSON", "LogGroup": {"Ref": f"{own}Logs"}}, f"{name}: logs")
+        variables = properties["Environment"]["Variables"]
+        check("TABLE_NAME" in variables, f"{name} does not know its table")
+        check("AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH" in variables, f"{name} would see the stage in paths")
+        check("ReservedConcurrentExecutions" in properties, f"{name}: reserved concurrency")
+    for name, properties in groups.items():
+        check(properties["RetentionInDays"] == {"Ref": "LogRetentionDays"}, f"{name} keeps logs for ever")
+    check(len(groups) == len(functions) + 1, "a function or the gateway has no log group")
+
+
+def check_roles(template):
+    for name, properties in of_type(template, "AWS::IAM::Role").items():
+        check("ManagedPolicyArns" not in properties, f"{name} has a managed policy")
+        for policy in properties["Policies"]:
+            for statement in policy["PolicyDocument"]["Statement"]:
+                actions, resource = statement["Action"], statement["Resource"]
+                actions = actions if isinstance(actions, list) else [actions]
+                check(not any("*" in action for action in actions), f"{name}: {actions}")
+                check(resource != "*" or statement["Sid"] == "Traces", f"{name}: {statement['Sid']} on everything")
+                table = any(action.startswith("dynamodb:") for action in actions)
+                check(not table or "dynamodb:LeadingKeys" in str(statement.get("Condition")), f"{name}: which keys?")
+
+
+def check_api(template):
+    api = of_type(template, "AWS::ApiGatewayV2::Api")["Api"]
+    body = api["Body"]
+    check(api.get("FailOnWarnings") is True, "the gateway swallows warnings")
+    cors = body["x-amazon-apigateway-cors"]
+    lists = ("allowOrigins", "allowHeaders", "allowMethods", "exposeHeaders")
+    check(all(isinstance(cors.get(name), list) for name in lists), f"CORS wants lists: {cors}")
+    routes = Counter()
+    for path, item in body["paths"].items():
+        for method, operation in item.items():
+            uri = str(operation["x-amazon-apigateway-integration"]["uri"])
+            function = re.search(r"\$\{(\w+Function)\.Arn\}", uri)
+            check(function is not None, f"{method} {path} leads to {uri}")
+            version = operation["x-amazon-apigateway-integration"]["payloadFormatVersion"]
+            check(version == "2.0", f"{method} {path}: payload {version}")
+            routes[function[1] if function else "?"] += 1
+            check("security" not in operation, f"{method} {path}: keys are checked by the functions")
+    default = body["paths"].get("/$default", {}).get("x-amazon-apigateway-any-method", {})
+    check(default.get("isDefaultRoute") is True, "there is no $default")
+    permissions = Counter()
+    for properties in of_type(template, "AWS::Lambda::Permission").values():
+        permissions[properties["FunctionName"]["Ref"]] += 1
+        check("SourceArn" in properties, "the whole of API Gateway may call a function")
+    # The permission for $default holds for every route to its function.
+    permissions["MetaFunction"] += routes["MetaFunction"] - 1
+    check(routes == permissions, f"routes {routes}, permissions {permissions}")
+    check(max(permissions.values()) <= 60, "the policy of a function would pass 20 KB")
+    stage = of_type(template, "AWS::ApiGatewayV2::Stage")["ApiApiGatewayDefaultStage"]
+    check(stage["StageName"] == "$default" and stage["AutoDeploy"] is True, "the stage is in the path")
+    settings = {"ThrottlingRateLimit", "ThrottlingBurstLimit", "DetailedMetricsEnabled"}
+    check(set(stage["DefaultRouteSettings"]) == settings, f"route settings {stage['DefaultRouteSettings']}")
+    check(set(stage["AccessLogSettings"]) == {"DestinationArn", "Format"}, "access logs")
+    return sum(routes.values())
+
+
+def check_rest(template):
+    table = template["Resources"]["Table"]
+    check(table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain", "the table goes with the stack")
+    for name, properties in of_type(template, "AWS::CloudWatch::Alarm").items():
+        check(properties["AlarmActions"] == [{"Ref": "AlarmTopic"}], f"{name} tells nobody")
+        with open("docs/deploy.md", encoding="utf-8") as file:
+            headings = [line.strip("# \n").lower().replace(" ", "-") for line in file if line.startswith("#")]
+        place = properties["AlarmDescription"].split("docs/deploy.md#")[-1]
+        check(place in headings, f"{name}: docs/deploy.md has no paragraph {place}")
+    check(len(of_type(template, "AWS::CloudWatch::Alarm")) >= 6, "alarms are missing")
+    check(len(template["Resources"]) < 400, "close to CloudFormation's limit of 500 resources")
+
+
+def main():
+    template = transformed()
+    check_references(template)
+    check_functions(template)
+    check_roles(template)
+    routes = check_api(template)
+    check_rest(template)
+    for fault in FAULTS:
+        print(f"template.yaml, transformed: {fault}", file=sys.stderr)
+    print(f"transform: {len(template['Resources'])} resources, {routes} routes, {len(FAULTS)} faults")
+    return 1 if FAULTS else 0
+
+
+sys.exit(main())

@@ -1,0 +1,90 @@
+//! The functions as template.yaml deploys them: each with its own routes only.
+
+use axum::Router;
+use shared::app::App;
+use shared::store::Store;
+use std::collections::BTreeSet;
+use utoipa_axum::router::OpenApiRouter;
+use yaml_serde::Value;
+
+/// One Lambda function.
+pub struct Function {
+    /// Its package and its binary, a folder of `functions/`.
+    pub package: &'static str,
+    /// What it is called in template.yaml, before `Function`, `Role` and `Logs`.
+    pub resource: &'static str,
+    /// What the OpenAPI document says of it.
+    pub routes: fn() -> OpenApiRouter<App>,
+    /// What its binary serves.
+    pub served: fn() -> OpenApiRouter<App>,
+}
+
+const fn function(package: &'static str, resource: &'static str, routes: fn() -> OpenApiRouter<App>) -> Function {
+    Function { package, resource, routes, served: routes }
+}
+
+/// Every function. A test compares this with the folder.
+pub const FUNCTIONS: [Function; 6] = [
+    function("assets", "Assets", assets::routes),
+    function("processes", "Processes", processes::routes),
+    function("users", "Users", users::routes),
+    function("catalog", "Catalog", catalog::routes),
+    function("account", "Account", account::routes),
+    Function { served: meta::default_routes, ..function("meta", "Meta", meta::routes) },
+];
+
+impl Function {
+    /// The function by its package.
+    pub fn named(package: &str) -> &'static Self {
+        FUNCTIONS.iter().find(|function| function.package == package).unwrap_or_else(|| panic!("no function {package}"))
+    }
+
+    /// What its binary answers with.
+    pub fn router(&self, store: Store) -> Router {
+        shared::http::service((self.served)(), App::new(store))
+    }
+
+    /// Its operations as (method, path), with HEAD for every GET.
+    pub fn operations(&self) -> BTreeSet<(&'static str, String)> {
+        let mut operations = BTreeSet::new();
+        for (path, item) in (self.routes)().into_openapi().paths.paths {
+            let methods = [
+                ("GET", item.get.is_some()),
+                ("HEAD", item.get.is_some()),
+                ("POST", item.post.is_some()),
+                ("PATCH", item.patch.is_some()),
+                ("DELETE", item.delete.is_some()),
+                ("PUT", item.put.is_some()),
+            ];
+            operations.extend(methods.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| (name, path.clone())));
+        }
+        operations
+    }
+}
+
+/// A resource of template.yaml.
+pub fn resource(name: &str) -> Value {
+    let template: Value = yaml_serde::from_str(local::table::TEMPLATE).unwrap();
+    let found = template["Resources"].get(name).unwrap_or_else(|| panic!("template.yaml has no {name}"));
+    found.clone()
+}
+
+#[test]
+fn every_folder_of_functions_is_a_function_of_the_template() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions");
+    let folders = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let known: BTreeSet<String> = FUNCTIONS.iter().map(|function| function.package.to_owned()).collect();
+    assert_eq!(folders.collect::<BTreeSet<_>>(), known);
+    let template: Value = yaml_serde::from_str(local::table::TEMPLATE).unwrap();
+    let of_type = |(name, resource): (&Value, &Value)| {
+        (resource["Type"] == "AWS::Serverless::Function").then(|| name.as_str().unwrap().to_owned())
+    };
+    let declared: BTreeSet<String> = template["Resources"].as_mapping().unwrap().iter().filter_map(of_type).collect();
+    assert_eq!(declared, FUNCTIONS.iter().map(|function| format!("{}Function", function.resource)).collect());
+    for function in FUNCTIONS {
+        let declared = resource(&format!("{}Function", function.resource));
+        assert_eq!(declared["Properties"]["CodeUri"], format!("functions/{}", function.package));
+        assert_eq!(declared["Metadata"]["BuildMethod"], "rust-cargolambda");
+        assert_eq!(declared["Metadata"]["BuildProperties"]["Binary"], function.package);
+    }
+}

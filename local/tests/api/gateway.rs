@@ -1,0 +1,64 @@
+//! What functions answer to what the gateway gives them: their own routes, and `$default` to the function meta.
+
+use crate::functions::{FUNCTIONS, Function};
+use crate::support::{Api, Client};
+use std::collections::BTreeSet;
+
+async fn default_route() -> (Api, Client) {
+    let api = Api::start().await;
+    let router = Function::named("meta").router(api.store.clone());
+    let client = api.tenant().await;
+    (api, Client { router, key: String::new(), ..client })
+}
+
+#[tokio::test]
+async fn the_default_route_answers_405_for_the_paths_of_every_function() {
+    let (api, client) = default_route().await;
+    api.faults.take_seen();
+    let mut seen = 0;
+    for function in FUNCTIONS {
+        let paths: BTreeSet<String> = function.operations().into_iter().map(|(_, path)| path).collect();
+        for path in paths {
+            let filled = path.replace("{id}", "01890a5d-ac96-774b-bcce-b302099a8057").replace("{key}", "sign");
+            for method in ["PUT", "OPTIONS", "TRACE"] {
+                let reply = client.send(method, filled.strip_prefix("/v1").unwrap(), None, "").await;
+                reply.problem(405, "METHOD_NOT_ALLOWED");
+                let allowed: BTreeSet<&str> = reply.header("allow").split(',').collect();
+                let has = function.operations().into_iter().filter(|(_, known)| *known == path).map(|(method, _)| method);
+                assert_eq!(allowed, has.collect(), "{path}");
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "only {seen} paths");
+    assert_eq!(api.faults.take_seen().len(), 0, "a 405 needs no table");
+}
+
+#[tokio::test]
+async fn the_default_route_does_nothing_for_other_functions() {
+    let (api, client) = default_route().await;
+    api.faults.take_seen();
+    for function in FUNCTIONS.iter().filter(|function| function.package != "meta") {
+        for (method, path) in function.operations().iter().filter(|(method, _)| *method != "HEAD") {
+            client.send(method, path.strip_prefix("/v1").unwrap(), None, "").await.problem(404, "NOT_FOUND");
+        }
+    }
+    client.get("/nowhere").await.problem(404, "NOT_FOUND");
+    let moved = client.get("/assets/?page=2").await;
+    assert_eq!((moved.status.as_u16(), moved.header("location")), (308, "/v1/assets?page=2"));
+    assert_eq!(client.get("/openapi.json").await.status.as_u16(), 200);
+    assert_eq!(api.faults.take_seen().len(), 0, "nothing of this needs the table");
+    assert_eq!(client.get("/health").await.status.as_u16(), 200);
+}
+
+#[tokio::test]
+async fn head_is_answered_by_the_function_that_answers_get() {
+    let (api, client) = Api::with_tenant().await;
+    for function in FUNCTIONS {
+        let own = Client { router: function.router(api.store.clone()), ..client.clone() };
+        for (_, path) in function.operations().iter().filter(|(method, path)| *method == "HEAD" && !path.contains('{')) {
+            let reply = own.send("HEAD", path.strip_prefix("/v1").unwrap(), None, "").await;
+            assert_eq!((reply.status.as_u16(), reply.bytes.len()), (200, 0), "{path}");
+        }
+    }
+}
