@@ -16,10 +16,13 @@ use shared::domain::scope::Scope;
 use shared::domain::user::User;
 use shared::http::error::ApiError;
 use shared::http::openapi::{GetRefusals, ListRefusals, PatchRefusals};
-use shared::http::reply::{self, Data, List, present};
+use shared::http::reply::{self, Data, List, Rows, present};
 use shared::http::{Answer, params};
-use shared::store::{Listed, StoreError, TenantStore, Wanted, Work, WriteError, pause};
+use shared::store::{StoreError, TenantStore, Wanted, Work, WriteError, pause};
 use std::collections::BTreeSet;
+
+/// How many movements are read at once for a list.
+const AT_ONCE: usize = 20;
 
 /// A definition and the assets that it is to start on.
 pub(crate) type Group = (Stored<Process>, Vec<Stored<Asset>>);
@@ -221,16 +224,21 @@ pub async fn list_movements(gate: Gate) -> Answer {
             Ok(store.list_movements(params::page(query.page, query.limit)).await?)
         })
         .await?;
-    let store = &session.store;
-    let ids = listed.items.iter().flat_map(|movement| &movement.value.runs);
-    let batch = store.batch(ids.fold(Wanted::new(), |wanted, run| wanted.with::<Instance>(store, Some(*run)))).await?;
-    let mut items = Vec::new();
-    for movement in listed.items {
-        let runs = movement.value.runs.iter().filter_map(|run| batch.get::<Instance>(store, Some(*run)).transpose());
-        let runs = runs.collect::<Result<Vec<_>, _>>()?;
-        items.push(view(store, movement, runs, true).await?);
+    let (store, mut rows) = (&session.store, Rows::default());
+    // Twenty movements of large runs are more than a function's memory should hold at once.
+    for some in listed.items.chunks(AT_ONCE) {
+        let ids = some.iter().flat_map(|movement| &movement.value.runs);
+        let batch = store.batch(ids.fold(Wanted::new(), |wanted, run| wanted.with::<Instance>(store, Some(*run)))).await?;
+        for movement in some {
+            let runs = movement.value.runs.iter().filter_map(|run| batch.get::<Instance>(store, Some(*run)).transpose());
+            let runs = runs.collect::<Result<Vec<_>, _>>()?;
+            rows.push(&view(store, movement.clone(), runs, true).await?)?;
+        }
+        if rows.are_too_many() {
+            break;
+        }
     }
-    reply::list(Listed { items, total: listed.total, page: listed.page }, |view| view)
+    rows.reply(listed.total, listed.page)
 }
 
 /// Gets one movement with its runs.

@@ -12,6 +12,7 @@ use shared::domain::refusal::Fault;
 use shared::domain::text::Notes;
 use shared::domain::user::User;
 use shared::http::error::{ApiError, ConflictCode};
+use shared::http::reply;
 use shared::store::{StoreError, TenantStore, Wanted, Work, WriteError, pause};
 use std::collections::BTreeSet;
 
@@ -176,7 +177,9 @@ pub(crate) async fn views(
 ) -> Result<Vec<InstanceView>, ApiError> {
     let mut wanted = BTreeSet::new();
     if !omit_signatures {
-        let bare = |run: &Stored<Instance>| serde_json::to_vec(&InstanceView::new(run.clone(), |_| None)).map(|text| text.len());
+        let bare = |run: &Stored<Instance>| {
+            serde_json::to_vec(&InstanceView::new(run.clone(), |_| None)).map(|text| reply::weight(&text))
+        };
         let bare: usize = runs.iter().map(bare).sum::<Result<_, _>>().map_err(|error| ApiError::Internal(error.into()))?;
         let mut weight = bare;
         for run in &runs {

@@ -19,6 +19,10 @@ const SCHEMA_LEVELS: usize = 32;
 const EXPANDED_LEVELS: usize = 64;
 /// How many nodes a schema may have once its references are followed.
 const EXPANDED_NODES: usize = 20_000;
+/// How many of the faults that a schema finds are named.
+const FAULTS: usize = 100;
+/// How long the text of one may be, in characters.
+const LONGEST_FAULT: usize = 300;
 /// How many compiled schemas an instance of a function keeps.
 const KEPT: usize = 64;
 
@@ -121,11 +125,20 @@ impl TryFrom<String> for FieldsSchema {
 }
 
 fn compile(schema: &Value) -> Result<Validator, Refusal> {
-    jsonschema::options()
-        .with_draft(Draft::Draft202012)
-        .with_pattern_options(PatternOptions::regex())
-        .build(schema)
-        .map_err(|error| Refusal::new(format!("is not a valid JSON Schema: {error} (at {})", error.instance_path())))
+    jsonschema::options().with_draft(Draft::Draft202012).with_pattern_options(PatternOptions::regex()).build(schema).map_err(
+        |error| {
+            Refusal::new(format!("is not a valid JSON Schema: {} (at {})", shortened(error.to_string()), error.instance_path()))
+        },
+    )
+}
+
+/// A fault's text; the validator's own quotes the value, however large, and one fault for each of many.
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(LONGEST_FAULT) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// A walk through a schema with its references followed, as a validator would go at worst.
@@ -184,9 +197,9 @@ impl Schemas {
         let instance = Value::Object(fields.0.clone());
         let faults = validator.iter_errors(&instance).map(|error| Fault {
             place: Place::Pointer(format!("/custom_fields{}", error.instance_path())),
-            detail: error.to_string(),
+            detail: shortened(error.to_string()),
         });
-        Ok(faults.take(100).collect())
+        Ok(faults.take(FAULTS).collect())
     }
 
     fn compiled(&self, id: Uuid, version: u64, schema: &FieldsSchema) -> Result<Arc<Validator>, Refusal> {

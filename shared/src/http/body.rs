@@ -20,6 +20,7 @@ use crate::domain::time::{Date, Timestamp};
 use crate::domain::user::Email;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::collections::HashSet;
 use utoipa::PartialSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
@@ -198,8 +199,9 @@ impl<'a> Fields<'a> {
             })?
             .0;
         let mut faults = Vec::new();
-        for (place, (name, _)) in members.iter().enumerate() {
-            if members[..place].iter().any(|(earlier, _)| earlier == name) {
+        let mut seen = HashSet::new();
+        for (name, _) in &members {
+            if !seen.insert(name) {
                 faults.push(Fault::field(name, "must be given once"));
             }
         }
