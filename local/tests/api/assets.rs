@@ -262,7 +262,7 @@ async fn a_full_range_takes_a_digit_more_and_tags_of_another_template_are_skippe
     let range = "A-NNN".parse::<shared::domain::asset_tag::TagTemplate>().unwrap();
     let range = range.range(&"AST".parse().unwrap(), None, api.now());
     let store = api.store.tenant(client.tenant);
-    while store.next_number(&range).await.unwrap() < 999 {}
+    while store.next_number(&range, 1).await.unwrap() < 999 {}
     assert_eq!(tag().await, "A-1000");
     assert_eq!(tag().await, "A-1003");
 }
@@ -280,4 +280,16 @@ async fn faults_by_the_hundred_thousand_are_told_in_a_small_answer() {
     let refused = client.post("/assets", json!({"name": "x", "asset_type_id": kind, "custom_fields": fields})).await;
     assert_eq!(refused.faults().len(), 21);
     assert!(refused.bytes.len() < 12_000, "{}", refused.bytes.len());
+}
+
+#[tokio::test]
+async fn however_many_tags_are_taken_already_there_is_another() {
+    let (_api, client) = Api::with_tenant().await;
+    client.patch("/settings", json!({"asset_tag_template": "A-0NNN"})).await.data();
+    for _ in 0..70 {
+        client.asset(json!({"name": "x"})).await;
+    }
+    client.patch("/settings", json!({"asset_tag_template": "A-NNNN"})).await.data();
+    let tag = client.post("/assets", json!({"name": "x"})).await.data()["asset_tag"].as_str().unwrap().to_owned();
+    assert!(("A-0071".."A-0200").contains(&tag.as_str()), "{tag}");
 }
