@@ -12,6 +12,7 @@ use shared::http::error::ApiError;
 use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
 use shared::http::reply::{self, Data, List, present};
 use shared::http::{Answer, params};
+use shared::store::WriteError;
 
 /// Lists API keys, newest first; never their secrets.
 #[utoipa::path(get, path = "/keys", tag = "keys", params(KeyQuery), security(("api_key" = ["keys:read"])),
@@ -105,8 +106,12 @@ pub async fn rotate_key(gate: Gate) -> Answer {
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
     let until = now.plus_seconds(grace);
     let secret = Secret::new(session.store.store().random()?);
-    let hash = secret.hash();
-    let key = session.update(key, |old| Ok((old.rotated(hash.clone(), now, until), false))).await?;
+    // Deciding again would end the secret that another rotation has just answered.
+    let next = key.value.rotated(secret.hash(), now, until);
+    let key = match session.store.update(&key, next, &session.stamp, false).await {
+        Err(WriteError::Stale) if session.store.get::<ApiKey>(key.value.id).await?.is_none() => return Err(ApiError::NotFound),
+        written => written?,
+    };
     let api_key = Token::new(session.store.id(), key.value.id, secret).expose();
     reply::data(NewKeyView { api_key, record: KeyView::from(key) })
 }
