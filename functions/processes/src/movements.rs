@@ -1,7 +1,7 @@
 //! The endpoints of movements: one process on several assets at once.
 
 use crate::instance_wire::{Advance, InstanceView, MovementQuery, MovementView};
-use crate::work;
+use crate::work::{self, Submission};
 use serde_json::{Map, Value, json};
 use shared::auth::{Gate, Session, TRIES};
 use shared::domain::asset::Asset;
@@ -27,13 +27,18 @@ const AT_ONCE: usize = 20;
 /// A definition and the assets that it is to start on.
 pub(crate) type Group = (Stored<Process>, Vec<Stored<Asset>>);
 
-/// Reads a definition and assets together.
-pub(crate) async fn group(store: &TenantStore, process: ProcessId, ids: &[AssetId]) -> Result<Group, ApiError> {
+/// Reads a definition and assets together. `faults` of the request are named with what else is wrong.
+pub(crate) async fn group(
+    store: &TenantStore,
+    process: ProcessId,
+    ids: &[AssetId],
+    mut faults: Vec<Fault>,
+) -> Result<Group, ApiError> {
     let wanted = Wanted::new().with::<Process>(store, Some(process));
     let wanted = ids.iter().fold(wanted, |wanted, id| wanted.with::<Asset>(store, Some(*id)));
     let batch = store.batch(wanted).await?;
     let process = present(batch.get::<Process>(store, Some(process))?)?;
-    let (mut assets, mut faults) = (Vec::new(), Vec::new());
+    let mut assets = Vec::new();
     for (place, id) in ids.iter().enumerate() {
         match batch.get::<Asset>(store, Some(*id))? {
             Some(asset) => assets.push(asset),
@@ -86,7 +91,7 @@ pub(crate) async fn start(session: &Session, mut found: Group) -> Result<Movemen
             Ok(()) => return view(store, movement, runs, false).await,
             Err(WriteError::Stale | WriteError::Dangling(_)) => {
                 pause(round).await;
-                found = group(store, found.0.value.id, &ids).await?;
+                found = group(store, found.0.value.id, &ids, Vec::new()).await?;
             }
             Err(WriteError::TooLarge) => {
                 let detail =
@@ -151,32 +156,30 @@ async fn read(
 }
 
 /// The step that is open in all runs that are; `submitted` is the step that was meant, once that is known.
-fn open(runs: &[Stored<Instance>], submitted: Option<usize>) -> Result<usize, ApiError> {
-    let refusal = match (standing(runs.iter().map(|run| (run.value.status(), run.value.current_step()))), submitted) {
+fn open(runs: &[Stored<Instance>], submitted: Option<usize>) -> Result<usize, ProcessRefusal> {
+    Err(match (standing(runs.iter().map(|run| (run.value.status(), run.value.current_step()))), submitted) {
         ((InstanceStatus::InProgress, step), None) => return Ok(step),
         ((InstanceStatus::InProgress, step), Some(meant)) if step == meant => return Ok(step),
         ((InstanceStatus::InProgress | InstanceStatus::Completed, step), Some(_)) => ProcessRefusal::Moved(step),
         ((status, _), _) => ProcessRefusal::Closed(status),
-    };
-    Err(work::refused(refusal))
+    })
 }
 
-async fn advance(session: &Session, id: MovementId, body: &Advance) -> Result<MovementView, ApiError> {
-    let (store, data) = (&session.store, &body.step_data.0);
-    let expected = body.current_step.map(|step| step.0 as usize);
+async fn advance(session: &Session, id: MovementId, submission: &Submission) -> Result<MovementView, ApiError> {
+    let (store, Submission { data, expected, .. }) = (&session.store, submission);
     let mut submitted = None;
     'tries: for round in 0..TRIES {
         if round > 0 {
             pause(round - 1).await;
         }
         let (movement, mut runs, active) = read(store, id, data).await?;
-        submitted = Some(open(&runs, submitted)?);
+        submitted = Some(open(&runs, submitted).or_else(|refusal| submission.judged(Err(refusal)))?);
         let mut work = Work::new(store, &session.stamp);
         let (mut signed, mut recipient) = (false, None);
         let before = runs.clone();
         for run in runs.iter_mut().filter(|run| run.value.status() == InstanceStatus::InProgress) {
             let said = said_to(&run.value, &before, data);
-            let next = run.value.advance(&said, expected, &active, session.stamp.at).map_err(work::refused)?;
+            let next = submission.judged(run.value.advance(&said, *expected, &active, session.stamp.at))?;
             if next.instance.status() == InstanceStatus::Completed {
                 let Some(asset) = work::asset_of(session, &run.value).await? else { continue 'tries };
                 work::complete(&mut work, &asset, &next.instance)?;
@@ -257,15 +260,15 @@ pub async fn get_movement(gate: Gate) -> Answer {
     security(("api_key" = ["processes:write"])),
     responses((status = 200, description = "The movement as it is now", body = Data<MovementView>), PatchRefusals))]
 pub async fn advance_movement(gate: Gate) -> Answer {
-    let (session, (id, body)) = gate
+    let (session, (id, submission)) = gate
         .enter(Scope::ProcessesWrite, async |store| {
             let id: MovementId = gate.id()?;
-            let body = gate.body::<Advance>()?;
+            let submission = Submission::from(gate.body_and_faults::<Advance>()?);
             present(store.get::<Movement>(id).await?)?;
-            Ok((id, body))
+            Ok((id, submission))
         })
         .await?;
-    reply::data(advance(&session, id, &body).await?)
+    reply::data(advance(&session, id, &submission).await?)
 }
 
 /// Where a new movement can be read.

@@ -1,6 +1,6 @@
 //! Between handlers and domain: reading what a decision needs, and deciding again when somebody was faster.
 
-use crate::instance_wire::InstanceView;
+use crate::instance_wire::{Advance, InstanceView};
 use serde_json::{Map, Value, json};
 use shared::auth::{Session, TRIES};
 use shared::domain::asset::Asset;
@@ -22,13 +22,48 @@ const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 /// A definition and an asset, as they are now.
 pub(crate) type Pair = (Stored<Process>, Stored<Asset>);
 
-/// Reads a definition and an asset together.
-pub(crate) async fn pair(store: &TenantStore, process: ProcessId, asset: AssetId) -> Result<Pair, ApiError> {
+/// What is submitted, and what is already known to be wrong with the request.
+pub(crate) struct Submission {
+    pub(crate) data: Map<String, Value>,
+    pub(crate) expected: Option<usize>,
+    faults: Vec<Fault>,
+}
+
+impl From<(Advance, Vec<Fault>)> for Submission {
+    fn from((body, faults): (Advance, Vec<Fault>)) -> Self {
+        Self { data: body.step_data.0, expected: body.current_step.map(|step| step.0 as usize), faults }
+    }
+}
+
+impl Submission {
+    /// What the domain decides, unless the request has faults: then all of them.
+    pub(crate) fn judged<T>(&self, decided: Result<T, ProcessRefusal>) -> Result<T, ApiError> {
+        match decided {
+            Err(ProcessRefusal::Faults(more)) => Err(ApiError::Invalid([self.faults.clone(), more].concat())),
+            _ if !self.faults.is_empty() => Err(ApiError::Invalid(self.faults.clone())),
+            decided => decided.map_err(refused),
+        }
+    }
+}
+
+/// Reads a definition and an asset together. `faults` of the request are named with what else is wrong.
+pub(crate) async fn pair(
+    store: &TenantStore,
+    process: ProcessId,
+    asset: AssetId,
+    mut faults: Vec<Fault>,
+) -> Result<Pair, ApiError> {
     let wanted = Wanted::new().with::<Process>(store, Some(process)).with::<Asset>(store, Some(asset));
     let batch = store.batch(wanted).await?;
     let process = batch.get::<Process>(store, Some(process))?.ok_or(ApiError::NotFound)?;
-    let missing = || ApiError::Invalid(vec![Fault::field("asset_id", "names no asset of this tenant")]);
-    Ok((process, batch.get::<Asset>(store, Some(asset))?.ok_or_else(missing)?))
+    let asset = batch.get::<Asset>(store, Some(asset))?;
+    if asset.is_none() {
+        faults.push(Fault::field("asset_id", "names no asset of this tenant"));
+    }
+    match asset {
+        Some(asset) if faults.is_empty() => Ok((process, asset)),
+        _ => Err(ApiError::Invalid(faults)),
+    }
 }
 
 /// Who starts something.
@@ -51,7 +86,7 @@ pub(crate) async fn start(session: &Session, mut found: Pair) -> Result<Stored<I
             Ok(()) => return Ok(run),
             Err(WriteError::Stale | WriteError::Dangling(_)) => {
                 pause(round).await;
-                found = pair(&session.store, found.0.value.id, found.1.value.id).await?;
+                found = pair(&session.store, found.0.value.id, found.1.value.id, Vec::new()).await?;
             }
             Err(error) => return Err(error.into()),
         }
@@ -82,22 +117,22 @@ pub(crate) async fn run_and_users(
 pub(crate) async fn advance(
     session: &Session,
     found: (Stored<Instance>, BTreeSet<UserId>),
-    data: &Map<String, Value>,
-    expected: Option<usize>,
+    submission: &Submission,
 ) -> Result<Stored<Instance>, ApiError> {
     let (mut run, mut active) = found;
+    let Submission { data, expected, .. } = submission;
     if let Some(movement) = run.value.movement_id {
         let detail = "The run is part of a movement, and goes on with it: advance the movement.";
         return Err(ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement})));
     }
-    let submitted = run.value.open_step().map_err(refused)?;
+    let submitted = run.value.open_step().or_else(|refusal| submission.judged(Err(refusal)))?;
     for round in 0..TRIES {
         if round > 0 {
             pause(round - 1).await;
             (run, active) = run_and_users(&session.store, run.value.id, data).await?;
             still_open(&run.value, submitted)?;
         }
-        let next = run.value.advance(data, expected, &active, session.stamp.at).map_err(refused)?;
+        let next = submission.judged(run.value.advance(data, *expected, &active, session.stamp.at))?;
         let mut work = Work::new(&session.store, &session.stamp);
         if next.instance.status() == InstanceStatus::Completed {
             let Some(asset) = asset_of(session, &run.value).await? else { continue };

@@ -46,7 +46,8 @@ async fn one_signature_serves_several_assets() {
     assert_eq!(advance(&client, &run, json!({"u": user})).await.problem(409, "CONFLICT")["movement_id"], movement.as_str());
 
     assert_eq!(move_on(&client, &movement, json!({"u": user})).await.data()["current_step"], 1);
-    assert_eq!(move_on(&client, &movement, json!({"l": ["x"]})).await.faults(), ["/step_data/l"]);
+    let wrong = json!({"step_data": {"l": ["x"]}, "x": 1});
+    assert_eq!(client.post(&format!("/movements/{movement}/advance"), wrong).await.faults(), ["/step_data/l", "/x"]);
     move_on(&client, &movement, json!({"u": user, "l": ["a"]})).await.data();
     // One of them is left behind; the others go on.
     client.post(&format!("/processes/instances/{run}/cancel"), json!({})).await.data();

@@ -96,7 +96,7 @@ async fn definitions_are_created_changed_and_deleted() {
     }
     assert_eq!(
         client.patch(&path, json!({"slug": "x", "is_system": true, "status": "cancelled"})).await.faults(),
-        ["/is_system", "/slug"]
+        ["/is_system", "/slug", "/status"]
     );
     assert_eq!(client.patch(&path, json!({"status": "cancelled"})).await.faults(), ["/status"]);
     assert_eq!(client.delete(&path).await.data()["slug"], "lend-out");
@@ -258,6 +258,9 @@ async fn a_process_starts_only_where_it_begins() {
     assert_eq!((&refused["asset_id"], &refused["trigger_status"]), (&json!(asset), &json!("in_use")));
     assert_eq!(client.post(&path, json!({"asset_id": NOBODY})).await.faults(), ["/asset_id"]);
     assert_eq!(client.post(&path, json!({})).await.faults(), ["/asset_id"]);
+    assert_eq!(client.post(&path, json!({"asset_id": NOBODY, "x": 1})).await.faults(), ["/asset_id", "/x"]);
+    assert_eq!(client.post(&path, json!({"asset_ids": [asset, NOBODY], "x": 1})).await.faults(), ["/asset_ids/1", "/x"]);
+    assert_eq!(client.post(&path, json!({"asset_id": 1})).await.faults(), ["/asset_id"]);
     client.post(&format!("/processes/{NOBODY}/start"), json!({"asset_id": asset})).await.problem(404, "NOT_FOUND");
     assert_eq!(api.dump().await, before);
 }
@@ -356,6 +359,10 @@ async fn submitted_values_are_fixed_and_unknown_ones_refused() {
     assert_eq!(advance(&client, &run, json!({"x": 1, "c": 2})).await.faults(), ["/step_data/c", "/step_data/x"]);
     let moved = client.post(&path, json!({"step_data": {}, "current_step": 0})).await.problem(409, "STEP_MOVED");
     assert_eq!(moved["current_step"], 1);
+    let wrong = json!({"step_data": {"c": 2}, "current_step": -1, "x": 1});
+    assert_eq!(client.post(&path, wrong).await.faults(), ["/current_step", "/step_data/c", "/x"]);
+    let many: serde_json::Map<String, Value> = (0..51).map(|n| (format!("k{n}"), json!(NOBODY))).collect();
+    assert_eq!(advance(&client, &run, json!(many)).await.faults(), ["/step_data"]);
     assert_eq!(client.post(&path, json!({"step_data": [], "current_step": -1})).await.faults(), ["/current_step", "/step_data"]);
     assert_eq!(client.post(&path, json!({})).await.faults(), ["/step_data"]);
     assert_eq!(api.dump().await, before);
@@ -375,7 +382,8 @@ async fn a_patch_with_a_runs_id_cancels_it() {
     let asset = client.asset(json!({"name": "x"})).await;
     let run = start(&client, &process, &asset).await;
     let path = format!("/processes/{run}");
-    assert_eq!(client.patch(&path, json!({"status": "inactive", "name": "x"})).await.faults(), ["/name", "/status"]);
+    let wrong = json!({"status": "inactive", "name": "x", "slug": "x"});
+    assert_eq!(client.patch(&path, wrong).await.faults(), ["/name", "/slug", "/status"]);
     assert_eq!(client.patch(&path, json!({"status": "cancelled"})).await.data()["status"], "cancelled");
     client.patch(&path, json!({"status": "cancelled"})).await.problem(409, "INSTANCE_CLOSED");
     client.patch(&format!("/processes/{NOBODY}"), json!({"status": "cancelled"})).await.problem(404, "NOT_FOUND");
