@@ -51,13 +51,9 @@ pub async fn start_process(gate: Gate) -> Answer {
                     faults.push(Fault::field("asset_ids", "must not be sent together with asset_id"));
                     Err(ApiError::Invalid(faults))
                 }
-                (None, None) => {
-                    let required = Fault::field("asset_id", "is required, or asset_ids");
-                    if !faults.iter().any(|fault| ["asset_id", "asset_ids"].iter().any(|field| fault.is_of(field))) {
-                        faults.push(required);
-                    }
-                    Err(ApiError::Invalid(faults))
-                }
+                // Where something can't be read, one of the two may have been meant.
+                (None, None) if !faults.is_empty() => Err(ApiError::Invalid(faults)),
+                (None, None) => Err(ApiError::Invalid(vec![Fault::field("asset_id", "is required, or asset_ids")])),
             }
         })
         .await?;

@@ -238,28 +238,17 @@ pub(crate) async fn view(store: &TenantStore, run: Stored<Instance>, omit_signat
 
 /// The answer to a refusal of the domain.
 pub(crate) fn refused(refusal: ProcessRefusal) -> ApiError {
-    let (code, detail, context) = match refusal {
+    let detail = refusal.to_string();
+    let (code, context) = match refusal {
         ProcessRefusal::Faults(faults) => return ApiError::Invalid(faults),
-        ProcessRefusal::Inactive => (ConflictCode::ProcessInactive, "The process is inactive.".to_owned(), json!({})),
-        ProcessRefusal::Running(asset, run) => (
-            ConflictCode::ProcessRunning,
-            "A process runs on the asset already: complete or cancel it first.".to_owned(),
-            json!({"instance_id": run, "asset_id": asset}),
-        ),
-        ProcessRefusal::WrongStatus { asset, is, needed } => (
-            ConflictCode::WrongAssetStatus,
-            format!("The asset is {is}; the process begins with an asset that is {needed}."),
-            json!({"asset_id": asset, "status_of_asset": is, "trigger_status": needed}),
-        ),
-        ProcessRefusal::Closed(status) => {
-            (ConflictCode::InstanceClosed, format!("The run is {status}."), json!({"instance_status": status}))
+        ProcessRefusal::Inactive => (ConflictCode::ProcessInactive, json!({})),
+        ProcessRefusal::Running(asset, run) => (ConflictCode::ProcessRunning, json!({"instance_id": run, "asset_id": asset})),
+        ProcessRefusal::WrongStatus { asset, is, needed } => {
+            (ConflictCode::WrongAssetStatus, json!({"asset_id": asset, "status_of_asset": is, "trigger_status": needed}))
         }
-        ProcessRefusal::Moved(step) => {
-            (ConflictCode::StepMoved, format!("The open step is {step}."), json!({"current_step": step}))
-        }
-        ProcessRefusal::Submitted(key) => {
-            (ConflictCode::StepSubmitted, format!("The step {key} was submitted already and can't change."), json!({"step": key}))
-        }
+        ProcessRefusal::Closed(status) => (ConflictCode::InstanceClosed, json!({"instance_status": status})),
+        ProcessRefusal::Moved(step) => (ConflictCode::StepMoved, json!({"current_step": step})),
+        ProcessRefusal::Submitted(key) => (ConflictCode::StepSubmitted, json!({"step": key})),
     };
     ApiError::conflict(code, detail, context)
 }

@@ -219,11 +219,12 @@ async fn while_a_process_runs_it_alone_moves_the_asset() {
     }
     assert_eq!(client.delete(&format!("/users/{user}")).await.problem(409, "IN_USE")["count"], 1);
     assert_eq!(api.dump().await, before);
-    client.patch(&path, json!({"name": "y", "status": "preparing", "notes": "n"})).await.data();
+    let changed = client.patch(&path, json!({"name": "y", "status": "preparing", "notes": "n"})).await.data();
     let cancelled =
         client.post(&format!("/processes/instances/{run}/cancel"), json!({"reason": "changed our mind"})).await.data();
     assert_eq!((&cancelled["status"], &cancelled["cancel_reason"]), (&json!("cancelled"), &json!("changed our mind")));
     let after = client.get(&path).await.data();
+    assert_eq!(after["updated_at"], changed["updated_at"], "the asset itself did not change");
     assert_eq!((&after["status"], &after["assigned_to"], &after["name"]), (&json!("preparing"), &Value::Null, &json!("y")));
     client.delete(&format!("/users/{user}")).await.data();
     start(&client, &process, &asset).await;
@@ -283,6 +284,9 @@ async fn an_asset_says_what_can_start_on_it_and_why_the_rest_can_not() {
     assert!(shown.iter().all(|row| row["can_start"] == false));
     let prepare = shown.iter().find(|row| row["slug"] == "prepare").unwrap();
     assert_eq!((&prepare["code"], &prepare["instance_id"]), (&json!("PROCESS_RUNNING"), &json!(run)));
+    let start = format!("/processes/{}/start", prepare["id"].as_str().unwrap());
+    let heard = client.post(&start, json!({"asset_id": asset})).await.problem(409, "PROCESS_RUNNING");
+    assert_eq!(heard["detail"], prepare["detail"]);
     client.get(&format!("/assets/{NOBODY}/processes")).await.problem(404, "NOT_FOUND");
 }
 

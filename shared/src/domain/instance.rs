@@ -113,17 +113,17 @@ pub struct Instance {
     pub started_by_name: String,
 }
 
-/// Why a process can't start on an asset, or a run can't go on.
+/// Why a process can't start on an asset, or a run can't go on; in words for whoever asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessRefusal {
     /// The definition is inactive.
-    #[error("the process is inactive")]
+    #[error("The process is inactive.")]
     Inactive,
     /// Another run is on the asset.
-    #[error("another process runs on the asset")]
+    #[error("A process runs on the asset already: complete or cancel it first.")]
     Running(AssetId, InstanceId),
     /// The asset has another status than the process begins with.
-    #[error("the asset is {is}, the process begins with {needed}")]
+    #[error("The asset is {is}; the process begins with an asset that is {needed}.")]
     WrongStatus {
         /// Which asset.
         asset: AssetId,
@@ -133,16 +133,16 @@ pub enum ProcessRefusal {
         needed: Status,
     },
     /// The run has ended.
-    #[error("the run has ended")]
+    #[error("The run is {0}.")]
     Closed(InstanceStatus),
     /// Another step is open than the caller takes it for.
-    #[error("step {0} is open")]
+    #[error("The open step is {0}.")]
     Moved(usize),
     /// A value that was submitted before would change.
-    #[error("the step {0} was submitted already")]
+    #[error("The step {0} was submitted already and can't change.")]
     Submitted(String),
     /// Values are not acceptable; all of them.
-    #[error("{} values were refused", .0.len())]
+    #[error("{} values were refused.", .0.len())]
     Faults(Vec<Fault>),
 }
 
