@@ -2,7 +2,7 @@
 
 use crate::instance_wire::{Advance, Cancel, InstanceQuery, InstanceView, MovementView, ShowQuery, Start};
 use crate::work::Submission;
-use crate::{movements, work};
+use crate::{movement_work, movements, work};
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
@@ -31,7 +31,7 @@ pub enum Started {
 /// What a start is asked for, and what was read for it.
 enum Wanted {
     Run(Box<work::Pair>),
-    Movement(movements::Group),
+    Movement(movement_work::Group),
 }
 
 /// Starts a process on an asset, or as a movement on several. An asset has at most one run at a time.
@@ -46,7 +46,7 @@ pub async fn start_process(gate: Gate) -> Answer {
             let (body, mut faults) = gate.body_and_faults::<Start>()?;
             match (body.asset_id, body.asset_ids) {
                 (Some(asset), None) => Ok(Wanted::Run(Box::new(work::pair(&store, id, asset, faults).await?))),
-                (None, Some(assets)) => Ok(Wanted::Movement(movements::group(&store, id, assets.as_slice(), faults).await?)),
+                (None, Some(assets)) => Ok(Wanted::Movement(movement_work::group(&store, id, assets.as_slice(), faults).await?)),
                 (Some(_), Some(_)) => {
                     faults.push(Fault::field("asset_ids", "must not be sent together with asset_id"));
                     Err(ApiError::Invalid(faults))
@@ -63,7 +63,7 @@ pub async fn start_process(gate: Gate) -> Answer {
             let view = work::view(&session.store, run, false).await?;
             reply::created("processes/instances", view.id, Started::Run(Box::new(view)))
         }
-        Wanted::Movement(found) => movements::created(movements::start(&session, found).await?),
+        Wanted::Movement(found) => movements::created(movement_work::start(&session, found).await?),
     }
 }
 

@@ -83,7 +83,7 @@ impl Samples {
             ("POST", "/v1/catalog/manufacturers") => json!({"name": "n"}),
             ("POST", "/v1/catalog/models") => json!({"name": "n", "manufacturer_id": id, "asset_type_id": id}),
             ("POST", "/v1/keys") => json!({"name": "n", "scopes": ["assets:read"]}),
-            ("POST", "/v1/keys/{id}/rotate" | "/v1/processes/instances/{id}/cancel") => json!({}),
+            ("POST", "/v1/keys/{id}/rotate" | "/v1/processes/instances/{id}/cancel" | "/v1/movements/{id}/cancel") => json!({}),
             ("POST", "/v1/processes") => definition("n"),
             ("POST", "/v1/processes/{id}/start") => json!({"asset_id": self.asset}),
             ("POST", "/v1/processes/instances/{id}/advance" | "/v1/movements/{id}/advance") => json!({"step_data": {}}),
@@ -98,6 +98,7 @@ impl Samples {
 /// How many events an accepted write adds: one for each thing that it changes.
 pub fn events(method: &str, path: &str) -> usize {
     match (method, path) {
+        ("post", "/v1/movements/{id}/cancel") => 4,
         ("post", "/v1/movements/{id}/advance" | "/v1/processes/{id}/start" | "/v1/processes/instances/{id}/cancel") => 2,
         _ => 1,
     }
