@@ -121,7 +121,7 @@ pub(crate) async fn advance(
 ) -> Result<Stored<Instance>, ApiError> {
     let (mut run, mut active) = found;
     let Submission { data, expected, .. } = submission;
-    if let Some(movement) = run.value.movement_id {
+    if let Some(movement) = run.value.movement_id.filter(|_| submission.faults.is_empty()) {
         let detail = "The run is part of a movement, and goes on with it: advance the movement.";
         return Err(ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement})));
     }

@@ -45,6 +45,8 @@ async fn one_signature_serves_several_assets() {
     assert_eq!(data["instances"][0]["movement_id"], movement.as_str());
     assert_eq!(advance(&client, &run, json!({"u": user})).await.problem(409, "CONFLICT")["movement_id"], movement.as_str());
 
+    let wrong = client.post(&format!("/processes/instances/{run}/advance"), json!({"step_data": {"u": 1}, "x": 1})).await;
+    assert_eq!(wrong.faults(), ["/step_data/u", "/x"]);
     assert_eq!(move_on(&client, &movement, json!({"u": user})).await.data()["current_step"], 1);
     let wrong = json!({"step_data": {"l": ["x"]}, "x": 1});
     assert_eq!(client.post(&format!("/movements/{movement}/advance"), wrong).await.faults(), ["/step_data/l", "/x"]);
