@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
@@ -17,7 +18,11 @@ use shared::domain::time::Timestamp;
 use shared::store::Store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 use tower::ServiceExt;
+
+/// How long a call to the engine may take.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The service, and a client of one tenant that may do everything.
 pub struct Service {
@@ -37,7 +42,10 @@ impl Service {
     pub async fn start() -> Result<Self> {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
         let meter = Meter::default();
-        let dynamo = Client::from_conf(engine::config(&engine.url).interceptor(meter.clone()).build());
+        // The engine reads a megabyte a second when it is busy: what would be a time-out in AWS is none here.
+        let patient = TimeoutConfig::builder().operation_timeout(PATIENCE).operation_attempt_timeout(PATIENCE).build();
+        let config = engine::config(&engine.url).timeout_config(patient).interceptor(meter.clone());
+        let dynamo = Client::from_conf(config.build());
         table::create(&dynamo, TABLE).await?;
         let skew = Arc::new(AtomicI64::new(0));
         let (clock, added) = (system_clock(), Arc::clone(&skew));

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let options = Options::parse();
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn,shared=info".into());
+    // The engine warns of every refused write, which conflicts are part of.
+    let filter = "warn,shared=info,dynoxide=error";
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| filter.into());
     tracing_subscriber::fmt().json().flatten_event(true).with_env_filter(filter).with_writer(std::io::stderr).init();
     match run(options).await {
         Ok(()) => ExitCode::SUCCESS,

@@ -13,6 +13,7 @@ use shared::http::error::ApiError;
 use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
 use shared::http::reply::{self, Data, List, present};
 use shared::http::{Answer, params};
+use shared::store::WriteError;
 
 /// Lists API keys, newest first; never their secrets.
 #[utoipa::path(get, path = "/keys", tag = "keys", params(KeyQuery), security(("api_key" = ["keys:read"])),
@@ -108,9 +109,13 @@ pub async fn rotate_key(gate: Gate) -> Answer {
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
     let until = now.plus_seconds(grace);
     let secret = Secret::new(session.store.store().random()?);
-    let hash = secret.hash();
-    let kept = |key: &Stored<ApiKey>| reply::record(key.version, KeyView::from(key.clone()));
-    let key = session.update_kept(key, |old| Ok((old.rotated(hash.clone(), now, until), false)), kept).await?;
+    let kept = |key: &Stored<ApiKey>| keep(reply::record(key.version, KeyView::from(key.clone())));
+    // Deciding again would end the secret that another rotation has just answered.
+    let next = key.value.rotated(secret.hash(), now, until);
+    let key = match session.store.update(&key, next, &session.stamp, false, kept).await {
+        Err(WriteError::Stale) if session.store.get::<ApiKey>(key.value.id).await?.is_none() => return Err(ApiError::NotFound),
+        written => written?,
+    };
     let api_key = Token::new(session.store.id(), key.value.id, secret).expose();
     reply::record(key.version, NewKeyView { api_key, record: KeyView::from(key) })
 }

@@ -16,8 +16,11 @@ use shared::http::error::{ApiError, ConflictCode};
 use shared::http::{Answer, reply};
 use shared::store::{Batch, StoreError, TenantStore, Wanted, Work, WriteError, pause};
 
-/// How many numbers are tried when tags of an older template stand in the way.
-const NUMBERS: u32 = 50;
+/// How many numbers are tried one after the other when tags of an older template stand in the way. From then on each
+/// step is twice as long: however many are taken, a few more tries are past them, at the price of a gap.
+const NUMBERS: u32 = 8;
+/// How long a step gets; there are not so many tags.
+const LONGEST_STEPS: u32 = 40;
 
 /// What a change needs to be decided.
 pub(crate) struct Known {
@@ -99,8 +102,8 @@ async fn create_tagged(
     let tenant = known.tenant().map_err(|error| WriteError::Store(StoreError::broken(error)))?;
     let code = known.found.asset_type.as_ref().map(|stored| stored.value.code.as_str());
     let range = tenant.asset_tag_template.range(&tenant.asset_tag_prefix, code, session.stamp.at);
-    for _ in 0..NUMBERS {
-        let number = session.store.next_number(&range).await?;
+    for tried in 0..NUMBERS + LONGEST_STEPS {
+        let number = session.store.next_number(&range, 1 << tried.saturating_sub(NUMBERS)).await?;
         let asset = Asset { asset_tag: range.tag(number), ..blank.clone() };
         match session.store.create(asset, &session.stamp, &kept).await {
             Err(WriteError::Duplicate(..)) => {} // an older template gave this tag: the next number

@@ -79,20 +79,20 @@ impl FromJson for WantedStatus {
 }
 
 impl ProcessPatch {
-    /// What it says of a definition.
-    pub(crate) fn of_definition(self) -> Result<ProcessChange, Fault> {
-        let status = match self.status {
-            None => None,
-            Some(WantedStatus::Active) => Some(ProcessStatus::Active),
-            Some(WantedStatus::Inactive) => Some(ProcessStatus::Inactive),
-            Some(WantedStatus::Cancelled) => return Err(Fault::field("status", "must be active or inactive: this is no run")),
+    /// What it says of a definition, and what is wrong with it for one.
+    pub(crate) fn of_definition(self) -> (ProcessChange, Option<Fault>) {
+        let (status, fault) = match self.status {
+            None => (None, None),
+            Some(WantedStatus::Active) => (Some(ProcessStatus::Active), None),
+            Some(WantedStatus::Inactive) => (Some(ProcessStatus::Inactive), None),
+            Some(WantedStatus::Cancelled) => (None, Some(Fault::field("status", "must be active or inactive: this is no run"))),
         };
         let Self { name, description, trigger_status, target_status, steps, .. } = self;
-        Ok(ProcessChange { name, description, trigger_status, target_status, steps, status })
+        (ProcessChange { name, description, trigger_status, target_status, steps, status }, fault)
     }
 
-    /// What is wrong with it for a run, which can only be cancelled.
-    pub(crate) fn faults_for_run(&self) -> Vec<Fault> {
+    /// What is wrong with it for a run, which can only be cancelled, beside the `faults` that are known.
+    pub(crate) fn faults_for_run(&self, mut faults: Vec<Fault>) -> Vec<Fault> {
         let given = [
             ("name", self.name.is_some()),
             ("description", self.description.is_some()),
@@ -101,9 +101,8 @@ impl ProcessPatch {
             ("steps", self.steps.is_some()),
         ];
         let given = given.into_iter().filter(|(_, given)| *given);
-        let mut faults: Vec<Fault> =
-            given.map(|(field, _)| Fault::field(field, "is no field of a run that can be set")).collect();
-        if self.status != Some(WantedStatus::Cancelled) {
+        faults.extend(given.map(|(field, _)| Fault::field(field, "is no field of a run that can be set")));
+        if self.status != Some(WantedStatus::Cancelled) && !faults.iter().any(|fault| fault.is_of("status")) {
             faults.push(Fault::field("status", "must be cancelled: this is a run"));
         }
         faults

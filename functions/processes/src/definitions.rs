@@ -98,7 +98,7 @@ pub enum Patched {
     security(("api_key" = ["processes:write"])),
     responses((status = 200, description = "The definition or the run as it is now", body = Data<Patched>), PatchRefusals))]
 pub async fn update_process(gate: Gate) -> Answer {
-    let (session, (body, process, run)) = gate
+    let (session, ((body, mut faults), process, run)) = gate
         .enter(Scope::ProcessesWrite, async |store| {
             let id: ProcessId = gate.id()?;
             let run_id = Some(InstanceId::from_uuid(id.uuid()));
@@ -107,12 +107,16 @@ pub async fn update_process(gate: Gate) -> Answer {
             if process.is_none() && run.is_none() {
                 return Err(ApiError::NotFound);
             }
-            Ok((gate.body::<ProcessPatch>()?, process, run))
+            Ok((gate.body_and_faults::<ProcessPatch>()?, process, run))
         })
         .await?;
     match (process, run) {
         (Some(process), _) => {
-            let change: ProcessChange = body.of_definition().map_err(|fault| ApiError::Invalid(vec![fault]))?;
+            let (change, fault): (ProcessChange, _) = body.of_definition();
+            faults.extend(fault);
+            if !faults.is_empty() {
+                return Err(ApiError::Invalid(faults));
+            }
             let decide = |old: &Process| match old.changed(&change) {
                 Ok(next) => Ok((next, false)),
                 Err(fixed) => Err(ApiError::conflict(ConflictCode::Conflict, format!("Forbidden: {fixed}."), Value::Null)),
@@ -121,7 +125,7 @@ pub async fn update_process(gate: Gate) -> Answer {
             reply::record(process.version, Patched::Definition(Box::new(process.into())))
         }
         (None, Some(run)) => {
-            let faults = body.faults_for_run();
+            faults = body.faults_for_run(faults);
             if !faults.is_empty() {
                 return Err(ApiError::Invalid(faults));
             }

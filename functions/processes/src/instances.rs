@@ -1,7 +1,8 @@
 //! The endpoints of runs (interface 4.7 to 4.9, contract 7).
 
 use crate::instance_wire::{Advance, Cancel, InstanceQuery, InstanceView, MovementView, ShowQuery, Start};
-use crate::{movements, views, work};
+use crate::work::Submission;
+use crate::{movement_work, movements, views, work};
 use shared::auth::Gate;
 use shared::domain::id::{InstanceId, ProcessId};
 use shared::domain::instance::Instance;
@@ -27,7 +28,7 @@ pub enum Started {
 /// What a start is asked for, and what was read for it.
 enum Wanted {
     Run(Box<work::Pair>),
-    Movement(movements::Group),
+    Movement(movement_work::Group),
 }
 
 /// Starts a process on an asset, or as a movement on several. An asset has at most one run at a time.
@@ -39,14 +40,17 @@ pub async fn start_process(gate: Gate) -> Answer {
     let (session, wanted) = gate
         .enter(Scope::ProcessesWrite, async |store| {
             let id: ProcessId = gate.id()?;
-            let body = gate.body::<Start>()?;
+            let (body, mut faults) = gate.body_and_faults::<Start>()?;
             match (body.asset_id, body.asset_ids) {
-                (Some(asset), None) => Ok(Wanted::Run(Box::new(work::pair(&store, id, asset).await?))),
-                (None, Some(assets)) => Ok(Wanted::Movement(movements::group(&store, id, assets.as_slice()).await?)),
-                (None, None) => Err(ApiError::Invalid(vec![Fault::field("asset_id", "is required, or asset_ids")])),
+                (Some(asset), None) => Ok(Wanted::Run(Box::new(work::pair(&store, id, asset, faults).await?))),
+                (None, Some(assets)) => Ok(Wanted::Movement(movement_work::group(&store, id, assets.as_slice(), faults).await?)),
                 (Some(_), Some(_)) => {
-                    Err(ApiError::Invalid(vec![Fault::field("asset_ids", "must not be sent together with asset_id")]))
+                    faults.push(Fault::field("asset_ids", "must not be sent together with asset_id"));
+                    Err(ApiError::Invalid(faults))
                 }
+                // Where something can't be read, one of the two may have been meant.
+                (None, None) if !faults.is_empty() => Err(ApiError::Invalid(faults)),
+                (None, None) => Err(ApiError::Invalid(vec![Fault::field("asset_id", "is required, or asset_ids")])),
             }
         })
         .await?;
@@ -56,7 +60,7 @@ pub async fn start_process(gate: Gate) -> Answer {
             let view = views::view(&session.store, run, false).await?;
             reply::created("processes/instances", view.id, Started::Run(Box::new(view)))
         }
-        Wanted::Movement(found) => movements::created(movements::start(&session, found).await?),
+        Wanted::Movement(found) => movements::created(movement_work::start(&session, found).await?),
     }
 }
 
@@ -99,16 +103,15 @@ pub async fn get_instance(gate: Gate) -> Answer {
     security(("api_key" = ["processes:write"])),
     responses((status = 200, description = "The run as it is now", body = Data<InstanceView>), PatchRefusals))]
 pub async fn advance_instance(gate: Gate) -> Answer {
-    let (session, (body, found)) = gate
+    let (session, (submission, found)) = gate
         .enter(Scope::ProcessesWrite, async |store| {
             let id: InstanceId = gate.id()?;
-            let body = gate.body::<Advance>()?;
-            let found = work::run_and_users(&store, id, &body.step_data.0).await?;
-            Ok((body, found))
+            let submission = Submission::from(gate.body_and_faults::<Advance>()?);
+            let found = work::run_and_users(&store, id, &submission.data).await?;
+            Ok((submission, found))
         })
         .await?;
-    let expected = body.current_step.map(|step| step.0 as usize);
-    let run = work::advance(&session, found, &body.step_data.0, expected).await?;
+    let run = work::advance(&session, found, &submission).await?;
     reply::record(run.version, views::view(&session.store, run, false).await?)
 }
 

@@ -4,6 +4,7 @@ mod definition_wire;
 mod definitions;
 mod instance_wire;
 mod instances;
+mod movement_work;
 mod movements;
 mod views;
 mod work;
@@ -25,6 +26,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .routes(routes!(instances::get_signature))
         .routes(routes!(movements::list_movements))
         .routes(routes!(movements::get_movement))
-        .routes(routes!(movements::advance_movement));
+        .routes(routes!(movements::advance_movement))
+        .routes(routes!(movements::cancel_movement));
     OpenApiRouter::new().nest("/v1", routes)
 }

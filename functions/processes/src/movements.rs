@@ -1,205 +1,22 @@
 //! The endpoints of movements: one process on several assets at once.
 
-use crate::instance_wire::{Advance, MovementQuery, MovementView};
-use crate::{views, work};
-use serde_json::{Map, Value, json};
-use shared::auth::{Gate, Session, TRIES};
-use shared::domain::asset::Asset;
-use shared::domain::asset_tag::TagTemplate;
-use shared::domain::id::{AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
-use shared::domain::instance::{Instance, InstanceStatus, ProcessRefusal, possible_users};
-use shared::domain::movement::{Movement, NUMBERS, fits, said_to, standing};
-use shared::domain::process::Process;
-use shared::domain::record::Stored;
-use shared::domain::refusal::Fault;
+use crate::instance_wire::{Advance, Cancel, MovementQuery, MovementView};
+use crate::movement_work::{advance, cancel, read};
+use crate::views;
+use crate::work::Submission;
+use serde_json::Map;
+use shared::auth::Gate;
+use shared::domain::id::{Id, MovementId};
+use shared::domain::instance::Instance;
+use shared::domain::movement::Movement;
 use shared::domain::scope::Scope;
-use shared::domain::user::User;
-use shared::http::error::ApiError;
 use shared::http::openapi::{GetRefusals, ListRefusals, PatchRefusals};
-use shared::http::reply::{self, Data, List, present};
+use shared::http::reply::{self, Data, List, Rows, present};
 use shared::http::{Answer, params};
-use shared::store::{Listed, StoreError, TenantStore, Wanted, Work, WriteError, pause};
-use std::collections::BTreeSet;
+use shared::store::{TenantStore, Wanted};
 
-/// A definition and the assets that it is to start on.
-pub(crate) type Group = (Stored<Process>, Vec<Stored<Asset>>);
-
-/// Reads a definition and assets together.
-pub(crate) async fn group(store: &TenantStore, process: ProcessId, ids: &[AssetId]) -> Result<Group, ApiError> {
-    let wanted = Wanted::new().with::<Process>(store, Some(process));
-    let wanted = ids.iter().fold(wanted, |wanted, id| wanted.with::<Asset>(store, Some(*id)));
-    let batch = store.batch(wanted).await?;
-    let process = present(batch.get::<Process>(store, Some(process))?)?;
-    let (mut assets, mut faults) = (Vec::new(), Vec::new());
-    for (place, id) in ids.iter().enumerate() {
-        match batch.get::<Asset>(store, Some(*id))? {
-            Some(asset) => assets.push(asset),
-            None => faults.push(Fault::within("asset_ids", &format!("/{place}"), "names no asset of this tenant")),
-        }
-    }
-    if faults.is_empty() { Ok((process, assets)) } else { Err(ApiError::Invalid(faults)) }
-}
-
-/// Starts one run for each asset, all or none.
-pub(crate) async fn start(session: &Session, mut found: Group) -> Result<MovementView, ApiError> {
-    let store = &session.store;
-    let id: MovementId = store.new_id(session.stamp.at)?;
-    let starter = work::starter(session);
-    let template: TagTemplate = NUMBERS.parse().map_err(StoreError::broken)?;
-    let number = store.next_movement_number(&template).await?;
-    let ids: Vec<AssetId> = found.1.iter().map(|asset| asset.value.id).collect();
-    let run_ids: Vec<InstanceId> = ids.iter().map(|_| store.new_id(session.stamp.at)).collect::<Result<_, _>>()?;
-    for round in 0..TRIES {
-        let (process, assets) = &found;
-        if !fits(&process.value, assets) {
-            let detail = "are assigned to too many different users for one transaction; start fewer of them together";
-            return Err(invalid("asset_ids", detail));
-        }
-        let mut work = Work::new(store, &session.stamp);
-        let (mut runs, mut refusals) = (Vec::new(), Vec::new());
-        for (run_id, asset) in run_ids.iter().zip(assets) {
-            match Instance::start(*run_id, &process.value, &asset.value, &starter) {
-                Ok((run, next)) => {
-                    runs.push(work.create(Instance { movement_id: Some(id), ..run })?);
-                    work.update(asset, next, false)?;
-                }
-                Err(refusal) => refusals.push((asset.value.id, refusal)),
-            }
-        }
-        if !refusals.is_empty() {
-            return Err(refused(refusals));
-        }
-        let movement = Movement {
-            id,
-            number: number.clone(),
-            process_id: process.value.id,
-            process_name: process.value.name.clone(),
-            runs: run_ids.clone(),
-            started_by: starter.key,
-            started_by_name: starter.name.clone(),
-        };
-        let movement = work.create(movement)?;
-        match work.commit_with(|| views::kept_movement(&movement, &runs, created)).await {
-            Ok(()) => return views::movement(store, movement, runs, false).await,
-            Err(WriteError::Stale | WriteError::Dangling(_)) => {
-                pause(round).await;
-                found = group(store, found.0.value.id, &ids).await?;
-            }
-            Err(WriteError::TooLarge) => {
-                let detail =
-                    "are too large for one transaction, with their notes and custom fields; start fewer of them together";
-                return Err(invalid("asset_ids", detail));
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(WriteError::Stale.into())
-}
-
-fn invalid(field: &str, detail: &str) -> ApiError {
-    ApiError::Invalid(vec![Fault::field(field, detail)])
-}
-
-/// One 409 for all: the code of the first, and every asset that can't start with its own.
-fn refused(refusals: Vec<(AssetId, ProcessRefusal)>) -> ApiError {
-    let mut all = Vec::new();
-    let mut first = None;
-    for (asset, refusal) in refusals {
-        let ApiError::Conflict(mut conflict) = work::refused(refusal) else { continue };
-        let mut row = json!({"code": conflict.code.as_str(), "detail": conflict.detail});
-        if let Value::Object(row) = &mut row {
-            row.append(&mut conflict.context.clone());
-            row.insert("asset_id".into(), json!(asset));
-        }
-        all.push(row);
-        if first.is_none() {
-            conflict.context = Map::new();
-            first = Some(conflict);
-        }
-    }
-    match first {
-        Some(mut conflict) => {
-            conflict.context.insert("assets".into(), all.into());
-            ApiError::Conflict(conflict)
-        }
-        None => WriteError::Stale.into(),
-    }
-}
-
-/// Reads a movement with its runs, and which of the users that `data` may pick are active.
-async fn read(
-    store: &TenantStore,
-    id: MovementId,
-    data: &Map<String, Value>,
-) -> Result<(Stored<Movement>, Vec<Stored<Instance>>, BTreeSet<UserId>), ApiError> {
-    let movement = present(store.get::<Movement>(id).await?)?;
-    let users: BTreeSet<UserId> = possible_users(data).collect();
-    let wanted = users.iter().fold(Wanted::new(), |wanted, user| wanted.with::<User>(store, Some(*user)));
-    let wanted = movement.value.runs.iter().fold(wanted, |wanted, run| wanted.with::<Instance>(store, Some(*run)));
-    let batch = store.batch(wanted).await?;
-    let runs = movement.value.runs.iter().filter_map(|run| batch.get::<Instance>(store, Some(*run)).transpose());
-    let runs = runs.collect::<Result<Vec<_>, _>>()?;
-    let mut active = BTreeSet::new();
-    for user in users {
-        let found = batch.get::<User>(store, Some(user))?;
-        active.extend(found.filter(|found| found.value.is_active).map(|_| user));
-    }
-    Ok((movement, runs, active))
-}
-
-/// The step that is open in all runs that are; `submitted` is the step that was meant, once that is known.
-fn open(runs: &[Stored<Instance>], submitted: Option<usize>) -> Result<usize, ApiError> {
-    let refusal = match (standing(runs.iter().map(|run| (run.value.status(), run.value.current_step()))), submitted) {
-        ((InstanceStatus::InProgress, step), None) => return Ok(step),
-        ((InstanceStatus::InProgress, step), Some(meant)) if step == meant => return Ok(step),
-        ((InstanceStatus::InProgress | InstanceStatus::Completed, step), Some(_)) => ProcessRefusal::Moved(step),
-        ((status, _), _) => ProcessRefusal::Closed(status),
-    };
-    Err(work::refused(refusal))
-}
-
-async fn advance(session: &Session, id: MovementId, body: &Advance) -> Result<MovementView, ApiError> {
-    let (store, data) = (&session.store, &body.step_data.0);
-    let expected = body.current_step.map(|step| step.0 as usize);
-    let mut submitted = None;
-    'tries: for round in 0..TRIES {
-        if round > 0 {
-            pause(round - 1).await;
-        }
-        let (movement, mut runs, active) = read(store, id, data).await?;
-        submitted = Some(open(&runs, submitted)?);
-        let mut work = Work::new(store, &session.stamp);
-        let (mut signed, mut recipient) = (false, None);
-        let before = runs.clone();
-        for run in runs.iter_mut().filter(|run| run.value.status() == InstanceStatus::InProgress) {
-            let said = said_to(&run.value, &before, data);
-            let next = run.value.advance(&said, expected, &active, session.stamp.at).map_err(work::refused)?;
-            if next.instance.status() == InstanceStatus::Completed {
-                let Some(asset) = work::asset_of(session, &run.value).await? else { continue 'tries };
-                work::complete(&mut work, &asset, &next.instance)?;
-                recipient = next.instance.recipient();
-            }
-            // One image serves all.
-            for (key, image) in next.signatures.iter().filter(|_| !signed) {
-                work.sign(store, &run.value.image_name(key, &image.hash()), image)?;
-            }
-            signed = true;
-            *run = work.update(run, next.instance, false)?;
-        }
-        match work.commit_with(|| views::kept_movement(&movement, &runs, reply::data)).await {
-            Ok(()) => return views::movement(store, movement, runs, false).await,
-            Err(WriteError::Dangling("assigned_to")) => return Err(work::recipient_gone(recipient)),
-            Err(WriteError::TooLarge) => {
-                let detail =
-                    "makes all runs together too large for one transaction; send less with this step, or cancel some runs";
-                return Err(invalid("step_data", detail));
-            }
-            Err(WriteError::Stale | WriteError::Dangling(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(WriteError::Stale.into())
-}
+/// How many movements are read at once for a list.
+const AT_ONCE: usize = 20;
 
 /// Lists movements, newest first, with their runs; signatures are given as paths.
 #[utoipa::path(get, path = "/movements", tag = "processes", params(MovementQuery), security(("api_key" = ["processes:read"])),
@@ -211,16 +28,21 @@ pub async fn list_movements(gate: Gate) -> Answer {
             Ok(store.list_movements(params::page(query.page, query.limit)).await?)
         })
         .await?;
-    let store = &session.store;
-    let ids = listed.items.iter().flat_map(|movement| &movement.value.runs);
-    let batch = store.batch(ids.fold(Wanted::new(), |wanted, run| wanted.with::<Instance>(store, Some(*run)))).await?;
-    let mut items = Vec::new();
-    for movement in listed.items {
-        let runs = movement.value.runs.iter().filter_map(|run| batch.get::<Instance>(store, Some(*run)).transpose());
-        let runs = runs.collect::<Result<Vec<_>, _>>()?;
-        items.push(views::movement(store, movement, runs, true).await?);
+    let (store, mut rows) = (&session.store, Rows::default());
+    // Twenty movements of large runs are more than a function's memory should hold at once.
+    for some in listed.items.chunks(AT_ONCE) {
+        let ids = some.iter().flat_map(|movement| &movement.value.runs);
+        let batch = store.batch(ids.fold(Wanted::new(), |wanted, run| wanted.with::<Instance>(store, Some(*run)))).await?;
+        for movement in some {
+            let runs = movement.value.runs.iter().filter_map(|run| batch.get::<Instance>(store, Some(*run)).transpose());
+            let runs = runs.collect::<Result<Vec<_>, _>>()?;
+            rows.push(&views::movement(store, movement.clone(), runs, true).await?)?;
+        }
+        if rows.are_too_many() {
+            break;
+        }
     }
-    reply::list(Listed { items, total: listed.total, page: listed.page }, |view| view)
+    rows.reply(listed.total, listed.page)
 }
 
 /// Gets one movement with its runs.
@@ -239,15 +61,32 @@ pub async fn get_movement(gate: Gate) -> Answer {
     security(("api_key" = ["processes:write"])),
     responses((status = 200, description = "The movement as it is now", body = Data<MovementView>), PatchRefusals))]
 pub async fn advance_movement(gate: Gate) -> Answer {
+    let (session, (id, submission)) = gate
+        .enter(Scope::ProcessesWrite, async |store| {
+            let id: MovementId = gate.id()?;
+            let submission = Submission::from(gate.body_and_faults::<Advance>()?);
+            present(store.get::<Movement>(id).await?)?;
+            Ok((id, submission))
+        })
+        .await?;
+    reply::data(advance(&session, id, &submission).await?)
+}
+
+/// Cancels all runs of a movement that are still open, in one transaction. A body is not needed.
+#[utoipa::path(post, path = "/movements/{id}/cancel", tag = "processes",
+    params(("id" = MovementId, Path, description = "The movement")), request_body = Option<Cancel>,
+    security(("api_key" = ["processes:write"])),
+    responses((status = 200, description = "The movement as it is now", body = Data<MovementView>), PatchRefusals))]
+pub async fn cancel_movement(gate: Gate) -> Answer {
     let (session, (id, body)) = gate
         .enter(Scope::ProcessesWrite, async |store| {
             let id: MovementId = gate.id()?;
-            let body = gate.body::<Advance>()?;
             present(store.get::<Movement>(id).await?)?;
-            Ok((id, body))
+            Ok((id, gate.optional_body::<Cancel>()?))
         })
         .await?;
-    reply::data(advance(&session, id, &body).await?)
+    let reason = body.and_then(|body| body.reason.or(None));
+    reply::data(cancel(&session, id, reason).await?)
 }
 
 /// Where a new movement can be read.

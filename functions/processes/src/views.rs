@@ -7,6 +7,7 @@ use shared::domain::record::Stored;
 use shared::domain::request::Kept;
 use shared::http::Answer;
 use shared::http::error::ApiError;
+use shared::http::reply;
 use shared::store::{StoreError, TenantStore};
 use std::collections::BTreeSet;
 
@@ -15,7 +16,8 @@ const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 
 /// The signatures that an answer about these runs can show as images.
 fn shown(runs: &[Stored<Instance>]) -> Result<BTreeSet<ImageName>, StoreError> {
-    let bare = |run: &Stored<Instance>| serde_json::to_vec(&InstanceView::new(run.clone(), |_| None)).map(|text| text.len());
+    let bare =
+        |run: &Stored<Instance>| serde_json::to_vec(&InstanceView::new(run.clone(), |_| None)).map(|text| reply::weight(&text));
     let mut weight: usize = runs.iter().map(bare).sum::<Result<_, _>>().map_err(StoreError::broken)?;
     let mut shown = BTreeSet::new();
     for (name, length) in runs.iter().flat_map(|run| run.value.signatures()) {

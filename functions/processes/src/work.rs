@@ -1,6 +1,6 @@
 //! Between handlers and domain: reading what a decision needs, and deciding again when somebody was faster.
 
-use crate::instance_wire::InstanceView;
+use crate::instance_wire::{Advance, InstanceView};
 use crate::instances::Started;
 use crate::views;
 use serde_json::{Map, Value, json};
@@ -21,13 +21,48 @@ use std::collections::BTreeSet;
 /// A definition and an asset, as they are now.
 pub(crate) type Pair = (Stored<Process>, Stored<Asset>);
 
-/// Reads a definition and an asset together.
-pub(crate) async fn pair(store: &TenantStore, process: ProcessId, asset: AssetId) -> Result<Pair, ApiError> {
+/// What is submitted, and what is already known to be wrong with the request.
+pub(crate) struct Submission {
+    pub(crate) data: Map<String, Value>,
+    pub(crate) expected: Option<usize>,
+    faults: Vec<Fault>,
+}
+
+impl From<(Advance, Vec<Fault>)> for Submission {
+    fn from((body, faults): (Advance, Vec<Fault>)) -> Self {
+        Self { data: body.step_data.0, expected: body.current_step.map(|step| step.0 as usize), faults }
+    }
+}
+
+impl Submission {
+    /// What the domain decides, unless the request has faults: then all of them.
+    pub(crate) fn judged<T>(&self, decided: Result<T, ProcessRefusal>) -> Result<T, ApiError> {
+        match decided {
+            Err(ProcessRefusal::Faults(more)) => Err(ApiError::Invalid([self.faults.clone(), more].concat())),
+            _ if !self.faults.is_empty() => Err(ApiError::Invalid(self.faults.clone())),
+            decided => decided.map_err(refused),
+        }
+    }
+}
+
+/// Reads a definition and an asset together. `faults` of the request are named with what else is wrong.
+pub(crate) async fn pair(
+    store: &TenantStore,
+    process: ProcessId,
+    asset: AssetId,
+    mut faults: Vec<Fault>,
+) -> Result<Pair, ApiError> {
     let wanted = Wanted::new().with::<Process>(store, Some(process)).with::<Asset>(store, Some(asset));
     let batch = store.batch(wanted).await?;
     let process = batch.get::<Process>(store, Some(process))?.ok_or(ApiError::NotFound)?;
-    let missing = || ApiError::Invalid(vec![Fault::field("asset_id", "names no asset of this tenant")]);
-    Ok((process, batch.get::<Asset>(store, Some(asset))?.ok_or_else(missing)?))
+    let asset = batch.get::<Asset>(store, Some(asset))?;
+    if asset.is_none() {
+        faults.push(Fault::field("asset_id", "names no asset of this tenant"));
+    }
+    match asset {
+        Some(asset) if faults.is_empty() => Ok((process, asset)),
+        _ => Err(ApiError::Invalid(faults)),
+    }
 }
 
 /// Who starts something.
@@ -51,7 +86,7 @@ pub(crate) async fn start(session: &Session, mut found: Pair) -> Result<Stored<I
             Ok(()) => return Ok(run),
             Err(WriteError::Stale | WriteError::Dangling(_)) => {
                 pause(round).await;
-                found = pair(&session.store, found.0.value.id, found.1.value.id).await?;
+                found = pair(&session.store, found.0.value.id, found.1.value.id, Vec::new()).await?;
             }
             Err(error) => return Err(error.into()),
         }
@@ -82,22 +117,22 @@ pub(crate) async fn run_and_users(
 pub(crate) async fn advance(
     session: &Session,
     found: (Stored<Instance>, BTreeSet<UserId>),
-    data: &Map<String, Value>,
-    expected: Option<usize>,
+    submission: &Submission,
 ) -> Result<Stored<Instance>, ApiError> {
     let (mut run, mut active) = found;
-    if let Some(movement) = run.value.movement_id {
+    let Submission { data, expected, .. } = submission;
+    if let Some(movement) = run.value.movement_id.filter(|_| submission.faults.is_empty()) {
         let detail = "The run is part of a movement, and goes on with it: advance the movement.";
         return Err(ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement})));
     }
-    let submitted = run.value.open_step().map_err(refused)?;
+    let submitted = run.value.open_step().or_else(|refusal| submission.judged(Err(refusal)))?;
     for round in 0..TRIES {
         if round > 0 {
             pause(round - 1).await;
             (run, active) = run_and_users(&session.store, run.value.id, data).await?;
             still_open(&run.value, submitted)?;
         }
-        let next = run.value.advance(data, expected, &active, session.stamp.at).map_err(refused)?;
+        let next = submission.judged(run.value.advance(data, *expected, &active, session.stamp.at))?;
         let mut work = Work::new(&session.store, &session.stamp);
         if next.instance.status() == InstanceStatus::Completed {
             let Some(asset) = asset_of(session, &run.value).await? else { continue };
@@ -171,28 +206,17 @@ pub(crate) async fn asset_of(session: &Session, run: &Instance) -> Result<Option
 
 /// The answer to a refusal of the domain.
 pub(crate) fn refused(refusal: ProcessRefusal) -> ApiError {
-    let (code, detail, context) = match refusal {
+    let detail = refusal.to_string();
+    let (code, context) = match refusal {
         ProcessRefusal::Faults(faults) => return ApiError::Invalid(faults),
-        ProcessRefusal::Inactive => (ConflictCode::ProcessInactive, "The process is inactive.".to_owned(), json!({})),
-        ProcessRefusal::Running(asset, run) => (
-            ConflictCode::ProcessRunning,
-            "A process runs on the asset already: complete or cancel it first.".to_owned(),
-            json!({"instance_id": run, "asset_id": asset}),
-        ),
-        ProcessRefusal::WrongStatus { asset, is, needed } => (
-            ConflictCode::WrongAssetStatus,
-            format!("The asset is {is}; the process begins with an asset that is {needed}."),
-            json!({"asset_id": asset, "status_of_asset": is, "trigger_status": needed}),
-        ),
-        ProcessRefusal::Closed(status) => {
-            (ConflictCode::InstanceClosed, format!("The run is {status}."), json!({"instance_status": status}))
+        ProcessRefusal::Inactive => (ConflictCode::ProcessInactive, json!({})),
+        ProcessRefusal::Running(asset, run) => (ConflictCode::ProcessRunning, json!({"instance_id": run, "asset_id": asset})),
+        ProcessRefusal::WrongStatus { asset, is, needed } => {
+            (ConflictCode::WrongAssetStatus, json!({"asset_id": asset, "status_of_asset": is, "trigger_status": needed}))
         }
-        ProcessRefusal::Moved(step) => {
-            (ConflictCode::StepMoved, format!("The open step is {step}."), json!({"current_step": step}))
-        }
-        ProcessRefusal::Submitted(key) => {
-            (ConflictCode::StepSubmitted, format!("The step {key} was submitted already and can't change."), json!({"step": key}))
-        }
+        ProcessRefusal::Closed(status) => (ConflictCode::InstanceClosed, json!({"instance_status": status})),
+        ProcessRefusal::Moved(step) => (ConflictCode::StepMoved, json!({"current_step": step})),
+        ProcessRefusal::Submitted(key) => (ConflictCode::StepSubmitted, json!({"step": key})),
     };
     ApiError::conflict(code, detail, context)
 }

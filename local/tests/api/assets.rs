@@ -262,7 +262,34 @@ async fn a_full_range_takes_a_digit_more_and_tags_of_another_template_are_skippe
     let range = "A-NNN".parse::<shared::domain::asset_tag::TagTemplate>().unwrap();
     let range = range.range(&"AST".parse().unwrap(), None, api.now());
     let store = api.store.tenant(client.tenant);
-    while store.next_number(&range).await.unwrap() < 999 {}
+    while store.next_number(&range, 1).await.unwrap() < 999 {}
     assert_eq!(tag().await, "A-1000");
     assert_eq!(tag().await, "A-1003");
+}
+
+#[tokio::test]
+async fn faults_by_the_hundred_thousand_are_told_in_a_small_answer() {
+    let (_api, client) = Api::with_tenant().await;
+    let members: Vec<String> = (0..90_000).map(|n| format!("\"{n:x}\":1")).collect();
+    let refused = client.post_text("/assets", &format!("{{\"name\":\"x\",{}}}", members.join(","))).await;
+    assert_eq!(refused.faults().len(), 1000);
+    let schema = json!({"additionalProperties": {"type": "null"}, "maxProperties": 1});
+    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
+    let kind = client.post("/catalog/asset-types", body).await.id();
+    let fields: serde_json::Map<String, serde_json::Value> = (0..20).map(|n| (n.to_string(), json!("x".repeat(1_500)))).collect();
+    let refused = client.post("/assets", json!({"name": "x", "asset_type_id": kind, "custom_fields": fields})).await;
+    assert_eq!(refused.faults().len(), 21);
+    assert!(refused.bytes.len() < 12_000, "{}", refused.bytes.len());
+}
+
+#[tokio::test]
+async fn however_many_tags_are_taken_already_there_is_another() {
+    let (_api, client) = Api::with_tenant().await;
+    client.patch("/settings", json!({"asset_tag_template": "A-0NNN"})).await.data();
+    for _ in 0..70 {
+        client.asset(json!({"name": "x"})).await;
+    }
+    client.patch("/settings", json!({"asset_tag_template": "A-NNNN"})).await.data();
+    let tag = client.post("/assets", json!({"name": "x"})).await.data()["asset_tag"].as_str().unwrap().to_owned();
+    assert!(("A-0071".."A-0200").contains(&tag.as_str()), "{tag}");
 }

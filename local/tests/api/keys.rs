@@ -86,6 +86,24 @@ async fn a_rotation_ends_the_old_secret_after_its_grace() {
 }
 
 #[tokio::test]
+async fn of_two_rotations_at_once_none_answers_a_dead_key() {
+    let (api, client) = Api::with_tenant().await;
+    client.settle().await;
+    let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
+    let path = format!("/keys/{}/rotate", made["id"].as_str().unwrap());
+    let mut held = api.faults.hold("TransactWriteItems");
+    let overtake = async {
+        held.arrived().await;
+        let won = client.post(&path, json!({})).await.data();
+        held.release();
+        won
+    };
+    let (late, won) = tokio::join!(client.post(&path, json!({})), overtake);
+    late.problem(409, "CONFLICT");
+    client.with_key(won["api_key"].as_str().unwrap()).get("/assets").await.data();
+}
+
+#[tokio::test]
 async fn a_bound_key_follows_its_owner() {
     let (_api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -132,9 +150,11 @@ async fn the_last_use_is_noted_to_the_hour() {
 async fn bad_fields_of_a_key_are_refused_by_name() {
     let (_api, client) = Api::with_tenant().await;
     let body = json!({"name": "", "scopes": ["assets"], "user_id": "x", "expires_at": "tomorrow", "rate_limit_per_minute": 0, "prefix": "x"});
-    let faults = ["/expires_at", "/name", "/prefix", "/rate_limit_per_minute", "/scopes", "/user_id"];
+    let faults = ["/expires_at", "/name", "/prefix", "/rate_limit_per_minute", "/scopes/0", "/user_id"];
     assert_eq!(client.post("/keys", body).await.faults(), faults);
     assert_eq!(client.post("/keys", json!({"name": "x", "scopes": []})).await.faults(), ["/scopes"]);
+    let scopes = json!(["assets:read", "assets", "users:read", 1]);
+    assert_eq!(client.post("/keys", json!({"name": "x", "scopes": scopes})).await.faults(), ["/scopes/1", "/scopes/3"]);
 }
 
 #[tokio::test]

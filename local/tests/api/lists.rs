@@ -192,3 +192,19 @@ async fn exact_filters_find_one_asset() {
     }
     assert_eq!(names(&client, "?q=ABC-1").await.len(), 2);
 }
+
+#[tokio::test]
+async fn a_page_that_no_answer_can_hold_says_what_limit_would_do() {
+    let (_api, client) = Api::with_tenant().await;
+    let (notes, text) = ("😀".repeat(10_000), "\"".repeat(16_000));
+    for n in 0..60 {
+        client.asset(json!({"name": format!("a{n}"), "notes": notes, "custom_fields": {"t": text}})).await;
+    }
+    let refused = client.get("/assets?limit=100").await;
+    assert_eq!(refused.faults(), ["limit"]);
+    let detail = refused.json()["errors"][0]["detail"].as_str().unwrap().to_owned();
+    let fit: usize = detail.split(' ').find_map(|word| word.parse().ok()).unwrap();
+    let page = client.get(&format!("/assets?limit={fit}")).await;
+    assert_eq!((page.json()["meta"]["total"].as_u64(), page.json()["data"].as_array().unwrap().len()), (Some(60), fit));
+    assert!((5_500_000..6_291_556).contains(&serde_json::to_string(page.text()).unwrap().len()));
+}

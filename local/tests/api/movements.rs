@@ -45,8 +45,11 @@ async fn one_signature_serves_several_assets() {
     assert_eq!(data["instances"][0]["movement_id"], movement.as_str());
     assert_eq!(advance(&client, &run, json!({"u": user})).await.problem(409, "CONFLICT")["movement_id"], movement.as_str());
 
+    let wrong = client.post(&format!("/processes/instances/{run}/advance"), json!({"step_data": {"u": 1}, "x": 1})).await;
+    assert_eq!(wrong.faults(), ["/step_data/u", "/x"]);
     assert_eq!(move_on(&client, &movement, json!({"u": user})).await.data()["current_step"], 1);
-    assert_eq!(move_on(&client, &movement, json!({"l": ["x"]})).await.faults(), ["/step_data/l"]);
+    let wrong = json!({"step_data": {"l": ["x"]}, "x": 1});
+    assert_eq!(client.post(&format!("/movements/{movement}/advance"), wrong).await.faults(), ["/step_data/l", "/x"]);
     move_on(&client, &movement, json!({"u": user, "l": ["a"]})).await.data();
     // One of them is left behind; the others go on.
     client.post(&format!("/processes/instances/{run}/cancel"), json!({})).await.data();
@@ -234,5 +237,28 @@ async fn of_two_advances_of_a_movement_exactly_one_wins() {
         for id in &ids {
             crate::events::chain(&api, &client, id).await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_movement_is_cancelled_as_a_whole() {
+    let (api, client) = Api::with_tenant().await;
+    let process = define(&client, handover()).await;
+    let ids = assets(&client, 3).await;
+    let started = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await.data();
+    let path = format!("/movements/{}/cancel", started["id"].as_str().unwrap());
+    let alone = started["instances"][0]["id"].as_str().unwrap();
+    client.post(&format!("/processes/instances/{alone}/cancel"), json!({})).await.data();
+    let user = client.user("Ada").await;
+    move_on(&client, started["id"].as_str().unwrap(), json!({"u": user})).await.data();
+    let ended = client.post(&path, json!({"reason": "rain"})).await.data();
+    assert_eq!((&ended["status"], &ended["instances"][2]["cancel_reason"]), (&json!("cancelled"), &json!("rain")));
+    assert!(ended["instances"][0]["cancel_reason"].is_null());
+    assert_eq!(client.post(&path, json!({})).await.problem(409, "INSTANCE_CLOSED")["instance_status"], "cancelled");
+    assert_eq!(client.post(&path, json!({"x": 1})).await.faults(), ["/x"]);
+    client.delete(&format!("/users/{user}")).await.data();
+    for id in &ids {
+        assert_eq!(crate::events::chain(&api, &client, id).await.len(), 3);
+        client.delete(&format!("/assets/{id}")).await;
     }
 }

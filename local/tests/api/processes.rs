@@ -96,7 +96,7 @@ async fn definitions_are_created_changed_and_deleted() {
     }
     assert_eq!(
         client.patch(&path, json!({"slug": "x", "is_system": true, "status": "cancelled"})).await.faults(),
-        ["/is_system", "/slug"]
+        ["/is_system", "/slug", "/status"]
     );
     assert_eq!(client.patch(&path, json!({"status": "cancelled"})).await.faults(), ["/status"]);
     assert_eq!(client.delete(&path).await.data()["slug"], "lend-out");
@@ -219,11 +219,12 @@ async fn while_a_process_runs_it_alone_moves_the_asset() {
     }
     assert_eq!(client.delete(&format!("/users/{user}")).await.problem(409, "IN_USE")["count"], 1);
     assert_eq!(api.dump().await, before);
-    client.patch(&path, json!({"name": "y", "status": "preparing", "notes": "n"})).await.data();
+    let changed = client.patch(&path, json!({"name": "y", "status": "preparing", "notes": "n"})).await.data();
     let cancelled =
         client.post(&format!("/processes/instances/{run}/cancel"), json!({"reason": "changed our mind"})).await.data();
     assert_eq!((&cancelled["status"], &cancelled["cancel_reason"]), (&json!("cancelled"), &json!("changed our mind")));
     let after = client.get(&path).await.data();
+    assert_eq!(after["updated_at"], changed["updated_at"], "the asset itself did not change");
     assert_eq!((&after["status"], &after["assigned_to"], &after["name"]), (&json!("preparing"), &Value::Null, &json!("y")));
     client.delete(&format!("/users/{user}")).await.data();
     start(&client, &process, &asset).await;
@@ -258,6 +259,9 @@ async fn a_process_starts_only_where_it_begins() {
     assert_eq!((&refused["asset_id"], &refused["trigger_status"]), (&json!(asset), &json!("in_use")));
     assert_eq!(client.post(&path, json!({"asset_id": NOBODY})).await.faults(), ["/asset_id"]);
     assert_eq!(client.post(&path, json!({})).await.faults(), ["/asset_id"]);
+    assert_eq!(client.post(&path, json!({"asset_id": NOBODY, "x": 1})).await.faults(), ["/asset_id", "/x"]);
+    assert_eq!(client.post(&path, json!({"asset_ids": [asset, NOBODY], "x": 1})).await.faults(), ["/asset_ids/1", "/x"]);
+    assert_eq!(client.post(&path, json!({"asset_id": 1})).await.faults(), ["/asset_id"]);
     client.post(&format!("/processes/{NOBODY}/start"), json!({"asset_id": asset})).await.problem(404, "NOT_FOUND");
     assert_eq!(api.dump().await, before);
 }
@@ -280,6 +284,9 @@ async fn an_asset_says_what_can_start_on_it_and_why_the_rest_can_not() {
     assert!(shown.iter().all(|row| row["can_start"] == false));
     let prepare = shown.iter().find(|row| row["slug"] == "prepare").unwrap();
     assert_eq!((&prepare["code"], &prepare["instance_id"]), (&json!("PROCESS_RUNNING"), &json!(run)));
+    let start = format!("/processes/{}/start", prepare["id"].as_str().unwrap());
+    let heard = client.post(&start, json!({"asset_id": asset})).await.problem(409, "PROCESS_RUNNING");
+    assert_eq!(heard["detail"], prepare["detail"]);
     client.get(&format!("/assets/{NOBODY}/processes")).await.problem(404, "NOT_FOUND");
 }
 
@@ -356,6 +363,10 @@ async fn submitted_values_are_fixed_and_unknown_ones_refused() {
     assert_eq!(advance(&client, &run, json!({"x": 1, "c": 2})).await.faults(), ["/step_data/c", "/step_data/x"]);
     let moved = client.post(&path, json!({"step_data": {}, "current_step": 0})).await.problem(409, "STEP_MOVED");
     assert_eq!(moved["current_step"], 1);
+    let wrong = json!({"step_data": {"c": 2}, "current_step": -1, "x": 1});
+    assert_eq!(client.post(&path, wrong).await.faults(), ["/current_step", "/step_data/c", "/x"]);
+    let many: serde_json::Map<String, Value> = (0..51).map(|n| (format!("k{n}"), json!(NOBODY))).collect();
+    assert_eq!(advance(&client, &run, json!(many)).await.faults(), ["/step_data"]);
     assert_eq!(client.post(&path, json!({"step_data": [], "current_step": -1})).await.faults(), ["/current_step", "/step_data"]);
     assert_eq!(client.post(&path, json!({})).await.faults(), ["/step_data"]);
     assert_eq!(api.dump().await, before);
@@ -375,7 +386,8 @@ async fn a_patch_with_a_runs_id_cancels_it() {
     let asset = client.asset(json!({"name": "x"})).await;
     let run = start(&client, &process, &asset).await;
     let path = format!("/processes/{run}");
-    assert_eq!(client.patch(&path, json!({"status": "inactive", "name": "x"})).await.faults(), ["/name", "/status"]);
+    let wrong = json!({"status": "inactive", "name": "x", "slug": "x"});
+    assert_eq!(client.patch(&path, wrong).await.faults(), ["/name", "/slug", "/status"]);
     assert_eq!(client.patch(&path, json!({"status": "cancelled"})).await.data()["status"], "cancelled");
     client.patch(&path, json!({"status": "cancelled"})).await.problem(409, "INSTANCE_CLOSED");
     client.patch(&format!("/processes/{NOBODY}"), json!({"status": "cancelled"})).await.problem(404, "NOT_FOUND");

@@ -58,6 +58,15 @@ async fn many_patches_of_one_field_leave_a_whole_chain() {
 }
 
 #[tokio::test]
+async fn of_twenty_patches_of_one_asset_most_find_their_turn() {
+    let (_api, client) = Api::with_tenant().await;
+    let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
+    let replies = join_all((0..20).map(|n| client.patch(&path, json!({"name": format!("n{n}")})))).await;
+    let won = replies.iter().filter(|reply| reply.status == 200).count();
+    assert!(won >= 10, "{won} of 20: who waits before deciding again is not in the others' way");
+}
+
+#[tokio::test]
 async fn one_address_goes_to_one_user() {
     let (_api, client) = Api::with_tenant().await;
     let bodies = ["ada@example.com", "ADA@example.com"].map(|email| json!({"email": email, "display_name": "Ada"}));

@@ -87,7 +87,7 @@ impl Samples {
                 json!({"name": "n", "manufacturer_id": self.product.0, "asset_type_id": self.product.1})
             }
             ("POST", "/v1/keys") => json!({"name": "n", "scopes": ["assets:read"]}),
-            ("POST", "/v1/keys/{id}/rotate" | "/v1/processes/instances/{id}/cancel") => json!({}),
+            ("POST", "/v1/keys/{id}/rotate" | "/v1/processes/instances/{id}/cancel" | "/v1/movements/{id}/cancel") => json!({}),
             ("POST", "/v1/processes") => definition("n"),
             ("POST", "/v1/processes/{id}/start") => json!({"asset_id": self.asset}),
             ("POST", "/v1/processes/instances/{id}/advance" | "/v1/movements/{id}/advance") => json!({"step_data": {}}),
@@ -102,6 +102,7 @@ impl Samples {
 /// How many events an accepted write adds: one for each thing that it changes.
 pub fn events(method: &str, path: &str) -> usize {
     match (method, path) {
+        ("post", "/v1/movements/{id}/cancel") => 4,
         ("post", "/v1/movements/{id}/advance" | "/v1/processes/{id}/start" | "/v1/processes/instances/{id}/cancel") => 2,
         _ => 1,
     }

@@ -38,6 +38,9 @@ async fn an_address_is_unique_without_regard_to_case() {
     assert_eq!((&taken["field"], &taken["user_id"]), (&json!("email"), &json!(ada)));
     client.patch(&format!("/users/{eve}"), json!({"email": "Ada@example.com"})).await.problem(409, "DUPLICATE");
     assert_eq!(api.dump().await, before);
+    // Case as everywhere: what a search finds is one.
+    client.post("/users", json!({"email": "STRASSE@example.com", "display_name": "S"})).await.data();
+    client.post("/users", json!({"email": "straße@example.com", "display_name": "S"})).await.problem(409, "DUPLICATE");
     // One's own address in another case is no duplicate; a freed one can be taken; tenants don't meet.
     client.patch(&format!("/users/{ada}"), json!({"email": "ADA@example.com"})).await.data();
     client.patch(&format!("/users/{ada}"), json!({"email": "lovelace@example.com"})).await.data();

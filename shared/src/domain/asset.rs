@@ -149,6 +149,11 @@ impl Record for Asset {
         fields.into_iter().map(|(field, value)| (field.to_owned(), value)).collect()
     }
 
+    /// That a process runs on it is no change of the asset: a run that is cancelled leaves it as it was (contract 7).
+    fn is_shown(field: &str) -> bool {
+        field != "running_instance_id"
+    }
+
     fn unique(&self) -> Vec<Unique> {
         vec![Unique { field: "asset_tag", value: self.asset_tag.clone(), kept: true }]
     }

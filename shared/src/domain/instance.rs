@@ -1,14 +1,15 @@
 //! A run of a process on one asset: what was answered, what may come next, what it does to the asset (contract 7).
 
+use super::answer::{Answers, Checked};
 use super::asset::{Asset, Status};
 use super::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
 use super::png::{Signature, data_url_length};
 use super::process::{Process, ProcessStatus, Step, StepKind, Steps};
 use super::record::{Kind, Record, Reference};
-use super::refusal::{Fault, Refusal};
+use super::refusal::Fault;
 use super::scope::words;
-use super::text::{Line, Name, Notes};
-use super::time::{Date, Timestamp};
+use super::text::{Name, Notes};
+use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,32 +55,6 @@ pub enum State {
     },
 }
 
-/// What was submitted, by step key. A signature is here as `{"sha256", "bytes"}`; its image has an item of its own.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Answers(Map<String, Value>);
-
-impl Answers {
-    /// The answers by step key.
-    #[must_use]
-    pub fn as_map(&self) -> &Map<String, Value> {
-        &self.0
-    }
-}
-
-impl From<Answers> for String {
-    fn from(answers: Answers) -> Self {
-        Value::Object(answers.0).to_string()
-    }
-}
-
-impl TryFrom<String> for Answers {
-    type Error = Refusal;
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        serde_json::from_str(&text).map(Self).map_err(|_| Refusal::new("must be an object"))
-    }
-}
-
 /// A run of a process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Instance {
@@ -113,17 +88,17 @@ pub struct Instance {
     pub started_by_name: String,
 }
 
-/// Why a process can't start on an asset, or a run can't go on.
+/// Why a process can't start on an asset, or a run can't go on; in words for whoever asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessRefusal {
     /// The definition is inactive.
-    #[error("the process is inactive")]
+    #[error("The process is inactive.")]
     Inactive,
     /// Another run is on the asset.
-    #[error("another process runs on the asset")]
+    #[error("A process runs on the asset already: complete or cancel it first.")]
     Running(AssetId, InstanceId),
     /// The asset has another status than the process begins with.
-    #[error("the asset is {is}, the process begins with {needed}")]
+    #[error("The asset is {is}; the process begins with an asset that is {needed}.")]
     WrongStatus {
         /// Which asset.
         asset: AssetId,
@@ -133,16 +108,16 @@ pub enum ProcessRefusal {
         needed: Status,
     },
     /// The run has ended.
-    #[error("the run has ended")]
+    #[error("The run is {0}.")]
     Closed(InstanceStatus),
     /// Another step is open than the caller takes it for.
-    #[error("step {0} is open")]
+    #[error("The open step is {0}.")]
     Moved(usize),
     /// A value that was submitted before would change.
-    #[error("the step {0} was submitted already")]
+    #[error("The step {0} was submitted already and can't change.")]
     Submitted(String),
     /// Values are not acceptable; all of them.
-    #[error("{} values were refused", .0.len())]
+    #[error("{} values were refused.", .0.len())]
     Faults(Vec<Fault>),
 }
 
@@ -398,61 +373,6 @@ impl Instance {
 
 fn fault(key: &str, detail: impl Into<String>) -> Fault {
     Fault::within("step_data", &format!("/{}", key.replace('~', "~0").replace('/', "~1")), detail)
-}
-
-/// A value that a step accepts.
-enum Checked {
-    Value(Value),
-    Signature(Signature),
-}
-
-impl Step {
-    /// Whether a value must be there when the step is submitted.
-    #[must_use]
-    pub fn is_required(&self) -> bool {
-        self.required.unwrap_or(self.kind == StepKind::Confirmation)
-    }
-
-    fn check(&self, value: &Value, active: &BTreeSet<UserId>) -> Result<Checked, Refusal> {
-        let text = || value.as_str().ok_or_else(|| Refusal::new("must be a string"));
-        let filled = |text: String| {
-            let missing = self.is_required() && text.trim().is_empty();
-            if missing { Err(Refusal::new("must not be empty")) } else { Ok(json!(text)) }
-        };
-        let value = match self.kind {
-            StepKind::UserPicker => {
-                let user: UserId = text()?.parse()?;
-                if !active.contains(&user) {
-                    return Err(Refusal::new("names no active user of this tenant"));
-                }
-                json!(user)
-            }
-            StepKind::Checklist => self.check_list(value)?,
-            StepKind::Signature => return Signature::from_data_url(text()?).map(Checked::Signature),
-            StepKind::Complete | StepKind::Confirmation if *value == json!(true) => json!(true),
-            StepKind::Complete | StepKind::Confirmation => return Err(Refusal::new("must be true")),
-            StepKind::Text => filled(text()?.parse::<Line>()?.into())?,
-            StepKind::Textarea => filled(text()?.parse::<Notes>()?.into())?,
-            StepKind::Select if self.options.iter().flatten().any(|option| *value == json!(option)) => value.clone(),
-            StepKind::Select => return Err(Refusal::new("must be one of the options")),
-            StepKind::Date => json!(text()?.parse::<Date>()?),
-        };
-        Ok(Checked::Value(value))
-    }
-
-    fn check_list(&self, value: &Value) -> Result<Value, Refusal> {
-        let items = self.items.as_deref().unwrap_or_default();
-        let wrong = || Refusal::new("must be a list of the checklist's entries, each at most once");
-        let checked: Vec<&str> = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect()).ok_or_else(wrong)?;
-        let distinct: BTreeSet<&str> = checked.iter().copied().collect();
-        if distinct.len() != checked.len() || !checked.iter().all(|entry| items.iter().any(|item| item == entry)) {
-            return Err(wrong());
-        }
-        if self.is_required() && checked.len() != items.len() {
-            return Err(Refusal::new("must have every entry checked"));
-        }
-        Ok(value.clone())
-    }
 }
 
 /// The ids in `data` that may be picked users, to be looked up before [`Instance::advance`] decides. Which steps

@@ -7,6 +7,9 @@ use serde_json::{Map, Number, Value};
 /// The largest whole number that every JSON reader keeps exactly (RFC 7493 §2.2).
 const LARGEST_WHOLE: u64 = 1 << 53;
 
+/// What to say of an escape such as \\ud800 without its other half: well-formed JSON, but no text.
+pub const HALF_A_CHARACTER: &str = "must not contain half of a character, such as \\ud800 alone";
+
 /// Reads one JSON value.
 ///
 /// # Errors
@@ -17,7 +20,8 @@ pub fn parse_strict(text: &str, levels: usize) -> Result<Value, Refusal> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Level { left: levels, all: levels }.deserialize(&mut deserializer).map_err(|error| {
         let text = error.to_string();
-        Refusal::new(text.split(" at line ").next().unwrap_or_default())
+        let text = text.split(" at line ").next().unwrap_or_default();
+        Refusal::new(if text.contains("hex escape") { HALF_A_CHARACTER } else { text })
     })?;
     deserializer.end().map_err(|_| Refusal::new("must be one JSON value"))?;
     Ok(value)
@@ -117,6 +121,8 @@ mod tests {
             ("123456789012345678901", "2^53"),
             ("1234567890123456789012", "2^53"),
             ("1e400", "out of range"),
+            (r#"{"\ud800":1}"#, "half of a character"),
+            (r#"["\udc00"]"#, "half of a character"),
         ] {
             let refusal = parse_strict(wrong, 2).expect_err(wrong).to_string();
             assert!(refusal.contains(why), "{wrong}: {refusal}");

@@ -1,5 +1,6 @@
 //! What the service is about: values, rules and decisions. Knows no HTTP, no AWS and no clock.
 
+pub mod answer;
 pub mod api_key;
 pub mod asset;
 pub mod asset_change;

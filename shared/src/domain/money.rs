@@ -19,9 +19,8 @@ impl Price {
     ///
     /// Says which bound is broken.
     pub fn from_json_number(digits: &str) -> Result<Self, Refusal> {
-        let amount = Decimal::from_str_exact(digits)
-            .or_else(|_| Decimal::from_scientific(digits))
-            .map_err(|_| Refusal::new("must be a decimal number from 0 to below 1000000000000"))?;
+        let read = Decimal::from_str_exact(digits).or_else(|_| Decimal::from_scientific(digits).map(|read| read.normalize()));
+        let Ok(amount) = read else { return out_of_reach(digits) };
         if amount.is_sign_negative() && !amount.is_zero() {
             return Err(Refusal::new("must not be negative"));
         }
@@ -43,6 +42,29 @@ impl Price {
         let Some(price) = price else { return serializer.serialize_none() };
         serde_json::value::RawValue::from_string(price.to_string()).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
+}
+
+/// A number that no decimal type holds: zero however it is written, or the bound that it breaks.
+fn out_of_reach(digits: &str) -> Result<Price, Refusal> {
+    let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
+    let (whole, fraction) = mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa.trim_start_matches('-'), ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let power = exponent.trim_start_matches(['+', '-']);
+    if whole.is_empty() || !is_number(whole) || !is_number(fraction) || power.is_empty() || !is_number(power) {
+        return Err(Refusal::new("must be a decimal number from 0 to below 1000000000000"));
+    }
+    let Some(first) = whole.bytes().chain(fraction.bytes()).position(|digit| digit != b'0') else {
+        return Ok(Price(Decimal::ZERO));
+    };
+    let power: i64 = power.parse().unwrap_or(i64::MAX / 2);
+    let power = if exponent.starts_with('-') { -power } else { power };
+    Err(Refusal::new(if mantissa.starts_with('-') {
+        "must not be negative"
+    } else if i64::try_from(whole.len()).unwrap_or(i64::MAX / 4) - i64::try_from(first).unwrap_or_default() + power > 12 {
+        "must be below 1000000000000"
+    } else {
+        "must have at most 4 fractional digits"
+    }))
 }
 
 impl std::fmt::Display for Price {
@@ -78,11 +100,24 @@ mod tests {
             ("999999999999.9999", "999999999999.9999"),
             ("1e3", "1000"),
             ("1.5E-3", "0.0015"),
+            ("0e50", "0"),
+            ("-0.0E-400", "0"),
+            ("10000e-8", "0.0001"),
         ] {
             assert_eq!(Price::from_json_number(digits).map(|p| p.to_string()), Ok(kept.into()), "{digits}");
         }
         for wrong in ["-0.01", "1000000000000", "0.00001", "1e400", "1e-400", "99999999999999999999999999999999999", "abc", ""] {
             assert!(Price::from_json_number(wrong).is_err(), "{wrong}");
+        }
+        for (wrong, why) in [
+            ("1.00000000000000000000000000000000001", "fractional"),
+            ("1e-400", "fractional"),
+            ("99999999999999999999999999999999999", "below"),
+            ("1e400", "below"),
+            ("-99999999999999999999999999999999999", "negative"),
+        ] {
+            let refusal = Price::from_json_number(wrong).expect_err(wrong).to_string();
+            assert!(refusal.contains(why), "{wrong}: {refusal}");
         }
     }
 

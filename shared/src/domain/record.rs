@@ -111,6 +111,12 @@ pub trait Record: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Its fields as the history shows them. Never a secret.
     fn audit(&self) -> Map<String, Value>;
 
+    /// Whether a field is shown: a change of none such leaves the time of the last change.
+    #[must_use]
+    fn is_shown(_field: &str) -> bool {
+        true
+    }
+
     /// What only it may have.
     fn unique(&self) -> Vec<Unique> {
         Vec::new()

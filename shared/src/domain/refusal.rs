@@ -63,6 +63,12 @@ impl Fault {
         Self { place: Place::Pointer(pointer), detail: detail.into() }
     }
 
+    /// Whether it is a fault of the body's top-level member `field` as a whole.
+    #[must_use]
+    pub fn is_of(&self, field: &str) -> bool {
+        self.place == Self::field(field, "").place
+    }
+
     /// A fault of the query parameter `name`.
     pub fn parameter(name: &str, detail: impl Into<String>) -> Self {
         Self { place: Place::Parameter(name.to_owned()), detail: detail.into() }

@@ -4,7 +4,7 @@ use super::id::UserId;
 use super::record::{Kind, Record, Unique};
 use super::refusal::{Refusal, text_form};
 use super::scope::Role;
-use super::text::Name;
+use super::text::{Name, fold};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ impl Email {
     /// The address as everyone spells it.
     #[must_use]
     pub fn folded(&self) -> String {
-        self.0.to_lowercase()
+        fold(&self.0)
     }
 
     /// The address as it was given.

@@ -7,12 +7,12 @@ use crate::domain::asset_tag::{TagPrefix, TagTemplate};
 use crate::domain::catalog::{AssetKind, TypeCode, Website};
 use crate::domain::custom_fields::{CustomFields, FieldsSchema};
 use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, UserId};
-use crate::domain::json::parse_strict;
+use crate::domain::json::{HALF_A_CHARACTER, parse_strict};
 use crate::domain::money::Price;
 use crate::domain::movement::AssetIds;
-use crate::domain::process::{ProcessStatus, Slug, Steps};
+use crate::domain::process::{MOST_STEPS, ProcessStatus, Slug, Steps};
 use crate::domain::record::Patch;
-use crate::domain::refusal::{Fault, Refusal};
+use crate::domain::refusal::{Fault, Place, Refusal};
 use crate::domain::scope::{Role, Scope, Scopes};
 use crate::domain::tenant::Transitions;
 use crate::domain::text::{Line, Name, Notes};
@@ -20,6 +20,7 @@ use crate::domain::time::{Date, Timestamp};
 use crate::domain::user::Email;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::collections::HashSet;
 use utoipa::PartialSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
@@ -111,6 +112,9 @@ impl FromJson for StepData {
     fn from_json(text: &str) -> Result<Self, Refusal> {
         // An object of values, of which a checklist's has one level more.
         match parse_strict(text, 2)? {
+            serde_json::Value::Object(values) if values.len() > MOST_STEPS => {
+                Err(Refusal::new(format!("must have at most {MOST_STEPS} values, one for each step")))
+            }
             serde_json::Value::Object(values) => Ok(Self(values)),
             _ => Err(Refusal::new("must be an object from step key to value")),
         }
@@ -131,6 +135,16 @@ impl FromJson for Scopes {
             return Err(Refusal::new("must name at least one scope"));
         }
         scopes.iter().map(|scope| scope.parse()).collect()
+    }
+
+    fn from_json_with_places(text: &str) -> Result<Self, Vec<(String, String)>> {
+        let whole = |refusal: Refusal| vec![(String::new(), refusal.to_string())];
+        let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(text) else { return Self::from_json(text).map_err(whole) };
+        let read = |(place, entry): (usize, &&RawValue)| {
+            Scope::from_json(entry.get()).err().map(|refusal| (format!("/{place}"), refusal.to_string()))
+        };
+        let faults: Vec<(String, String)> = entries.iter().enumerate().filter_map(read).collect();
+        if faults.is_empty() { Self::from_json(text).map_err(whole) } else { Err(faults) }
     }
 }
 
@@ -191,15 +205,14 @@ impl<'a> Fields<'a> {
         let members = serde_json::from_str::<Members<'a>>(raw.get());
         let members = members
             .map_err(|_| {
-                ApiError::Invalid(vec![Fault {
-                    place: crate::domain::refusal::Place::Pointer(String::new()),
-                    detail: "must be an object".into(),
-                }])
+                let detail = if raw.get().starts_with('{') { HALF_A_CHARACTER } else { "must be an object" };
+                ApiError::Invalid(vec![Fault { place: Place::Pointer(String::new()), detail: detail.into() }])
             })?
             .0;
         let mut faults = Vec::new();
-        for (place, (name, _)) in members.iter().enumerate() {
-            if members[..place].iter().any(|(earlier, _)| earlier == name) {
+        let mut seen = HashSet::new();
+        for (name, _) in &members {
+            if !seen.insert(name) {
                 faults.push(Fault::field(name, "must be given once"));
             }
         }

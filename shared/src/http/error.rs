@@ -9,6 +9,9 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
+/// How many faults an answer names: a body of 1 MiB has room for more than an answer has.
+const LARGEST_LIST: usize = 1000;
+
 /// A state of the data that forbids what was asked.
 #[derive(Debug, Clone)]
 pub struct Conflict {
@@ -178,7 +181,7 @@ impl ApiError {
             _ => {}
         }
         let errors = match self {
-            Self::Invalid(faults) => Some(faults.iter().map(ProblemFault::from).collect()),
+            Self::Invalid(faults) => Some(faults.iter().take(LARGEST_LIST).map(ProblemFault::from).collect()),
             _ => None,
         };
         Problem {

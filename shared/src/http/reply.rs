@@ -4,12 +4,18 @@ use super::Answer;
 use super::error::ApiError;
 use crate::domain::id::Id;
 use crate::domain::instance::ImageName;
+use crate::domain::refusal::Fault;
 use crate::domain::request::{Kept, entity_tag};
-use crate::store::{Listed, StoreError};
+use crate::store::{Listed, Page, StoreError};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// What the things of a page may weigh: a Lambda's answer has at most 6 MB, escaped, with its headers
+/// ("Lambda quotas" in the AWS guide: 6,291,556 bytes).
+const LARGEST_ANSWER: usize = 6_000_000;
 
 /// The body of every success but a list and the deletion of an asset.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -152,9 +158,65 @@ pub fn created<T: Serialize>(collection: &str, id: impl Id, data: T) -> Answer {
 ///
 /// # Errors
 ///
-/// As [`json`].
-pub fn list<T, V: Serialize>(listed: Listed<T>, view: impl FnMut(T) -> V) -> Answer {
-    let limit = listed.page.limit;
-    let meta = Meta { total: listed.total, page: listed.page.number, limit, total_pages: listed.total.div_ceil(limit as usize) };
-    json(&List { data: listed.items.into_iter().map(view).collect(), meta })
+/// As [`json`]; 422 if the page is too large for an answer.
+pub fn list<T, V: Serialize>(listed: Listed<T>, mut view: impl FnMut(T) -> V) -> Answer {
+    let mut rows = Rows::default();
+    for item in listed.items {
+        rows.push(&view(item))?;
+    }
+    rows.reply(listed.total, listed.page)
+}
+
+/// What a body weighs in a Lambda's answer, where it is a text within JSON.
+#[must_use]
+pub fn weight(body: &[u8]) -> usize {
+    body.len() + body.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count()
+}
+
+/// The things of a page, written one by one as long as an answer can hold them.
+#[derive(Default)]
+pub struct Rows {
+    rows: Vec<Box<RawValue>>,
+    weight: usize,
+    largest: usize,
+}
+
+impl Rows {
+    /// Adds a thing; of one too many only its weight is kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`json`].
+    pub fn push(&mut self, view: &impl Serialize) -> Result<(), ApiError> {
+        let row = to_raw_value(view).map_err(|error| ApiError::Internal(error.into()))?;
+        let weight = weight(row.get().as_bytes()) + 1;
+        (self.weight, self.largest) = (self.weight + weight, self.largest.max(weight));
+        if self.are_too_many() {
+            self.rows = Vec::new();
+        } else {
+            self.rows.push(row);
+        }
+        Ok(())
+    }
+
+    /// Whether no answer can hold them.
+    #[must_use]
+    pub fn are_too_many(&self) -> bool {
+        self.weight > LARGEST_ANSWER
+    }
+
+    /// 200 with the page.
+    ///
+    /// # Errors
+    ///
+    /// As [`list`].
+    pub fn reply(self, total: usize, page: Page) -> Answer {
+        if self.are_too_many() {
+            let fit = (LARGEST_ANSWER / self.largest.max(1)).max(1);
+            let detail = format!("gives more than one answer can hold, since these things are large; ask for {fit} at most");
+            return Err(ApiError::Invalid(vec![Fault::parameter("limit", detail)]));
+        }
+        let Page { number, limit } = page;
+        json(&List { data: self.rows, meta: Meta { total, page: number, limit, total_pages: total.div_ceil(limit as usize) } })
+    }
 }

@@ -11,13 +11,14 @@ const LAST: &str = "last_number";
 const WIDTH: &str = "width";
 
 impl TenantStore {
-    /// Takes the next number of a range. It is taken for good: if what it was for fails, there is a gap.
+    /// Takes the number of a range that is `step` further, which for the next one is 1. It is taken for good: if what it
+    /// was for fails, there is a gap.
     ///
     /// # Errors
     ///
     /// The table does not answer.
-    pub async fn next_number(&self, range: &TagRange) -> Result<u64, StoreError> {
-        self.count_up(self.keys.counter(&range.counter()), range).await
+    pub async fn next_number(&self, range: &TagRange, step: u64) -> Result<u64, StoreError> {
+        self.count_up(self.keys.counter(&range.counter()), range, step).await
     }
 
     /// The number of the next movement, by the same rules.
@@ -27,10 +28,10 @@ impl TenantStore {
     /// The table does not answer.
     pub async fn next_movement_number(&self, template: &TagTemplate) -> Result<String, StoreError> {
         let range = template.range(&TagPrefix::default(), None, self.store.now());
-        Ok(range.tag(self.count_up(self.keys.movement_counter(), &range).await?))
+        Ok(range.tag(self.count_up(self.keys.movement_counter(), &range, 1).await?))
     }
 
-    async fn count_up(&self, counter: Key, range: &TagRange) -> Result<u64, StoreError> {
+    async fn count_up(&self, counter: Key, range: &TagRange, step: u64) -> Result<u64, StoreError> {
         let answer = self
             .store
             .client
@@ -39,12 +40,12 @@ impl TenantStore {
             .set_key(Some(counter.item()))
             // A counter that is not there begins at zero; one that is must be a counter.
             .condition_expression("attribute_not_exists(#last) OR #last >= :zero")
-            .update_expression("ADD #last :one SET #width = :width, #type = :type")
+            .update_expression("ADD #last :step SET #width = :width, #type = :type")
             .expression_attribute_names("#last", LAST)
             .expression_attribute_names("#width", WIDTH)
             .expression_attribute_names("#type", TYPE)
             .expression_attribute_values(":zero", AttributeValue::N("0".into()))
-            .expression_attribute_values(":one", AttributeValue::N("1".into()))
+            .expression_attribute_values(":step", AttributeValue::N(step.to_string()))
             .expression_attribute_values(":width", AttributeValue::N(range.width().to_string()))
             .expression_attribute_values(":type", AttributeValue::S("counter".into()))
             .return_values(ReturnValue::UpdatedNew)

@@ -104,8 +104,9 @@ impl<'a> Work<'a> {
             return Ok(old.clone());
         }
         let version = old.version + 1;
+        let updated_at = if changes.keys().any(|field| T::is_shown(field)) { self.stamp.at } else { old.updated_at };
         let (event, last_hash) = self.store.event::<T>(&next, "updated", version, self.stamp, changes, Some(&old.last_hash))?;
-        let stored = Stored { value: next, version, updated_at: self.stamp.at, last_hash, ..old.clone() };
+        let stored = Stored { value: next, version, updated_at, last_hash, ..old.clone() };
         let guard = if unused { Guard::Unused(old.version) } else { Guard::Record };
         let write = self.store.update_of(old, &stored, unused)?;
         self.updated += item::weight(&item::attributes(&stored.value)?);

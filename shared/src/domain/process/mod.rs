@@ -3,7 +3,7 @@
 mod steps;
 mod system;
 
-pub use steps::{Step, StepKind, Steps};
+pub use steps::{MOST_STEPS, Step, StepKind, Steps};
 pub use system::{SYSTEM, SystemProcess};
 
 use super::asset::Status;

@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 
 /// How many steps a process may have.
-const STEPS: std::ops::RangeInclusive<usize> = 1..=50;
+const STEPS: std::ops::RangeInclusive<usize> = 1..=MOST_STEPS;
+/// The most of them.
+pub const MOST_STEPS: usize = 50;
 /// How many entries a checklist or a selection may have.
 const ENTRIES: std::ops::RangeInclusive<usize> = 1..=100;
 /// The largest steps, in bytes of compact JSON: every run keeps a copy.

@@ -146,7 +146,9 @@ impl<F: Facts> Book for Shelf<F> {
             F::set(&mut card, field, value)?;
         }
         card.version = news.version;
-        card.facts.touch(news.at);
+        if news.shows::<F::Of>() {
+            card.facts.touch(news.at);
+        }
         self.put(card);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::book::{Book, Wrong};
 use crate::domain::event::Event;
-use crate::domain::record::Kind;
+use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -44,6 +44,11 @@ impl News {
         };
         let kind = Kind::ALL.iter().copied().find(|kind| kind.noun() == noun).ok_or(Wrong)?;
         Ok(Self { kind, verb, id: event.entity_id, version: event.version, at: event.at, changes: event.changes })
+    }
+
+    /// Whether a field changed that counts as a change.
+    pub fn shows<T: Record>(&self) -> bool {
+        self.changes.keys().any(|field| T::is_shown(field))
     }
 
     /// The fields that changed, with what they hold now; a field that is neither text nor flag is left out.

@@ -1,13 +1,17 @@
 //! Fields that a tenant adds to its assets, and the JSON Schema of an asset type that checks them (contract 5).
 
+mod policy;
+mod work;
+
 use super::json::parse_strict;
 use super::refusal::{Fault, Place, Refusal};
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
+use work::Effort;
 
 /// The largest custom fields and schemas, in bytes of compact JSON.
 const LARGEST: usize = 32 * 1024;
@@ -15,10 +19,12 @@ const LARGEST: usize = 32 * 1024;
 const FIELD_LEVELS: usize = 8;
 /// How deep a schema may be nested: about four levels of schema for one of data.
 const SCHEMA_LEVELS: usize = 32;
-/// How deep a schema may be once its references are followed.
-const EXPANDED_LEVELS: usize = 64;
-/// How many nodes a schema may have once its references are followed.
-const EXPANDED_NODES: usize = 20_000;
+/// What a compiled pattern, and the cache of its search, may take of memory.
+const PATTERN_BYTES: (usize, usize) = (1024 * 1024, 256 * 1024);
+/// How many of the faults that a schema finds are named.
+const FAULTS: usize = 100;
+/// How long the text of one may be, in characters.
+const LONGEST_FAULT: usize = 300;
 /// How many compiled schemas an instance of a function keeps.
 const KEPT: usize = 64;
 
@@ -94,7 +100,7 @@ impl FieldsSchema {
         if dialect.is_some_and(|uri| uri != "https://json-schema.org/draft/2020-12/schema") {
             return Err(Refusal::new("must be a JSON Schema of draft 2020-12"));
         }
-        Expansion { root: &schema, nodes: 0 }.visit(&schema, 0, true)?;
+        policy::check(&schema)?;
         compile(&schema)?;
         Ok(Self(schema))
     }
@@ -123,50 +129,20 @@ impl TryFrom<String> for FieldsSchema {
 fn compile(schema: &Value) -> Result<Validator, Refusal> {
     jsonschema::options()
         .with_draft(Draft::Draft202012)
-        .with_pattern_options(PatternOptions::regex())
+        .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES.0).dfa_size_limit(PATTERN_BYTES.1))
         .build(schema)
-        .map_err(|error| Refusal::new(format!("is not a valid JSON Schema: {error} (at {})", error.instance_path())))
+        .map_err(|error| {
+            Refusal::new(format!("is not a valid JSON Schema: {} (at {})", shortened(error.to_string()), error.instance_path()))
+        })
 }
 
-/// A walk through a schema with its references followed, as a validator would go at worst.
-struct Expansion<'a> {
-    root: &'a Value,
-    nodes: usize,
-}
-
-impl Expansion<'_> {
-    fn visit(&mut self, node: &Value, level: usize, is_root: bool) -> Result<(), Refusal> {
-        self.nodes += 1;
-        if level > EXPANDED_LEVELS || self.nodes > EXPANDED_NODES {
-            return Err(Refusal::new("must not have references in a circle, nor so many that it grows out of hand"));
-        }
-        match node {
-            Value::Object(members) => {
-                for (name, value) in members {
-                    match (name.as_str(), value) {
-                        ("$ref", Value::String(target)) => self.follow(target, level)?,
-                        ("$id", Value::String(_)) if is_root => {}
-                        ("$id", Value::String(_)) => return Err(Refusal::new("must not use $id below its root")),
-                        ("$dynamicRef" | "$dynamicAnchor" | "$anchor" | "$recursiveRef", Value::String(_)) => {
-                            return Err(Refusal::new(format!("must not use {name}; refer with $ref and #/…")));
-                        }
-                        // Only what a reference leads to counts; definitions nobody uses cost nothing.
-                        ("$defs" | "definitions", _) if is_root => {}
-                        _ => self.visit(value, level + 1, false)?,
-                    }
-                }
-                Ok(())
-            }
-            Value::Array(items) => items.iter().try_for_each(|item| self.visit(item, level + 1, false)),
-            _ => Ok(()),
-        }
+/// A fault's text; the validator's own quotes the value, however large, and one fault for each of many.
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(LONGEST_FAULT) {
+        text.truncate(end);
+        text.push('…');
     }
-
-    fn follow(&mut self, target: &str, level: usize) -> Result<(), Refusal> {
-        let found = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
-        let node = found.ok_or_else(|| Refusal::new("must have no reference that leads out of it (only #/… within it)"))?;
-        self.visit(node, level + 1, false)
-    }
+    text
 }
 
 /// Compiled schemas by asset type and its version, so that each is compiled once on an instance.
@@ -174,7 +150,8 @@ impl Expansion<'_> {
 pub struct Schemas(Mutex<BTreeMap<(Uuid, u64), Arc<Validator>>>);
 
 impl Schemas {
-    /// Checks custom fields by version `version` of the schema of the type `id`; gives every fault.
+    /// Checks custom fields by version `version` of the schema of the type `id`; gives every fault, or the first where
+    /// all of them would be much work.
     ///
     /// # Errors
     ///
@@ -182,11 +159,15 @@ impl Schemas {
     pub fn faults(&self, id: Uuid, version: u64, schema: &FieldsSchema, fields: &CustomFields) -> Result<Vec<Fault>, Refusal> {
         let validator = self.compiled(id, version, schema)?;
         let instance = Value::Object(fields.0.clone());
-        let faults = validator.iter_errors(&instance).map(|error| Fault {
+        let fault = |error: ValidationError<'_>| Fault {
             place: Place::Pointer(format!("/custom_fields{}", error.instance_path())),
-            detail: error.to_string(),
-        });
-        Ok(faults.take(100).collect())
+            detail: shortened(error.to_string()),
+        };
+        Ok(match work::effort(&schema.0, &instance) {
+            Effort::Little => validator.iter_errors(&instance).map(fault).take(FAULTS).collect(),
+            Effort::Much => validator.validate(&instance).err().map(fault).into_iter().collect(),
+            Effort::TooMuch => vec![Fault::field("custom_fields", "are too much work to check by the schema of the type")],
+        })
     }
 
     fn compiled(&self, id: Uuid, version: u64, schema: &FieldsSchema) -> Result<Arc<Validator>, Refusal> {
@@ -256,6 +237,42 @@ mod tests {
         ] {
             assert!(FieldsSchema::from_json(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn data_in_a_schema_may_look_like_rules() {
+        for right in [
+            r##"{"properties":{"a":{"const":{"$ref":"#/nowhere","$id":"x"}}}}"##,
+            r##"{"properties":{"a":{"enum":[{"$anchor":"x"}],"default":{"$dynamicRef":"#x"}},"$id":{"type":"string"}}}"##,
+            r##"{"properties":{"enum":{"type":"string"},"a":{"$ref":"#/$defs/a%20b"}},"$defs":{"a b":{"type":"integer"}}}"##,
+        ] {
+            let read = FieldsSchema::from_json(right);
+            assert!(read.is_ok(), "{right}: {read:?}");
+        }
+        // What is named like data in a list of rules is a rule.
+        for wrong in [
+            r##"{"properties":{"enum":{"$ref":"#/properties/enum"}}}"##,
+            r##"{"$defs":{"default":{"$ref":"#/$defs/default"}},"$ref":"#/$defs/default"}"##,
+            r#"{"properties":{"const":{"$id":"https://example.com/x"}}}"#,
+        ] {
+            assert!(FieldsSchema::from_json(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn no_schema_makes_much_work_of_any_fields() {
+        let rules: Vec<Value> = (0..900).map(|n| serde_json::json!({"type": "string", "minLength": n})).collect();
+        let schema = serde_json::json!({"properties": {"a": {"items": {"anyOf": rules}}}});
+        let schema = FieldsSchema::from_json(&schema.to_string()).expect("a schema");
+        let check = |count: usize| {
+            let fields = serde_json::json!({"a": vec![1; count]}).to_string();
+            let fields = CustomFields::from_json(&fields).expect("fields");
+            Schemas::default().faults(Uuid::nil(), 1, &schema, &fields).expect("compiled")
+        };
+        assert_eq!((check(20).len(), check(1_000).len(), check(16_000).len()), (20, 1, 1));
+        assert_eq!(check(16_000)[0].place, Place::Pointer("/custom_fields".into()));
+        let greedy: Vec<Value> = (0..40).map(|n| serde_json::json!({"pattern": format!("x{{{}}}", 900 + n)})).collect();
+        assert!(FieldsSchema::from_json(&serde_json::json!({ "allOf": greedy }).to_string()).is_err());
     }
 
     #[test]
