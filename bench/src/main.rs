@@ -1,7 +1,8 @@
-//! `cargo run --release -p bench -- lists`: measures the service on this machine, against the embedded engine.
+//! `cargo run --release -p bench -- lists` and `… soak`: the service on this machine, against the embedded engine.
 
 mod lists;
 mod service;
+mod soak;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -18,13 +19,19 @@ struct Options {
 enum What {
     /// What lists cost and how long they take, by the number of a tenant's assets.
     Lists(lists::Options),
+    /// Mixed traffic of several tenants with faults on, and what must hold at the end.
+    Soak(soak::Options),
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    tracing_subscriber::fmt().with_env_filter("warn").with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "off".into()))
+        .with_writer(std::io::stderr)
+        .init();
     let done = match Options::parse().what {
         What::Lists(options) => lists::run(options).await,
+        What::Soak(options) => soak::run(options).await,
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::Request;
+use axum::http::{Request, StatusCode};
 use local::engine::{self, Engine};
 use local::meter::Meter;
 use local::server::{self, TABLE};
@@ -32,8 +32,7 @@ pub struct Service {
     pub tenant: TenantId,
     /// By how many milliseconds its clock is off.
     skew: Arc<AtomicI64>,
-    router: Router,
-    api_key: String,
+    client: Caller,
     _engine: Engine,
 }
 
@@ -53,7 +52,8 @@ impl Service {
         let store = Store::new(dynamo.clone(), TABLE, now).with_directory_bytes(usize::MAX);
         let router = server::router(App::new(store.clone()));
         let made = store.create_tenant("Bench".parse()?, None, LARGEST_RATE_LIMIT).await?;
-        Ok(Self { store, dynamo, meter, tenant: made.tenant_id, skew, router, api_key: made.api_key.expose(), _engine: engine })
+        let client = Caller { router, api_key: made.api_key.expose() };
+        Ok(Self { store, dynamo, meter, tenant: made.tenant_id, skew, client, _engine: engine })
     }
 
     /// Puts its clock forward: what was done before is so long ago.
@@ -63,24 +63,41 @@ impl Service {
 
     /// Sends a request, which must succeed, and gives the answer.
     pub async fn send(&self, method: &str, path: &str, body: &str) -> Result<Value> {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("/v1{path}"))
-            .header("authorization", format!("Bearer {}", self.api_key))
-            .header("content-type", "application/json")
-            .body(Body::from(body.to_owned()))?;
-        let response = self.router.clone().oneshot(request).await?;
-        let status = response.status();
-        let bytes = to_bytes(response.into_body(), usize::MAX).await?;
+        let (status, answer) = self.client.send(method, path, body, None).await?;
         if !status.is_success() {
-            bail!("{method} {path} answered {status}: {}", String::from_utf8_lossy(&bytes));
+            bail!("{method} {path} answered {status}: {answer}");
         }
-        Ok(serde_json::from_slice(&bytes)?)
+        Ok(answer)
     }
 
     /// Makes something, and gives its id.
     pub async fn create(&self, path: &str, body: &Value) -> Result<String> {
         let answer = self.send("POST", path, &body.to_string()).await?;
         Ok(answer["data"]["id"].as_str().context("an id")?.to_owned())
+    }
+}
+
+/// Somebody with a key.
+#[derive(Clone)]
+pub struct Caller {
+    pub router: Router,
+    pub api_key: String,
+}
+
+impl Caller {
+    /// Sends a request, perhaps under an idempotency key; gives status and body.
+    pub async fn send(&self, method: &str, path: &str, body: &str, key: Option<&str>) -> Result<(StatusCode, Value)> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("/v1{path}"))
+            .header("authorization", format!("Bearer {}", self.api_key))
+            .header("content-type", "application/json");
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        let response = self.router.clone().oneshot(request.body(Body::from(body.to_owned()))?).await?;
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), usize::MAX).await?;
+        Ok((status, serde_json::from_slice(&bytes)?))
     }
 }

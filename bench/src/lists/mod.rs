@@ -37,6 +37,9 @@ pub const COLD: &str = "the first list on an instance";
 /// A search that has to look at every asset.
 pub const SEARCH: &str = "a search for nothing";
 
+/// A search that finds a third of all assets, which must then be sorted by name: dearer the more there are.
+pub const BROAD: &str = "a third of all, by name";
+
 /// The lists: what they are called, and their queries.
 fn lists(size: usize) -> Vec<(&'static str, String)> {
     let last = size.div_ceil(20);
@@ -45,7 +48,7 @@ fn lists(size: usize) -> Vec<(&'static str, String)> {
         (if last >= 5000 { "page 5,000" } else { "the last page" }, format!("?page={}", last.min(5000))),
         (SEARCH, "?q=nosuchthing".to_owned()),
         ("status and kind", "?status=in_use&kind=physical".to_owned()),
-        ("two words, by name", "?q=latitude%20room&sort=name".to_owned()),
+        (BROAD, "?q=latitude%20room&sort=name".to_owned()),
     ]
 }
 
