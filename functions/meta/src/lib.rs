@@ -48,6 +48,7 @@ pub fn document() -> OpenApi {
         ("catalog", "Asset types, manufacturers and models"),
         ("settings", "What the tenant decides for itself"),
         ("keys", "API keys"),
+        ("events", "Every change in the tenant"),
         ("meta", "What needs no key"),
     ];
     document.tags = Some(tags.map(|(name, text)| TagBuilder::new().name(name).description(Some(text)).build()).into());

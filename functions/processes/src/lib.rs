@@ -22,6 +22,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .routes(routes!(instances::advance_instance))
         .routes(routes!(instances::cancel_instance))
         .routes(routes!(instances::get_signature))
+        .routes(routes!(instances::get_instance_history))
         .routes(routes!(movements::list_movements))
         .routes(routes!(movements::get_movement))
         .routes(routes!(movements::advance_movement));

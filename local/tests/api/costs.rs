@@ -63,7 +63,14 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
             most(2, 3, 3.0, 9.0),
         )
         .await,
-        measured(&api, &client, "PATCH without a change", ("PATCH", plain, json!({"name": "newer"})), most(1, 2, 2.0, 0.0)).await,
+        measured(
+            &api,
+            &client,
+            "PATCH without a change",
+            ("PATCH", plain.clone(), json!({"name": "newer"})),
+            most(1, 2, 2.0, 0.0),
+        )
+        .await,
         measured(
             &api,
             &client,
@@ -73,6 +80,21 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
         )
         .await,
     ];
+    let rows = [
+        rows.as_slice(),
+        &[
+            measured(
+                &api,
+                &client,
+                "GET a history of two changes",
+                ("GET", format!("{plain}/history"), none.clone()),
+                most(2, 4, 6.0, 0.0),
+            )
+            .await,
+            measured(&api, &client, "GET 20 events", ("GET", "/events".into(), none.clone()), most(2, 2, 12.0, 0.0)).await,
+        ],
+    ]
+    .concat();
     // Events are read again for as long as others may still be late. Then it is quiet.
     api.wait(120);
     client.get("/assets").await.data();

@@ -11,6 +11,8 @@ mod directory_races;
 mod events;
 mod faults;
 mod faulty;
+mod feed;
+mod history;
 mod keys;
 mod lists;
 mod model;

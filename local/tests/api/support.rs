@@ -102,6 +102,13 @@ impl Api {
         letters
     }
 
+    /// What the index `history` has of a tenant now.
+    pub async fn history_index(&self, tenant: TenantId) -> Vec<Value> {
+        let query = self.dynamo.query().table_name(&self.table).index_name("history").key_condition_expression("PK = :pk");
+        let query = query.expression_attribute_values(":pk", shared::store::keys::Keys::of(tenant).partition());
+        query.send().await.unwrap().items().iter().map(plain).collect()
+    }
+
     /// Moves the clock.
     pub fn wait(&self, seconds: i64) {
         self.wait_millis(seconds * 1000);

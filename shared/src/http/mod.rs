@@ -2,6 +2,7 @@
 
 pub mod body;
 pub mod error;
+pub mod history;
 mod observe;
 pub mod openapi;
 pub mod params;

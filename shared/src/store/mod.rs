@@ -7,6 +7,7 @@ mod credentials;
 mod directory;
 mod error;
 mod filters;
+mod history;
 mod item;
 pub mod keys;
 mod lists;
@@ -19,6 +20,7 @@ mod write;
 
 pub use error::{StoreError, WriteError};
 pub use filters::{AssetFilter, AssetSort, InstanceFilter, Listed, ModelFilter, Page, ProcessFilter, SortField, UserFilter};
+pub use history::{Feed, Told};
 pub use read::{Batch, Wanted};
 pub use tenants::NewTenant;
 pub use write::{Stamp, Work};
