@@ -1,5 +1,6 @@
 //! What the operator can ask for.
 
+use crate::verify;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use shared::domain::token::{Secret, Token};
 use shared::domain::user::Email;
 use shared::store::{Stamp, Store, TenantStore, WriteError, client};
 
-/// Makes tenants and keys on the table of the asset lifecycle service.
+/// Makes tenants and keys on the table of the asset lifecycle service, and checks its audit trail.
 ///
 /// Credentials, region and endpoint come from the usual AWS environment (AWS_PROFILE, AWS_REGION,
 /// AWS_ENDPOINT_URL_DYNAMODB, …).
@@ -37,6 +38,12 @@ enum Command {
     /// API keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Re-computes every chain of a tenant's audit trail and compares it with the records; exit code 1 if one breaks.
+    Verify {
+        /// Whose.
+        #[arg(long)]
+        tenant: TenantId,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -110,6 +117,7 @@ pub async fn run(options: Options) -> Result<Value> {
             Ok(tenants.into_iter().map(row).collect())
         }
         Command::Tenant(TenantCommand::Upgrade { tenant }) => upgrade(&store, tenant).await.with_context(failed),
+        Command::Verify { tenant } => verify::tenant(&existing(&store, tenant).await?).await,
         Command::Key(KeyCommand::Create(new)) => create_key(&store, new).await.with_context(failed),
         Command::Key(KeyCommand::Revoke { tenant, key }) => {
             let store = existing(&store, tenant).await.with_context(failed)?;

@@ -1,0 +1,6 @@
+//! The command line as an operator runs it, against an embedded engine.
+#![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
+
+mod operator;
+mod tenants;
+mod verify;
