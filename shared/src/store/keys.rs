@@ -80,6 +80,7 @@ const fn prefix(kind: Kind) -> &'static str {
         Kind::Process => "PROC#",
         Kind::Instance => "RUN#",
         Kind::Movement => "MOVE#",
+        Kind::ReceiptKeys => "RECEIPTKEYS",
     }
 }
 
@@ -100,11 +101,11 @@ impl Keys {
         Key { pk: self.pk.clone(), sk }
     }
 
-    /// `ASSET#<id>` and the like; a tenant has one `TENANT`.
+    /// `ASSET#<id>` and the like; a tenant has one `TENANT` and one `RECEIPTKEYS`, whatever their ids.
     #[must_use]
     pub fn record(&self, kind: Kind, id: Uuid) -> Key {
         match kind {
-            Kind::Tenant => self.key(prefix(kind).to_owned()),
+            Kind::Tenant | Kind::ReceiptKeys => self.key(prefix(kind).to_owned()),
             Kind::ApiKey => self.key(format!("{}{}", prefix(kind), ApiKeyId::from_uuid(id).short())),
             _ => self.key(format!("{}{}", prefix(kind), EventId::from_uuid(id).short())),
         }

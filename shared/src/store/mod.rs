@@ -6,6 +6,7 @@ mod counters;
 mod credentials;
 mod directory;
 mod error;
+mod feed;
 mod filters;
 mod history;
 mod inspect;
@@ -15,15 +16,18 @@ mod lists;
 mod parts;
 mod processes;
 mod read;
+mod receipt_keys;
 mod tenants;
 mod transact;
 mod write;
 
 pub use error::{StoreError, WriteError};
+pub use feed::Feed;
 pub use filters::{AssetFilter, AssetSort, InstanceFilter, Listed, ModelFilter, Page, ProcessFilter, SortField, UserFilter};
-pub use history::{Feed, Told};
+pub use history::Told;
 pub use inspect::Inspection;
 pub use read::{Batch, Wanted};
+pub use receipt_keys::KeyError;
 pub use tenants::NewTenant;
 pub use write::{Stamp, Work};
 
