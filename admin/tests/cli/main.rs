@@ -2,5 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
 mod operator;
+mod receipts;
 mod tenants;
 mod verify;

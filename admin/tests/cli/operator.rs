@@ -8,6 +8,8 @@ use std::process::{Command, Output};
 /// A table that the command line works on.
 pub struct Operator {
     pub engine: Engine,
+    /// More variables for the command line.
+    pub more: Vec<(&'static str, String)>,
 }
 
 impl Operator {
@@ -15,13 +17,14 @@ impl Operator {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
         let client = aws_sdk_dynamodb::Client::from_conf(engine::config(&engine.url).build());
         table::create(&client, server::TABLE).await.unwrap();
-        Self { engine }
+        Self { engine, more: Vec::new() }
     }
 
     pub fn run(&self, arguments: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_admin"))
             .args(arguments)
             .envs(self.environment())
+            .envs(self.more.iter().map(|(name, value)| (*name, value)))
             .env_remove("TABLE_NAME")
             .output()
             .unwrap()

@@ -1,6 +1,7 @@
-//! What needs no key: `/v1/health` and `/v1/openapi.json`. The one place that knows every function's routes.
+//! What needs no key: `/v1/health`, `/v1/openapi.json` and the public keys of receipts. The one place that knows every function's routes.
 
 mod handlers;
+mod receipt_keys;
 
 use shared::app::App;
 use shared::http::openapi::{API_KEY, schemas, scheme};
@@ -12,6 +13,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 #[must_use]
 pub fn routes() -> OpenApiRouter<App> {
     let routes = OpenApiRouter::new().routes(routes!(handlers::get_health)).routes(routes!(handlers::get_openapi));
+    let routes = routes.routes(routes!(receipt_keys::get_receipt_keys));
     OpenApiRouter::new().nest("/v1", routes)
 }
 

@@ -5,6 +5,8 @@ mod definitions;
 mod instance_wire;
 mod instances;
 mod movements;
+mod receipt_page;
+mod receipts;
 mod work;
 
 use shared::app::App;
@@ -23,6 +25,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .routes(routes!(instances::cancel_instance))
         .routes(routes!(instances::get_signature))
         .routes(routes!(instances::get_instance_history))
+        .routes(routes!(receipts::get_receipt))
         .routes(routes!(movements::list_movements))
         .routes(routes!(movements::get_movement))
         .routes(routes!(movements::advance_movement));

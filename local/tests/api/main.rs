@@ -20,6 +20,7 @@ mod movements;
 mod process_races;
 mod processes;
 mod races;
+mod receipts;
 mod samples;
 mod settings;
 mod support;

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use shared::app::App;
 use shared::domain::id::TenantId;
 use shared::domain::time::Timestamp;
+use shared::seal::Sealer;
 use shared::store::{Clock, Store};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub struct Api {
     pub table: String,
     pub meter: Meter,
     pub faults: Faults,
+    pub sealer: Arc<dyn Sealer>,
     clock: Arc<AtomicI64>,
     engine: Option<Engine>,
     endpoint: String,
@@ -59,8 +61,9 @@ impl Api {
         let dynamo = Dynamo::from_conf(config.build());
         table::create(&dynamo, &table).await.unwrap();
         let store = Store::new(dynamo.clone(), &table, now);
-        let router = server::router(App::new(store.clone()));
-        Self { router, store, dynamo, table, meter, faults, clock, engine, endpoint }
+        let sealer: Arc<dyn Sealer> = Arc::new(vault::FileSealer::in_memory().unwrap());
+        let router = server::router(App::new(store.clone()).with_sealer(Some(Arc::clone(&sealer))));
+        Self { router, store, dynamo, table, meter, faults, sealer, clock, engine, endpoint }
     }
 
     /// A new tenant's client, whose key may do everything.
@@ -82,7 +85,8 @@ impl Api {
         let ticking = Arc::clone(&self.clock);
         let now: Clock = Arc::new(move || Timestamp::from_millis(ticking.fetch_add(1, Ordering::Relaxed) + skew));
         let store = Store::new(self.dynamo.clone(), &self.table, now).with_directory_bytes(directory_bytes);
-        Instance { router: server::router(App::new(store.clone())), store }
+        let app = App::new(store.clone()).with_sealer(Some(Arc::clone(&self.sealer)));
+        Instance { router: server::router(app), store }
     }
 
     /// What the index `directory` has of a tenant now, by the first letter of its keys.

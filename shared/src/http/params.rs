@@ -3,7 +3,7 @@
 use super::error::ApiError;
 use crate::domain::asset::Status;
 use crate::domain::catalog::AssetKind;
-use crate::domain::id::{AssetId, AssetTypeId, EventId, ManufacturerId, ModelId, ProcessId, UserId};
+use crate::domain::id::{AssetId, AssetTypeId, EventId, ManufacturerId, ModelId, ProcessId, TenantId, UserId};
 use crate::domain::instance::InstanceStatus;
 use crate::domain::refusal::{Fault, Refusal};
 use crate::domain::scope::Role;
@@ -35,7 +35,7 @@ macro_rules! from_param {
 
 from_param! {
     AssetId, AssetKind, AssetSort, AssetTypeId, Date, EventId, InstanceStatus, ManufacturerId, ModelId, ProcessId, Role, SearchText, Status,
-    UserId,
+    TenantId, UserId,
 }
 
 impl FromParam for bool {
