@@ -1,5 +1,6 @@
 //! What the operator can ask for.
 
+use crate::{receipts, verify};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
@@ -13,8 +14,9 @@ use shared::domain::time::Timestamp;
 use shared::domain::token::{Secret, Token};
 use shared::domain::user::Email;
 use shared::store::{Stamp, Store, TenantStore, Work, WriteError, client};
+use std::path::PathBuf;
 
-/// Makes tenants and keys on the table of the asset lifecycle service.
+/// Makes tenants and keys on the table of the asset lifecycle service, and checks its audit trail.
 ///
 /// Credentials, region and endpoint come from the usual AWS environment (AWS_PROFILE, AWS_REGION,
 /// AWS_ENDPOINT_URL_DYNAMODB, …).
@@ -36,6 +38,23 @@ enum Command {
     /// API keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// The keys that receipts are signed with.
+    #[command(subcommand)]
+    ReceiptKey(ReceiptKeyCommand),
+    /// Checks a receipt by its signature, without a table or a network; exit code 1 if it is not genuine.
+    VerifyReceipt {
+        /// What GET /v1/processes/instances/ID/receipt answered.
+        file: PathBuf,
+        /// What GET /v1/.well-known/receipt-keys?tenant=ID answered.
+        #[arg(long)]
+        keys: PathBuf,
+    },
+    /// Re-computes every chain of a tenant's audit trail and compares it with the records; exit code 1 if one breaks.
+    Verify {
+        /// Whose.
+        #[arg(long)]
+        tenant: TenantId,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -74,6 +93,18 @@ enum KeyCommand {
     },
 }
 
+#[derive(Debug, Subcommand)]
+enum ReceiptKeyCommand {
+    /// Makes a new key that signs from now on. What the old one signed stays verifiable; its secret half is destroyed.
+    ///
+    /// Needs what seals keys: RECEIPT_KMS_KEY_ID, as the function has it, or RECEIPT_KEY_FILE.
+    Rotate {
+        /// Whose.
+        #[arg(long)]
+        tenant: TenantId,
+    },
+}
+
 #[derive(Debug, Args)]
 struct NewKey {
     /// Whose key.
@@ -95,6 +126,9 @@ struct NewKey {
 
 /// Does what the command line says; gives the answer.
 pub async fn run(options: Options) -> Result<Value> {
+    if let Command::VerifyReceipt { file, keys } = &options.command {
+        return receipts::check(file, keys);
+    }
     let store = Store::new(client::from_env().await, &options.table, system_clock());
     let failed = || format!("nothing was done on the table {}", options.table);
     match options.command {
@@ -109,6 +143,12 @@ pub async fn run(options: Options) -> Result<Value> {
             Ok(tenants.into_iter().map(row).collect())
         }
         Command::Tenant(TenantCommand::Upgrade { tenant }) => upgrade(&store, tenant).await.with_context(failed),
+        Command::VerifyReceipt { file, keys } => receipts::check(&file, &keys),
+        Command::ReceiptKey(ReceiptKeyCommand::Rotate { tenant }) => {
+            let store = existing(&store, tenant).await.with_context(failed)?;
+            receipts::rotate(&store, &stamp(&store)).await.with_context(failed)
+        }
+        Command::Verify { tenant } => verify::tenant(&existing(&store, tenant).await?).await,
         Command::Key(KeyCommand::Create(new)) => create_key(&store, new).await.with_context(failed),
         Command::Key(KeyCommand::Revoke { tenant, key }) => {
             let store = existing(&store, tenant).await.with_context(failed)?;

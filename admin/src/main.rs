@@ -1,8 +1,10 @@
-//! The operator's command line: tenants and keys, straight on the table (contract 3).
+//! The operator's command line: tenants, keys and checks, straight on the table (contract 3).
 //!
 //! It needs what any AWS tool needs, credentials and a region, and prints JSON.
 
 mod commands;
+mod receipts;
+mod verify;
 
 use clap::Parser;
 use commands::Options;

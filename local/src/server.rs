@@ -13,9 +13,11 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tower_http::cors::{Any, CorsLayer};
+use vault::FileSealer;
 
 /// The table's name in the embedded engine.
 pub const TABLE: &str = "asset-lifecycle";
@@ -94,7 +96,11 @@ pub async fn run(options: Options) -> Result<()> {
     let client = Client::from_conf(engine::config(&engine.url).build());
     table::create(&client, TABLE).await?;
     let store = Store::new(client, TABLE, system_clock());
-    let router = router(App::new(store.clone()));
+    let sealer = match folder {
+        Some(folder) => FileSealer::open(&folder.join("receipt.key"))?,
+        None => FileSealer::in_memory()?,
+    };
+    let router = router(App::new(store.clone()).with_sealer(Some(Arc::new(sealer))));
     let demo = demo_tenant(&store, router.clone(), folder, options.empty).await?;
 
     let ready = Ready {

@@ -3,21 +3,35 @@
 use crate::domain::custom_fields::Schemas;
 use crate::domain::id::{EventId, Id};
 use crate::domain::time::Timestamp;
+use crate::seal::Sealer;
 use crate::store::{Clock, Store};
 use std::sync::Arc;
 
-/// The table, the clock and the compiled schemas; cheap to clone.
+/// The table, the clock, the compiled schemas and who seals secrets; cheap to clone.
 #[derive(Clone)]
 pub struct App {
     store: Store,
     schemas: Arc<Schemas>,
+    sealer: Option<Arc<dyn Sealer>>,
 }
 
 impl App {
     /// An app on this table.
     #[must_use]
     pub fn new(store: Store) -> Self {
-        Self { store, schemas: Arc::default() }
+        Self { store, schemas: Arc::default(), sealer: None }
+    }
+
+    /// The app with somebody who seals secrets.
+    #[must_use]
+    pub fn with_sealer(self, sealer: Option<Arc<dyn Sealer>>) -> Self {
+        Self { sealer, ..self }
+    }
+
+    /// Who seals secrets; `None` where nobody was set up to.
+    #[must_use]
+    pub fn sealer(&self) -> Option<&dyn Sealer> {
+        self.sealer.as_deref()
     }
 
     /// The table.

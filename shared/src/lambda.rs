@@ -2,8 +2,10 @@
 
 use crate::app::{App, system_clock};
 use crate::http;
+use crate::seal::Sealer;
 use crate::store::{Store, client};
 use lambda_http::{Error, tracing};
+use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
 /// Connects to the table that `TABLE_NAME` names and serves `routes` to Lambda until it ends.
@@ -12,11 +14,20 @@ use utoipa_axum::router::OpenApiRouter;
 ///
 /// `TABLE_NAME` is not set, or the Runtime API is gone.
 pub async fn run(routes: OpenApiRouter<App>) -> Result<(), Error> {
+    run_sealed(routes, None).await
+}
+
+/// [`run`] with somebody who seals secrets.
+///
+/// # Errors
+///
+/// As [`run`].
+pub async fn run_sealed(routes: OpenApiRouter<App>, sealer: Option<Arc<dyn Sealer>>) -> Result<(), Error> {
     tracing::init_default_subscriber();
     let table = std::env::var("TABLE_NAME").map_err(|_| "set TABLE_NAME to the table's name")?;
     let client = client::from_env().await;
     // In the init phase, which has a full core whatever the function's memory.
     client::warm(&client, &table).await;
-    let app = App::new(Store::new(client, table, system_clock()));
+    let app = App::new(Store::new(client, table, system_clock())).with_sealer(sealer);
     lambda_http::run(http::service(routes, app)).await
 }

@@ -7,4 +7,5 @@ pub mod auth;
 pub mod domain;
 pub mod http;
 pub mod lambda;
+pub mod seal;
 pub mod store;

@@ -1,5 +1,6 @@
-//! `/v1/settings` and `/v1/keys`: a tenant's own affairs (contract 3 and 5).
+//! `/v1/settings`, `/v1/keys` and `/v1/events`: a tenant's own affairs (contract 3 and 5).
 
+mod events;
 mod key_wire;
 mod keys;
 mod settings;
@@ -14,6 +15,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .routes(routes!(settings::get_settings, settings::update_settings))
         .routes(routes!(keys::list_keys, keys::create_key))
         .routes(routes!(keys::get_key, keys::delete_key))
-        .routes(routes!(keys::rotate_key));
+        .routes(routes!(keys::rotate_key))
+        .routes(routes!(events::list_events));
     OpenApiRouter::new().nest("/v1", routes)
 }

@@ -6,6 +6,7 @@ use shared::auth::Gate;
 use shared::domain::asset::Asset;
 use shared::domain::id::AssetId;
 use shared::domain::scope::Scope;
+use shared::http::history::{self, History};
 use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
 use shared::http::reply::{self, Data, List, present};
 use shared::http::{Answer, params};
@@ -82,4 +83,14 @@ pub async fn delete_asset(gate: Gate) -> Answer {
     let (session, asset) = gate.enter(Scope::AssetsWrite, async |store| present(store.get::<Asset>(gate.id()?).await?)).await?;
     session.delete(asset, work::free).await?;
     reply::json(&Deleted { message: "Asset deleted." })
+}
+
+/// Tells every change of an asset, newest first; of a deleted one, too.
+#[utoipa::path(get, path = "/assets/{id}/history", tag = "assets",
+    params(("id" = AssetId, Path, description = "The asset"), history::HistoryQuery), security(("api_key" = ["assets:read"])),
+    responses((status = 200, description = "A page of changes", body = History), GetRefusals))]
+pub async fn get_asset_history(gate: Gate) -> Answer {
+    let read = async |store| history::read::<Asset>(&store, gate.id()?, gate.query()?).await;
+    let (_, told) = gate.enter_list(Scope::AssetsRead, read).await?;
+    history::answer(&told)
 }

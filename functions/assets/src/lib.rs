@@ -16,6 +16,6 @@ pub fn routes() -> OpenApiRouter<App> {
         handlers::update_asset,
         handlers::delete_asset
     ));
-    let routes = routes.routes(routes!(startable::list_asset_processes));
+    let routes = routes.routes(routes!(startable::list_asset_processes)).routes(routes!(handlers::get_asset_history));
     OpenApiRouter::new().nest("/v1", routes)
 }

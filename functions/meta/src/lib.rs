@@ -1,6 +1,7 @@
-//! What needs no key: `/v1/health` and `/v1/openapi.json`. The one place that knows every function's routes.
+//! What needs no key: `/v1/health`, `/v1/openapi.json` and the public keys of receipts. The one place that knows every function's routes.
 
 mod handlers;
+mod receipt_keys;
 mod refusals;
 
 use shared::app::App;
@@ -13,6 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 #[must_use]
 pub fn routes() -> OpenApiRouter<App> {
     let routes = OpenApiRouter::new().routes(routes!(handlers::get_health)).routes(routes!(handlers::get_openapi));
+    let routes = routes.routes(routes!(receipt_keys::get_receipt_keys));
     OpenApiRouter::new().nest("/v1", routes)
 }
 
@@ -56,6 +58,7 @@ pub fn document() -> OpenApi {
         ("catalog", "Asset types, manufacturers and models"),
         ("settings", "What the tenant decides for itself"),
         ("keys", "API keys"),
+        ("events", "Every change in the tenant"),
         ("meta", "What needs no key"),
     ];
     document.tags = Some(tags.map(|(name, text)| TagBuilder::new().name(name).description(Some(text)).build()).into());

@@ -9,6 +9,7 @@ use shared::domain::instance::Instance;
 use shared::domain::refusal::Fault;
 use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
+use shared::http::history::{self, History};
 use shared::http::openapi::{GetRefusals, ListRefusals, PatchRefusals};
 use shared::http::reply::{self, Data, List, Reply, present};
 use shared::http::{Answer, params};
@@ -147,4 +148,15 @@ pub async fn get_signature(gate: Gate) -> Answer {
         })
         .await?;
     Ok(Reply::bytes("image/png", image))
+}
+
+/// Tells every change of a run, newest first.
+#[utoipa::path(get, path = "/processes/instances/{id}/history", tag = "processes",
+    params(("id" = InstanceId, Path, description = "The run"), history::HistoryQuery),
+    security(("api_key" = ["processes:read"])),
+    responses((status = 200, description = "A page of changes", body = History), GetRefusals))]
+pub async fn get_instance_history(gate: Gate) -> Answer {
+    let read = async |store| history::read::<Instance>(&store, gate.id()?, gate.query()?).await;
+    let (_, told) = gate.enter_list(Scope::ProcessesRead, read).await?;
+    history::answer(&told)
 }

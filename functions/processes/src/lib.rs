@@ -6,6 +6,8 @@ mod instance_wire;
 mod instances;
 mod movement_work;
 mod movements;
+mod receipt_page;
+mod receipts;
 mod views;
 mod work;
 
@@ -24,6 +26,8 @@ pub fn routes() -> OpenApiRouter<App> {
         .routes(routes!(instances::advance_instance))
         .routes(routes!(instances::cancel_instance))
         .routes(routes!(instances::get_signature))
+        .routes(routes!(instances::get_instance_history))
+        .routes(routes!(receipts::get_receipt))
         .routes(routes!(movements::list_movements))
         .routes(routes!(movements::get_movement))
         .routes(routes!(movements::advance_movement))

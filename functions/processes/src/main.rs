@@ -2,5 +2,6 @@
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
-    shared::lambda::run(processes::routes()).await
+    let sealer = vault::from_env().await?;
+    shared::lambda::run_sealed(processes::routes(), sealer).await
 }

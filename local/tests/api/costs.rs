@@ -64,7 +64,14 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
             most(2, 4, 3.0, 10.0),
         )
         .await,
-        measured(&api, &client, "PATCH without a change", ("PATCH", plain, json!({"name": "newer"})), most(1, 3, 2.0, 1.0)).await,
+        measured(
+            &api,
+            &client,
+            "PATCH without a change",
+            ("PATCH", plain.clone(), json!({"name": "newer"})),
+            most(1, 3, 2.0, 1.0),
+        )
+        .await,
         measured(
             &api,
             &client,
@@ -73,11 +80,20 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
             most(3, 9, 40.0, 1.0),
         )
         .await,
+        measured(
+            &api,
+            &client,
+            "GET a history of three changes",
+            ("GET", format!("{plain}/history"), none.clone()),
+            most(2, 5, 6.0, 1.0),
+        )
+        .await,
     ];
     // Events are read again for as long as others may still be late. Then it is quiet.
     api.wait(120);
     client.get("/assets").await.data();
     let warm = [
+        measured(&api, &client, "GET 20 events", ("GET", "/events".into(), none.clone()), most(2, 3, 16.0, 1.0)).await,
         measured(&api, &client, "GET a page of 20 of 22 assets", ("GET", "/assets".into(), none.clone()), most(2, 4, 22.0, 1.0))
             .await,
         measured(&api, &client, "GET page 2", ("GET", "/assets?page=2".into(), none.clone()), most(2, 4, 4.0, 1.0)).await,

@@ -32,6 +32,7 @@ pub struct Faults {
     seen: Arc<Mutex<Vec<(String, Value)>>>,
     holds: Arc<Mutex<Vec<Hold>>>,
     index: Arc<Mutex<Option<HashMap<char, Value>>>>,
+    history: Arc<Mutex<Option<Vec<Value>>>>,
 }
 
 /// A request that is to wait.
@@ -82,12 +83,32 @@ impl Faults {
         *self.index.lock().unwrap() = items;
     }
 
+    /// From now on the index `history` answers from these items, as one that lags behind would; `None`: with what
+    /// it has.
+    pub fn freeze_history(&self, items: Option<Vec<Value>>) {
+        *self.history.lock().unwrap() = items;
+    }
+
     fn frozen(&self, operation: &str, request: &Value) -> Option<HttpResponse> {
+        if operation == "Query" && request["IndexName"] == "history" {
+            return self.frozen_history(request);
+        }
         let index = self.index.lock().unwrap();
         let frozen = index.as_ref().filter(|_| operation == "Query" && request["IndexName"] == "directory")?;
         let letter = request["ExpressionAttributeValues"][":from"]["S"].as_str()?.chars().next()?;
         let items = frozen.get(&letter).cloned().unwrap_or(json!([]));
         Some(reply(200, json!({"Items": items, "Count": items.as_array()?.len()}).to_string()))
+    }
+
+    fn frozen_history(&self, request: &Value) -> Option<HttpResponse> {
+        let index = self.history.lock().unwrap();
+        let bound = |name: &str| request["ExpressionAttributeValues"][name]["S"].as_str().unwrap();
+        let within = |item: &&Value| (bound(":from")..=bound(":to")).contains(&item["HS"]["S"].as_str().unwrap());
+        let mut items: Vec<&Value> = index.as_ref()?.iter().filter(within).collect();
+        assert_eq!(request["ScanIndexForward"], false);
+        items.sort_by_key(|item| std::cmp::Reverse(item["HS"]["S"].as_str().unwrap()));
+        items.truncate(request["Limit"].as_u64().map_or(usize::MAX, |limit| limit as usize));
+        Some(reply(200, json!({"Items": items, "Count": items.len()}).to_string()))
     }
 
     pub fn plan(&self, operation: &'static str, times: usize, status: u16, body: &Value, after: bool) {

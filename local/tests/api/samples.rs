@@ -10,6 +10,8 @@ pub struct Samples {
     asset: String,
     /// A manufacturer and a type.
     product: (String, String),
+    /// Whose they are.
+    tenant: String,
 }
 
 /// A definition that needs no answers.
@@ -22,6 +24,10 @@ fn definition(name: &str) -> Value {
         ]
     })
 }
+
+/// What answers without a key.
+pub const OPEN: [&str; 3] = ["/v1/health", "/v1/openapi.json", RECEIPT_KEYS];
+const RECEIPT_KEYS: &str = "/v1/.well-known/receipt-keys";
 
 /// The smallest PNG there is, as a data URL.
 pub const SIGNATURE: &str =
@@ -48,7 +54,13 @@ impl Samples {
             assets.push(client.asset(json!({"name": "Sample asset of a movement"})).await);
         }
         let movement = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": assets})).await.id();
+        let done = client.asset(json!({"name": "Sample asset of a completed run"})).await;
+        let done = client.post(&format!("/processes/{process}/start"), json!({"asset_id": done})).await.id();
+        for data in [json!({"sign": SIGNATURE}), json!({"a": "x"}), json!({})] {
+            client.post(&format!("/processes/instances/{done}/advance"), json!({"step_data": data})).await.data();
+        }
         let ids = vec![
+            ("/v1/processes/instances/{id}/receipt", done),
             ("/v1/movements", movement),
             ("/v1/assets", client.asset(json!({"name": "Sample asset"})).await),
             ("/v1/users", client.user("Sample User").await),
@@ -61,11 +73,14 @@ impl Samples {
             ("/v1/processes/instances", run),
         ];
         let asset = client.asset(json!({"name": "Sample asset to start on"})).await;
-        Self { ids, asset, product: (maker, asset_type) }
+        Self { ids, asset, product: (maker, asset_type), tenant: client.tenant.to_string() }
     }
 
     /// The path with a sample's id in it. A route to a new kind of thing must get a sample here.
     pub fn fill(&self, path: &str) -> String {
+        if path == RECEIPT_KEYS {
+            return format!("{path}?tenant={}", self.tenant);
+        }
         if !path.contains("{id}") {
             return path.to_owned();
         }

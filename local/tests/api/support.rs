@@ -15,6 +15,7 @@ use shared::app::App;
 use shared::domain::api_key::LARGEST_RATE_LIMIT;
 use shared::domain::id::TenantId;
 use shared::domain::time::Timestamp;
+use shared::seal::Sealer;
 use shared::store::{Clock, Store};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub struct Api {
     pub table: String,
     pub meter: Meter,
     pub faults: Faults,
+    pub sealer: Arc<dyn Sealer>,
     clock: Arc<AtomicI64>,
     engine: Option<Engine>,
     endpoint: String,
@@ -60,8 +62,9 @@ impl Api {
         let dynamo = Dynamo::from_conf(config.build());
         table::create(&dynamo, &table).await.unwrap();
         let store = Store::new(dynamo.clone(), &table, now);
-        let router = server::router(App::new(store.clone()));
-        Self { router, store, dynamo, table, meter, faults, clock, engine, endpoint }
+        let sealer: Arc<dyn Sealer> = Arc::new(vault::FileSealer::in_memory().unwrap());
+        let router = server::router(App::new(store.clone()).with_sealer(Some(Arc::clone(&sealer))));
+        Self { router, store, dynamo, table, meter, faults, sealer, clock, engine, endpoint }
     }
 
     /// A new tenant's client, whose key may do everything.
@@ -88,7 +91,8 @@ impl Api {
         let ticking = Arc::clone(&self.clock);
         let now: Clock = Arc::new(move || Timestamp::from_millis(ticking.fetch_add(1, Ordering::Relaxed) + skew));
         let store = Store::new(self.dynamo.clone(), &self.table, now).with_directory_bytes(directory_bytes);
-        Instance { router: server::router(App::new(store.clone())), store }
+        let app = App::new(store.clone()).with_sealer(Some(Arc::clone(&self.sealer)));
+        Instance { router: server::router(app), store }
     }
 
     /// What the index `directory` has of a tenant now, by the first letter of its keys.
@@ -106,6 +110,13 @@ impl Api {
             letters.insert(letter, found.items().iter().map(plain).collect());
         }
         letters
+    }
+
+    /// What the index `history` has of a tenant now.
+    pub async fn history_index(&self, tenant: TenantId) -> Vec<Value> {
+        let query = self.dynamo.query().table_name(&self.table).index_name("history").key_condition_expression("PK = :pk");
+        let query = query.expression_attribute_values(":pk", shared::store::keys::Keys::of(tenant).partition());
+        query.send().await.unwrap().items().iter().map(plain).collect()
     }
 
     /// Moves the clock.

@@ -189,9 +189,9 @@ mod tests {
             is_active: true,
         };
         assert_eq!(bound.effective_scopes(Some(&owner(Role::Viewer))).len(), 5);
-        assert_eq!(bound.effective_scopes(Some(&owner(Role::Admin))).len(), 12);
+        assert_eq!(bound.effective_scopes(Some(&owner(Role::Admin))).len(), 13);
         assert!(bound.effective_scopes(None).is_empty());
-        assert_eq!(key().effective_scopes(None).len(), 12);
+        assert_eq!(key().effective_scopes(None).len(), 13);
     }
 
     #[test]

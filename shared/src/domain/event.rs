@@ -7,15 +7,18 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 /// Who made a change. Names are as they were at the time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Actor {
     /// The key that was used; `None` for the operator's command line.
+    #[schema(required)]
     pub key_id: Option<ApiKeyId>,
     /// The key's name.
     pub key_name: String,
     /// The user that the key is bound to.
+    #[schema(required)]
     pub user_id: Option<UserId>,
     /// That user's display name.
+    #[schema(required)]
     pub user_name: Option<String>,
 }
 

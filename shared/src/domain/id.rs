@@ -102,6 +102,8 @@ typed_ids! {
     MovementId,
     /// Names an API key; no secret.
     ApiKeyId,
+    /// Names a tenant's keys for receipts.
+    ReceiptKeysId,
     /// Names one change in the audit trail.
     EventId,
 }

@@ -30,6 +30,8 @@ pub enum Kind {
     Instance,
     /// A process on several assets at once.
     Movement,
+    /// The keys that receipts are signed with.
+    ReceiptKeys,
 }
 
 impl Kind {
@@ -45,6 +47,7 @@ impl Kind {
         Self::Process,
         Self::Instance,
         Self::Movement,
+        Self::ReceiptKeys,
     ];
 
     /// The noun that events use: `asset` in `asset.created`.
@@ -61,6 +64,7 @@ impl Kind {
             Self::Process => "process",
             Self::Instance => "instance",
             Self::Movement => "movement",
+            Self::ReceiptKeys => "receipt_keys",
         }
     }
 }

@@ -42,7 +42,7 @@ pub(crate) use words;
 
 words! {
     /// One permission of a key.
-    Scope, "the scopes assets, processes, users, catalog, settings, keys, each with :read or :write", {
+    Scope, "the scopes assets, processes, users, catalog, settings, keys, each with :read or :write, and events:read", {
         /// List and read assets and their history.
         AssetsRead = "assets:read",
         /// Create, change and delete assets.
@@ -67,6 +67,8 @@ words! {
         KeysRead = "keys:read",
         /// Create, rotate and revoke API keys.
         KeysWrite = "keys:write",
+        /// Read every change of the tenant.
+        EventsRead = "events:read",
     }
 }
 
@@ -91,13 +93,13 @@ impl Role {
     /// Whether this role allows `scope` (contract 3, "Roles").
     #[must_use]
     pub fn allows(self, scope: Scope) -> bool {
-        use Scope::{AssetsRead, AssetsWrite, CatalogRead, CatalogWrite, KeysRead, KeysWrite};
+        use Scope::{AssetsRead, AssetsWrite, CatalogRead, CatalogWrite, EventsRead, KeysRead, KeysWrite};
         use Scope::{ProcessesRead, ProcessesWrite, SettingsRead, SettingsWrite, UsersRead, UsersWrite};
         let least = match scope {
             AssetsRead | ProcessesRead | UsersRead | CatalogRead | SettingsRead => Self::Viewer,
             ProcessesWrite => Self::Helpdesk,
             AssetsWrite | CatalogWrite => Self::Technician,
-            UsersWrite | SettingsWrite | KeysRead | KeysWrite => Self::Admin,
+            UsersWrite | SettingsWrite | KeysRead | KeysWrite | EventsRead => Self::Admin,
         };
         self >= least
     }

@@ -3,7 +3,8 @@
 use super::problem::{Problem, ProblemFault};
 use crate::domain::refusal::{Fault, Place};
 use crate::domain::scope::Scope;
-use crate::store::{StoreError, WriteError};
+use crate::seal::SealError;
+use crate::store::{KeyError, StoreError, WriteError};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
@@ -239,6 +240,24 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::Unavailable(_) => Self::Unavailable(error.into()),
             StoreError::Internal(_) => Self::Internal(error.into()),
+        }
+    }
+}
+
+impl From<SealError> for ApiError {
+    fn from(error: SealError) -> Self {
+        match error {
+            SealError::Unavailable(_) => Self::Unavailable(error.into()),
+            SealError::Refused(_) => Self::Internal(error.into()),
+        }
+    }
+}
+
+impl From<KeyError> for ApiError {
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::Seal(error) => error.into(),
+            KeyError::Write(error) => error.into(),
         }
     }
 }

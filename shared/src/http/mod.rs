@@ -3,6 +3,7 @@
 pub mod body;
 mod deadline;
 pub mod error;
+pub mod history;
 mod observe;
 pub mod openapi;
 pub mod params;

@@ -64,6 +64,22 @@ refusals! {
         "429" "The key has sent its requests for this minute",
         "500" "An error on our side",
         "503" "The database is busy",;
+    /// What a receipt may answer but success.
+    ReceiptRefusals:
+        "400" "Bad percent-encoding",
+        "401" "No valid API key",
+        "403" "The key lacks the scope",
+        "404" "There is no such thing in this tenant",
+        "409" "The run is not completed, or receipts are not set up",
+        "422" "Refused parameters",
+        "500" "An error on our side",
+        "503" "The database is busy",;
+    /// What an operation without a key that takes parameters may answer but success.
+    OpenQueryRefusals:
+        "400" "Bad percent-encoding",
+        "422" "Refused parameters",
+        "500" "An error on our side",
+        "503" "The database is busy",;
     /// What a creation may answer but success.
     PostRefusals:
         "400" "Not JSON",

@@ -3,7 +3,7 @@
 use super::error::ApiError;
 use crate::domain::asset::Status;
 use crate::domain::catalog::AssetKind;
-use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, ProcessId, UserId};
+use crate::domain::id::{AssetId, AssetTypeId, EventId, ManufacturerId, ModelId, ProcessId, TenantId, UserId};
 use crate::domain::instance::InstanceStatus;
 use crate::domain::refusal::{Fault, Refusal};
 use crate::domain::scope::Role;
@@ -34,8 +34,8 @@ macro_rules! from_param {
 }
 
 from_param! {
-    AssetId, AssetKind, AssetSort, AssetTypeId, Date, InstanceStatus, ManufacturerId, ModelId, ProcessId, Role, SearchText, Status,
-    UserId,
+    AssetId, AssetKind, AssetSort, AssetTypeId, Date, EventId, InstanceStatus, ManufacturerId, ModelId, ProcessId, Role, SearchText, Status,
+    TenantId, UserId,
 }
 
 impl FromParam for bool {
@@ -78,6 +78,14 @@ pub fn page(number: Option<PageNumber>, limit: Option<Limit>) -> Page {
 #[must_use]
 pub fn page_of(number: Option<PageNumber>, limit: Option<Limit>, default: u32) -> Page {
     Page { number: number.map_or(1, |n| n.0), limit: limit.map_or(default, |l| l.0) }
+}
+
+impl Limit {
+    /// The length.
+    #[must_use]
+    pub fn get(self) -> u32 {
+        self.0
+    }
 }
 
 /// The parameters of a query, decoded.

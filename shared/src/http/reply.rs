@@ -8,7 +8,7 @@ use crate::domain::refusal::Fault;
 use crate::domain::request::{Kept, entity_tag};
 use crate::store::{Listed, Page, StoreError};
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -54,6 +54,8 @@ pub struct Reply {
     location: Option<String>,
     /// The version of the thing that it shows, for the header `ETag`.
     version: Option<u64>,
+    /// Headers of its own.
+    more: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
 }
 
@@ -61,13 +63,20 @@ impl Reply {
     /// 200 with a body of any type.
     #[must_use]
     pub fn bytes(content_type: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { status: StatusCode::OK, content_type, location: None, version: None, body: body.into() }
+        Self { status: StatusCode::OK, content_type, location: None, version: None, more: Vec::new(), body: body.into() }
     }
 
     /// The answer as the thing of this version: it gets an entity tag.
     #[must_use]
     pub fn at(self, version: u64) -> Self {
         Self { version: Some(version), ..self }
+    }
+
+    /// The answer with another header.
+    #[must_use]
+    pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.more.push((name, value));
+        self
     }
 
     /// The answer as it is kept for when the request comes again; each of `images` is shown where its path stands.
@@ -87,7 +96,14 @@ impl Reply {
     /// A status that is none.
     pub fn again(kept: Kept) -> Answer {
         let status = StatusCode::from_u16(kept.status).map_err(|error| ApiError::Internal(error.into()))?;
-        Ok(Self { status, content_type: JSON, location: kept.location, version: kept.version, body: kept.body.into() })
+        Ok(Self {
+            status,
+            content_type: JSON,
+            location: kept.location,
+            version: kept.version,
+            more: Vec::new(),
+            body: kept.body.into(),
+        })
     }
 }
 
@@ -98,6 +114,7 @@ impl IntoResponse for Reply {
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        headers.extend(self.more);
         // Both are made of ids and numbers, which a header can hold.
         headers.extend(self.location.and_then(|path| Some((header::LOCATION, HeaderValue::try_from(path).ok()?))));
         headers.extend(etag.and_then(|tag| Some((header::ETAG, HeaderValue::try_from(tag).ok()?))));

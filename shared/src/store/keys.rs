@@ -29,6 +29,8 @@ pub const HS: &str = "HS";
 pub const DIRECTORY: &str = "directory";
 /// When DynamoDB may delete an item by itself, as Unix time in seconds; up to days later it is still there.
 pub const EXPIRES: &str = "expires";
+/// The index that the history of one thing is found by.
+pub const HISTORY: &str = "history";
 /// Says what an item is, for whoever looks at the table.
 pub const TYPE: &str = "type";
 
@@ -82,6 +84,7 @@ const fn prefix(kind: Kind) -> &'static str {
         Kind::Process => "PROC#",
         Kind::Instance => "RUN#",
         Kind::Movement => "MOVE#",
+        Kind::ReceiptKeys => "RECEIPTKEYS",
     }
 }
 
@@ -102,11 +105,11 @@ impl Keys {
         Key { pk: self.pk.clone(), sk }
     }
 
-    /// `ASSET#<id>` and the like; a tenant has one `TENANT`.
+    /// `ASSET#<id>` and the like; a tenant has one `TENANT` and one `RECEIPTKEYS`, whatever their ids.
     #[must_use]
     pub fn record(&self, kind: Kind, id: Uuid) -> Key {
         match kind {
-            Kind::Tenant => self.key(prefix(kind).to_owned()),
+            Kind::Tenant | Kind::ReceiptKeys => self.key(prefix(kind).to_owned()),
             Kind::ApiKey => self.key(format!("{}{}", prefix(kind), ApiKeyId::from_uuid(id).short())),
             _ => self.key(format!("{}{}", prefix(kind), EventId::from_uuid(id).short())),
         }
@@ -167,10 +170,18 @@ impl Keys {
         self.key(format!("ANSWER#{}#{}", claim.by.short(), claim.key.hash()))
     }
 
-    /// Where the event stands in the index `history`.
+    /// Where the event that made this version stands in the index `history`. Versions sort as numbers, so that the
+    /// newest tells how many there are, and a page of the history is a range.
     #[must_use]
-    pub fn history(entity: Uuid, event: EventId) -> AttributeValue {
-        AttributeValue::S(format!("{}#{}", EventId::from_uuid(entity).short(), event.short()))
+    pub fn history(entity: Uuid, version: u64) -> AttributeValue {
+        AttributeValue::S(format!("{}#{version:0VERSION_WIDTH$}", EventId::from_uuid(entity).short()))
+    }
+
+    /// The version and the event that a row of the index `history` names.
+    #[must_use]
+    pub fn told(row: &Item) -> Option<(u64, EventId)> {
+        let version = row.get(HS)?.as_s().ok()?.split_once('#')?.1.parse().ok()?;
+        Some((version, event_of(&Key::of(row)?)?))
     }
 
     /// The keys of every event whose id was made at `since` or later: from the first to the second.
@@ -178,6 +189,16 @@ impl Keys {
     pub fn events_since(since: Timestamp) -> (AttributeValue, AttributeValue) {
         let first = EventId::new(since, [0; 10]).short();
         (AttributeValue::S(format!("{EVENTS}{first}")), AttributeValue::S(format!("{EVENTS}~")))
+    }
+
+    /// The keys of events after `after`, or of all, whose id was made before `end`: from the first to the second;
+    /// `None` when there can be none.
+    #[must_use]
+    pub fn events_between(after: Option<EventId>, end: Timestamp) -> Option<(AttributeValue, AttributeValue)> {
+        // Nothing stands between an id's key and the same with one more character.
+        let from = after.map_or_else(|| EVENTS.to_owned(), |after| format!("{EVENTS}{}~", after.short()));
+        let to = format!("{EVENTS}{}", EventId::new(end, [0; 10]).short());
+        (from < to).then_some((AttributeValue::S(from), AttributeValue::S(to)))
     }
 
     /// Where a thing stands in the index `directory`; `None` for kinds that need no directory. Keys of an index need
@@ -233,6 +254,17 @@ pub fn owner(kind: Kind, sort: &str) -> Option<Uuid> {
 /// What the sort keys of events begin with.
 const EVENTS: &str = "EVENT#";
 
+/// The event that a key is of.
+#[must_use]
+pub fn event_of(key: &Key) -> Option<EventId> {
+    key.sk.strip_prefix(EVENTS).and_then(EventId::from_short)
+}
+
+/// How many digits a version has in the index `history`.
+const VERSION_WIDTH: usize = 10;
+/// The last version that there is room for.
+pub const LAST_VERSION: u64 = 9_999_999_999;
+
 /// What the sort keys of counters begin with.
 pub const COUNTERS: &str = "SEQ#";
 
@@ -271,6 +303,30 @@ mod tests {
         assert!(keys.unique(Kind::Manufacturer, &long).sort().len() < 1024);
         let short = Unique { field: "email", value: "a@b.c".into(), kept: false };
         assert_eq!(keys.unique(Kind::User, &short).sort(), "UNIQ#user.email#a@b.c");
+    }
+
+    #[test]
+    fn rows_of_the_history_sort_by_version_and_read_back() {
+        let keys = Keys::of(TenantId::new(Timestamp::from_millis(0), [0; 10]));
+        let event = EventId::new(Timestamp::from_millis(7), [7; 10]);
+        let mut row = keys.event(event).item();
+        row.insert(HS.to_owned(), Keys::history(Uuid::from_u128(9), 12));
+        assert_eq!(Keys::told(&row), Some((12, event)));
+        let sort = |version| Keys::history(Uuid::from_u128(9), version).as_s().cloned().ok();
+        assert!(sort(9) < sort(10) && sort(999) < sort(1_000_000_000));
+    }
+
+    #[test]
+    fn events_after_one_begin_with_the_next() {
+        let at = Timestamp::from_millis;
+        let event = EventId::new(at(1000), [9; 10]);
+        let key = |id: EventId| format!("{EVENTS}{}", id.short());
+        let (from, to) = Keys::events_between(Some(event), at(2000)).expect("a range");
+        let (from, to) = (from.as_s().expect("text"), to.as_s().expect("text"));
+        assert!(*from > key(event) && *from < key(EventId::from_uuid(Uuid::from_u128(event.uuid().as_u128() + 1))));
+        assert!(*to > key(EventId::new(at(1999), [255; 10])) && *to <= key(EventId::new(at(2000), [0; 10])));
+        assert_eq!(Keys::events_between(Some(event), at(1000)), None);
+        assert!(Keys::events_between(None, at(1000)).is_some());
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl TenantStore {
         let hash = event::hash(&entry);
         let mut item = self.keys.event(event.id).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("event".to_owned()));
-        item.insert(HS.to_owned(), Keys::history(event.entity_id, event.id));
+        item.insert(HS.to_owned(), Keys::history(event.entity_id, version));
         item.insert("entry".to_owned(), AttributeValue::S(entry));
         item.insert("hash".to_owned(), AttributeValue::S(hash.clone()));
         Ok((Part { guard: Guard::Certain, write: self.store.put_new(item)? }, hash))

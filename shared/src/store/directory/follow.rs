@@ -20,7 +20,7 @@ const SKEW: TimeDelta = TimeDelta::seconds(2);
 /// How much longer than the writer waits a write may be on its way.
 const ON_THE_WAY: TimeDelta = TimeDelta::seconds(3);
 /// How far behind the table the index may be when a directory is loaded from it.
-const LAG: TimeDelta = TimeDelta::seconds(60);
+pub const LAG: TimeDelta = TimeDelta::seconds(60);
 /// How old a directory gets. Whatever went wrong unseen is right again after so long.
 const OLDEST: TimeDelta = TimeDelta::hours(1);
 /// How long a directory that was too big is not tried again.
@@ -31,7 +31,7 @@ const RANGES: usize = 4;
 const ROWS_PER_PAGE: usize = 6_400;
 
 /// An event is in the table at most so long after the time that its id tells, as another instance's clock sees it.
-fn late() -> TimeDelta {
+pub fn late() -> TimeDelta {
     TimeDelta::from_std(OPERATION).unwrap_or(TimeDelta::MAX) + SKEW + ON_THE_WAY
 }
 

@@ -13,7 +13,7 @@ mod shelf;
 pub(super) use assets::{AssetBook, AssetFacts};
 pub(super) use book::{Book, Facts, card};
 pub(super) use cache::Cache;
-pub(super) use follow::Witness;
+pub(super) use follow::{LAG, Witness, late};
 pub(super) use people_and_runs::{MovementFacts, RunFacts, UserFacts};
 pub(super) use search::Words;
 pub(super) use shelf::{Place, Shelf, Spot, View};

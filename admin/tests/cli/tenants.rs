@@ -1,61 +1,17 @@
-//! The command line as an operator runs it, against an embedded engine.
-#![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
+//! Tenants and keys.
 
-use local::engine::{self, Engine};
-use local::{server, table};
-use serde_json::Value;
-use std::process::{Command, Output};
+use crate::operator::Operator;
+use aws_sdk_dynamodb::Client;
+use local::{engine, server};
 
-struct Operator {
-    engine: Engine,
-}
-
-impl Operator {
-    async fn start() -> Self {
-        let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
-        let client = aws_sdk_dynamodb::Client::from_conf(engine::config(&engine.url).build());
-        table::create(&client, server::TABLE).await.unwrap();
-        Self { engine }
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_admin"))
-            .args(arguments)
-            .env("AWS_ENDPOINT_URL_DYNAMODB", &self.engine.url)
-            .env("AWS_REGION", "us-east-1")
-            .env("AWS_ACCESS_KEY_ID", "local")
-            .env("AWS_SECRET_ACCESS_KEY", "local")
-            .env_remove("TABLE_NAME")
-            .output()
-            .unwrap()
-    }
-
-    #[track_caller]
-    fn json(&self, arguments: &[&str]) -> Value {
-        let output = self.run(arguments);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    /// What a failing command says: one line, and exit code 1.
-    #[track_caller]
-    fn refusal(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{text}");
-        assert_eq!(text.lines().count(), 1, "{text}");
-        text
-    }
-
-    /// The status of a request with this key.
-    async fn status(&self, key: &str, path: &str) -> u16 {
-        use tower::ServiceExt;
-        let client = aws_sdk_dynamodb::Client::from_conf(engine::config(&self.engine.url).build());
-        let store = shared::store::Store::new(client, server::TABLE, shared::app::system_clock());
-        let request = axum::http::Request::builder().uri(path).header("authorization", format!("Bearer {key}"));
-        let request = request.body(axum::body::Body::empty()).unwrap();
-        server::router(shared::app::App::new(store)).oneshot(request).await.unwrap().status().as_u16()
-    }
+/// The status of a request with this key.
+async fn status(operator: &Operator, key: &str, path: &str) -> u16 {
+    use tower::ServiceExt;
+    let client = Client::from_conf(engine::config(&operator.engine.url).build());
+    let store = shared::store::Store::new(client, server::TABLE, shared::app::system_clock());
+    let request = axum::http::Request::builder().uri(path).header("authorization", format!("Bearer {key}"));
+    let request = request.body(axum::body::Body::empty()).unwrap();
+    server::router(shared::app::App::new(store)).oneshot(request).await.unwrap().status().as_u16()
 }
 
 #[tokio::test]
@@ -63,9 +19,9 @@ async fn an_operator_makes_a_tenant_whose_first_key_works() {
     let operator = Operator::start().await;
     let made = operator.json(&["tenant", "create", "--name", "Acme", "--admin-email", "ada@example.com"]);
     let key = made["api_key"].as_str().unwrap();
-    assert_eq!(operator.status(key, "/v1/assets").await, 200);
-    assert_eq!(operator.status(key, &format!("/v1/users/{}", made["user_id"].as_str().unwrap())).await, 200);
-    assert_eq!(operator.status(key, &format!("/v1/keys/{}", made["key_id"].as_str().unwrap())).await, 200);
+    assert_eq!(status(&operator, key, "/v1/assets").await, 200);
+    assert_eq!(status(&operator, key, &format!("/v1/users/{}", made["user_id"].as_str().unwrap())).await, 200);
+    assert_eq!(status(&operator, key, &format!("/v1/keys/{}", made["key_id"].as_str().unwrap())).await, 200);
     operator.json(&["tenant", "create", "--name", "Beta"]);
     let list = operator.json(&["tenant", "list"]);
     let names: Vec<&str> = list.as_array().unwrap().iter().map(|tenant| tenant["name"].as_str().unwrap()).collect();
@@ -81,11 +37,11 @@ async fn an_operator_makes_and_revokes_a_key() {
         ["key", "create", "--tenant", &tenant, "--name", "ci", "--scopes", "assets:read,users:read", "--rate-limit", "5"];
     let made = operator.json(&[&create[..], &["--expires-at", "2190-01-01T00:00:00Z"]].concat());
     let key = made["api_key"].as_str().unwrap();
-    assert_eq!(operator.status(key, "/v1/assets").await, 200);
-    assert_eq!(operator.status(key, "/v1/settings").await, 403);
+    assert_eq!(status(&operator, key, "/v1/assets").await, 200);
+    assert_eq!(status(&operator, key, "/v1/settings").await, 403);
     let revoke = ["key", "revoke", "--tenant", &tenant, "--key", made["key_id"].as_str().unwrap()];
     operator.json(&revoke);
-    assert_eq!(operator.status(key, "/v1/assets").await, 401);
+    assert_eq!(status(&operator, key, "/v1/assets").await, 401);
     assert!(operator.refusal(&revoke).contains("has no key"));
 }
 

@@ -1,0 +1,128 @@
+//! The receipt of a completed run (docs/adr/0009).
+
+use crate::receipt_page;
+use axum::http::{HeaderName, HeaderValue, header};
+use serde_json::{Value, json};
+use shared::auth::{Gate, Session};
+use shared::domain::asset::Asset;
+use shared::domain::id::InstanceId;
+use shared::domain::instance::{Instance, InstanceStatus};
+use shared::domain::receipt::{Receipt, ReceiptRefusal, picked};
+use shared::domain::record::Stored;
+use shared::domain::refusal::Refusal;
+use shared::domain::scope::Scope;
+use shared::domain::signed_receipt::SignedReceipt;
+use shared::domain::user::User;
+use shared::http::Answer;
+use shared::http::error::{ApiError, ConflictCode};
+use shared::http::openapi::ReceiptRefusals;
+use shared::http::params::FromParam;
+use shared::http::reply::{self, Reply, present};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// How a receipt is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum Format {
+    /// What is signed, and the signature.
+    Json,
+    /// A page to print.
+    Html,
+}
+
+impl FromParam for Format {
+    fn from_param(text: &str) -> Result<Self, Refusal> {
+        match text {
+            "json" => Ok(Self::Json),
+            "html" => Ok(Self::Html),
+            _ => Err(Refusal::new("must be json or html")),
+        }
+    }
+}
+
+shared::query! {
+    /// How to give the receipt.
+    pub struct ReceiptQuery {
+        /// `json` (the default) or `html`, a page to print that pictures each signature.
+        format: Format as Format,
+    }
+}
+
+/// Gets the receipt of a completed run: who did what when, signed by a key of the tenant.
+///
+/// `signature.value` is an Ed25519 signature over the canonical JSON (RFC 8785) of `receipt`.
+/// `/v1/.well-known/receipt-keys` has the public keys.
+#[utoipa::path(get, path = "/processes/instances/{id}/receipt", tag = "processes",
+    params(("id" = InstanceId, Path, description = "The run"), ReceiptQuery), security(("api_key" = ["processes:read"])),
+    responses((status = 200, description = "The receipt", content((SignedReceipt = "application/json"), (String = "text/html"))),
+        ReceiptRefusals))]
+pub async fn get_receipt(gate: Gate) -> Answer {
+    let (session, (query, run)) = gate
+        .enter_list(Scope::ProcessesRead, async |store| {
+            let id: InstanceId = gate.id()?;
+            let query: ReceiptQuery = gate.query()?;
+            Ok((query, present(store.get::<Instance>(id).await?)?))
+        })
+        .await?;
+    let receipt = receipt(&session, &run).await?;
+    let sealer = session.app.sealer().ok_or_else(|| {
+        let detail = "Receipts are not set up in this service: its operator has named nothing to seal their keys with.";
+        ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
+    })?;
+    let key = session.store.signing_key(sealer, &session.stamp).await?;
+    let signed = SignedReceipt::new(receipt, &key).map_err(|error| ApiError::Internal(error.into()))?;
+    if query.format != Some(Format::Html) {
+        return reply::json(&signed);
+    }
+    let wanted = run.value.signatures().map(|(name, _)| name).collect();
+    let images = session.store.signatures(wanted).await?;
+    let images = images.into_iter().map(|(name, image)| (name.step, image)).collect();
+    page(receipt_page::write(&signed, &images))
+}
+
+/// Reads what a receipt is made from, and makes it.
+async fn receipt(session: &Session, run: &Stored<Instance>) -> Result<Receipt, ApiError> {
+    let (store, instance) = (&session.store, &run.value);
+    if instance.status() != InstanceStatus::Completed {
+        return Err(refused(ReceiptRefusal::NotCompleted(instance.status())));
+    }
+    let (history, asset) =
+        tokio::try_join!(store.whole_history::<Instance>(instance.id), store.whole_history::<Asset>(instance.asset_id))?;
+    let mut users = BTreeMap::new();
+    for user in picked(instance) {
+        users.insert(user, store.whole_history::<User>(user).await?.unwrap_or_default());
+    }
+    let (history, asset) = (history.unwrap_or_default(), asset.unwrap_or_default());
+    Receipt::of(store.id(), run, &history, &asset, &users).map_err(refused)
+}
+
+fn refused(refusal: ReceiptRefusal) -> ApiError {
+    let (detail, context) = match refusal {
+        ReceiptRefusal::NotCompleted(status) => {
+            (format!("The run is {status}: only a completed one has a receipt."), json!({"instance_status": status}))
+        }
+        ReceiptRefusal::Broken(broken) => {
+            tracing::error!(event_id = ?broken.event_id, version = broken.version, reason = %broken.reason, "a receipt's history does not hold");
+            (
+                "The history that the receipt would be made from does not hold; verify=true says where.".to_owned(),
+                json!({"broken": broken}),
+            )
+        }
+    };
+    ApiError::conflict(ConflictCode::Conflict, detail, context)
+}
+
+/// 200 with a page that loads nothing, runs nothing and stands in no frame.
+fn page(text: String) -> Answer {
+    let policy = format!(
+        "default-src 'none'; img-src data:; style-src '{}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        receipt_page::style_hash()
+    );
+    let policy = HeaderValue::try_from(policy).map_err(|error| ApiError::Internal(error.into()))?;
+    let referrer = (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
+    Ok(Reply::bytes("text/html; charset=utf-8", text)
+        .with(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
+        .with(referrer.0, referrer.1)
+        .with(header::CONTENT_SECURITY_POLICY, policy))
+}

@@ -1,0 +1,32 @@
+//! Who seals the keys that receipts are signed with: AWS KMS where there is one, else a key in a file.
+
+mod file;
+mod kms;
+
+pub use file::FileSealer;
+pub use kms::KmsSealer;
+
+use shared::seal::Sealer;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The variable that names the KMS key.
+pub const KMS_KEY: &str = "RECEIPT_KMS_KEY_ID";
+/// The variable that names the file, where there is no KMS.
+pub const KEY_FILE: &str = "RECEIPT_KEY_FILE";
+/// What everything sealed here is for; bound to it together with the tenant.
+const PURPOSE: &str = "asset-lifecycle receipt key";
+
+/// The sealer that the environment names; `None` when it names none.
+///
+/// # Errors
+///
+/// The file can't be used.
+pub async fn from_env() -> Result<Option<Arc<dyn Sealer>>, std::io::Error> {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    match (set(KMS_KEY), set(KEY_FILE)) {
+        (Some(key), _) => Ok(Some(Arc::new(KmsSealer::from_env(key).await))),
+        (None, Some(file)) => Ok(Some(Arc::new(FileSealer::open(Path::new(&file))?))),
+        (None, None) => Ok(None),
+    }
+}
