@@ -102,7 +102,7 @@ fn routes_of(name: &str) -> utoipa_axum::router::OpenApiRouter<shared::app::App>
         "processes" => processes::routes(),
         "users" => users::routes(),
         "catalog" => catalog::routes(),
-        "settings" | "keys" => account::routes(),
+        "settings" | "keys" | "events" => account::routes(),
         "meta" => meta::routes(),
         other => panic!("no function for events/{other}-….json"),
     }
