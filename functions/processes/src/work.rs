@@ -12,12 +12,9 @@ use shared::domain::refusal::Fault;
 use shared::domain::text::Notes;
 use shared::domain::user::User;
 use shared::http::error::{ApiError, ConflictCode};
-use shared::store::{TenantStore, Wanted, Work, WriteError};
+use shared::store::{LARGEST_ANSWER, TenantStore, Wanted, Work, WriteError};
 use std::collections::{BTreeSet, HashMap};
 use uuid::Uuid;
-
-/// What a body may weigh before signatures are given as paths: a Lambda's answer may not exceed 6 MB (contract 7).
-const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 
 /// A definition and an asset, as they are now.
 pub(crate) type Pair = (Stored<Process>, Stored<Asset>);
