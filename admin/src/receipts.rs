@@ -30,7 +30,7 @@ pub fn check(file: &Path, keys: &Path) -> Result<Value> {
 ///
 /// Nothing seals keys here; or the sealer's and the table's.
 pub async fn rotate(store: &TenantStore, stamp: &Stamp) -> Result<Value> {
-    let Some(sealer) = vault::from_env().await? else {
+    let Some(sealer) = vault::from_env()? else {
         bail!("set {} or {} to what seals receipts' keys", vault::KMS_KEY, vault::KEY_FILE);
     };
     let keys = store.rotate_receipt_key(sealer.as_ref(), stamp).await?;

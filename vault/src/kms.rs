@@ -13,6 +13,7 @@ use shared::domain::id::TenantId;
 use shared::seal::{SealError, Sealer};
 use std::collections::HashMap;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// As for the table (docs/adr/0003).
 const ATTEMPTS: u32 = 3;
@@ -23,7 +24,8 @@ const OPERATION: Duration = Duration::from_secs(5);
 
 /// Seals by a KMS key; the tenant is the encryption context, which KMS authenticates and logs.
 pub struct KmsSealer {
-    client: Client,
+    /// Made when it is first needed: most cold starts need none.
+    client: OnceCell<Client>,
     key: String,
 }
 
@@ -31,22 +33,31 @@ impl KmsSealer {
     /// The KMS key `key`, as `client` reaches it.
     #[must_use]
     pub fn new(client: Client, key: String) -> Self {
-        Self { client, key }
+        Self { client: OnceCell::new_with(Some(client)), key }
     }
 
     /// The KMS key `key` by the usual AWS environment: region, credentials, `AWS_ENDPOINT_URL_KMS`.
-    pub async fn from_env(key: String) -> Self {
-        let http = aws_smithy_http_client::Builder::new()
-            .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
-            .build_https();
-        let config = aws_config::defaults(aws_config::BehaviorVersion::latest()).http_client(http).load().await;
-        Self::new(Client::from_conf(configure(Builder::from(&config)).build()), key)
+    #[must_use]
+    pub fn from_env(key: String) -> Self {
+        Self { client: OnceCell::new(), key }
     }
+
+    async fn client(&self) -> &Client {
+        self.client.get_or_init(connect).await
+    }
+}
+
+async fn connect() -> Client {
+    let http = aws_smithy_http_client::Builder::new()
+        .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
+        .build_https();
+    let config = aws_config::defaults(aws_config::BehaviorVersion::latest()).http_client(http).load().await;
+    Client::from_conf(configure(Builder::from(&config)).build())
 }
 
 /// Limits and retries.
 #[must_use]
-pub(crate) fn configure(config: Builder) -> Builder {
+fn configure(config: Builder) -> Builder {
     let retries = RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(BACKOFF);
     config.retry_config(retries).timeout_config(
         TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(ATTEMPT).operation_timeout(OPERATION).build(),
@@ -80,7 +91,7 @@ impl Sealer for KmsSealer {
 
     fn seal<'a>(&'a self, tenant: TenantId, secret: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, SealError>> {
         async move {
-            let request = self.client.encrypt().key_id(&self.key).set_encryption_context(Some(about(tenant)));
+            let request = self.client().await.encrypt().key_id(&self.key).set_encryption_context(Some(about(tenant)));
             let answer = request.plaintext(Blob::new(secret)).send().await.map_err(failed)?;
             let sealed = answer.ciphertext_blob.ok_or_else(|| SealError::Refused("KMS sealed nothing".into()))?;
             Ok(sealed.into_inner())
@@ -90,7 +101,7 @@ impl Sealer for KmsSealer {
 
     fn open<'a>(&'a self, tenant: TenantId, sealed: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, SealError>> {
         async move {
-            let request = self.client.decrypt().key_id(&self.key).set_encryption_context(Some(about(tenant)));
+            let request = self.client().await.decrypt().key_id(&self.key).set_encryption_context(Some(about(tenant)));
             let answer = request.ciphertext_blob(Blob::new(sealed)).send().await.map_err(failed)?;
             let secret = answer.plaintext.ok_or_else(|| SealError::Refused("KMS opened nothing".into()))?;
             Ok(secret.into_inner())

@@ -22,10 +22,10 @@ const PURPOSE: &str = "asset-lifecycle receipt key";
 /// # Errors
 ///
 /// The file can't be used.
-pub async fn from_env() -> Result<Option<Arc<dyn Sealer>>, std::io::Error> {
+pub fn from_env() -> Result<Option<Arc<dyn Sealer>>, std::io::Error> {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     match (set(KMS_KEY), set(KEY_FILE)) {
-        (Some(key), _) => Ok(Some(Arc::new(KmsSealer::from_env(key).await))),
+        (Some(key), _) => Ok(Some(Arc::new(KmsSealer::from_env(key)))),
         (None, Some(file)) => Ok(Some(Arc::new(FileSealer::open(Path::new(&file))?))),
         (None, None) => Ok(None),
     }

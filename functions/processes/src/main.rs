@@ -2,6 +2,6 @@
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
-    let sealer = vault::from_env().await?;
+    let sealer = vault::from_env()?;
     shared::lambda::run_sealed(processes::routes(), sealer).await
 }

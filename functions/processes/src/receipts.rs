@@ -87,12 +87,15 @@ async fn receipt(session: &Session, run: &Stored<Instance>) -> Result<Receipt, A
     if instance.status() != InstanceStatus::Completed {
         return Err(refused(ReceiptRefusal::NotCompleted(instance.status())));
     }
-    let (history, asset) =
-        tokio::try_join!(store.whole_history::<Instance>(instance.id), store.whole_history::<Asset>(instance.asset_id))?;
-    let mut users = BTreeMap::new();
-    for user in picked(instance) {
-        users.insert(user, store.whole_history::<User>(user).await?.unwrap_or_default());
-    }
+    let users = async {
+        let mut users = BTreeMap::new();
+        for user in picked(instance) {
+            users.insert(user, store.whole_history::<User>(user).await?.unwrap_or_default());
+        }
+        Ok(users)
+    };
+    let (history, asset) = (store.whole_history::<Instance>(instance.id), store.whole_history::<Asset>(instance.asset_id));
+    let (history, asset, users) = tokio::try_join!(history, asset, users)?;
     let (history, asset) = (history.unwrap_or_default(), asset.unwrap_or_default());
     Receipt::of(store.id(), run, &history, &asset, &users).map_err(refused)
 }

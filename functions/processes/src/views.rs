@@ -8,11 +8,8 @@ use shared::domain::request::Kept;
 use shared::http::Answer;
 use shared::http::error::ApiError;
 use shared::http::reply;
-use shared::store::{StoreError, TenantStore};
+use shared::store::{LARGEST_ANSWER, StoreError, TenantStore};
 use std::collections::BTreeSet;
-
-/// What a body may weigh before signatures are given as paths: a Lambda's answer may not exceed 6 MB (contract 7).
-const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 
 /// The signatures that an answer about these runs can show as images.
 fn shown(runs: &[Stored<Instance>]) -> Result<BTreeSet<ImageName>, StoreError> {

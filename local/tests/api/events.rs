@@ -99,7 +99,7 @@ async fn every_accepted_write_adds_one_event() {
 /// The function that an event file is for, by the beginning of its name.
 fn function_of(name: &str) -> &'static Function {
     match name.split('-').next().unwrap() {
-        "settings" | "keys" => Function::named("account"),
+        "settings" | "keys" | "events" => Function::named("account"),
         package => Function::named(package),
     }
 }

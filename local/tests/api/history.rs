@@ -302,3 +302,33 @@ async fn a_stranger_makes_nobody_check_a_chain() {
     let batches = api.faults.take_seen().into_iter().filter(|(operation, _)| operation == "BatchGetItem").count();
     assert!(batches <= 1, "{batches} batches for nobody");
 }
+
+/// What the operator's check sees while others create, change and delete.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_whole_tenant_can_be_checked_while_others_write() {
+    let (api, client) = Api::with_tenant().await;
+    let writers = [0, -1_500, 1_500].map(|skew| {
+        let client = api.instance(skew, 0).client(&client);
+        tokio::spawn(async move {
+            for n in 0..12 {
+                let (id, _) = changed_asset(&client).await;
+                if n % 3 == 0 {
+                    client.delete(&format!("/assets/{id}")).await;
+                }
+            }
+        })
+    });
+    let store = api.store.tenant(client.tenant);
+    let mut checks = 0;
+    while !writers.iter().all(tokio::task::JoinHandle::is_finished) {
+        let found = store.inspect(|done, of| assert!(done <= of)).await.unwrap();
+        assert_eq!(found.broken, [], "after {checks} checks");
+        checks += 1;
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let found = store.inspect(|_, _| {}).await.unwrap();
+    assert_eq!((found.broken, found.things, found.events), (vec![], 9 + 36, 9 + 36 * 3 + 12));
+    assert!(checks > 1, "nothing was checked meanwhile");
+}

@@ -30,6 +30,17 @@ pub async fn define(client: &Client, steps: Value) -> String {
     client.post("/processes", body).await.id()
 }
 
+/// Hands a new asset over to `user`, to the end; gives the run's id.
+pub async fn handover(client: &Client, user: &str) -> String {
+    let body = json!({"name": "Laptop", "status": "preparing", "serial_number": "S-1", "manufacturer": "Dell", "model": "XPS"});
+    let asset = client.asset(body).await;
+    let run = start(client, &system(client, "employee-onboarding").await, &asset).await;
+    for data in [json!({"employee": user}), json!({"handover": ["Device"]}), json!({"signature": SIGNATURE}), json!({})] {
+        advance(client, &run, data).await.data();
+    }
+    run
+}
+
 #[tokio::test]
 async fn a_tenant_begins_with_seven_system_processes() {
     let (_api, client) = Api::with_tenant().await;

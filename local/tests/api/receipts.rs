@@ -1,6 +1,6 @@
 //! Receipts: what they say, that anybody can check them, and the keys that sign them.
 
-use crate::processes::{advance, define, start, system};
+use crate::processes::{advance, define, handover, start, system};
 use crate::samples::SIGNATURE;
 use crate::support::{Api, Client};
 use insta::assert_json_snapshot;
@@ -11,14 +11,10 @@ use shared::domain::receipt_key::Jwks;
 use shared::domain::signed_receipt::check;
 use shared::store::Stamp;
 
-/// A completed handover, and where its receipt is.
-async fn handover(client: &Client, user: &str) -> (String, String) {
-    let body = json!({"name": "Laptop", "status": "preparing", "serial_number": "S-1", "manufacturer": "Dell", "model": "XPS"});
-    let asset = client.asset(body).await;
-    let run = start(client, &system(client, "employee-onboarding").await, &asset).await;
-    for data in [json!({"employee": user}), json!({"handover": ["Device"]}), json!({"signature": SIGNATURE}), json!({})] {
-        advance(client, &run, data).await.data();
-    }
+/// A completed handover's asset, and where its receipt is.
+async fn completed(client: &Client, user: &str) -> (String, String) {
+    let run = handover(client, user).await;
+    let asset = client.get(&format!("/processes/instances/{run}")).await.data()["asset_id"].as_str().unwrap().to_owned();
     (asset, format!("/processes/instances/{run}/receipt"))
 }
 
@@ -31,7 +27,7 @@ async fn keys(client: &Client) -> Jwks {
 async fn a_receipt_says_who_did_what_when() {
     let (_api, client) = Api::with_tenant().await;
     let user = client.user("Ada Lovelace").await;
-    let (_, path) = handover(&client, &user).await;
+    let (_, path) = completed(&client, &user).await;
     let mut signed = client.get(&path).await.json();
     let receipt = signed["receipt"].as_object_mut().unwrap();
     let keys: Vec<String> = ["steps", "events"]
@@ -120,7 +116,7 @@ async fn a_receipt_says_who_did_what_when() {
 async fn anybody_can_check_a_receipt() {
     let (_api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
-    let (_, path) = handover(&client, &user).await;
+    let (_, path) = completed(&client, &user).await;
     let text = client.get(&path).await.text().to_owned();
     let keys = keys(&client).await;
     let receipt = check(&text, &keys).unwrap();
@@ -151,7 +147,7 @@ async fn anybody_can_check_a_receipt() {
 async fn a_receipt_is_the_same_whenever_it_is_asked_for() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
-    let (asset, path) = handover(&client, &user).await;
+    let (asset, path) = completed(&client, &user).await;
     let first = client.get(&path).await;
     api.wait(3600 * 24 * 400);
     client.patch(&format!("/users/{user}"), json!({"display_name": "Countess"})).await.data();
@@ -200,7 +196,7 @@ async fn only_completed_runs_have_receipts() {
 async fn no_receipt_is_made_from_a_history_that_does_not_hold() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
-    let (_, path) = handover(&client, &user).await;
+    let (_, path) = completed(&client, &user).await;
     let history = client.get(&path.replace("/receipt", "/history")).await.data();
     let event = history[1]["id"].as_str().unwrap().parse().unwrap();
     let key = shared::store::keys::Keys::of(client.tenant).event(event).item();
@@ -215,7 +211,7 @@ async fn no_receipt_is_made_from_a_history_that_does_not_hold() {
 async fn where_nothing_seals_keys_there_are_no_receipts_and_it_is_said() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
-    let (_, path) = handover(&client, &user).await;
+    let (_, path) = completed(&client, &user).await;
     let bare = Client { router: local::server::router(App::new(api.store.clone())), ..client.clone() };
     let said = bare.get(&path).await.problem(409, "CONFLICT");
     assert!(said["detail"].as_str().unwrap().contains("not set up"));
@@ -226,7 +222,7 @@ async fn where_nothing_seals_keys_there_are_no_receipts_and_it_is_said() {
 async fn receipts_at_once_make_one_key_and_its_event() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
-    let (_, path) = handover(&client, &user).await;
+    let (_, path) = completed(&client, &user).await;
     let all = futures_util::future::join_all((0..8).map(|_| client.get(&path))).await;
     assert!(all.iter().all(|reply| reply.text() == all[0].text()));
     let keys = keys(&client).await;
@@ -253,7 +249,7 @@ async fn receipts_at_once_make_one_key_and_its_event() {
 async fn a_rotated_key_leaves_old_receipts_verifiable() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
-    let (_, path) = handover(&client, &user).await;
+    let (_, path) = completed(&client, &user).await;
     let old = client.get(&path).await.text().to_owned();
     let store = api.store.tenant(client.tenant);
     let stamp = Stamp::operator(api.now());
@@ -278,7 +274,7 @@ async fn public_keys_need_no_key_and_tell_nothing_of_tenants() {
     assert_eq!(open.get(path).await.faults(), ["tenant"]);
     assert_eq!(open.get(&format!("{path}?tenant=x&page=1")).await.faults(), ["page", "tenant"]);
     let user = client.user("Ada").await;
-    let (_, receipt) = handover(&client, &user).await;
+    let (_, receipt) = completed(&client, &user).await;
     let kid = client.get(&receipt).await.json()["signature"]["kid"].clone();
     let known = json!(keys(&client).await.keys[0]);
     assert_eq!((&known["kty"], &known["crv"], &known["alg"]), (&json!("OKP"), &json!("Ed25519"), &json!("EdDSA")));

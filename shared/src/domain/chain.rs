@@ -156,6 +156,16 @@ impl Chain {
         self.head.is_none() && self.broken.is_none() && self.waiting.is_empty() && self.checked > 0 && !deleted
     }
 
+    /// Whether the chain holds so far, and lacks an entry that must be there.
+    #[must_use]
+    pub fn has_gap(&self) -> bool {
+        self.broken.is_none() && (!self.waiting.is_empty() || self.is_behind() || self.checked == 0)
+    }
+
+    fn is_behind(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.version > self.checked)
+    }
+
     /// The hash of the latest entry so far.
     #[must_use]
     pub fn hash(&self) -> Option<&str> {
@@ -205,10 +215,10 @@ impl Chain {
     pub fn finish(self) -> Verification {
         let next = self.next();
         let end = |reason| Some(Broken { event_id: None, version: next, reason });
-        let behind = self.head.as_ref().is_some_and(|head| head.version > self.checked);
+        let has_gap = self.has_gap();
         let broken = match (self.broken, &self.head) {
             (Some(broken), _) => Some(broken),
-            (None, _) if !self.waiting.is_empty() || behind || self.checked == 0 => end(Flaw::Missing),
+            (None, _) if has_gap => end(Flaw::Missing),
             (None, None) if self.last.as_ref().is_none_or(|(_, verb)| *verb != Verb::Deleted) => end(Flaw::Gone),
             (None, _) => None,
         };

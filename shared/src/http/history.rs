@@ -9,14 +9,11 @@ use crate::domain::event::{Actor, Event};
 use crate::domain::id::EventId;
 use crate::domain::record::Record;
 use crate::domain::time::Timestamp;
-use crate::store::{TenantStore, Told};
+use crate::store::{LARGEST_ANSWER, TenantStore, Told};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
-
-/// What a body may weigh: a Lambda's answer may not exceed 6 MB.
-const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 
 crate::query! {
     /// Which part of a history.

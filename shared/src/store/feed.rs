@@ -10,8 +10,8 @@ use crate::domain::id::EventId;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// What the entries of one answer may weigh in all: a Lambda's answer may not exceed 6 MB.
-const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
+/// What an answer may weigh before it leaves something out: a Lambda's answer may not exceed 6 MB.
+pub const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 
 /// A part of the tenant's events, oldest first.
 #[derive(Debug, Clone)]

@@ -4,13 +4,17 @@ use super::TenantStore;
 use super::directory::late;
 use super::error::StoreError;
 use super::history::{entry_of, head};
+use super::item::{LAST_HASH, VERSION};
 use super::keys::Keys;
-use crate::domain::chain::{Broken, Chain, Flaw, subject};
+use crate::domain::chain::{Broken, Chain, Entry, Flaw, Head, subject};
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::Kind;
 use crate::domain::time::Timestamp;
 use std::collections::{BTreeMap, HashSet};
 use uuid::Uuid;
+
+/// How often what others write meanwhile is looked at.
+const ROUNDS: u32 = 4;
 
 /// What a check of a whole tenant found.
 #[derive(Debug, Clone)]
@@ -23,8 +27,23 @@ pub struct Inspection {
     pub broken: Vec<(Option<Kind>, Uuid, Broken)>,
 }
 
-/// A chain and what it is of.
-type Chains = BTreeMap<Uuid, (Option<Kind>, Chain)>;
+/// The chains of a tenant while they are checked.
+struct Sweep {
+    /// When it began. What was written since may change while it is looked at.
+    began: Timestamp,
+    /// What each chain is of, oldest first.
+    chains: BTreeMap<Uuid, (Option<Kind>, Chain)>,
+    /// The events that may come again.
+    recent: HashSet<EventId>,
+    /// How many changes the records speak of, and how many were looked at.
+    expected: u64,
+    events: u64,
+    /// The only things to follow from now on, if not all.
+    only: Option<HashSet<Uuid>>,
+    /// How many chains were taken out already.
+    closed: usize,
+    broken: Vec<(Option<Kind>, Uuid, Broken)>,
+}
 
 impl TenantStore {
     /// Re-computes every chain of the tenant and compares it with its record. Others may write meanwhile.
@@ -36,46 +55,50 @@ impl TenantStore {
     ///
     /// The table.
     pub async fn inspect(&self, mut progress: impl FnMut(u64, u64)) -> Result<Inspection, StoreError> {
-        let began = self.store.now();
         // Records first: whatever they say is in the events by now.
-        let (mut chains, expected) = self.heads().await?;
-        let mut recent = HashSet::new();
-        let (mut events, mut broken) = (0, Vec::new());
-        // From the first event on; then once more those that were written meanwhile with an earlier id than was read.
-        for since in [Timestamp::from_millis(0), began.plus(-late())] {
-            let (from, to) = Keys::events_since(since);
-            let mut pages = self.events_query(from, to).into_paginator().send();
-            while let Some(page) = pages.next().await {
-                for entry in page?.items.unwrap_or_default().iter().filter_map(entry_of) {
-                    if entry.id.made_at() >= began.plus(-late()) && !recent.insert(entry.id) {
-                        continue;
-                    }
-                    events += 1;
-                    match subject(&entry.text) {
-                        Some(((kind, id), version)) => {
-                            chains.entry(id).or_insert_with(|| (kind, Chain::default())).1.add(version, &entry);
-                        }
-                        None => broken.push((None, Uuid::nil(), unreadable(entry.id))),
-                    }
-                }
-                progress(events, expected.max(events));
+        let mut sweep = self.heads().await?;
+        let again = sweep.began.plus(-late());
+        self.sweep(&mut sweep, Timestamp::from_millis(0), &mut progress).await?;
+        // Once more those that were written meanwhile, with an earlier id than was read perhaps; and again, as long as
+        // others write, those of the things that are still in doubt.
+        for _ in 0..ROUNDS {
+            self.sweep(&mut sweep, again, &mut progress).await?;
+            let doubtful = self.doubtful(&mut sweep).await?;
+            if doubtful.is_empty() {
+                break;
             }
+            sweep.only = Some(doubtful);
         }
-        let things = chains.len();
-        for (id, (kind, chain)) in chains {
-            let found = if chain.ends_open() { self.open_end(kind, id, chain).await? } else { chain.finish().broken };
-            broken.extend(found.map(|found| (kind, id, found)));
-        }
-        Ok(Inspection { things, events, broken })
+        Ok(sweep.finish())
     }
 
-    /// A chain without an end yet for each record; and how many changes these had in all.
-    async fn heads(&self) -> Result<(Chains, u64), StoreError> {
-        let (mut chains, mut expected) = (Chains::new(), 0);
+    /// The things whose chain has a gap, or ends without record or deletion. Those that were made meanwhile, and whose
+    /// record is there by now, are done with.
+    async fn doubtful(&self, sweep: &mut Sweep) -> Result<HashSet<Uuid>, StoreError> {
+        let mut doubtful: HashSet<Uuid> =
+            sweep.chains.iter().filter(|(_, (_, chain))| chain.has_gap()).map(|(id, _)| *id).collect();
+        let open = sweep.chains.iter().filter(|(_, (_, chain))| chain.ends_open()).map(|(id, (kind, _))| (*id, *kind));
+        for (id, kind) in open.collect::<Vec<_>>() {
+            let head = match kind {
+                Some(kind) => self.head_of(self.keys.record(kind, id)).await?,
+                None => None,
+            };
+            match head {
+                Some((head, _)) => sweep.close(id, &head),
+                // Made and deleted meanwhile, perhaps: then its deletion is in the events by now.
+                None => drop(doubtful.insert(id)),
+            }
+        }
+        Ok(doubtful)
+    }
+
+    /// A sweep that knows the tenant's records and no event yet.
+    async fn heads(&self) -> Result<Sweep, StoreError> {
+        let (mut chains, mut expected, began) = (BTreeMap::new(), 0, self.store.now());
         for kind in Kind::ALL {
             let query = self.of_kind(*kind).projection_expression("#id, #version, #hash").expression_attribute_names("#id", "id");
-            let query = query.expression_attribute_names("#version", super::item::VERSION);
-            let mut pages = query.expression_attribute_names("#hash", super::item::LAST_HASH).into_paginator().send();
+            let query = query.expression_attribute_names("#version", VERSION).expression_attribute_names("#hash", LAST_HASH);
+            let mut pages = query.into_paginator().send();
             while let Some(page) = pages.next().await {
                 for item in page?.items.unwrap_or_default() {
                     let id = item.get("id").and_then(|id| id.as_s().ok()).and_then(|id| id.parse().ok());
@@ -87,26 +110,62 @@ impl TenantStore {
                 }
             }
         }
-        Ok((chains, expected))
+        Ok(Sweep { began, chains, recent: HashSet::new(), expected, events: 0, only: None, closed: 0, broken: Vec::new() })
     }
 
-    /// The end of a chain that had no record at first and no deletion: the thing was made meanwhile, or it is gone.
-    async fn open_end(&self, kind: Option<Kind>, id: Uuid, chain: Chain) -> Result<Option<Broken>, StoreError> {
-        let head = match kind {
-            Some(kind) => self.head_of(self.keys.record(kind, id)).await?.map(|(head, _)| head),
-            None => None,
-        };
-        let known = chain.next() - 1;
-        Ok(match head {
-            // It goes on being changed while it is checked.
-            Some(head) if head.version > known => None,
-            Some(head) if head.version == known && chain.hash() == Some(&head.last_hash) => None,
-            Some(_) => Some(Broken { event_id: None, version: known, reason: Flaw::WrongHead }),
-            None => chain.finish().broken,
-        })
+    /// Adds every event since then to its chain.
+    async fn sweep(&self, sweep: &mut Sweep, since: Timestamp, progress: &mut impl FnMut(u64, u64)) -> Result<(), StoreError> {
+        let (from, to) = Keys::events_since(since);
+        let mut pages = self.events_query(from, to).into_paginator().send();
+        while let Some(page) = pages.next().await {
+            page?.items.unwrap_or_default().iter().filter_map(entry_of).for_each(|entry| sweep.add(&entry));
+            progress(sweep.events, sweep.expected.max(sweep.events));
+        }
+        Ok(())
     }
 }
 
-fn unreadable(id: EventId) -> Broken {
-    Broken { event_id: Some(id), version: 0, reason: Flaw::Unreadable }
+impl Sweep {
+    fn add(&mut self, entry: &Entry) {
+        if entry.id.made_at() >= self.began.plus(-late()) && !self.recent.insert(entry.id) {
+            return;
+        }
+        let about = subject(&entry.text);
+        if let (Some(only), Some(((_, id), _))) = (&self.only, &about)
+            && !only.contains(id)
+        {
+            return;
+        }
+        self.events += 1;
+        match about {
+            Some(((kind, id), version)) => {
+                self.chains.entry(id).or_insert_with(|| (kind, Chain::default())).1.add(version, entry);
+            }
+            None => {
+                let unreadable = Broken { event_id: Some(entry.id), version: 0, reason: Flaw::Unreadable };
+                self.broken.push((None, Uuid::nil(), unreadable));
+            }
+        }
+    }
+
+    /// Takes out a chain that had no record at first: it was made meanwhile, and this is where it ends now.
+    fn close(&mut self, id: Uuid, head: &Head) {
+        let Some((kind, chain)) = self.chains.get(&id) else { return };
+        let known = chain.next() - 1;
+        // One that goes on being changed has been read as far as it went.
+        let fits = head.version > known || head.version == known && chain.hash() == Some(&head.last_hash);
+        if !fits {
+            self.broken.push((*kind, id, Broken { event_id: None, version: known, reason: Flaw::WrongHead }));
+        }
+        self.closed += 1;
+        self.chains.remove(&id);
+    }
+
+    fn finish(self) -> Inspection {
+        let things = self.chains.len() + self.closed;
+        let ends = self.chains.into_iter().filter_map(|(id, (kind, chain))| Some((kind, id, chain.finish().broken?)));
+        let mut broken = self.broken;
+        broken.extend(ends);
+        Inspection { things, events: self.events, broken }
+    }
 }

@@ -25,7 +25,7 @@ mod write;
 
 pub use answers::Remembered;
 pub use error::{StoreError, WriteError};
-pub use feed::Feed;
+pub use feed::{Feed, LARGEST_ANSWER};
 pub use filters::{AssetFilter, AssetSort, InstanceFilter, Listed, ModelFilter, Page, ProcessFilter, SortField, UserFilter};
 pub use history::Told;
 pub use inspect::Inspection;

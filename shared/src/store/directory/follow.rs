@@ -147,18 +147,8 @@ impl TenantStore {
     /// Every event since, by the ids' time; in at most so many pages.
     async fn news(&self, since: Timestamp, pages: Option<usize>) -> Result<Vec<News>, Failed> {
         let (from, to) = Keys::events_since(since);
-        let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
-        let mut stream = query
-            .key_condition_expression("#pk = :pk AND #sk BETWEEN :from AND :to")
-            .projection_expression("#entry")
-            .expression_attribute_names("#pk", keys::PK)
-            .expression_attribute_names("#sk", keys::SK)
-            .expression_attribute_names("#entry", "entry")
-            .expression_attribute_values(":pk", self.keys.partition())
-            .expression_attribute_values(":from", from)
-            .expression_attribute_values(":to", to)
-            .into_paginator()
-            .send();
+        let query = self.events_query(from, to).projection_expression("#entry").expression_attribute_names("#entry", "entry");
+        let mut stream = query.into_paginator().send();
         let (mut news, mut read) = (Vec::new(), 0);
         while let Some(page) = stream.next().await {
             let page = page.map_err(StoreError::from)?;
