@@ -76,7 +76,7 @@ pub fn router(app: App) -> Router {
             HeaderName::from_static("idempotency-key"),
         ])
         .expose_headers([header::LOCATION, header::RETRY_AFTER, HeaderName::from_static("x-request-id")]);
-    shared::http::service(meta::all_routes(), app).layer(cors)
+    shared::http::service(crate::api::all_routes(), app).layer(cors)
 }
 
 /// Runs until a signal comes.

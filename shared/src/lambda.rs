@@ -14,9 +14,8 @@ use utoipa_axum::router::OpenApiRouter;
 pub async fn run(routes: OpenApiRouter<App>) -> Result<(), Error> {
     tracing::init_default_subscriber();
     let table = std::env::var("TABLE_NAME").map_err(|_| "set TABLE_NAME to the table's name")?;
-    let client = client::from_env().await;
-    // In the init phase, which has a full core whatever the function's memory.
-    client::warm(&client, &table).await;
+    let client = client::of_function()?;
+    // The first request opens its connections: doing it here makes starts longer by more than it saves (docs/adr/0011).
     let app = App::new(Store::new(client, table, system_clock()));
     lambda_http::run(http::service(routes, app)).await
 }
