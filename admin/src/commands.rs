@@ -2,6 +2,7 @@
 
 use crate::{receipts, verify};
 use anyhow::{Context, Result, bail};
+use aws_sdk_dynamodb::Client;
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 use shared::app::system_clock;
@@ -124,12 +125,19 @@ struct NewKey {
     rate_limit: u32,
 }
 
+/// A client by the usual AWS environment: profiles, single sign-on, roles, `AWS_ENDPOINT_URL_DYNAMODB`.
+async fn client_by_environment() -> Client {
+    let environment = aws_config::defaults(aws_config::BehaviorVersion::latest());
+    let config = environment.http_client(client::system_https()).load().await;
+    Client::from_conf(client::configure(aws_sdk_dynamodb::config::Builder::from(&config)).build())
+}
+
 /// Does what the command line says; gives the answer.
 pub async fn run(options: Options) -> Result<Value> {
     if let Command::VerifyReceipt { file, keys } = &options.command {
         return receipts::check(file, keys);
     }
-    let store = Store::new(client::from_env().await, &options.table, system_clock());
+    let store = Store::new(client_by_environment().await, &options.table, system_clock());
     let failed = || format!("nothing was done on the table {}", options.table);
     match options.command {
         Command::Tenant(TenantCommand::Create { name, admin_email }) => {

@@ -4,9 +4,12 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 use shared::domain::receipt_key::Jwks;
 use shared::domain::signed_receipt;
+use shared::store::client;
 use shared::store::{Stamp, TenantStore};
 use std::fs;
 use std::path::Path;
+use vault::sdk::Client;
+use vault::sdk::config::Builder;
 
 /// Checks a receipt by the keys in a file.
 ///
@@ -30,7 +33,10 @@ pub fn check(file: &Path, keys: &Path) -> Result<Value> {
 ///
 /// Nothing seals keys here; or the sealer's and the table's.
 pub async fn rotate(store: &TenantStore, stamp: &Stamp) -> Result<Value> {
-    let Some(sealer) = vault::from_env()? else {
+    let environment = aws_config::defaults(aws_config::BehaviorVersion::latest());
+    let config = environment.http_client(client::system_https()).load().await;
+    let kms = Client::from_conf(vault::configure(Builder::from(&config)).build());
+    let Some(sealer) = vault::from_env(Box::new(move || Ok(kms.clone())))? else {
         bail!("set {} or {} to what seals receipts' keys", vault::KMS_KEY, vault::KEY_FILE);
     };
     let keys = store.rotate_receipt_key(sealer.as_ref(), stamp).await?;

@@ -1,5 +1,6 @@
-//! `cargo run --release -p bench -- lists` and `… soak`: the service on this machine, against the embedded engine.
+//! `cargo run --release -p bench -- lists`, `… soak` and `… coldstart`: the service on this machine, against the embedded engine.
 
+mod coldstart;
 mod lists;
 mod service;
 mod soak;
@@ -21,6 +22,8 @@ enum What {
     Lists(lists::Options),
     /// Mixed traffic of several tenants with faults on, and what must hold at the end.
     Soak(soak::Options),
+    /// How the functions' release binaries start, beside a bare one.
+    Coldstart(coldstart::Options),
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -32,6 +35,7 @@ async fn main() -> ExitCode {
     let done = match Options::parse().what {
         What::Lists(options) => lists::run(options).await,
         What::Soak(options) => soak::run(options).await,
+        What::Coldstart(options) => coldstart::run(options).await,
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

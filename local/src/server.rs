@@ -24,6 +24,18 @@ pub const TABLE: &str = "asset-lifecycle";
 /// How long requests under way may take to end once a signal has come.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// What pages of other sites may read of an answer, as template.yaml says it to the gateway.
+pub const EXPOSED: [&str; 8] = [
+    "location",
+    "x-request-id",
+    "retry-after",
+    "etag",
+    "idempotent-replayed",
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+];
+
 /// What the command line asks for.
 #[derive(Debug, Clone, clap::Parser)]
 #[command(name = "local", version, about = "The whole API on this machine, with an embedded DynamoDB-compatible engine")]
@@ -77,8 +89,8 @@ pub fn router(app: App) -> Router {
             header::IF_NONE_MATCH,
             HeaderName::from_static("idempotency-key"),
         ])
-        .expose_headers([header::LOCATION, header::RETRY_AFTER, HeaderName::from_static("x-request-id")]);
-    shared::http::service(meta::all_routes(), app).layer(cors)
+        .expose_headers(EXPOSED.map(HeaderName::from_static));
+    shared::http::service(crate::api::all_routes(), app).layer(cors)
 }
 
 /// Runs until a signal comes.

@@ -25,9 +25,8 @@ pub async fn run(routes: OpenApiRouter<App>) -> Result<(), Error> {
 pub async fn run_sealed(routes: OpenApiRouter<App>, sealer: Option<Arc<dyn Sealer>>) -> Result<(), Error> {
     tracing::init_default_subscriber();
     let table = std::env::var("TABLE_NAME").map_err(|_| "set TABLE_NAME to the table's name")?;
-    let client = client::from_env().await;
-    // In the init phase, which has a full core whatever the function's memory.
-    client::warm(&client, &table).await;
+    let client = client::of_function()?;
+    // The first request opens its connections: doing it here makes starts longer by more than it saves (docs/adr/0011).
     let app = App::new(Store::new(client, table, system_clock())).with_sealer(sealer);
     lambda_http::run(http::service(routes, app)).await
 }

@@ -2,18 +2,18 @@
 
 use crate::PURPOSE;
 use aws_sdk_kms::Client;
-use aws_sdk_kms::config::Builder;
 use aws_sdk_kms::config::retry::RetryConfig;
 use aws_sdk_kms::config::timeout::TimeoutConfig;
+use aws_sdk_kms::config::{BehaviorVersion, Builder, Config};
 use aws_sdk_kms::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_kms::primitives::Blob;
-use aws_smithy_http_client::tls;
 use futures_util::future::{BoxFuture, FutureExt};
 use shared::domain::id::TenantId;
 use shared::seal::{SealError, Sealer};
+use shared::store::client::{Environment, environment};
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::time::Duration;
-use tokio::sync::OnceCell;
 
 /// As for the table (docs/adr/0003).
 const ATTEMPTS: u32 = 3;
@@ -22,42 +22,52 @@ const CONNECT: Duration = Duration::from_secs(1);
 const ATTEMPT: Duration = Duration::from_secs(2);
 const OPERATION: Duration = Duration::from_secs(5);
 
+/// Makes a client of KMS.
+pub type Connect = dyn Fn() -> Result<Client, SealError> + Send + Sync;
+
 /// Seals by a KMS key; the tenant is the encryption context, which KMS authenticates and logs.
 pub struct KmsSealer {
     /// Made when it is first needed: most cold starts need none.
-    client: OnceCell<Client>,
+    client: OnceLock<Client>,
+    connect: Box<Connect>,
     key: String,
 }
 
 impl KmsSealer {
-    /// The KMS key `key`, as `client` reaches it.
+    /// The KMS key `key`, as the client of `connect` reaches it.
     #[must_use]
-    pub fn new(client: Client, key: String) -> Self {
-        Self { client: OnceCell::new_with(Some(client)), key }
+    pub fn new(connect: Box<Connect>, key: String) -> Self {
+        Self { client: OnceLock::new(), connect, key }
     }
 
-    /// The KMS key `key` by the usual AWS environment: region, credentials, `AWS_ENDPOINT_URL_KMS`.
-    #[must_use]
-    pub fn from_env(key: String) -> Self {
-        Self { client: OnceCell::new(), key }
-    }
-
-    async fn client(&self) -> &Client {
-        self.client.get_or_init(connect).await
+    fn client(&self) -> Result<&Client, SealError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = (self.connect)()?;
+        Ok(self.client.get_or_init(|| client))
     }
 }
 
-async fn connect() -> Client {
-    let http = aws_smithy_http_client::Builder::new()
-        .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
-        .build_https();
-    let config = aws_config::defaults(aws_config::BehaviorVersion::latest()).http_client(http).load().await;
-    Client::from_conf(configure(Builder::from(&config)).build())
+/// A function's client of KMS, at `AWS_ENDPOINT_URL_KMS` if there is one.
+///
+/// # Errors
+///
+/// A variable that Lambda sets is missing.
+pub fn client_of_function() -> Result<Client, SealError> {
+    let Environment { region, credentials, http } = environment().map_err(|error| SealError::Refused(error.into()))?;
+    let mut config = configure(Config::builder())
+        .behavior_version(BehaviorVersion::latest())
+        .region(region)
+        .credentials_provider(credentials)
+        .http_client(http);
+    config.set_endpoint_url(std::env::var("AWS_ENDPOINT_URL_KMS").ok());
+    Ok(Client::from_conf(config.build()))
 }
 
 /// Limits and retries.
 #[must_use]
-fn configure(config: Builder) -> Builder {
+pub fn configure(config: Builder) -> Builder {
     let retries = RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(BACKOFF);
     config.retry_config(retries).timeout_config(
         TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(ATTEMPT).operation_timeout(OPERATION).build(),
@@ -91,7 +101,7 @@ impl Sealer for KmsSealer {
 
     fn seal<'a>(&'a self, tenant: TenantId, secret: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, SealError>> {
         async move {
-            let request = self.client().await.encrypt().key_id(&self.key).set_encryption_context(Some(about(tenant)));
+            let request = self.client()?.encrypt().key_id(&self.key).set_encryption_context(Some(about(tenant)));
             let answer = request.plaintext(Blob::new(secret)).send().await.map_err(failed)?;
             let sealed = answer.ciphertext_blob.ok_or_else(|| SealError::Refused("KMS sealed nothing".into()))?;
             Ok(sealed.into_inner())
@@ -101,7 +111,7 @@ impl Sealer for KmsSealer {
 
     fn open<'a>(&'a self, tenant: TenantId, sealed: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, SealError>> {
         async move {
-            let request = self.client().await.decrypt().key_id(&self.key).set_encryption_context(Some(about(tenant)));
+            let request = self.client()?.decrypt().key_id(&self.key).set_encryption_context(Some(about(tenant)));
             let answer = request.ciphertext_blob(Blob::new(sealed)).send().await.map_err(failed)?;
             let secret = answer.plaintext.ok_or_else(|| SealError::Refused("KMS opened nothing".into()))?;
             Ok(secret.into_inner())

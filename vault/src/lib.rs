@@ -3,8 +3,9 @@
 mod file;
 mod kms;
 
+pub use aws_sdk_kms as sdk;
 pub use file::FileSealer;
-pub use kms::KmsSealer;
+pub use kms::{Connect, KmsSealer, client_of_function, configure};
 
 use shared::seal::Sealer;
 use std::path::Path;
@@ -17,15 +18,15 @@ pub const KEY_FILE: &str = "RECEIPT_KEY_FILE";
 /// What everything sealed here is for; bound to it together with the tenant.
 const PURPOSE: &str = "asset-lifecycle receipt key";
 
-/// The sealer that the environment names; `None` when it names none.
+/// The sealer that the environment names; `None` when it names none. `connect` makes a client if that is KMS.
 ///
 /// # Errors
 ///
 /// The file can't be used.
-pub fn from_env() -> Result<Option<Arc<dyn Sealer>>, std::io::Error> {
+pub fn from_env(connect: Box<Connect>) -> Result<Option<Arc<dyn Sealer>>, std::io::Error> {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     match (set(KMS_KEY), set(KEY_FILE)) {
-        (Some(key), _) => Ok(Some(Arc::new(KmsSealer::from_env(key)))),
+        (Some(key), _) => Ok(Some(Arc::new(KmsSealer::new(connect, key)))),
         (None, Some(file)) => Ok(Some(Arc::new(FileSealer::open(Path::new(&file))?))),
         (None, None) => Ok(None),
     }

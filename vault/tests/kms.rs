@@ -72,7 +72,8 @@ fn sealer(url: &str, key: &str) -> KmsSealer {
         .endpoint_url(url)
         .credentials_provider(Credentials::new("test", "test", None, None, "test"))
         .http_client(aws_smithy_http_client::Builder::new().build_http());
-    KmsSealer::new(aws_sdk_kms::Client::from_conf(config.build()), key.into())
+    let client = aws_sdk_kms::Client::from_conf(config.build());
+    KmsSealer::new(Box::new(move || Ok(client.clone())), key.into())
 }
 
 fn tenant(n: u8) -> TenantId {

@@ -2,6 +2,6 @@
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
-    let sealer = vault::from_env()?;
+    let sealer = vault::from_env(Box::new(vault::client_of_function))?;
     shared::lambda::run_sealed(processes::routes(), sealer).await
 }

@@ -65,3 +65,21 @@ async fn head_is_answered_by_the_function_that_answers_get() {
         }
     }
 }
+
+#[test]
+fn cargo_lambda_watch_routes_each_path_to_its_function() {
+    let manifest = std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml")).unwrap();
+    let start = manifest.find("[workspace.metadata.lambda.watch.router]").unwrap();
+    let rows = manifest[start..].lines().skip(1).take_while(|line| line.starts_with('"'));
+    let router: Vec<(&str, &str)> = rows.map(|line| line.split_once(" = ").unwrap()).collect();
+    for function in FUNCTIONS {
+        for (_, path) in function.operations() {
+            let parts: Vec<&str> = path.split('/').collect();
+            let collection = format!("\"{}\"", parts[..3].join("/"));
+            let below = format!("\"{}/{{*rest}}\"", parts[..3].join("/"));
+            let wanted = if parts.len() == 3 { collection } else { below };
+            let found = router.iter().find(|(known, _)| *known == wanted || *known == "\"/{*rest}\"").unwrap().1;
+            assert_eq!(found, format!("{:?}", function.package), "{path}: {wanted} in Cargo.toml");
+        }
+    }
+}

@@ -9,6 +9,7 @@ mod coverage;
 mod deadline;
 mod directory;
 mod directory_races;
+mod document;
 mod events;
 mod faults;
 mod faulty;

@@ -20,6 +20,13 @@ fn the_table_is_kept_safe() {
     assert_eq!(properties["TimeToLiveSpecification"]["Enabled"], true);
 }
 
+#[test]
+fn the_gateway_answers_preflights_as_the_dev_server_does() {
+    let cors = resource("Api")["Properties"]["CorsConfiguration"].clone();
+    let names: Vec<&str> = cors["ExposeHeaders"].as_sequence().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(names, local::server::EXPOSED);
+}
+
 /// The name that an event of template.yaml has: method and path in words.
 fn event_name(method: &str, path: &str) -> String {
     let words = path.trim_start_matches("/v1").replace(".json", "");

@@ -35,8 +35,8 @@ pub fn service(routes: OpenApiRouter<App>, app: App) -> Router {
         .with_state(app)
 }
 
-/// 404, or 308 where only a slash at the end is too much (contract 1, "Base").
-async fn unmatched(request: Request) -> Response {
+/// What a path that no route has is answered with: 404, or 308 where only a slash at the end is too much (contract 1, "Base").
+pub async fn unmatched(request: Request) -> Response {
     let path = request.uri().path();
     // Only below /v1/: a Location of `//host` would lead off the site.
     let bare = path.strip_suffix('/').filter(|bare| bare.starts_with("/v1/") && !bare.ends_with('/'));

@@ -1,11 +1,15 @@
 //! The SDK client: made once, with limits on every wait (docs/adr/0003).
 
-use super::keys;
-use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
-use aws_smithy_http_client::tls;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
+use aws_sdk_dynamodb::{Client, Config};
+use aws_smithy_http_client::tls::{self, TlsContext, TrustStore};
 use std::time::Duration;
+
+/// The roots that AWS's endpoints chain to; `AWS_CA_BUNDLE` names a file of others. Reading the system's store of some
+/// hundred and fifty would be a third of a function's start.
+const ROOTS: &[u8] = include_bytes!("roots.pem");
 
 /// How often the SDK tries a call that is throttled, times out or meets an error of the service.
 const ATTEMPTS: u32 = 3;
@@ -29,20 +33,75 @@ pub fn configure(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dynamodb:
     )
 }
 
-/// A client by the usual AWS environment: region, credentials, `AWS_ENDPOINT_URL_DYNAMODB`.
-pub async fn from_env() -> Client {
-    let http = aws_smithy_http_client::Builder::new()
-        .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
-        .build_https();
-    let config = aws_config::defaults(aws_config::BehaviorVersion::latest()).http_client(http).load().await;
-    Client::from_conf(configure(aws_sdk_dynamodb::config::Builder::from(&config)).build())
+/// What a function's client takes from its environment.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvironmentError {
+    /// Lambda sets it, or the template.
+    #[error("set {0}")]
+    Missing(&'static str),
+    /// The file that `AWS_CA_BUNDLE` names.
+    #[error("can't read the certificates in {0}")]
+    Bundle(String, #[source] std::io::Error),
+    /// The HTTP client.
+    #[error("can't set TLS up")]
+    Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Opens the connection by a read of nothing, so that the first request does not wait for TLS.
-/// A failure is only logged: the first request will meet it again and answer for it.
-pub async fn warm(client: &Client, table: &str) {
-    let read = client.get_item().table_name(table).set_key(Some(keys::nothing().item())).send().await;
-    if let Err(error) = read {
-        tracing::warn!(error = %aws_sdk_dynamodb::error::DisplayErrorContext(&error), "the first read failed");
-    }
+/// What Lambda gives a function for its clients of AWS.
+pub struct Environment {
+    /// Where it runs.
+    pub region: Region,
+    /// Its role's.
+    pub credentials: Credentials,
+    /// HTTPS that trusts the roots of AWS's endpoints, or `AWS_CA_BUNDLE`.
+    pub http: SharedHttpClient,
+}
+
+/// Region and credentials as Lambda puts them into the environment. Nothing is looked for anywhere else
+/// (docs/adr/0011).
+///
+/// # Errors
+///
+/// Names the variable that is missing.
+pub fn environment() -> Result<Environment, EnvironmentError> {
+    let needed = |name: &'static str| std::env::var(name).map_err(|_| EnvironmentError::Missing(name));
+    let session = std::env::var("AWS_SESSION_TOKEN").ok();
+    let credentials =
+        Credentials::new(needed("AWS_ACCESS_KEY_ID")?, needed("AWS_SECRET_ACCESS_KEY")?, session, None, "Lambda's environment");
+    let roots = match std::env::var("AWS_CA_BUNDLE") {
+        Ok(path) => std::fs::read(&path).map_err(|error| EnvironmentError::Bundle(path, error))?,
+        Err(_) => ROOTS.to_vec(),
+    };
+    let trusted = TlsContext::builder().with_trust_store(TrustStore::empty().with_pem_certificate(roots)).build();
+    let http = aws_smithy_http_client::Builder::new()
+        .tls_provider(ring())
+        .tls_context(trusted.map_err(|error| EnvironmentError::Tls(error.into()))?)
+        .build_https();
+    Ok(Environment { region: Region::new(needed("AWS_REGION")?), credentials, http })
+}
+
+/// A function's client of the table, at `AWS_ENDPOINT_URL_DYNAMODB` if there is one.
+///
+/// # Errors
+///
+/// As [`environment`].
+pub fn of_function() -> Result<Client, EnvironmentError> {
+    let Environment { region, credentials, http } = environment()?;
+    let mut config = configure(Config::builder())
+        .behavior_version(BehaviorVersion::latest())
+        .region(region)
+        .credentials_provider(credentials)
+        .http_client(http);
+    config.set_endpoint_url(std::env::var("AWS_ENDPOINT_URL_DYNAMODB").ok());
+    Ok(Client::from_conf(config.build()))
+}
+
+/// The HTTP client of an operator's tools, which trust what the system trusts.
+#[must_use]
+pub fn system_https() -> SharedHttpClient {
+    aws_smithy_http_client::Builder::new().tls_provider(ring()).build_https()
+}
+
+fn ring() -> tls::Provider {
+    tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)
 }

@@ -286,7 +286,7 @@ pub fn registered(key: &Key) -> Option<TenantId> {
     key.sk.strip_prefix("T#").and_then(TenantId::from_short)
 }
 
-/// A key that no item has: reading it opens the connection.
+/// A key that no item has, to read when it only matters whether the table answers.
 #[must_use]
 pub fn nothing() -> Key {
     Key { pk: "NOTHING".to_owned(), sk: "NOTHING".to_owned() }

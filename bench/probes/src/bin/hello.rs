@@ -1,0 +1,8 @@
+//! The least that a function can be: what the others' starts are compared with.
+
+use lambda_http::{Body, Error, Request, Response, run, service_fn};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    run(service_fn(async |_: Request| Ok::<_, Error>(Response::new(Body::from("hello"))))).await
+}

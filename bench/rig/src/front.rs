@@ -1,0 +1,93 @@
+//! The table's address as functions see it: TLS by a certificate of our own before the engine's plain HTTP.
+
+use anyhow::Result;
+use rcgen::{CertificateParams, KeyPair};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+
+/// A front; ends when dropped.
+pub struct Front {
+    /// Where it answers.
+    pub url: String,
+    /// The certificate to trust, for a file that `AWS_CA_BUNDLE` names.
+    pub certificate: String,
+    pause: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Front {
+    /// Starts one before the engine at `target`.
+    ///
+    /// # Errors
+    ///
+    /// There is no free port.
+    pub async fn start(target: SocketAddr) -> Result<Self> {
+        let key = KeyPair::generate()?;
+        let certificate = CertificateParams::new(vec!["localhost".to_owned()])?.self_signed(&key)?;
+        let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], private)?;
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("https://localhost:{}", listener.local_addr()?.port());
+        let (pause, paused) = watch::channel(false);
+        let serving = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(forward(acceptor.clone(), client, target, paused.clone()));
+            }
+        });
+        Ok(Self { url, certificate: certificate.pem(), pause, serving })
+    }
+
+    /// Lets no request through any more, as a table that does not answer; or lets them through again.
+    pub fn pause(&self, is_paused: bool) {
+        self.pause.send_replace(is_paused);
+    }
+}
+
+async fn forward(acceptor: TlsAcceptor, client: TcpStream, target: SocketAddr, paused: watch::Receiver<bool>) {
+    // A connection that breaks is the client's to notice.
+    let _ = client.set_nodelay(true);
+    let Ok(client) = acceptor.accept(client).await else { return };
+    let Ok(server) = TcpStream::connect(target).await else { return };
+    let _ = server.set_nodelay(true);
+    let (from_client, to_client) = tokio::io::split(client);
+    let (from_server, to_server) = tokio::io::split(server);
+    let _ = tokio::try_join!(copy(from_client, to_server, Some(paused)), copy(from_server, to_client, None));
+}
+
+async fn copy(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut paused: Option<watch::Receiver<bool>>,
+) -> std::io::Result<()> {
+    let mut bytes = vec![0; 64 * 1024];
+    loop {
+        let read = from.read(&mut bytes).await?;
+        if read == 0 {
+            return to.shutdown().await;
+        }
+        if let Some(paused) = &mut paused {
+            // Without its front there is nothing to forward any more.
+            let _ = paused.wait_for(|is_paused| !is_paused).await;
+        }
+        to.write_all(&bytes[..read]).await?;
+        to.flush().await?;
+    }
+}

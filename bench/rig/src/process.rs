@@ -1,0 +1,113 @@
+//! A function's binary as a process, with the environment that Lambda gives it.
+
+use crate::runtime_api::RuntimeApi;
+use anyhow::{Context, Result, bail};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tokio::process::{Child, Command};
+
+/// How long a function may take to ask for its first event: Lambda's own limit.
+const INIT: Duration = Duration::from_secs(10);
+
+/// A function that runs; killed when dropped.
+pub struct Process {
+    /// The Runtime API that it asks.
+    pub api: RuntimeApi,
+    /// From the start of the process to its first question for an event.
+    pub init: Duration,
+    child: Child,
+    pid: u32,
+}
+
+/// The folder of the release binaries: `FUNCTIONS_DIR`, or that of this workspace.
+#[must_use]
+pub fn binaries() -> PathBuf {
+    std::env::var_os("FUNCTIONS_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release"), PathBuf::from)
+}
+
+impl Process {
+    /// Starts a binary with these variables beside Lambda's own, and waits for the end of its init phase.
+    ///
+    /// # Errors
+    ///
+    /// It is not there, ends, or does not ask for an event.
+    pub async fn start<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+        binary: &Path,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Self> {
+        let api = RuntimeApi::start().await?;
+        let mut command = Command::new(binary);
+        command
+            .env_clear()
+            .env("AWS_LAMBDA_RUNTIME_API", &api.address)
+            .env("AWS_LAMBDA_FUNCTION_NAME", "local")
+            .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
+            .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256")
+            .env("AWS_LAMBDA_LOG_FORMAT", "JSON")
+            .env("AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH", "true")
+            .env("AWS_REGION", "us-east-1")
+            .env("AWS_ACCESS_KEY_ID", "local")
+            .env("AWS_SECRET_ACCESS_KEY", "local")
+            .env("AWS_SESSION_TOKEN", "local")
+            .envs(variables)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
+        let started = Instant::now();
+        let mut child = command.spawn().with_context(|| format!("can't start {}; build it first", binary.display()))?;
+        let pid = child.id().context("it ended at once")?;
+        let ready = tokio::select! {
+            ready = tokio::time::timeout(INIT, api.ready()) => ready.context("it asks for no event")?,
+            ended = child.wait() => bail!("{} ended: {}", binary.display(), ended?),
+        };
+        Ok(Self { api, init: ready - started, child, pid })
+    }
+
+    /// Time on a processor so far, of all its threads.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not say.
+    pub fn cpu(&self) -> Result<Duration> {
+        let mut nanos = 0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.pid))? {
+            let text = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+            nanos += text.split(' ').next().and_then(|number| number.parse::<u64>().ok()).context("no schedstat")?;
+        }
+        Ok(Duration::from_nanos(nanos))
+    }
+
+    /// The most memory that it had, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not say.
+    pub fn peak_memory(&self) -> Result<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+        Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
+    }
+
+    /// Sends SIGTERM and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// It does not end within two seconds, after which Lambda would kill it.
+    pub async fn terminate(mut self) -> Result<()> {
+        let sent = Command::new("kill").arg("-TERM").arg(self.pid.to_string()).status().await?;
+        if !sent.success() {
+            bail!("it was gone already");
+        }
+        tokio::time::timeout(Duration::from_secs(2), self.child.wait()).await.context("SIGTERM does not end it")??;
+        Ok(())
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+}

@@ -1,0 +1,106 @@
+//! Every release binary as Lambda runs it: events in, answers out, panics, deadlines and signals.
+#![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
+
+use rig::events::{request, samples};
+use rig::process::Process;
+use rig::world::World;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(15);
+
+fn header<'a>(answer: &'a Value, name: &str) -> &'a str {
+    answer["headers"][name].as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+#[ignore = "needs the release binaries: .ci/functions"]
+async fn each_binary_answers_the_sample_events_as_their_names_say() {
+    let world = World::start().await.unwrap();
+    let mut running: HashMap<String, Process> = HashMap::new();
+    let mut seen = 0;
+    for sample in samples(&world.api_key, &world.asset).unwrap() {
+        if !running.contains_key(&sample.function) {
+            running.insert(sample.function.clone(), world.run(&sample.function).await.unwrap());
+        }
+        let invocation = running[&sample.function].api.invoke(&sample.event, LIMIT).await.unwrap();
+        let answer = invocation.answer;
+        assert_eq!(answer["statusCode"], sample.status, "{}: {answer}", sample.name);
+        assert_eq!(header(&answer, "x-request-id"), invocation.request_id, "{}", sample.name);
+        assert_eq!(header(&answer, "cache-control"), "no-store", "{}", sample.name);
+        assert_eq!(answer["isBase64Encoded"], false, "{}", sample.name);
+        seen += 1;
+    }
+    assert!(seen > 20 && running.len() == 6, "{seen} events for {} functions", running.len());
+}
+
+#[tokio::test]
+#[ignore = "needs the release binaries: .ci/functions"]
+async fn a_panic_stays_one_requests_500() {
+    let world = World::start().await.unwrap();
+    let mut panics = world.run("panics").await.unwrap();
+    for (path, status) in [("/v1/panics", 500), ("/v1/fine", 200), ("/v1/panics", 500), ("/v1/fine", 200)] {
+        let invocation = panics.api.invoke(&request("GET", path, "", None), LIMIT).await.unwrap();
+        assert_eq!(invocation.answer["statusCode"], status, "{}", invocation.answer);
+        assert_eq!(header(&invocation.answer, "x-request-id"), invocation.request_id);
+    }
+    assert!(panics.is_running());
+}
+
+#[tokio::test]
+#[ignore = "needs the release binaries: .ci/functions"]
+async fn with_little_time_left_the_answer_is_503_and_the_next_request_is_served() {
+    let world = World::start().await.unwrap();
+    let mut assets = world.run("assets").await.unwrap();
+    let read = request("GET", &format!("/v1/assets/{}", world.asset), &world.api_key, None);
+    assert_eq!(assets.api.invoke(&read, LIMIT).await.unwrap().answer["statusCode"], 200);
+    world.front.pause(true);
+    let began = Instant::now();
+    let limit = Duration::from_millis(1200);
+    let answer = assets.api.invoke(&read, limit).await.unwrap().answer;
+    assert!(began.elapsed() < limit);
+    assert_eq!((&answer["statusCode"], header(&answer, "retry-after")), (&json!(503), "1"), "{answer}");
+    assert_eq!(header(&answer, "content-type"), "application/problem+json");
+    world.front.pause(false);
+    assert_eq!(assets.api.invoke(&read, LIMIT).await.unwrap().answer["statusCode"], 200);
+    assert!(assets.is_running());
+}
+
+/// How many assets and how many of their creations the table has.
+async fn assets_and_creations(world: &World) -> (usize, usize) {
+    let mut pages = world.dynamo.scan().table_name(world.table).into_paginator().send();
+    let (mut assets, mut creations) = (0, 0);
+    while let Some(page) = pages.next().await {
+        for item in page.unwrap().items() {
+            let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).map_or("", String::as_str);
+            assets += usize::from(text("type") == "asset");
+            creations += usize::from(text("type") == "event" && text("entry").contains("\"asset.created\""));
+        }
+    }
+    (assets, creations)
+}
+
+#[tokio::test]
+#[ignore = "needs the release binaries: .ci/functions"]
+async fn a_signal_to_end_loses_nothing_that_was_answered_and_leaves_nothing_half_done() {
+    let world = World::start().await.unwrap();
+    let create = request("POST", "/v1/assets", &world.api_key, Some(&json!({"name": "n"})));
+    let mut answered = 1;
+    for wait in [0, 1, 2, 3, 4, 6, 8] {
+        let assets = world.run("assets").await.unwrap();
+        assert_eq!(assets.api.invoke(&create, LIMIT).await.unwrap().answer["statusCode"], 201);
+        answered += 1;
+        let (at, before) = (Duration::from_millis(wait), assets_and_creations(&world).await);
+        assert_eq!(before, (answered, answered));
+        // Lambda sends it between requests only; here it also comes in the middle of one.
+        let _ = tokio::time::timeout(at, assets.api.invoke(&create, LIMIT)).await;
+        assets.terminate().await.unwrap();
+        // What was on its way to the table arrives.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let (assets, creations) = assets_and_creations(&world).await;
+        assert_eq!(assets, creations, "an asset without its event, or an event without its asset");
+        assert!(assets == answered || assets == answered + 1, "{assets} assets, {answered} answered");
+        answered = assets;
+    }
+}

@@ -1,0 +1,46 @@
+//! Every function's routes in one place, and the OpenAPI document made of them.
+
+use shared::app::App;
+use shared::http::openapi::{API_KEY, schemas, scheme};
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::tag::TagBuilder;
+use utoipa_axum::router::OpenApiRouter;
+
+/// The routes of every function, as the dev server mounts them.
+#[must_use]
+pub fn all_routes() -> OpenApiRouter<App> {
+    meta::routes()
+        .merge(assets::routes())
+        .merge(processes::routes())
+        .merge(users::routes())
+        .merge(catalog::routes())
+        .merge(account::routes())
+}
+
+/// The OpenAPI 3.1 document of every function. What is served is docs/openapi.json, which a test compares with this.
+#[must_use]
+pub fn document() -> OpenApi {
+    let mut document = all_routes().into_openapi();
+    document.info.title = "Asset and Process Lifecycle Service".into();
+    document.info.version = env!("CARGO_PKG_VERSION").into();
+    document.info.description = Some(
+        "A tenant-isolated API for an organisation's asset inventory. Send an API key as `Authorization: Bearer \
+         <API_KEY>`. Errors are problem documents (RFC 9457)."
+            .into(),
+    );
+    document.info.license = None;
+    let components = document.components.get_or_insert_default();
+    components.security_schemes.insert(API_KEY.into(), utoipa::openapi::RefOr::T(scheme()));
+    components.schemas.extend(schemas());
+    let tags = [
+        ("assets", "The inventory"),
+        ("processes", "Lifecycle processes and their runs"),
+        ("users", "The people that assets are assigned to"),
+        ("catalog", "Asset types, manufacturers and models"),
+        ("settings", "What the tenant decides for itself"),
+        ("keys", "API keys"),
+        ("meta", "What needs no key"),
+    ];
+    document.tags = Some(tags.map(|(name, text)| TagBuilder::new().name(name).description(Some(text)).build()).into());
+    document
+}
