@@ -8,6 +8,7 @@ mod costs;
 mod coverage;
 mod deadline;
 mod directory;
+mod directory_edges;
 mod directory_races;
 mod document;
 mod events;

@@ -72,10 +72,12 @@ impl Default for Notes {
 
 /// Folds case for searching: `Straße`, `STRASSE` and `strasse` are one.
 ///
-/// Upper case first, because that is where Unicode's many-to-one pairs meet (ß, ς), then lower case.
+/// By way of upper case, because that is where Unicode's many-to-one pairs meet (ß, ς); and lower case before that, for
+/// the capital ẞ, which is its own upper case.
 #[must_use]
 pub fn fold(text: &str) -> String {
-    text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+    let chars = text.chars().flat_map(char::to_lowercase);
+    chars.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -100,6 +102,7 @@ mod tests {
     #[test]
     fn folding_knows_more_than_ascii() {
         assert_eq!(fold("STRASSE"), fold("straße"));
+        assert_eq!(fold("GROẞ"), fold("groß"));
         assert_eq!(fold("ΟΔΟΣ"), fold("οδος"));
         assert_eq!(fold("Ünal"), fold("ÜNAL"));
     }

@@ -7,6 +7,7 @@ use super::directory::{
 };
 use super::error::StoreError;
 use super::filters::{AssetFilter, InstanceFilter, Listed, ModelFilter, Page, ProcessFilter, Rank, UserFilter, Wish};
+use super::item;
 use super::read::Wanted;
 use crate::domain::api_key::ApiKey;
 use crate::domain::asset::{Asset, CatalogNames};
@@ -19,6 +20,7 @@ use crate::domain::record::{Record, Stored};
 use crate::domain::text::fold;
 use crate::domain::user::User;
 use std::cmp::Ordering;
+use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
 
 /// How often a page is made again because somebody changed one of its things meanwhile.
@@ -60,11 +62,15 @@ impl TenantStore {
         filter: &AssetFilter,
         page: Page,
     ) -> Result<Listed<(Stored<Asset>, CatalogNames)>, StoreError> {
+        let logical = Mutex::new(Vec::new());
+        let types = || logical.lock().unwrap_or_else(PoisonError::into_inner);
         let look = |book: &AssetBook| {
-            let (total, rows) = filter.wish(book.logical_types()).choose(&book.assets, page);
+            types().clone_from(&book.logical_types());
+            let (total, rows) = filter.wish(types().clone()).choose(&book.assets, page);
             (total, rows.iter().map(|row| (row.place.id(), row.version, book.names(row.facts))).collect())
         };
-        if let Some(listed) = self.by_directory::<AssetBook, _>(page, look).await? {
+        let belongs = |stored: &Stored<Asset>| self.wants(&filter.wish(types().clone()), stored);
+        if let Some(listed) = self.by_directory::<AssetBook, _>(page, look, belongs).await? {
             return Ok(listed);
         }
         let types = async { if filter.kind.is_some() { self.all::<AssetType>().await } else { Ok(Vec::new()) } };
@@ -130,7 +136,7 @@ impl TenantStore {
             let (total, rows) = wish.choose(shelf, page);
             (total, rows.iter().map(|row| (row.place.id(), row.version, ())).collect())
         };
-        match self.by_directory::<Shelf<F>, _>(page, look).await? {
+        match self.by_directory::<Shelf<F>, _>(page, look, |stored| self.wants(wish, stored)).await? {
             Some(Listed { items, total, page }) => {
                 Ok(Listed { items: items.into_iter().map(|(stored, ())| stored).collect(), total, page })
             }
@@ -139,40 +145,55 @@ impl TenantStore {
     }
 
     /// A page by the directory; `None` when there is none to be had. Two round trips: the events since the last
-    /// list, and the page's things.
+    /// list, and the page's things. A thing that was changed meanwhile may not belong on the page any more, so the page
+    /// is made anew; where that goes on and on, `belongs` judges what was read last.
     async fn by_directory<B: Book, E>(
         &self,
         page: Page,
         look: impl Fn(&B) -> Chosen<E>,
+        belongs: impl Fn(&Stored<B::Listed>) -> Result<bool, StoreError>,
     ) -> Result<Option<Listed<(Stored<B::Listed>, E)>>, StoreError> {
         type IdOf<B> = <<B as Book>::Listed as Record>::Id;
         let mut seen: Vec<Witness> = Vec::new();
-        for _ in 0..TRIES {
-            let Some((total, rows)) = self.consult(&seen, &look).await? else { return Ok(None) };
+        for round in 1..=TRIES {
+            let Some((mut total, rows)) = self.consult(&seen, &look).await? else { return Ok(None) };
             let id = |id: Uuid| Some(IdOf::<B>::from_uuid(id));
             let wanted = rows.iter().fold(Wanted::new(), |wanted, row| wanted.with::<B::Listed>(self, id(row.0)));
             let batch = self.batch(wanted).await?;
             let mut items = Vec::new();
             seen.clear();
             for (thing, version, more) in rows {
-                match batch.get::<B::Listed>(self, id(thing))? {
-                    Some(stored) if stored.version == version => items.push((stored, more)),
-                    // Somebody was faster than this list: it may not belong on the page any more.
-                    other => seen.push((thing, other.map(|stored| stored.version))),
+                let stored = batch.get::<B::Listed>(self, id(thing))?;
+                let found = stored.as_ref().map(|stored| stored.version);
+                if found != Some(version) {
+                    seen.push((thing, found));
+                }
+                match stored {
+                    Some(stored) if stored.version == version || belongs(&stored)? => items.push((stored, more)),
+                    _ => total -= 1,
                 }
             }
-            if seen.is_empty() {
+            if seen.is_empty() || round == TRIES {
                 return Ok(Some(Listed { items, total, page }));
             }
         }
         Ok(None)
     }
 
+    /// Whether a thing is wanted as it is now.
+    fn wants<F: Facts>(&self, wish: &Wish<'_, F>, stored: &Stored<F::Of>) -> Result<bool, StoreError> {
+        let mut shelf = Shelf::default();
+        shelf.put(card::<F>(&item::whole(&self.keys, stored)?).map_err(StoreError::broken)?);
+        let mut wanted = false;
+        wish.scan(&shelf, |_| wanted = true);
+        Ok(wanted)
+    }
+
     /// A page by everything that the table has of a kind: right for any tenant, at a cost that grows with it. Keeps
-    /// places only, so that its memory stays small.
+    /// places and ranks only. What was changed while the rest was read is judged as it is now.
     async fn by_table<F: Facts>(&self, page: Page, wish: &Wish<'_, F>) -> Result<Listed<Stored<F::Of>>, StoreError> {
         self.admitted().await;
-        let mut kept: Vec<(Option<Rank<'static>>, Place)> = Vec::new();
+        let mut kept: Vec<(Option<Rank<'static>>, Place, u64)> = Vec::new();
         let mut pages = self.of_kind(F::Of::KIND).into_paginator().send();
         while let Some(part) = pages.next().await {
             let mut shelf = Shelf::default();
@@ -180,18 +201,31 @@ impl TenantStore {
                 shelf.put(card::<F>(&item).map_err(StoreError::broken)?);
             }
             wish.scan(&shelf, |spot| {
-                let view = shelf.view(spot);
-                kept.extend(view.map(|view| (wish.order.as_ref().map(|order| order.rank(&view).into_owned()), view.place)));
+                let rank = |view: &_| wish.order.as_ref().map(|order| order.rank(view).into_owned());
+                kept.extend(shelf.view(spot).map(|view| (rank(&view), view.place, view.version)));
             });
         }
-        let places = cut(kept, page, |a, b| match (&wish.order, &a.0, &b.0) {
+        kept.sort_unstable_by(|a, b| match (&wish.order, &a.0, &b.0) {
             (Some(order), Some(first), Some(second)) => order.compare((first, a.1), (second, b.1)),
             _ => a.1.cmp(&b.1),
         });
-        let ids: Vec<_> = places.items.iter().map(|(_, place)| Some(<F::Of as Record>::Id::from_uuid(place.id()))).collect();
-        let batch = self.batch(ids.iter().fold(Wanted::new(), |wanted, id| wanted.with::<F::Of>(self, *id))).await?;
-        let items = ids.into_iter().filter_map(|id| batch.get::<F::Of>(self, id).transpose());
-        Ok(Listed { items: items.collect::<Result<_, _>>()?, total: places.total, page })
+        let (mut total, limit) = (kept.len(), page.limit as usize);
+        let (mut items, mut left) = (Vec::new(), kept.get(page.skip()..).unwrap_or_default());
+        // What is gone, or does not belong any more, gives way to what comes next.
+        while items.len() < limit && !left.is_empty() {
+            let (next, rest) = left.split_at(left.len().min(limit - items.len()));
+            let id = |place: &Place| Some(<F::Of as Record>::Id::from_uuid(place.id()));
+            let wanted = next.iter().fold(Wanted::new(), |wanted, (_, place, _)| wanted.with::<F::Of>(self, id(place)));
+            let batch = self.batch(wanted).await?;
+            for (_, place, version) in next {
+                match batch.get::<F::Of>(self, id(place))? {
+                    Some(stored) if stored.version == *version || self.wants(wish, &stored)? => items.push(stored),
+                    _ => total -= 1,
+                }
+            }
+            left = rest;
+        }
+        Ok(Listed { items, total, page })
     }
 
     /// A page of the tenant's asset types; `q` searches name and code.

@@ -51,6 +51,9 @@ impl Store {
     pub(super) async fn transact(&self, parts: Vec<Part>, until: Instant) -> Result<(), Refused> {
         let (guards, writes): (Vec<Guard>, Vec<TransactWriteItem>) = parts.into_iter().map(|p| (p.guard, p.write)).unzip();
         for round in 0.. {
+            if Instant::now() >= until {
+                return Err(Refused::Store(StoreError::Unavailable("it took too long to decide".into())));
+            }
             let sending = self.client.transact_write_items().set_transact_items(Some(writes.clone())).send();
             let error = match tokio::time::timeout_at(until, sending).await {
                 Ok(Ok(_)) => return Ok(()),

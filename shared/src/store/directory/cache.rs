@@ -58,6 +58,16 @@ impl Cache {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The slot of one tenant's things of one kind, if there is one.
+    pub fn present<B: Book>(&self, tenant: TenantId, kind: Kind) -> Option<SharedSlot<B>> {
+        let mut entries = self.entries();
+        entries.uses += 1;
+        let used = entries.uses;
+        let entry = entries.by_thing.get_mut(&(tenant, kind))?;
+        entry.used = used;
+        Arc::clone(&entry.slot).downcast().ok()
+    }
+
     /// The slot of one tenant's things of one kind.
     pub fn slot<B: Book>(&self, tenant: TenantId, kind: Kind) -> SharedSlot<B> {
         let mut entries = self.entries();

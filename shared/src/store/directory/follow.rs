@@ -2,7 +2,7 @@
 
 use super::book::{Book, Wrong};
 use super::cache::{SharedSlot, Slot};
-use super::news::{Gone, News, apply};
+use super::news::{News, Strange, apply};
 use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
 use crate::store::TenantStore;
@@ -12,6 +12,7 @@ use crate::store::keys::{self, Item, Keys};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use chrono::TimeDelta;
 use futures_util::future::try_join_all;
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
 
@@ -23,6 +24,11 @@ const ON_THE_WAY: TimeDelta = TimeDelta::seconds(3);
 pub const LAG: TimeDelta = TimeDelta::seconds(60);
 /// How old a directory gets. Whatever went wrong unseen is right again after so long.
 const OLDEST: TimeDelta = TimeDelta::hours(1);
+/// How long lists read the table after an event that could not be understood: by then the index has what it says.
+fn strange_for() -> TimeDelta {
+    LAG + late() + SKEW
+}
+
 /// How long a directory that was too big is not tried again.
 const TOO_BIG: TimeDelta = TimeDelta::minutes(10);
 /// How many ranges of the index are read at once, once it turns out to be long.
@@ -42,7 +48,8 @@ pub struct Directory<B> {
     /// When the last reading of events began; those that were read before are all in.
     synced: Timestamp,
     loaded: Timestamp,
-    gone: Gone,
+    /// Events of kinds that this version does not know, since which it was loaded.
+    strange: HashSet<Strange>,
 }
 
 /// Why there is no directory to list from.
@@ -85,7 +92,14 @@ impl TenantStore {
     ///
     /// The table. The directory is then as it was, or gone.
     pub async fn consult<B: Book, T>(&self, seen: &[Witness], look: impl FnOnce(&B) -> T) -> Result<Option<T>, StoreError> {
-        let shared = self.slot::<B>();
+        let shared = match self.store.directories.present::<B>(self.id, B::Listed::KIND) {
+            Some(shared) => shared,
+            None => {
+                // Nobody makes a slot for a tenant that there may not be.
+                self.admitted().await;
+                self.slot::<B>()
+            }
+        };
         let mut slot = shared.lock().await;
         let now = self.store.now();
         let held = match &*slot {
@@ -104,10 +118,17 @@ impl TenantStore {
                 *slot = Slot::Empty;
                 self.store.directories.weigh(self.id, B::Listed::KIND, 0);
                 self.admitted().await;
-                self.load::<B>().await
+                // An index that is so far behind that it contradicts the table again is not read with every list.
+                self.load::<B>().await.and_then(|loaded| if agrees(&loaded.book, seen) { Ok(loaded) } else { Err(Failed::Wrong) })
             }
             Err(failed) => Err(failed),
         };
+        let directory = directory.map(|mut directory| {
+            if directory.book.bytes() > self.store.directories.budget() {
+                directory.book.shrink();
+            }
+            directory
+        });
         let bytes = directory.as_ref().map_or(0, |directory| directory.book.bytes());
         let refused = match directory {
             Ok(_) if bytes > self.store.directories.budget() => now.plus(TOO_BIG),
@@ -120,7 +141,7 @@ impl TenantStore {
             Err(Failed::Store(error)) => return Err(error),
             Err(Failed::TooBig) => now.plus(TOO_BIG),
             // What could not be understood is in the index, too, once it is older than all that may be late.
-            Err(Failed::Wrong | Failed::TooLong) => now.plus(LAG + late()),
+            Err(Failed::Wrong | Failed::TooLong) => now.plus(strange_for()),
         };
         tracing::warn!(tenant_id = %self.id, kind = B::Listed::KIND.noun(), until = %refused, "lists read the table itself");
         *slot = Slot::Refused(refused);
@@ -136,32 +157,45 @@ impl TenantStore {
         rows: usize,
         now: Timestamp,
     ) -> Result<Directory<B>, Failed> {
-        let news = self.news(synced.plus(-late()), Some(1 + rows / ROWS_PER_PAGE)).await?;
+        let since = synced.plus(-late());
+        // A load reads the events of so long anyhow: only after a longer absence can it be cheaper.
+        let pages = (synced.plus(LAG) < now).then_some(1 + rows / ROWS_PER_PAGE);
+        let (news, strange) = self.news::<B>(since, pages).await?;
+        let Slot::Held(held) = &*slot else { return Err(Failed::TooLong) };
+        if !strange.is_subset(&held.strange) {
+            return Err(Failed::Wrong);
+        }
         let Slot::Held(mut directory) = std::mem::take(slot) else { return Err(Failed::TooLong) };
-        directory.gone.retain(|_, at| at.plus(LAG + late()) > now);
-        apply(&mut directory.book, news, &mut directory.gone, now)?;
-        directory.synced = now;
+        apply(&mut directory.book, news, since)?;
+        (directory.synced, directory.strange) = (now, strange);
         Ok(directory)
     }
 
-    /// Every event since, by the ids' time; in at most so many pages.
-    async fn news(&self, since: Timestamp, pages: Option<usize>) -> Result<Vec<News>, Failed> {
-        let (from, to) = Keys::events_since(since);
+    /// Every event that the book follows, since then and a little before (see [`apply`]), by the ids' time, in at most
+    /// so many pages; and the strange ones.
+    async fn news<B: Book>(&self, since: Timestamp, pages: Option<usize>) -> Result<(Vec<News>, HashSet<Strange>), Failed> {
+        let (from, to) = Keys::events_since(since.plus(-SKEW));
         let query = self.events_query(from, to).projection_expression("#entry").expression_attribute_names("#entry", "entry");
         let mut stream = query.into_paginator().send();
-        let (mut news, mut read) = (Vec::new(), 0);
+        let (mut news, mut strange, mut read) = (Vec::new(), HashSet::new(), 0);
         while let Some(page) = stream.next().await {
             let page = page.map_err(StoreError::from)?;
             for item in page.items.unwrap_or_default() {
                 let entry = item.get("entry").and_then(|entry| entry.as_s().ok()).ok_or(Failed::Wrong)?;
-                news.push(News::read(entry)?);
+                match News::read(entry)? {
+                    Ok(one) if B::follows(one.kind) => news.push(one),
+                    Ok(_) => {}
+                    Err(one) => {
+                        strange.insert(one);
+                    }
+                }
             }
             read += 1;
             if page.last_evaluated_key.is_some() && pages.is_some_and(|pages| read >= pages) {
                 return Err(Failed::TooLong);
             }
         }
-        Ok(news)
+        Ok((news, strange))
     }
 
     /// Reads the index whole, and the events that it may not have heard of yet.
@@ -173,7 +207,11 @@ impl TenantStore {
             for item in items.unwrap_or_default() {
                 book.take(kind, &item)?;
             }
-            if book.bytes() > self.store.directories.budget() { Err(Failed::TooBig) } else { Ok(()) }
+            let budget = self.store.directories.budget();
+            if book.bytes() > budget {
+                book.shrink();
+            }
+            if book.bytes() > budget { Err(Failed::TooBig) } else { Ok(()) }
         };
         let beside = try_join_all(B::BESIDE.iter().map(async |kind| {
             let mut pages = self.of_kind(*kind).into_paginator().send();
@@ -184,13 +222,12 @@ impl TenantStore {
         }));
         // All at once: whatever was written before this call is in the events by now, whatever is written meanwhile
         // may be there or not.
-        let events = self.news(began.plus(-(LAG + late())), None);
-        let (_, (), news) = futures_util::try_join!(beside, self.index::<B>(&take), events)?;
+        let since = began.plus(-(LAG + late()));
+        let (_, (), (news, strange)) = futures_util::try_join!(beside, self.index::<B>(&take), self.news::<B>(since, None))?;
         let mut book = book.into_inner().unwrap_or_else(PoisonError::into_inner);
         book.shrink();
-        let mut gone = Gone::new();
-        apply(&mut book, news, &mut gone, began)?;
-        Ok(Directory { book, synced: began, loaded: began, gone })
+        apply(&mut book, news, since)?;
+        Ok(Directory { book, synced: began, loaded: began, strange })
     }
 
     /// Reads the index: its first page, and if that is not all, the rest in ranges at once.

@@ -2,10 +2,11 @@
 
 use super::book::{Book, Wrong};
 use crate::domain::event::Event;
+use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// What an event says happened.
@@ -16,11 +17,17 @@ enum Verb {
     Deleted,
 }
 
+/// An event of a kind that this version does not know: of something that it shows nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Strange(EventId);
+
 /// One change of one thing.
 #[derive(Debug, Clone)]
 pub struct News {
     pub kind: Kind,
     verb: Verb,
+    /// When its event got its id.
+    made: Timestamp,
     pub id: Uuid,
     pub version: u64,
     pub at: Timestamp,
@@ -32,18 +39,21 @@ impl News {
     ///
     /// # Errors
     ///
-    /// It says something that this version does not know: whoever wrote it may mean anything by it.
-    pub fn read(entry: &str) -> Result<Self, Wrong> {
+    /// It says something that this version does not know of what it does know: whoever wrote it may mean anything by it.
+    pub fn read(entry: &str) -> Result<Result<Self, Strange>, Wrong> {
         let event: Event = serde_json::from_str(entry).map_err(|_| Wrong)?;
         let (noun, verb) = event.kind.split_once('.').ok_or(Wrong)?;
+        let Some(kind) = Kind::ALL.iter().copied().find(|kind| kind.noun() == noun) else {
+            return Ok(Err(Strange(event.id)));
+        };
         let verb = match verb {
             "created" => Verb::Created,
             "updated" => Verb::Updated,
             "deleted" => Verb::Deleted,
             _ => return Err(Wrong),
         };
-        let kind = Kind::ALL.iter().copied().find(|kind| kind.noun() == noun).ok_or(Wrong)?;
-        Ok(Self { kind, verb, id: event.entity_id, version: event.version, at: event.at, changes: event.changes })
+        let (id, made) = (event.entity_id, event.id.made_at());
+        Ok(Ok(Self { kind, verb, made, id, version: event.version, at: event.at, changes: event.changes }))
     }
 
     /// Whether a field changed that counts as a change.
@@ -67,37 +77,37 @@ impl News {
     }
 }
 
-/// Things that are gone, with the moment of hearing so: an older event of theirs may be read again.
-pub type Gone = HashMap<Uuid, Timestamp>;
-
-/// Brings a book up to date. Events that it has seen change nothing, whatever order they come in.
+/// Brings a book up to date with all events since a moment, and with those of as long before it as clocks differ.
+/// Events that it has seen change nothing, whatever order they come in.
+///
+/// Of two events of one thing the later may have the earlier id, by as much as clocks differ: whoever reads from a
+/// moment on may read that something was made, and not that it was deleted. So deletions are looked for further back,
+/// and what is told there of things that the book does not have is old: it had them, and lost them.
 ///
 /// # Errors
 ///
 /// The events don't follow from what the book holds: it missed something.
-pub fn apply<B: Book>(book: &mut B, news: Vec<News>, gone: &mut Gone, now: Timestamp) -> Result<(), Wrong> {
+pub fn apply<B: Book>(book: &mut B, news: Vec<News>, since: Timestamp) -> Result<(), Wrong> {
     let mut things: BTreeMap<(Kind, Uuid), Vec<News>> = BTreeMap::new();
     for one in news {
-        if B::follows(one.kind) && !gone.contains_key(&one.id) {
-            things.entry((one.kind, one.id)).or_default().push(one);
-        }
+        things.entry((one.kind, one.id)).or_default().push(one);
     }
     for ((kind, id), mut news) in things {
         if news.iter().any(|one| one.verb == Verb::Deleted) {
             book.remove(kind, id);
-            gone.insert(id, now);
             continue;
         }
         news.sort_by_key(|one| one.version);
         for one in news {
             let known = book.version(kind, id).unwrap_or(0);
+            if one.version <= known || known == 0 && one.made < since {
+                continue;
+            }
             // Clocks differ: an event may be read before the one that it follows, but never without it.
-            if one.version > known + 1 || (known == 0) != (one.verb == Verb::Created) && one.version > known {
+            if one.version > known + 1 || (known == 0) != (one.verb == Verb::Created) {
                 return Err(Wrong);
             }
-            if one.version > known {
-                book.change(&one)?;
-            }
+            book.change(&one)?;
         }
     }
     Ok(())

@@ -9,6 +9,8 @@ use crate::domain::time::Timestamp;
 use std::cmp::Ordering;
 use uuid::Uuid;
 
+/// By how many rows, and how many bytes of text, a block grows: doubling would waste half of what is budgeted.
+const GROWTH: (usize, usize) = (16, 512);
 /// A block with more rows is split in two.
 const ROWS: usize = 256;
 /// Ends each text of a row. No text that is searched holds a control character, and no word that is searched for a
@@ -116,6 +118,13 @@ fn joined(texts: &[String]) -> String {
     texts.iter().flat_map(|text| [text.as_str(), "\n"]).collect()
 }
 
+/// Makes room in an arena for so many bytes more.
+fn grow(arena: &mut String, more: usize) {
+    if arena.capacity() - arena.len() < more {
+        arena.reserve_exact(more + GROWTH.1);
+    }
+}
+
 /// An arena's length as rows keep it: a block's texts are some hundred times some kilobytes.
 fn offset(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
@@ -143,6 +152,8 @@ impl<F> Block<F> {
     /// Puts texts where the rows from `row` to before `next` have theirs, and moves all rows from `next` on along.
     fn replace_texts(&mut self, row: usize, next: usize, searched: &str, exact: &str) {
         let (from, to) = (self.start(row), self.start(next));
+        grow(&mut self.searched, searched.len());
+        grow(&mut self.exact, exact.len());
         self.searched.replace_range(from.0..to.0, searched);
         self.exact.replace_range(from.1..to.1, exact);
         for row in self.rows.iter_mut().skip(next) {
@@ -168,7 +179,12 @@ impl<F> Block<F> {
         };
         match self.rows.get_mut(at) {
             Some(present) if found.is_ok() => *present = row,
-            _ => self.rows.insert(at, row),
+            _ => {
+                if self.rows.len() == self.rows.capacity() {
+                    self.rows.reserve_exact(GROWTH.0);
+                }
+                self.rows.insert(at, row);
+            }
         }
         found.is_err()
     }
