@@ -28,6 +28,7 @@ mod process_races;
 mod processes;
 mod races;
 mod samples;
+mod secrets;
 mod settings;
 mod support;
 mod template;
