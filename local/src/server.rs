@@ -22,6 +22,18 @@ pub const TABLE: &str = "asset-lifecycle";
 /// How long requests under way may take to end once a signal has come.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// What a page from elsewhere may read of an answer's headers; the gateway says the same.
+const EXPOSED: [&str; 8] = [
+    "etag",
+    "idempotent-replayed",
+    "location",
+    "retry-after",
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+    "x-request-id",
+];
+
 /// What the command line asks for.
 #[derive(Debug, Clone, clap::Parser)]
 #[command(name = "local", version, about = "The whole API on this machine, with an embedded DynamoDB-compatible engine")]
@@ -75,7 +87,7 @@ pub fn router(app: App) -> Router {
             header::IF_NONE_MATCH,
             HeaderName::from_static("idempotency-key"),
         ])
-        .expose_headers([header::LOCATION, header::RETRY_AFTER, HeaderName::from_static("x-request-id")]);
+        .expose_headers(EXPOSED.map(HeaderName::from_static));
     shared::http::service(meta::all_routes(), app).layer(cors)
 }
 

@@ -1,6 +1,7 @@
 //! What needs no key: `/v1/health` and `/v1/openapi.json`. The one place that knows every function's routes.
 
 mod handlers;
+mod headers;
 mod refusals;
 
 use shared::app::App;
@@ -49,6 +50,7 @@ pub fn document() -> OpenApi {
     let components = document.components.get_or_insert_default();
     components.security_schemes.insert(API_KEY.into(), utoipa::openapi::RefOr::T(scheme()));
     components.schemas.extend(schemas());
+    headers::describe(&mut document);
     let tags = [
         ("assets", "The inventory"),
         ("processes", "Lifecycle processes and their runs"),

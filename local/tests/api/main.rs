@@ -14,6 +14,7 @@ mod faults;
 mod faulty;
 mod functions;
 mod gateway;
+mod headers;
 mod idempotency;
 mod keys;
 mod limits;
