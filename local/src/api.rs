@@ -1,5 +1,6 @@
 //! Every function's routes in one place, and the OpenAPI document made of them.
 
+use crate::headers;
 use shared::app::App;
 use shared::http::openapi::{API_KEY, schemas, scheme};
 use utoipa::openapi::OpenApi;
@@ -32,6 +33,7 @@ pub fn document() -> OpenApi {
     let components = document.components.get_or_insert_default();
     components.security_schemes.insert(API_KEY.into(), utoipa::openapi::RefOr::T(scheme()));
     components.schemas.extend(schemas());
+    headers::describe(&mut document);
     let tags = [
         ("assets", "The inventory"),
         ("processes", "Lifecycle processes and their runs"),
@@ -39,6 +41,7 @@ pub fn document() -> OpenApi {
         ("catalog", "Asset types, manufacturers and models"),
         ("settings", "What the tenant decides for itself"),
         ("keys", "API keys"),
+        ("events", "Every change in the tenant"),
         ("meta", "What needs no key"),
     ];
     document.tags = Some(tags.map(|(name, text)| TagBuilder::new().name(name).description(Some(text)).build()).into());

@@ -4,6 +4,7 @@
 pub mod api;
 pub mod demo;
 pub mod engine;
+mod headers;
 pub mod invariants;
 pub mod meter;
 pub mod server;

@@ -73,6 +73,10 @@ fn check(bytes: &[u8]) -> Result<(), Refusal> {
     if info.width > LONGEST_SIDE || info.height > LONGEST_SIDE {
         return Err(Refusal::new(format!("must have at most {LONGEST_SIDE} pixels a side")));
     }
+    // The decoder hands out indices without asking what they stand for.
+    if info.color_type == png::ColorType::Indexed && info.palette.is_none() {
+        return Err(Refusal::new("must have a palette for its colours"));
+    }
     // Row by row, so that even the largest image needs memory for a row only.
     while reader.next_row().map_err(broken)?.is_some() {}
     reader.finish().map_err(broken)
@@ -131,6 +135,24 @@ mod tests {
         ] {
             assert!(Signature::from_data_url(&wrong).is_err(), "{}", &wrong[..wrong.len().min(60)]);
         }
+    }
+
+    #[test]
+    fn colours_without_a_palette_are_refused() {
+        let with = |palette: &'static [u8]| {
+            let mut bytes = Vec::new();
+            let mut encoder = png::Encoder::new(&mut bytes, 1, 1);
+            encoder.set_color(png::ColorType::Indexed);
+            encoder.set_palette(palette);
+            encoder.write_header().expect("a header").write_image_data(&[0]).expect("data");
+            bytes
+        };
+        let good = with(&[1, 2, 3]);
+        assert!(Signature::from_data_url(&data_url(&good)).is_ok());
+        // The chunk PLTE: length, name, one colour, checksum.
+        let place = good.windows(4).position(|name| name == b"PLTE").expect("a palette") - 4;
+        let without = [&good[..place], &good[place + 15..]].concat();
+        assert!(Signature::from_data_url(&data_url(&without)).is_err());
     }
 
     proptest! {
