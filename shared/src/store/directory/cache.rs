@@ -3,7 +3,7 @@
 use super::book::Book;
 use super::follow::Directory;
 use crate::domain::id::TenantId;
-use crate::domain::record::Kind;
+use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
 use std::any::Any;
 use std::collections::HashMap;
@@ -81,10 +81,13 @@ impl Cache {
     }
 
     /// Notes what a slot holds now; those used longest ago make room for it.
-    pub fn weigh(&self, tenant: TenantId, kind: Kind, bytes: usize) {
+    pub fn weigh<B: Book>(&self, tenant: TenantId, slot: &SharedSlot<B>, bytes: usize) {
+        let kind = B::Listed::KIND;
         let mut entries = self.entries();
-        if let Some(entry) = entries.by_thing.get_mut(&(tenant, kind)) {
-            entry.bytes = bytes;
+        match entries.by_thing.get_mut(&(tenant, kind)) {
+            Some(entry) if std::ptr::addr_eq(Arc::as_ptr(&entry.slot), Arc::as_ptr(slot)) => entry.bytes = bytes,
+            // The slot was thrown out while it was filled: it goes with whoever still looks into it.
+            _ => return,
         }
         let mut total: usize = entries.by_thing.values().map(|entry| entry.bytes).sum();
         while total > self.budget {

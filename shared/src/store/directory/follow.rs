@@ -116,7 +116,7 @@ impl TenantStore {
             Ok(directory) if agrees(&directory.book, seen) => Ok(directory),
             Ok(_) | Err(Failed::TooLong | Failed::Wrong) => {
                 *slot = Slot::Empty;
-                self.store.directories.weigh(self.id, B::Listed::KIND, 0);
+                self.store.directories.weigh::<B>(self.id, &shared, 0);
                 self.admitted().await;
                 // An index that is so far behind that it contradicts the table again is not read with every list.
                 self.load::<B>().await.and_then(|loaded| if agrees(&loaded.book, seen) { Ok(loaded) } else { Err(Failed::Wrong) })
@@ -135,7 +135,7 @@ impl TenantStore {
             Ok(directory) => {
                 let found = look(&directory.book);
                 *slot = Slot::Held(directory);
-                self.store.directories.weigh(self.id, B::Listed::KIND, bytes);
+                self.store.directories.weigh::<B>(self.id, &shared, bytes);
                 return Ok(Some(found));
             }
             Err(Failed::Store(error)) => return Err(error),
@@ -145,7 +145,7 @@ impl TenantStore {
         };
         tracing::warn!(tenant_id = %self.id, kind = B::Listed::KIND.noun(), until = %refused, "lists read the table itself");
         *slot = Slot::Refused(refused);
-        self.store.directories.weigh(self.id, B::Listed::KIND, 0);
+        self.store.directories.weigh::<B>(self.id, &shared, 0);
         Ok(None)
     }
 
