@@ -6,9 +6,13 @@ use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn}
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{OpenApi, Ref, RefOr, Required, Response, ResponseBuilder};
 
+fn any_text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(SchemaType::new(Type::String))
+}
+
 /// Text that looks like this.
 fn text(pattern: &str) -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).pattern(Some(pattern))
+    any_text().pattern(Some(pattern))
 }
 
 /// A whole number from this one on.
@@ -32,7 +36,8 @@ fn parameters() -> [(&'static str, Parameter); 3] {
             "What you call the request: sent again within 24 hours with the same body it is answered again, and done once.",
         ),
         parameter("If-Match", text(TAGS), "Change it only if this is its `ETag`; 412 otherwise."),
-        parameter("If-None-Match", text(TAGS), "Show it only if its `ETag` is another one; 304 otherwise."),
+        // What is no list of tags names nothing.
+        parameter("If-None-Match", any_text(), "Show it only if its `ETag` is another one; 304 otherwise."),
     ]
 }
 

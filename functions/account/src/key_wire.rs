@@ -47,9 +47,9 @@ shared::query! {
     /// Which page of keys.
     pub struct KeyQuery {
         /// Page number; default 1.
-        page: PageNumber as u32,
+        page: PageNumber as PageNumber,
         /// Items per page; default 20, maximum 100.
-        limit: Limit as u32,
+        limit: Limit as Limit,
     }
 }
 

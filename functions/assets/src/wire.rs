@@ -138,15 +138,20 @@ impl AssetPatch {
     }
 }
 
+/// How an order is written.
+#[derive(ToSchema)]
+#[schema(value_type = String, pattern = "^-?(created_at|updated_at|name|asset_tag|status)$", examples("-name"))]
+pub struct SortText(());
+
 shared::query! {
     /// Which assets to list (interface 4.1, contract 6).
     pub struct AssetQuery {
         /// Page number; default 1.
-        page: PageNumber as u32,
+        page: PageNumber as PageNumber,
         /// Items per page; default 20, maximum 100.
-        limit: Limit as u32,
+        limit: Limit as Limit,
         /// Search by name, asset tag or serial number; every word must occur.
-        q: SearchText as String,
+        q: SearchText as SearchText,
         /// Filter by status.
         status: Status as Status,
         /// Filter by asset type.
@@ -158,13 +163,13 @@ shared::query! {
         /// Filter by catalog model.
         model_id: ModelId as ModelId,
         /// Exactly this tag.
-        asset_tag: SearchText as String,
+        asset_tag: SearchText as SearchText,
         /// Exactly this serial number.
-        serial_number: SearchText as String,
+        serial_number: SearchText as SearchText,
         /// Warranty ends before this day.
         warranty_before: Date as Date,
         /// created_at, updated_at, name, asset_tag or status, with `-` for descending; default -created_at.
-        sort: AssetSort as String,
+        sort: AssetSort as SortText,
     }
 }
 

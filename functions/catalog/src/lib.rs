@@ -16,11 +16,11 @@ shared::query! {
     /// Which entries to list.
     pub struct CatalogQuery {
         /// Page number; default 1.
-        page: PageNumber as u32,
+        page: PageNumber as PageNumber,
         /// Items per page; default 20, maximum 100.
-        limit: Limit as u32,
+        limit: Limit as Limit,
         /// Search by name (and code); every word must occur.
-        q: SearchText as String,
+        q: SearchText as SearchText,
     }
 }
 

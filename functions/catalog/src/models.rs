@@ -21,11 +21,11 @@ shared::query! {
     /// Which models to list.
     pub struct ModelQuery {
         /// Page number; default 1.
-        page: PageNumber as u32,
+        page: PageNumber as PageNumber,
         /// Items per page; default 20, maximum 100.
-        limit: Limit as u32,
+        limit: Limit as Limit,
         /// Search by name; every word must occur.
-        q: SearchText as String,
+        q: SearchText as SearchText,
         /// Filter by manufacturer.
         manufacturer_id: ManufacturerId as ManufacturerId,
         /// Filter by asset type.

@@ -146,9 +146,9 @@ shared::query! {
     /// Which definitions to list.
     pub struct ProcessQuery {
         /// Page number; default 1.
-        page: PageNumber as u32,
+        page: PageNumber as PageNumber,
         /// Items per page; default and maximum 100.
-        limit: Limit as u32,
+        limit: Limit as Limit,
         /// `active` (the default), `inactive` or `all`.
         status: Shown as Shown,
     }

@@ -69,9 +69,9 @@ shared::query! {
     /// Which runs to list (interface 4.7).
     pub struct InstanceQuery {
         /// Page number; default 1.
-        page: PageNumber as u32,
+        page: PageNumber as PageNumber,
         /// Items per page; default 20, maximum 100.
-        limit: Limit as u32,
+        limit: Limit as Limit,
         /// `in_progress`, `completed` or `cancelled`; all but cancelled ones when left out.
         status: InstanceStatus as InstanceStatus,
         /// Filter by asset.
@@ -93,9 +93,9 @@ shared::query! {
     /// Which page of movements.
     pub struct MovementQuery {
         /// Page number; default 1.
-        page: PageNumber as u32,
+        page: PageNumber as PageNumber,
         /// Items per page; default 20, maximum 100.
-        limit: Limit as u32,
+        limit: Limit as Limit,
     }
 }
 

@@ -62,11 +62,11 @@ shared::query! {
     /// Which users to list.
     pub struct UserQuery {
         /// Page number; default 1.
-        page: PageNumber as u32,
+        page: PageNumber as PageNumber,
         /// Items per page; default 20, maximum 100.
-        limit: Limit as u32,
+        limit: Limit as Limit,
         /// Search by display name or e-mail; every word must occur.
-        q: SearchText as String,
+        q: SearchText as SearchText,
         /// Filter by role.
         role: Role as Role,
         /// Only active or only inactive ones.

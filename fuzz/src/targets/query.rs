@@ -19,9 +19,9 @@ shared::query! {
     /// A parameter of each type.
     pub struct Everything {
         /// A page's number.
-        page: PageNumber as u32,
+        page: PageNumber as PageNumber,
         /// A page's length.
-        limit: Limit as u32,
+        limit: Limit as Limit,
         /// Words.
         q: SearchText as SearchText,
         /// A status of assets.

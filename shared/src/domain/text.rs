@@ -27,11 +27,11 @@ fn check(text: &str, lengths: std::ops::RangeInclusive<usize>, lines: Lines) -> 
 }
 
 macro_rules! texts {
-    ($($(#[$doc:meta])* $name:ident: $min:tt ..= $max:tt $lines:ident,)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $min:tt ..= $max:tt $lines:ident $pattern:tt,)*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
         #[serde(try_from = "String", into = "String")]
-        #[schema(value_type = String, min_length = $min, max_length = $max)]
+        #[schema(value_type = String, min_length = $min, max_length = $max, pattern = $pattern)]
         pub struct $name(String);
 
         impl std::ops::Deref for $name {
@@ -54,13 +54,13 @@ macro_rules! texts {
 
 texts! {
     /// What a thing is called; the blanks around it are cut off.
-    Name: 1 ..= 255 One,
+    Name: 1 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
     /// A serial number, a manufacturer, a model: one line, perhaps empty.
-    Line: 0 ..= 255 One,
+    Line: 0 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
     /// Internal notes: any text of several lines.
-    Notes: 0 ..= 10_000 Many,
+    Notes: 0 ..= 10_000 Many r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$",
     /// What a list is searched for.
-    SearchText: 0 ..= 255 One,
+    SearchText: 0 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
 }
 
 impl Default for Notes {

@@ -82,7 +82,7 @@ text_form!(Timestamp, |time| time.to_string());
 /// A calendar day, written `YYYY-MM-DD` and no other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schema(value_type = String, format = Date, examples("2026-11-21"))]
+#[schema(value_type = String, format = Date, pattern = "^(19|20|21)[0-9]{2}-[0-9]{2}-[0-9]{2}$", examples("2026-11-21"))]
 pub struct Date(NaiveDate);
 
 impl Display for Date {

@@ -45,11 +45,13 @@ impl FromParam for bool {
 }
 
 /// A page's number, from 1.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, utoipa::ToSchema)]
+#[schema(value_type = u32, minimum = 1, maximum = 1_000_000_000)]
 pub struct PageNumber(u32);
 
 /// A page's length, 1 to 100.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, utoipa::ToSchema)]
+#[schema(value_type = u32, minimum = 1, maximum = 100)]
 pub struct Limit(u32);
 
 fn digits(text: &str, most: u32) -> Option<u32> {
