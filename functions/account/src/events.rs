@@ -20,7 +20,7 @@ shared::query! {
         /// The event to go on after; from the first when left out.
         after: EventId as EventId,
         /// How many at most; default 20, maximum 100.
-        limit: Limit as u32,
+        limit: Limit as Limit,
     }
 }
 

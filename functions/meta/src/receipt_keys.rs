@@ -22,7 +22,8 @@ shared::query! {
 /// Gets the public keys that a tenant's receipts are checked with, as a JWK set (RFC 7517); earlier ones, too.
 ///
 /// Empty for a tenant that there is not, and for one that has given no receipt yet.
-#[utoipa::path(get, path = "/.well-known/receipt-keys", tag = "meta", security(()), params(KeysQuery),
+#[utoipa::path(get, path = "/.well-known/receipt-keys", tag = "meta", security(()),
+    params(("tenant" = TenantId, Query, description = "The tenant; a receipt names it")),
     responses((status = 200, description = "The keys, the current one first", body = Jwks), OpenQueryRefusals))]
 pub async fn get_receipt_keys(State(app): State<App>, RawQuery(query): RawQuery) -> Answer {
     let query = KeysQuery::from_query(query.as_deref().unwrap_or_default())?;

@@ -19,9 +19,9 @@ crate::query! {
     /// Which part of a history.
     pub struct HistoryQuery {
         /// Page number; default 1.
-        page: PageNumber as u32,
+        page: PageNumber as PageNumber,
         /// Items per page; default 20, maximum 100.
-        limit: Limit as u32,
+        limit: Limit as Limit,
         /// `true`: re-compute the whole chain of hashes, too.
         verify: bool as bool,
     }
