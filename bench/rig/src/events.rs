@@ -31,7 +31,7 @@ pub fn samples(api_key: &str, asset: &str) -> Result<Vec<Sample>> {
         let text = std::fs::read_to_string(&path)?;
         let event = text.replace("apl_REPLACE_WITH_YOUR_KEY", api_key).replace("REPLACE_WITH_AN_ASSET_ID", asset);
         let function = match name.split('-').next().unwrap_or_default() {
-            "settings" | "keys" => "account",
+            "settings" | "keys" | "events" => "account",
             function => function,
         };
         let status = name.rsplit('-').next().and_then(|status| status.parse().ok());

@@ -11,7 +11,7 @@ use shared::domain::token::{Secret, Token};
 use shared::domain::user::User;
 use shared::http::error::ApiError;
 use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
-use shared::http::reply::{self, Data, List, present};
+use shared::http::reply::{self, Data, List, Reply, present};
 use shared::http::{Answer, params};
 use shared::store::WriteError;
 
@@ -74,10 +74,10 @@ pub async fn create_key(gate: Gate) -> Answer {
     };
     let id = key.id;
     // What is kept for when the request comes again has no secret (contract 8).
-    let kept = |key: &Stored<ApiKey>| keep(reply::created("keys", id, KeyView::from(key.clone())));
+    let kept = |key: &Stored<ApiKey>| keep(reply::created("keys", id, KeyView::from(key.clone())).map(Reply::untagged));
     let record = KeyView::from(session.store.create(key, &session.stamp, kept).await?);
     let api_key = Token::new(session.store.id(), id, secret).expose();
-    reply::created("keys", id, NewKeyView { api_key, record })
+    reply::created("keys", id, NewKeyView { api_key, record }).map(Reply::untagged)
 }
 
 /// Revokes an API key: the very next request with it is refused. Answers its record as it was.
@@ -109,7 +109,7 @@ pub async fn rotate_key(gate: Gate) -> Answer {
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
     let until = now.plus_seconds(grace);
     let secret = Secret::new(session.store.store().random()?);
-    let kept = |key: &Stored<ApiKey>| keep(reply::record(key.version, KeyView::from(key.clone())));
+    let kept = |key: &Stored<ApiKey>| keep(reply::data(KeyView::from(key.clone())));
     // Deciding again would end the secret that another rotation has just answered.
     let next = key.value.rotated(secret.hash(), now, until);
     let key = match session.store.update(&key, next, &session.stamp, false, kept).await {
@@ -117,7 +117,7 @@ pub async fn rotate_key(gate: Gate) -> Answer {
         written => written?,
     };
     let api_key = Token::new(session.store.id(), key.value.id, secret).expose();
-    reply::record(key.version, NewKeyView { api_key, record: KeyView::from(key) })
+    reply::data(NewKeyView { api_key, record: KeyView::from(key) })
 }
 
 /// Nobody grants what they don't hold.

@@ -23,7 +23,7 @@ shared::query! {
 ///
 /// Empty for a tenant that there is not, and for one that has given no receipt yet.
 #[utoipa::path(get, path = "/.well-known/receipt-keys", tag = "meta", security(()),
-    params(("tenant" = TenantId, Query, description = "The tenant; a receipt names it")),
+    params(("tenant" = inline(TenantId), Query, description = "The tenant; a receipt names it")),
     responses((status = 200, description = "The keys, the current one first", body = Jwks), OpenQueryRefusals))]
 pub async fn get_receipt_keys(State(app): State<App>, RawQuery(query): RawQuery) -> Answer {
     let query = KeysQuery::from_query(query.as_deref().unwrap_or_default())?;

@@ -22,6 +22,12 @@ pub(crate) fn style_hash() -> String {
     format!("sha256-{}", STANDARD.encode_to_string(Sha256::digest(STYLE)))
 }
 
+/// The images of signatures by step key, and the paths of those that the page has no room for.
+pub(crate) struct Pictures {
+    pub(crate) images: HashMap<String, Vec<u8>>,
+    pub(crate) paths: HashMap<String, String>,
+}
+
 /// A text that shows itself wherever it stands in HTML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -46,12 +52,12 @@ fn person(actor: &Actor) -> String {
 }
 
 /// What was submitted, in HTML.
-fn value(step: &ReceiptStep, images: &HashMap<String, Vec<u8>>) -> String {
+fn value(step: &ReceiptStep, pictures: &Pictures) -> String {
     let lines = |entries: &[Value]| entries.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n");
     let text = match (&step.value, step.step.kind) {
         (Value::Null, _) => "–".to_owned(),
         (Value::Bool(true), _) => "yes".to_owned(),
-        (signed, StepKind::Signature) => return signature(&step.step.key, signed, images),
+        (signed, StepKind::Signature) => return signature(&step.step.key, signed, pictures),
         (Value::String(text), StepKind::UserPicker) => {
             format!("{} ({text})", step.user_name.as_deref().unwrap_or_default())
         }
@@ -63,12 +69,13 @@ fn value(step: &ReceiptStep, images: &HashMap<String, Vec<u8>>) -> String {
 }
 
 /// The image that was signed for, if it is still that image.
-fn signature(key: &str, signed: &Value, images: &HashMap<String, Vec<u8>>) -> String {
+fn signature(key: &str, signed: &Value, pictures: &Pictures) -> String {
     let hash = signed["sha256"].as_str().unwrap_or_default();
     let is_it = |image: &&Vec<u8>| Sha256::digest(image).iter().map(|byte| format!("{byte:02x}")).collect::<String>() == hash;
-    let picture = match images.get(key).filter(is_it) {
-        Some(image) => format!(r#"<img alt="Signature" src="{}">"#, data_url(image)),
-        None => "The image is gone, or is another one now.".to_owned(),
+    let picture = match (pictures.images.get(key).filter(is_it), pictures.paths.get(key)) {
+        (Some(image), _) => format!(r#"<img alt="Signature" src="{}">"#, data_url(image)),
+        (None, Some(path)) => format!("Too large for this page beside the others: {}", escaped(path)),
+        (None, None) => "The image is gone, or is another one now.".to_owned(),
     };
     format!("{picture}\nSHA-256 <code>{}</code>", escaped(hash))
 }
@@ -79,7 +86,7 @@ fn row(out: &mut String, name: &str, value: &str) {
 }
 
 /// The whole page.
-pub(crate) fn write(signed: &SignedReceipt, images: &HashMap<String, Vec<u8>>) -> String {
+pub(crate) fn write(signed: &SignedReceipt, pictures: &Pictures) -> String {
     let Receipt { tenant_id, instance_id, asset, process, started_at, started_by, completed_at, steps, events, .. } =
         &signed.receipt;
     let mut facts = String::new();
@@ -97,12 +104,16 @@ pub(crate) fn write(signed: &SignedReceipt, images: &HashMap<String, Vec<u8>>) -
     row(&mut facts, "Tenant", &format!("<code>{tenant_id}</code>"));
     let mut done = String::new();
     for step in steps {
-        let by = escaped(&format!("{}\n{}", step.submitted_at, person(&step.submitted_by)));
+        let mut by = format!("{}\n{}", step.submitted_at, person(&step.submitted_by));
+        if step.submitted_at != step.closed_at {
+            by.push_str(&format!("\nstep closed {}\n{}", step.closed_at, person(&step.closed_by)));
+        }
+        let by = escaped(&by);
         let _ = write!(
             done,
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{by}</td></tr>",
             escaped(&step.step.label),
-            value(step, images)
+            value(step, pictures)
         );
     }
     let mut chain = String::new();

@@ -1,6 +1,7 @@
 //! The receipt of a completed run (docs/adr/0009).
 
-use crate::receipt_page;
+use crate::receipt_page::{self, Pictures};
+use crate::views;
 use axum::http::{HeaderName, HeaderValue, header};
 use serde_json::{Value, json};
 use shared::auth::{Gate, Session};
@@ -75,10 +76,12 @@ pub async fn get_receipt(gate: Gate) -> Answer {
     if query.format != Some(Format::Html) {
         return reply::json(&signed);
     }
-    let wanted = run.value.signatures().map(|(name, _)| name).collect();
-    let images = session.store.signatures(wanted).await?;
+    let pictured = views::shown(std::slice::from_ref(&run))?;
+    let left_out = run.value.signatures().map(|(name, _)| name).filter(|name| !pictured.contains(name));
+    let paths = left_out.map(|name| (name.step.clone(), run.value.signature_path(&name.step))).collect();
+    let images = session.store.signatures(pictured).await?;
     let images = images.into_iter().map(|(name, image)| (name.step, image)).collect();
-    page(receipt_page::write(&signed, &images))
+    page(receipt_page::write(&signed, &Pictures { images, paths }))
 }
 
 /// Reads what a receipt is made from, and makes it.

@@ -12,7 +12,7 @@ use shared::store::{LARGEST_ANSWER, StoreError, TenantStore};
 use std::collections::BTreeSet;
 
 /// The signatures that an answer about these runs can show as images.
-fn shown(runs: &[Stored<Instance>]) -> Result<BTreeSet<ImageName>, StoreError> {
+pub(crate) fn shown(runs: &[Stored<Instance>]) -> Result<BTreeSet<ImageName>, StoreError> {
     let bare =
         |run: &Stored<Instance>| serde_json::to_vec(&InstanceView::new(run.clone(), |_| None)).map(|text| reply::weight(&text));
     let mut weight: usize = runs.iter().map(bare).sum::<Result<_, _>>().map_err(StoreError::broken)?;

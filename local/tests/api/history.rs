@@ -332,3 +332,57 @@ async fn a_whole_tenant_can_be_checked_while_others_write() {
     assert_eq!((found.broken, found.things, found.events), (vec![], 9 + 36, 9 + 36 * 3 + 12));
     assert!(checks > 1, "nothing was checked meanwhile");
 }
+
+#[tokio::test]
+async fn histories_of_one_kind_are_not_told_under_another() {
+    let (_api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let gone = client.user("Grace").await;
+    client.delete(&format!("/users/{gone}")).await.data();
+    let key = client.get("/keys").await.data()[0]["id"].as_str().unwrap().to_owned();
+    let asset = client.asset(json!({"name": "a"})).await;
+    let process = client.get("/processes").await.data()[0]["id"].as_str().unwrap().to_owned();
+    let tenant = client.tenant.to_string();
+    for id in [&user, &gone, &key, &process, &tenant] {
+        for of in ["assets", "processes/instances"] {
+            for query in ["", "?verify=true", "?page=2&limit=1"] {
+                client.get(&format!("/{of}/{id}/history{query}")).await.problem(404, "NOT_FOUND");
+            }
+        }
+    }
+    client.get(&format!("/processes/instances/{asset}/history")).await.problem(404, "NOT_FOUND");
+    client.delete(&format!("/assets/{asset}")).await;
+    client.get(&format!("/processes/instances/{asset}/history")).await.problem(404, "NOT_FOUND");
+    assert_eq!(client.get(&format!("/assets/{asset}/history")).await.json()["meta"]["total"], 2);
+}
+
+/// Puts an entry behind the last one of a history, with every hash right, and leaves the record alone.
+pub async fn append(api: &Api, client: &Client, history: &Value, kind: &str) {
+    let last = &history["data"][0];
+    let id = shared::domain::id::EventId::new(api.now(), [9; 10]);
+    let entry = json!({
+        "id": id, "at": last["at"], "type": kind, "entity_id": last["entity_id"],
+        "version": last["version"].as_u64().unwrap() + 1, "actor": last["actor"], "changes": {}, "previous_hash": last["hash"]
+    });
+    let text = serde_json_canonicalizer::to_string(&entry).unwrap();
+    let mut item = Keys::of(client.tenant).event(id).item();
+    let entity: uuid::Uuid = last["entity_id"].as_str().unwrap().parse().unwrap();
+    item.insert("HS".into(), Keys::history(entity, entry["version"].as_u64().unwrap()));
+    item.insert("type".into(), AttributeValue::S("event".into()));
+    item.insert("hash".into(), AttributeValue::S(hash(&text)));
+    item.insert("entry".into(), AttributeValue::S(text));
+    api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_entry_behind_the_last_is_found() {
+    let (api, client) = Api::with_tenant().await;
+    let (_, path) = changed_asset(&client).await;
+    let history = client.get(&path).await.json();
+    append(&api, &client, &history, "asset.approved").await;
+    let checked = client.get(&format!("{path}?verify=true")).await.json();
+    let verification = &checked["verification"];
+    assert_eq!((&verification["valid"], &verification["broken"]["reason"]), (&json!(false), &json!("wrong_head")), "{checked}");
+    let inspection = api.store.tenant(client.tenant).inspect(|_, _| {}).await.unwrap();
+    assert!(!inspection.broken.is_empty(), "the operator's check finds it, too");
+}

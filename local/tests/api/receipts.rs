@@ -43,7 +43,7 @@ async fn a_receipt_says_who_did_what_when() {
     assert_eq!(keys, rest);
     assert_json_snapshot!(signed, {
         ".**.id" => "[id]", ".**.tenant_id" => "[id]", ".**.instance_id" => "[id]", ".**.event_id" => "[id]",
-        ".**.key_id" => "[id]", ".**.submitted_at" => "[time]", ".**.started_at" => "[time]", ".**.completed_at" => "[time]",
+        ".**.key_id" => "[id]", ".**.submitted_at" => "[time]", ".**.closed_at" => "[time]", ".**.started_at" => "[time]", ".**.completed_at" => "[time]",
         ".**.hash" => "[hash]", ".**.kid" => "[kid]", ".signature.value" => "[signature]", ".receipt.steps[0].value" => "[user]"
     }, @r#"
     {
@@ -90,7 +90,14 @@ async fn a_receipt_says_who_did_what_when() {
               "user_id": null,
               "user_name": null
             },
-            "event_id": "[id]"
+            "event_id": "[id]",
+            "closed_at": "[time]",
+            "closed_by": {
+              "key_id": "[id]",
+              "key_name": "first key",
+              "user_id": null,
+              "user_name": null
+            }
           }
         ],
         "events": [
@@ -337,4 +344,44 @@ async fn the_page_pictures_signatures_and_escapes_everything() {
     update.expression_attribute_values(":image", other).send().await.unwrap();
     let text = client.get(&path).await.text().to_owned();
     assert!(!text.contains("<img") && text.contains("another one now"), "{text}");
+}
+
+#[tokio::test]
+async fn a_value_sent_ahead_is_that_of_whoever_sent_it() {
+    let (_api, client) = Api::with_tenant().await;
+    let steps = json!([
+        {"type": "text", "key": "a", "label": "A"}, {"type": "signature", "key": "s", "label": "S"},
+        {"type": "complete", "key": "c", "label": "C"}
+    ]);
+    let process = json!({"name": "P", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+    let process = client.post("/processes", process).await.id();
+    let asset = client.asset(json!({"name": "x"})).await;
+    let run = client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await.id();
+    let mut people = Vec::new();
+    for name in ["Alice", "Bob"] {
+        let made = client.post("/keys", json!({"name": name, "scopes": ["processes:write"]})).await.data();
+        people.push(client.with_key(made["api_key"].as_str().unwrap()));
+    }
+    let path = format!("/processes/instances/{run}/advance");
+    people[0].post(&path, json!({"step_data": {"a": "1", "s": SIGNATURE}})).await.data();
+    for _ in 0..2 {
+        people[1].post(&path, json!({"step_data": {}})).await.data();
+    }
+    let receipt = client.get(&format!("/processes/instances/{run}/receipt")).await.json();
+    let by = |step: usize, who: &str| receipt["receipt"]["steps"][step][who]["key_name"].as_str().unwrap().to_owned();
+    assert_eq!((by(0, "submitted_by"), by(0, "closed_by")), ("Alice".into(), "Alice".into()));
+    assert_eq!((by(1, "submitted_by"), by(1, "closed_by")), ("Alice".into(), "Bob".into()), "{receipt}");
+    assert_eq!((by(2, "submitted_by"), by(2, "closed_by")), ("Bob".into(), "Bob".into()));
+}
+
+#[tokio::test]
+async fn no_receipt_signs_what_was_put_behind_the_history() {
+    let (api, client) = Api::with_tenant().await;
+    let user = client.user("Ada Lovelace").await;
+    let (_, path) = completed(&client, &user).await;
+    client.get(&path).await.json();
+    let history = client.get(&path.replace("/receipt", "/history")).await.json();
+    crate::history::append(&api, &client, &history, "instance.approved").await;
+    let refused = client.get(&path).await.problem(409, "CONFLICT");
+    assert_eq!(refused["broken"]["reason"], "wrong_head", "{refused}");
 }

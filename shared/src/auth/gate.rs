@@ -148,8 +148,11 @@ impl Gate {
             let _ = admission.set(());
             Ok::<_, ApiError>(session)
         };
-        let body: &[u8] = if let Sent::Bytes(bytes) = &self.body { bytes } else { &[] };
-        let claim = self.asked.claim(token.key, body);
+        let claim = match &self.body {
+            Sent::Bytes(body) => self.asked.claim(token.key, body),
+            // It is refused as it is.
+            Sent::TooLarge | Sent::Broken => Ok(None),
+        };
         let recall = async {
             match &claim {
                 Ok(Some(claim)) => Ok(store.recall(claim).await),

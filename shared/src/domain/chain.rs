@@ -156,6 +156,12 @@ impl Chain {
         self.head.is_none() && self.broken.is_none() && self.waiting.is_empty() && self.checked > 0 && !deleted
     }
 
+    /// Whether there are entries beyond the one that the record ends with.
+    #[must_use]
+    pub fn is_beyond(&self) -> bool {
+        self.broken.is_none() && self.head.as_ref().is_some_and(|head| head.version < self.checked)
+    }
+
     /// Whether the chain holds so far, and lacks an entry that must be there.
     #[must_use]
     pub fn has_gap(&self) -> bool {

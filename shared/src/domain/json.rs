@@ -105,6 +105,12 @@ impl<'de> Visitor<'de> for Level {
     }
 }
 
+/// What a body weighs in a Lambda's answer, where it is a text within JSON.
+#[must_use]
+pub fn weight(body: &[u8]) -> usize {
+    body.len() + body.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

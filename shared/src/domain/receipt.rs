@@ -88,12 +88,16 @@ pub struct ReceiptStep {
     /// The name of the user who was picked, as it was then.
     #[schema(required)]
     pub user_name: Option<String>,
-    /// When it was submitted.
+    /// When the value was submitted; values may be sent ahead of their step.
     pub submitted_at: Timestamp,
     /// Who submitted it.
     pub submitted_by: Actor,
     /// The change that it was.
     pub event_id: EventId,
+    /// When the step was closed.
+    pub closed_at: Timestamp,
+    /// Who closed it.
+    pub closed_by: Actor,
 }
 
 /// A change of a receipt's run.
@@ -152,15 +156,19 @@ impl Receipt {
         let mut steps = Vec::new();
         let all = instance.steps.as_slice();
         for (place, step) in all.iter().enumerate() {
-            let event = events.iter().find(|event| submits(event, place, place + 1 == all.len())).ok_or(missing(run.version))?;
+            let closing =
+                events.iter().find(|event| submits(event, place, place + 1 == all.len())).ok_or(missing(run.version))?;
             let value = instance.answers.as_map().get(&step.key).cloned().unwrap_or(Value::Null);
+            let event = events.iter().rfind(|event| gives(event, &step.key, &value)).unwrap_or(closing);
             let user = value.as_str().filter(|_| step.kind == StepKind::UserPicker).and_then(|id| id.parse::<UserId>().ok());
             let user_name = match user.and_then(|id| users.get(&id)) {
                 Some(history) => name_at(history, event.at)?,
                 None => None,
             };
             let (submitted_at, submitted_by, event_id) = (event.at, event.actor.clone(), event.id);
-            steps.push(ReceiptStep { step: step.clone(), value, user_name, submitted_at, submitted_by, event_id });
+            let (closed_at, closed_by) = (closing.at, closing.actor.clone());
+            let step = step.clone();
+            steps.push(ReceiptStep { step, value, user_name, submitted_at, submitted_by, event_id, closed_at, closed_by });
         }
         let hashes = history.iter().zip(&events);
         Ok(Self {
@@ -208,10 +216,17 @@ fn sound(history: &[Entry], head: Option<Head>) -> Result<Vec<Event>, ReceiptRef
         let unreadable = Broken { event_id: Some(entry.id), version, reason: Flaw::Unreadable };
         events.push(serde_json::from_str(&entry.text).map_err(|_| ReceiptRefusal::Broken(unreadable))?);
     }
-    match chain.finish().broken {
+    let beyond = chain.is_beyond().then(|| Broken { event_id: None, version: chain.next(), reason: Flaw::WrongHead });
+    match chain.finish().broken.or(beyond) {
         Some(broken) if broken.reason != Flaw::Gone => Err(ReceiptRefusal::Broken(broken)),
         _ => Ok(events),
     }
+}
+
+/// Whether an event of a run gave a step the value that it has.
+fn gives(event: &Event, key: &str, value: &Value) -> bool {
+    let Some(change) = event.changes.get("step_data").filter(|_| !value.is_null()) else { return false };
+    change["new"].get(key) == Some(value) && change["old"].get(key) != Some(value)
 }
 
 /// Whether an event of a run is the submission of its step `place`: it opened the next, or completed the run.

@@ -114,14 +114,19 @@ pub struct Precondition {
     pub expected: Expected,
 }
 
+/// How many hexadecimal digits of the body's hash an entity tag has.
+const HASH: usize = 16;
+
 /// The entity tag of a body that shows a thing of this version: strong, since the body's hash is part of it.
 #[must_use]
 pub fn entity_tag(version: u64, body: &[u8]) -> String {
-    format!("\"{version}-{}\"", &hexadecimal(&Sha256::digest(body))[..16])
+    format!("\"{version}-{}\"", &hexadecimal(&Sha256::digest(body))[..HASH])
 }
 
 fn version_of(tag: &str) -> Option<u64> {
-    tag.strip_prefix('"')?.split_once('-')?.0.parse().ok()
+    let (version, hash) = tag.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
+    let is_ours = hash.len() == HASH && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    version.parse::<u64>().ok().filter(|number| is_ours && number.to_string() == version)
 }
 
 /// Whether the header `If-None-Match` names this entity tag, by the weak comparison (RFC 9110 §13.1.2).
@@ -187,7 +192,10 @@ mod tests {
         let tag = entity_tag(12, b"body");
         assert!(Expected::parse(&tag).is_ok_and(|expected| expected.holds(12) && !expected.holds(1)));
         assert!(Expected::parse(&format!("W/{tag}")).is_ok_and(|expected| !expected.holds(12)), "weak tags match nothing");
-        assert!(Expected::parse(r#""old", "12-x""#).is_ok_and(|expected| expected.holds(12)));
+        assert!(Expected::parse(&format!("\"old\", {tag}")).is_ok_and(|expected| expected.holds(12)));
+        for foreign in ["\"12-x\"", "\"012-0123456789abcdef\"", "\"+12-0123456789abcdef\"", "\"12-0123456789ABCDEF\""] {
+            assert!(Expected::parse(foreign).is_ok_and(|expected| !expected.holds(12)), "{foreign}");
+        }
         assert!(Expected::parse("*").is_ok_and(|expected| expected.holds(7)));
         assert_eq!(none_match_names(&format!("\"x\", W/{tag}"), &tag), Ok(true));
         assert_eq!(none_match_names(&entity_tag(12, b"other"), &tag), Ok(false));

@@ -100,7 +100,7 @@ pub async fn read<T: Record>(store: &TenantStore, id: T::Id, query: HistoryQuery
     let total = usize::try_from(total).unwrap_or(usize::MAX);
     let mut weight = 0;
     let data = entries.into_iter().filter_map(|entry| {
-        weight += entry.text.len();
+        weight += reply::weight(entry.text.as_bytes());
         let view = EventView::read(entry)?;
         Some(if weight > LARGEST_ANSWER { EventView { changes: None, ..view } } else { view })
     });

@@ -4,6 +4,7 @@ use super::Answer;
 use super::error::ApiError;
 use crate::domain::id::Id;
 use crate::domain::instance::ImageName;
+pub use crate::domain::json::weight;
 use crate::domain::refusal::Fault;
 use crate::domain::request::{Kept, entity_tag};
 use crate::store::{Listed, Page, StoreError};
@@ -70,6 +71,12 @@ impl Reply {
     #[must_use]
     pub fn at(self, version: u64) -> Self {
         Self { version: Some(version), ..self }
+    }
+
+    /// The answer without an entity tag, for a body that is shown once.
+    #[must_use]
+    pub fn untagged(self) -> Self {
+        Self { version: None, ..self }
     }
 
     /// The answer with another header.
@@ -182,12 +189,6 @@ pub fn list<T, V: Serialize>(listed: Listed<T>, mut view: impl FnMut(T) -> V) ->
         rows.push(&view(item))?;
     }
     rows.reply(listed.total, listed.page)
-}
-
-/// What a body weighs in a Lambda's answer, where it is a text within JSON.
-#[must_use]
-pub fn weight(body: &[u8]) -> usize {
-    body.len() + body.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }
 
 /// The things of a page, written one by one as long as an answer can hold them.

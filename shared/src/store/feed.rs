@@ -7,6 +7,7 @@ use super::history::entry_of;
 use super::keys::{self, Key, Keys, PK, SK};
 use crate::domain::chain::Entry;
 use crate::domain::id::EventId;
+use crate::domain::json;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -43,7 +44,7 @@ impl TenantStore {
             for item in page?.items.unwrap_or_default() {
                 let id = Key::of(&item).as_ref().and_then(keys::event_of);
                 let entry = entry_of(&item);
-                let length = entry.as_ref().map_or(0, |entry| entry.text.len());
+                let length = entry.as_ref().map_or(0, |entry| json::weight(entry.text.as_bytes()));
                 if feed.entries.len() == limit || !feed.entries.is_empty() && weight + length > LARGEST_ANSWER {
                     feed.has_more = true;
                     return Ok(feed);

@@ -10,9 +10,9 @@ use super::error::StoreError;
 use super::filters::Page;
 use super::item::{LAST_HASH, UPDATED_AT, VERSION};
 use super::keys::{self, HS, Item, Key, Keys, PK};
-use crate::domain::chain::{Chain, Entry, Flaw, Head, Verification, is_deletion, subject};
+use crate::domain::chain::{Broken, Chain, Entry, Flaw, Head, Verification, is_deletion, subject};
 use crate::domain::id::{EventId, Id};
-use crate::domain::record::Record;
+use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
@@ -38,6 +38,8 @@ pub struct Told {
 
 /// What is known of a thing's history before its entries are read.
 struct Trail {
+    /// Of what kind the thing must be: whoever may read histories of one kind may not read those of all.
+    kind: Kind,
     entity: Uuid,
     head: Option<(Head, Timestamp)>,
     /// From the index.
@@ -115,7 +117,16 @@ impl TenantStore {
             }
             from = to + 1;
         }
-        Ok(Some(chain.finish()))
+        let mut found = chain.finish();
+        // Entries beyond what the record said: it has been changed since, or somebody put them there.
+        if let Some((head, _)) = trail.head.filter(|(head, _)| found.valid && found.checked > head.version) {
+            let now = self.head_of(self.keys.record(T::KIND, id.uuid())).await?;
+            if now.is_some_and(|(now, _)| now.version < found.checked) {
+                found.valid = false;
+                found.broken = Some(Broken { event_id: None, version: head.version + 1, reason: Flaw::WrongHead });
+            }
+        }
+        Ok(Some(found))
     }
 
     /// Reads what the record and the index say of a thing's history; `rows`: only so many of the index, the newest.
@@ -125,12 +136,16 @@ impl TenantStore {
             self.rows(entity, 0..=keys::LAST_VERSION, rows).await
         })?;
         let read_from = rows.keys().next().copied().unwrap_or(1);
-        let mut trail = Trail { entity, head, rows, read_from, recent: None };
+        let mut trail = Trail { kind: T::KIND, entity, head, rows, read_from, recent: None };
         let is_told = match &trail.head {
             Some((head, _)) => trail.newest_row() >= head.version,
             // What was made before the index could forget it would be in there.
             None if trail.rows.is_empty() => id.made_at().plus(LAG + late()) < self.store.now(),
-            None => self.ends_deleted(&trail).await?,
+            None => match self.newest_entry(&trail).await? {
+                Some(entry) if subject(&entry.text).is_some_and(|((kind, _), _)| kind != Some(T::KIND)) => return Ok(None),
+                Some(entry) => is_deletion(&entry.text),
+                None => false,
+            },
         };
         if !is_told {
             self.look_at_recent(&mut trail).await?;
@@ -175,11 +190,10 @@ impl TenantStore {
             .collect()
     }
 
-    /// Whether the newest event that the index has is the deletion.
-    async fn ends_deleted(&self, trail: &Trail) -> Result<bool, StoreError> {
-        let Some((_, id)) = trail.rows.last_key_value() else { return Ok(false) };
-        let found = self.items(&[self.keys.event(*id)]).await?.into_values().next();
-        Ok(found.as_ref().and_then(entry_of).is_some_and(|entry| is_deletion(&entry.text)))
+    /// The newest entry that the index has.
+    async fn newest_entry(&self, trail: &Trail) -> Result<Option<Entry>, StoreError> {
+        let Some((_, id)) = trail.rows.last_key_value() else { return Ok(None) };
+        Ok(self.items(&[self.keys.event(*id)]).await?.values().next().and_then(entry_of))
     }
 
     /// Reads the tenant's recent events, as far back as the index may lag, and keeps those of the thing.
@@ -190,8 +204,8 @@ impl TenantStore {
         let mut recent = BTreeMap::new();
         while let Some(page) = pages.next().await {
             for entry in page?.items.unwrap_or_default().iter().filter_map(entry_of) {
-                if let Some(((_, id), version)) = subject(&entry.text)
-                    && id == trail.entity
+                if let Some(((kind, id), version)) = subject(&entry.text)
+                    && (kind, id) == (Some(trail.kind), trail.entity)
                 {
                     recent.insert(version, entry);
                 }

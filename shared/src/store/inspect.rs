@@ -72,12 +72,16 @@ impl TenantStore {
         Ok(sweep.finish())
     }
 
-    /// The things whose chain has a gap, or ends without record or deletion. Those that were made meanwhile, and whose
+    /// The things whose chain has a gap, ends without record or deletion, or goes on beyond its record. Those that were made meanwhile, and whose
     /// record is there by now, are done with.
     async fn doubtful(&self, sweep: &mut Sweep) -> Result<HashSet<Uuid>, StoreError> {
         let mut doubtful: HashSet<Uuid> =
             sweep.chains.iter().filter(|(_, (_, chain))| chain.has_gap()).map(|(id, _)| *id).collect();
-        let open = sweep.chains.iter().filter(|(_, (_, chain))| chain.ends_open()).map(|(id, (kind, _))| (*id, *kind));
+        let open = sweep
+            .chains
+            .iter()
+            .filter(|(_, (_, chain))| chain.ends_open() || chain.is_beyond())
+            .map(|(id, (kind, _))| (*id, *kind));
         for (id, kind) in open.collect::<Vec<_>>() {
             let head = match kind {
                 Some(kind) => self.head_of(self.keys.record(kind, id)).await?,
