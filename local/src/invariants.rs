@@ -11,6 +11,7 @@ use shared::domain::id::Id;
 use shared::domain::instance::{Instance, InstanceStatus};
 use shared::domain::movement::Movement;
 use shared::domain::process::Process;
+use shared::domain::receipt_key::ReceiptKeys;
 use shared::domain::record::{Kind, Record, Stored};
 use shared::domain::tenant::Tenant;
 use shared::domain::user::User;
@@ -75,6 +76,7 @@ pub async fn violations(store: &TenantStore, client: &Client, table: &str) -> Re
     look.records::<Manufacturer>(store).await?;
     look.records::<Model>(store).await?;
     look.records::<Process>(store).await?;
+    look.records::<ReceiptKeys>(store).await?;
     let movements = look.records::<Movement>(store).await?;
     look.counts();
     look.marks();

@@ -57,11 +57,17 @@ impl FileSealer {
     }
 
     fn make(path: &Path) -> Result<Self, io::Error> {
-        let key = random::<KEY>()?;
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        file.write_all(&key)?;
-        file.sync_all()?;
-        Self::of(&key)
+        // Whole or not at all: the name is given once the key is written; of two makers both use the first one's.
+        let name = random::<8>()?.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let draft = path.with_extension(name);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        let written = file.write_all(&random::<KEY>()?).and_then(|()| file.sync_all());
+        let named = written.and_then(|()| std::fs::hard_link(&draft, path));
+        std::fs::remove_file(&draft)?;
+        match named {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Self::read(File::open(path)?),
+        }
     }
 
     fn of(key: &[u8]) -> Result<Self, io::Error> {

@@ -83,7 +83,18 @@ impl Tenant {
                 }
                 Ok(())
             }
-            (18, Some(asset)) => self.ask(tally, "GET", &format!("/assets/{asset}"), &Value::Null).await.map(|_| ()),
+            (18, Some(asset)) => {
+                let path = format!("/assets/{asset}/history?verify=true&limit=5");
+                let (status, history) = self.ask(tally, "GET", &path, &Value::Null).await?;
+                if status.is_success() && history["verification"]["valid"] != true {
+                    tally
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .wrong
+                        .push(format!("{path}: {}", history["verification"]));
+                }
+                Ok(())
+            }
             (_, Some(_)) => {
                 let email = format!("user{}@example.com", below(10_000));
                 self.ask(tally, "POST", "/users", &json!({"email": email, "display_name": "U"})).await.map(|_| ())

@@ -4,8 +4,9 @@ use crate::domain::id::{ApiKeyId, Id, TenantId};
 use crate::domain::refusal::Refusal;
 use crate::domain::request::{Claim, Expected, IdempotencyKey, Precondition};
 use crate::http::error::ApiError;
+use crate::http::listed;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, header};
 
 /// The headers of contract 6 and 8, as far as the method has a use for them.
 pub struct Asked {
@@ -21,7 +22,10 @@ impl Asked {
         Self {
             path: parts.uri.path().to_owned(),
             idempotency_key: single(&parts.headers, "idempotency-key").filter(|_| post).map(|text| text?.parse()),
-            expected: single(&parts.headers, "if-match").filter(|_| !reads).map(|text| Expected::parse(text?)),
+            expected: parts.headers.get(header::IF_MATCH).filter(|_| !reads).map(|_| {
+                let text = listed(&parts.headers, &header::IF_MATCH);
+                Expected::parse(&text.ok_or_else(|| Refusal::new("must be printable ASCII"))?)
+            }),
         }
     }
 

@@ -5,7 +5,7 @@ use super::trace::Trace;
 use crate::app::App;
 use crate::domain::request::none_match_names;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -28,7 +28,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     let trace = Trace::default();
     request.extensions_mut().insert(trace.clone());
 
-    let unless = request.headers().get(header::IF_NONE_MATCH).cloned();
+    let unless = listed(request.headers(), &header::IF_NONE_MATCH);
     let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response = outcome.unwrap_or_else(|panic| ApiError::Internal(panic_text(&*panic).into()).into_response());
     if response.extensions().get::<Arc<ApiError>>().is_some()
@@ -37,7 +37,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
         response = first;
     }
     if method == Method::GET || method == Method::HEAD {
-        response = unchanged(response, unless.as_ref());
+        response = unchanged(response, unless.as_deref());
     }
     let error = response.extensions_mut().remove::<Arc<ApiError>>();
     if let Some(error) = &error {
@@ -65,9 +65,15 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     response
 }
 
+/// The texts of a header that is a list, which may stand in several lines (RFC 9110 §5.3).
+pub(crate) fn listed(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let lines: Vec<&str> = headers.get_all(name).iter().map(HeaderValue::to_str).collect::<Result<_, _>>().ok()?;
+    (!lines.is_empty()).then(|| lines.join(", "))
+}
+
 /// 304 for what the client has already (contract 6). A header that is no list of entity tags names nothing.
-fn unchanged(response: Response, unless: Option<&HeaderValue>) -> Response {
-    let names = |tag: &HeaderValue| none_match_names(unless?.to_str().ok()?, tag.to_str().ok()?).ok();
+fn unchanged(response: Response, unless: Option<&str>) -> Response {
+    let names = |tag: &HeaderValue| none_match_names(unless?, tag.to_str().ok()?).ok();
     match response.headers().get(header::ETAG) {
         Some(tag) if response.status() == StatusCode::OK && names(tag) == Some(true) => {
             (StatusCode::NOT_MODIFIED, [(header::ETAG, tag.clone())]).into_response()

@@ -9,9 +9,13 @@ use crate::store::{Remembered, TenantStore};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Says that a request came before and was answered then.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// How long an error waits for the answer that the request may have got before.
+const RECALL: Duration = Duration::from_millis(400);
 
 /// Who asks, once the key check knows it, and what for.
 #[derive(Clone, Default)]
@@ -63,9 +67,11 @@ impl Trace {
         let (store, claim) = self.0.claim.get()?;
         let remembered = match self.0.remembered.get() {
             Some(remembered) => Some(remembered.clone()),
-            None => match store.recall(claim).await {
-                Ok(remembered) => remembered,
-                Err(error) => return Some(ApiError::from(error).into_response()),
+            // Whatever went before may have used up nearly all the time that there is.
+            None => match tokio::time::timeout(RECALL, store.recall(claim)).await {
+                Ok(Ok(remembered)) => remembered,
+                Ok(Err(error)) => return Some(ApiError::from(error).into_response()),
+                Err(elapsed) => return Some(ApiError::Unavailable(elapsed.into()).into_response()),
             },
         };
         match remembered? {
