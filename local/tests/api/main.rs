@@ -30,6 +30,7 @@ mod movements;
 mod policies;
 mod preconditions;
 mod process_races;
+mod process_steps;
 mod processes;
 mod races;
 mod receipts;
