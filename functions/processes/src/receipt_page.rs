@@ -4,6 +4,7 @@ use base64_simd::STANDARD;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use shared::domain::event::Actor;
+use shared::domain::hex;
 use shared::domain::png::data_url;
 use shared::domain::process::StepKind;
 use shared::domain::receipt::{Receipt, ReceiptStep};
@@ -71,7 +72,7 @@ fn value(step: &ReceiptStep, pictures: &Pictures) -> String {
 /// The image that was signed for, if it is still that image.
 fn signature(key: &str, signed: &Value, pictures: &Pictures) -> String {
     let hash = signed["sha256"].as_str().unwrap_or_default();
-    let is_it = |image: &&Vec<u8>| Sha256::digest(image).iter().map(|byte| format!("{byte:02x}")).collect::<String>() == hash;
+    let is_it = |image: &&Vec<u8>| hex::sha256(image) == hash;
     let picture = match (pictures.images.get(key).filter(is_it), pictures.paths.get(key)) {
         (Some(image), _) => format!(r#"<img alt="Signature" src="{}">"#, data_url(image)),
         (None, Some(path)) => format!("Too large for this page beside the others: {}", escaped(path)),

@@ -25,34 +25,20 @@ impl Session {
 
     /// Changes a thing that was just read. `decide` gives the next state and whether it is possible only while
     /// nothing points to the thing; it is asked again if somebody else changes the thing meanwhile, so that the
-    /// changes of both stand. For what no POST asks for; others use [`Session::update_kept`].
+    /// changes of both stand. For what no POST asks for: no answer is kept.
     ///
     /// # Errors
     ///
     /// Those of `decide`; 404 if the thing goes meanwhile; 409 if others keep being faster; 412.
     pub async fn update<T: Record>(
         &self,
-        old: Stored<T>,
-        decide: impl Fn(&T) -> Result<(T, bool), ApiError>,
-    ) -> Result<Stored<T>, ApiError> {
-        self.update_kept(old, decide, |_| Err(ApiError::Internal("a request that may come again".into()))).await
-    }
-
-    /// [`Session::update`] on behalf of a POST: `reply` is what it gets when it comes again.
-    ///
-    /// # Errors
-    ///
-    /// As [`Session::update`].
-    pub async fn update_kept<T: Record>(
-        &self,
         mut old: Stored<T>,
         decide: impl Fn(&T) -> Result<(T, bool), ApiError>,
-        reply: impl Fn(&Stored<T>) -> Answer,
     ) -> Result<Stored<T>, ApiError> {
         for round in 0..TRIES {
             let (next, unused) = decide(&old.value)?;
-            let kept = |stored: &Stored<T>| keep(reply(stored));
-            match self.store.update(&old, next, &self.stamp, unused, kept).await {
+            let unkept = |_: &Stored<T>| Err(StoreError::broken("a request that may come again, and no answer to keep"));
+            match self.store.update(&old, next, &self.stamp, unused, unkept).await {
                 Err(WriteError::Stale) => old = self.again(&old, round).await?,
                 other => return other.map_err(dangling),
             }

@@ -1,10 +1,10 @@
 //! The audit trail: one entry for each change, chained by hashes for each thing changed (contract 6).
 
+use super::hex;
 use super::id::{ApiKeyId, EventId, UserId};
 use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 /// Who made a change. Names are as they were at the time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -75,7 +75,7 @@ impl Event {
 /// SHA-256 of a canonical entry, in lower-case hexadecimal.
 #[must_use]
 pub fn hash(canonical: &str) -> String {
-    Sha256::digest(canonical).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::sha256(canonical)
 }
 
 /// What differs between two states of a thing; a field that one of them lacks counts as null.

@@ -10,6 +10,7 @@ pub mod catalog;
 pub mod chain;
 pub mod custom_fields;
 pub mod event;
+pub mod hex;
 pub mod id;
 pub mod instance;
 pub mod json;

@@ -1,7 +1,7 @@
 //! Signatures as they come: a PNG image in a data URL (contract 7).
 
+use super::hex;
 use super::refusal::Refusal;
-use sha2::{Digest, Sha256};
 
 /// The largest image, decoded from base64, in bytes.
 const LARGEST: usize = 128 * 1024;
@@ -46,7 +46,7 @@ impl Signature {
     /// SHA-256 of the image, in lower-case hexadecimal.
     #[must_use]
     pub fn hash(&self) -> String {
-        Sha256::digest(&self.0).iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::sha256(&self.0)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a request says of itself beside its body: the key that makes it repeatable, and the state that it expects
 //! (contract 6 and 8).
 
+use super::hex;
 use super::id::ApiKeyId;
 use super::instance::ImageName;
 use super::refusal::Refusal;
@@ -30,7 +31,7 @@ impl IdempotencyKey {
     /// The key as part of a table's key: hashed, so that it has one length.
     #[must_use]
     pub fn hash(&self) -> String {
-        hexadecimal(&Sha256::digest(&self.0))
+        hex::sha256(&self.0)
     }
 }
 
@@ -53,7 +54,7 @@ impl Claim {
         hash.update(path);
         hash.update([0]);
         hash.update(body);
-        Self { by, key, fingerprint: hexadecimal(&hash.finalize()) }
+        Self { by, key, fingerprint: hex::of(&hash.finalize()) }
     }
 }
 
@@ -120,7 +121,7 @@ const HASH: usize = 16;
 /// The entity tag of a body that shows a thing of this version: strong, since the body's hash is part of it.
 #[must_use]
 pub fn entity_tag(version: u64, body: &[u8]) -> String {
-    format!("\"{version}-{}\"", &hexadecimal(&Sha256::digest(body))[..HASH])
+    format!("\"{version}-{}\"", &hex::sha256(body)[..HASH])
 }
 
 fn version_of(tag: &str) -> Option<u64> {
@@ -158,10 +159,6 @@ fn entity_tags(text: &str) -> Result<Vec<&str>, Refusal> {
         }
         rest = after.strip_prefix(',').ok_or_else(refusal)?.trim_start();
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 
 use super::api_key::SecretHash;
 use super::base62::{self, WIDTH};
+use super::hex;
 use super::id::{ApiKeyId, Id, TenantId};
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 /// What every key begins with, for secret scanners.
@@ -28,7 +28,7 @@ impl Secret {
     /// What is stored of it. Plain SHA-256 does: there is nothing to guess in 256 random bits.
     #[must_use]
     pub fn hash(&self) -> SecretHash {
-        SecretHash(Sha256::digest(self.0).iter().map(|byte| format!("{byte:02x}")).collect())
+        SecretHash(hex::sha256(self.0))
     }
 
     /// Whether one of `accepted` is this secret's hash, in a time that tells nothing of where they differ.

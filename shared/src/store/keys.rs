@@ -4,13 +4,13 @@
 //! tenant's items. The exception is the operator's registry of tenants, which holds ids only.
 
 use crate::domain::base62;
+use crate::domain::hex;
 use crate::domain::id::{ApiKeyId, EventId, Id, TenantId};
 use crate::domain::instance::ImageName;
 use crate::domain::record::{Kind, Unique};
 use crate::domain::request::Claim;
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
-use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use uuid::Uuid;
 
@@ -125,8 +125,7 @@ impl Keys {
     #[must_use]
     pub fn unique(&self, kind: Kind, unique: &Unique) -> Key {
         let value = if unique.value.len() > LONGEST_VALUE {
-            let hash: String = Sha256::digest(&unique.value).iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("sha256:{hash}")
+            format!("sha256:{}", hex::sha256(&unique.value))
         } else {
             unique.value.clone()
         };
