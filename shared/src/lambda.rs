@@ -4,16 +4,16 @@ use crate::app::{App, system_clock};
 use crate::http;
 use crate::seal::Sealer;
 use crate::store::{Store, client};
+use axum::Router;
 use lambda_http::{Error, tracing};
 use std::sync::Arc;
-use utoipa_axum::router::OpenApiRouter;
 
 /// Connects to the table that `TABLE_NAME` names and serves `routes` to Lambda until it ends.
 ///
 /// # Errors
 ///
 /// `TABLE_NAME` is not set, or the Runtime API is gone.
-pub async fn run(routes: OpenApiRouter<App>) -> Result<(), Error> {
+pub async fn run(routes: Router<App>) -> Result<(), Error> {
     run_sealed(routes, None).await
 }
 
@@ -22,7 +22,7 @@ pub async fn run(routes: OpenApiRouter<App>) -> Result<(), Error> {
 /// # Errors
 ///
 /// As [`run`].
-pub async fn run_sealed(routes: OpenApiRouter<App>, sealer: Option<Arc<dyn Sealer>>) -> Result<(), Error> {
+pub async fn run_sealed(routes: Router<App>, sealer: Option<Arc<dyn Sealer>>) -> Result<(), Error> {
     tracing::init_default_subscriber();
     let table = std::env::var("TABLE_NAME").map_err(|_| "set TABLE_NAME to the table's name")?;
     let client = client::of_function()?;

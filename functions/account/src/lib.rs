@@ -5,17 +5,8 @@ mod key_wire;
 mod keys;
 mod settings;
 
-use shared::app::App;
-use utoipa_axum::{router::OpenApiRouter, routes};
-
-/// The routes of this function.
-#[must_use]
-pub fn routes() -> OpenApiRouter<App> {
-    let routes = OpenApiRouter::new()
-        .routes(routes!(settings::get_settings, settings::update_settings))
-        .routes(routes!(keys::list_keys, keys::create_key))
-        .routes(routes!(keys::get_key, keys::delete_key))
-        .routes(routes!(keys::rotate_key))
-        .routes(routes!(events::list_events));
-    OpenApiRouter::new().nest("/v1", routes)
+shared::endpoints! {
+    settings: get_settings, update_settings;
+    keys: list_keys, create_key, get_key, delete_key, rotate_key;
+    events: list_events;
 }

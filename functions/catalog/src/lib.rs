@@ -4,10 +4,8 @@ mod asset_types;
 mod manufacturers;
 mod models;
 
-use shared::app::App;
 use shared::domain::text::SearchText;
 use shared::http::params::{Limit, PageNumber};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// Fields of a catalog entry that nobody sets.
 const READ_ONLY: &[&str] = &["id", "created_at", "updated_at"];
@@ -24,15 +22,8 @@ shared::query! {
     }
 }
 
-/// The routes of this function.
-#[must_use]
-pub fn routes() -> OpenApiRouter<App> {
-    let routes = OpenApiRouter::new()
-        .routes(routes!(asset_types::list_asset_types, asset_types::create_asset_type))
-        .routes(routes!(asset_types::get_asset_type, asset_types::update_asset_type, asset_types::delete_asset_type))
-        .routes(routes!(manufacturers::list_manufacturers, manufacturers::create_manufacturer))
-        .routes(routes!(manufacturers::get_manufacturer, manufacturers::update_manufacturer, manufacturers::delete_manufacturer))
-        .routes(routes!(models::list_models, models::create_model))
-        .routes(routes!(models::get_model, models::update_model, models::delete_model));
-    OpenApiRouter::new().nest("/v1", routes)
+shared::endpoints! {
+    asset_types: list_asset_types, create_asset_type, get_asset_type, update_asset_type, delete_asset_type;
+    manufacturers: list_manufacturers, create_manufacturer, get_manufacturer, update_manufacturer, delete_manufacturer;
+    models: list_models, create_model, get_model, update_model, delete_model;
 }

@@ -5,24 +5,17 @@ mod handlers;
 mod receipt_keys;
 mod refusals;
 
-use shared::app::App;
-use utoipa_axum::{router::OpenApiRouter, routes};
-
 /// The OpenAPI 3.1 document of every function, as a test writes it: a function that made it from the routes of all
 /// would have to link all of them (docs/adr/0011).
 pub const DOCUMENT: &str = include_str!("../../../docs/openapi.json");
 
-/// The routes of this function.
-#[must_use]
-pub fn routes() -> OpenApiRouter<App> {
-    let routes = OpenApiRouter::new().routes(routes!(handlers::get_health)).routes(routes!(handlers::get_openapi));
-    let routes = routes.routes(routes!(receipt_keys::get_receipt_keys));
-    OpenApiRouter::new().nest("/v1", routes)
+shared::endpoints! {
+    handlers: get_health, get_openapi;
+    receipt_keys: get_receipt_keys;
 }
 
 /// What the function serves: its own routes and, since the gateway gives it whatever no route takes, the 405 of the
 /// paths of the others.
-#[must_use]
-pub fn default_routes() -> OpenApiRouter<App> {
+pub fn default_routes() -> axum::Router<shared::app::App> {
     routes().route("/v1/{*rest}", axum::routing::any(refusals::refuse))
 }

@@ -11,26 +11,9 @@ mod receipts;
 mod views;
 mod work;
 
-use shared::app::App;
-use utoipa_axum::{router::OpenApiRouter, routes};
-
-/// The routes of this function.
-#[must_use]
-pub fn routes() -> OpenApiRouter<App> {
-    let routes = OpenApiRouter::new()
-        .routes(routes!(definitions::list_processes, definitions::create_process))
-        .routes(routes!(definitions::get_process, definitions::update_process, definitions::delete_process))
-        .routes(routes!(instances::start_process))
-        .routes(routes!(instances::list_instances))
-        .routes(routes!(instances::get_instance))
-        .routes(routes!(instances::advance_instance))
-        .routes(routes!(instances::cancel_instance))
-        .routes(routes!(instances::get_signature))
-        .routes(routes!(instances::get_instance_history))
-        .routes(routes!(receipts::get_receipt))
-        .routes(routes!(movements::list_movements))
-        .routes(routes!(movements::get_movement))
-        .routes(routes!(movements::advance_movement))
-        .routes(routes!(movements::cancel_movement));
-    OpenApiRouter::new().nest("/v1", routes)
+shared::endpoints! {
+    definitions: list_processes, create_process, get_process, update_process, delete_process;
+    instances: start_process, list_instances, get_instance, advance_instance, cancel_instance, get_signature, get_instance_history;
+    receipts: get_receipt;
+    movements: list_movements, get_movement, advance_movement, cancel_movement;
 }

@@ -4,7 +4,7 @@ use axum::Router;
 use shared::app::App;
 use shared::store::Store;
 use std::collections::BTreeSet;
-use utoipa_axum::router::OpenApiRouter;
+use utoipa::openapi::OpenApi;
 use yaml_serde::Value;
 
 /// One Lambda function.
@@ -14,23 +14,30 @@ pub struct Function {
     /// What it is called in template.yaml, before `Function`, `Role` and `Logs`.
     pub resource: &'static str,
     /// What the OpenAPI document says of it.
-    pub routes: fn() -> OpenApiRouter<App>,
+    pub description: fn() -> OpenApi,
     /// What its binary serves.
-    pub served: fn() -> OpenApiRouter<App>,
+    pub routes: fn() -> Router<App>,
 }
 
-const fn function(package: &'static str, resource: &'static str, routes: fn() -> OpenApiRouter<App>) -> Function {
-    Function { package, resource, routes, served: routes }
+macro_rules! function {
+    ($package:ident, $resource:literal, $routes:ident) => {
+        Function {
+            package: stringify!($package),
+            resource: $resource,
+            description: $package::description,
+            routes: $package::$routes,
+        }
+    };
 }
 
 /// Every function. A test compares this with the folder.
 pub const FUNCTIONS: [Function; 6] = [
-    function("assets", "Assets", assets::routes),
-    function("processes", "Processes", processes::routes),
-    function("users", "Users", users::routes),
-    function("catalog", "Catalog", catalog::routes),
-    function("account", "Account", account::routes),
-    Function { served: meta::default_routes, ..function("meta", "Meta", meta::routes) },
+    function!(assets, "Assets", routes),
+    function!(processes, "Processes", routes),
+    function!(users, "Users", routes),
+    function!(catalog, "Catalog", routes),
+    function!(account, "Account", routes),
+    function!(meta, "Meta", default_routes),
 ];
 
 impl Function {
@@ -41,13 +48,13 @@ impl Function {
 
     /// What its binary answers with.
     pub fn router(&self, store: Store) -> Router {
-        shared::http::service((self.served)(), App::new(store))
+        shared::http::service((self.routes)(), App::new(store))
     }
 
     /// Its operations as (method, path), with HEAD for every GET.
     pub fn operations(&self) -> BTreeSet<(&'static str, String)> {
         let mut operations = BTreeSet::new();
-        for (path, item) in (self.routes)().into_openapi().paths.paths {
+        for (path, item) in (self.description)().paths.paths {
             let methods = [
                 ("GET", item.get.is_some()),
                 ("HEAD", item.get.is_some()),

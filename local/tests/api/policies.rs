@@ -123,7 +123,7 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     api.wait(7200);
     api.faults.take_seen();
     let store = api.instance(0, 1 << 20).store;
-    let router = shared::http::service((function.served)(), App::new(store));
+    let router = shared::http::service((function.routes)(), App::new(store));
     let own = Client { router, ..everything };
     own.with_key(&bound).get("/settings").await;
     let order = ["GET", "PATCH", "POST", "DELETE"];

@@ -2,6 +2,7 @@
 
 pub mod body;
 mod deadline;
+pub mod endpoints;
 pub mod error;
 pub mod history;
 mod observe;
@@ -20,15 +21,13 @@ use axum::response::{IntoResponse, Response};
 use error::ApiError;
 pub(crate) use observe::listed;
 pub(crate) use trace::Trace;
-use utoipa_axum::router::OpenApiRouter;
 
 /// What a handler gives.
 pub type Answer = Result<reply::Reply, ApiError>;
 
 /// Turns routes into the service that Lambda, the dev server and the tests all run.
-pub fn service(routes: OpenApiRouter<App>, app: App) -> Router {
-    let (router, _) = routes.split_for_parts();
-    router
+pub fn service(routes: Router<App>, app: App) -> Router {
+    routes
         .fallback(unmatched)
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .layer(from_fn_with_state(app.clone(), deadline::keep))

@@ -1,8 +1,8 @@
 //! A function as the others are, with a route that panics.
 
+use axum::Router;
 use axum::routing::get;
 use lambda_http::Error;
-use utoipa_axum::router::OpenApiRouter;
 
 #[expect(clippy::panic, reason = "what it is for")]
 async fn panics() {
@@ -11,6 +11,6 @@ async fn panics() {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let routes = OpenApiRouter::new().route("/v1/panics", get(panics)).route("/v1/fine", get(async || "fine"));
+    let routes = Router::new().route("/v1/panics", get(panics)).route("/v1/fine", get(async || "fine"));
     shared::lambda::run(routes).await
 }
