@@ -99,7 +99,8 @@ async fn measure(process: Process, event: &str, warm: usize, figures: &mut Figur
         figures.warm.push(millis(process.api.invoke(event, LIMIT).await?.took));
     }
     figures.memory.push(process.peak_memory()? as f64 / f64::from(1 << 20));
-    Ok(())
+    // Its end would fall into the next one's start.
+    process.kill().await
 }
 
 fn millis(time: Duration) -> f64 {

@@ -106,6 +106,15 @@ impl Process {
         Ok(())
     }
 
+    /// Kills it, as Lambda ends one that sleeps, and waits until it is gone.
+    ///
+    /// # Errors
+    ///
+    /// It was gone already.
+    pub async fn kill(mut self) -> Result<()> {
+        Ok(self.child.kill().await?)
+    }
+
     /// Whether it still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))

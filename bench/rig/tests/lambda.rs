@@ -37,6 +37,45 @@ async fn each_binary_answers_the_sample_events_as_their_names_say() {
 
 #[tokio::test]
 #[ignore = "needs the release binaries: .ci/functions"]
+async fn a_handover_goes_through_three_functions_and_its_signature_comes_back_as_it_was() {
+    const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
+    let world = World::start().await.unwrap();
+    let (users, assets) = (world.run("users").await.unwrap(), world.run("assets").await.unwrap());
+    let processes = world.run("processes").await.unwrap();
+    let send = async |to: &Process, method: &str, path: &str, body: Value| {
+        let event = request(method, path, &world.api_key, Some(&body).filter(|body| !body.is_null()));
+        let answer = to.api.invoke(&event, LIMIT).await.unwrap().answer;
+        assert!(matches!(answer["statusCode"].as_u64(), Some(200 | 201)), "{method} {path}: {answer}");
+        let body: Value = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap_or_default();
+        (body["data"].clone(), answer)
+    };
+    let person = json!({"display_name": "Ada Lovelace", "email": "ada@example.com"});
+    let (user, _) = send(&users, "POST", "/v1/users", person).await;
+    let asset = format!("/v1/assets/{}", world.asset);
+    send(&assets, "PATCH", &asset, json!({"status": "preparing"})).await;
+    let (startable, _) = send(&assets, "GET", &format!("{asset}/processes"), Value::Null).await;
+    let onboarding = startable.as_array().unwrap().iter().find(|process| process["name"] == "Employee Onboarding").unwrap();
+    let start = format!("/v1/processes/{}/start", onboarding["id"].as_str().unwrap());
+    let (run, _) = send(&processes, "POST", &start, json!({"asset_id": world.asset})).await;
+    let run = format!("/v1/processes/instances/{}", run["id"].as_str().unwrap());
+    for step in [
+        json!({"employee": user["id"]}),
+        json!({"handover": ["Device", "Power supply"]}),
+        json!({"signature": format!("data:image/png;base64,{PICTURE}")}),
+        json!({"complete": true}),
+    ] {
+        send(&processes, "POST", &format!("{run}/advance"), json!({"step_data": step})).await;
+    }
+    let (_, picture) = send(&processes, "GET", &format!("{run}/signatures/signature"), Value::Null).await;
+    assert_eq!((&picture["isBase64Encoded"], &picture["body"]), (&json!(true), &json!(PICTURE)));
+    assert_eq!(header(&picture, "content-type"), "image/png");
+    let (asset, answer) = send(&assets, "GET", &asset, Value::Null).await;
+    assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("in_use"), &user["id"]));
+    assert_eq!(answer["isBase64Encoded"], false);
+}
+
+#[tokio::test]
+#[ignore = "needs the release binaries: .ci/functions"]
 async fn a_panic_stays_one_requests_500() {
     let world = World::start().await.unwrap();
     let mut panics = world.run("panics").await.unwrap();
