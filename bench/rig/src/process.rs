@@ -11,6 +11,22 @@ use tokio::process::{Child, Command};
 /// How long a function may take to ask for its first event: Lambda's own limit.
 const INIT: Duration = Duration::from_secs(10);
 
+/// The variables that Lambda sets, and the one that template.yaml adds for every function alike.
+#[must_use]
+pub const fn environment() -> [(&'static str, &'static str); 9] {
+    [
+        ("AWS_LAMBDA_FUNCTION_NAME", "local"),
+        ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"),
+        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256"),
+        ("AWS_LAMBDA_LOG_FORMAT", "JSON"),
+        ("AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH", "true"),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ACCESS_KEY_ID", "local"),
+        ("AWS_SECRET_ACCESS_KEY", "local"),
+        ("AWS_SESSION_TOKEN", "local"),
+    ]
+}
+
 /// A function that runs; killed when dropped.
 pub struct Process {
     /// The Runtime API that it asks.
@@ -43,15 +59,7 @@ impl Process {
         command
             .env_clear()
             .env("AWS_LAMBDA_RUNTIME_API", &api.address)
-            .env("AWS_LAMBDA_FUNCTION_NAME", "local")
-            .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
-            .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256")
-            .env("AWS_LAMBDA_LOG_FORMAT", "JSON")
-            .env("AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH", "true")
-            .env("AWS_REGION", "us-east-1")
-            .env("AWS_ACCESS_KEY_ID", "local")
-            .env("AWS_SECRET_ACCESS_KEY", "local")
-            .env("AWS_SESSION_TOKEN", "local")
+            .envs(environment())
             .envs(variables)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -1,5 +1,6 @@
 //! A table with a tenant, as functions meet it.
 
+use crate::emulator::Emulator;
 use crate::front::Front;
 use crate::process::{Process, binaries};
 use anyhow::{Context, Result};
@@ -13,6 +14,7 @@ use serde_json::Value;
 use shared::app::{App, system_clock};
 use shared::domain::api_key::LARGEST_RATE_LIMIT;
 use shared::store::Store;
+use std::ffi::OsStr;
 use tower::ServiceExt;
 
 /// What functions trust beside the front here, as they do where AWS answers: reading it is a part of their start.
@@ -60,9 +62,24 @@ impl World {
     ///
     /// As [`Process::start`].
     pub async fn run(&self, binary: &str) -> Result<Process> {
-        let bundle = self.bundle.path().to_string_lossy().into_owned();
-        let variables = [("TABLE_NAME", self.table), ("AWS_ENDPOINT_URL_DYNAMODB", &self.front.url), ("AWS_CA_BUNDLE", &bundle)];
-        Process::start(&binaries().join(binary), variables).await
+        Process::start(&binaries().join(binary), self.variables()).await
+    }
+
+    /// Starts a binary of this workspace on the table, in AWS's emulator of Lambda.
+    ///
+    /// # Errors
+    ///
+    /// As [`Emulator::start`].
+    pub async fn emulate(&self, binary: &str) -> Result<Emulator> {
+        Emulator::start(&binaries().join(binary), self.variables()).await
+    }
+
+    fn variables(&self) -> [(&'static str, &OsStr); 3] {
+        [
+            ("TABLE_NAME", self.table.as_ref()),
+            ("AWS_ENDPOINT_URL_DYNAMODB", self.front.url.as_ref()),
+            ("AWS_CA_BUNDLE", self.bundle.path().as_os_str()),
+        ]
     }
 }
 
