@@ -1,9 +1,10 @@
 //! What lists need of assets, and the names of the catalog that they show.
 
+use super::block::Card;
 use super::book::{Book, Facts, Wrong, head, id_of, read, texts};
 use super::news::News;
 use super::people_and_runs::set_text;
-use super::shelf::{Card, Shelf};
+use super::shelf::Shelf;
 use crate::domain::asset::{Asset, CatalogNames, Status};
 use crate::domain::catalog::AssetKind;
 use crate::domain::record::Kind;

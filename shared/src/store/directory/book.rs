@@ -1,7 +1,8 @@
 //! What a directory of some kind holds, and how events change it.
 
+use super::block::Card;
 use super::news::News;
-use super::shelf::{Card, Shelf};
+use super::shelf::Shelf;
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;

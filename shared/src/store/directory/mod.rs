@@ -2,6 +2,7 @@
 //! written since (docs/adr/0008). A cache: the table stays the only truth.
 
 mod assets;
+mod block;
 mod book;
 mod cache;
 mod follow;
@@ -11,9 +12,10 @@ mod search;
 mod shelf;
 
 pub(super) use assets::{AssetBook, AssetFacts};
+pub(super) use block::{Place, View};
 pub(super) use book::{Book, Facts, card};
 pub(super) use cache::Cache;
 pub(super) use follow::{LAG, Witness, late};
 pub(super) use people_and_runs::{MovementFacts, RunFacts, UserFacts};
 pub(super) use search::Words;
-pub(super) use shelf::{Place, Shelf, Spot, View};
+pub(super) use shelf::{Shelf, Spot};

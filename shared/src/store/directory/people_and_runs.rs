@@ -1,7 +1,7 @@
 //! What lists need of users, runs and movements.
 
+use super::block::Card;
 use super::book::{Facts, Wrong, id_of, read};
-use super::shelf::Card;
 use crate::domain::instance::{Instance, InstanceStatus};
 use crate::domain::movement::Movement;
 use crate::domain::scope::Role;

@@ -1,18 +1,23 @@
 //! A run of a process on one asset: what was answered, what may come next, what it does to the asset (contract 7).
 
-use super::answer::{Answers, Checked};
+mod advance;
+mod refusal;
+
+pub use advance::{Advanced, possible_users};
+pub use refusal::ProcessRefusal;
+
+use super::answer::Answers;
 use super::asset::{Asset, Status};
 use super::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
-use super::png::{Signature, data_url_length};
+use super::png::data_url_length;
 use super::process::{Process, ProcessStatus, Step, StepKind, Steps};
 use super::record::{Kind, Record, Reference};
-use super::refusal::Fault;
 use super::scope::words;
 use super::text::{Name, Notes};
 use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use uuid::Uuid;
 
 words! {
@@ -26,9 +31,6 @@ words! {
         Cancelled = "cancelled",
     }
 }
-
-/// The largest answers of a run, in bytes of compact JSON, images aside: an item holds 400 KB.
-const LARGEST_ANSWERS: usize = 128 * 1024;
 
 /// Where a run stands. What only makes sense in one state lives in that state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,39 +90,6 @@ pub struct Instance {
     pub started_by_name: String,
 }
 
-/// Why a process can't start on an asset, or a run can't go on; in words for whoever asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ProcessRefusal {
-    /// The definition is inactive.
-    #[error("The process is inactive.")]
-    Inactive,
-    /// Another run is on the asset.
-    #[error("A process runs on the asset already: complete or cancel it first.")]
-    Running(AssetId, InstanceId),
-    /// The asset has another status than the process begins with.
-    #[error("The asset is {is}; the process begins with an asset that is {needed}.")]
-    WrongStatus {
-        /// Which asset.
-        asset: AssetId,
-        /// What it is.
-        is: Status,
-        /// What it must be.
-        needed: Status,
-    },
-    /// The run has ended.
-    #[error("The run is {0}.")]
-    Closed(InstanceStatus),
-    /// Another step is open than the caller takes it for.
-    #[error("The open step is {0}.")]
-    Moved(usize),
-    /// A value that was submitted before would change.
-    #[error("The step {0} was submitted already and can't change.")]
-    Submitted(String),
-    /// Values are not acceptable; all of them.
-    #[error("{} values were refused.", .0.len())]
-    Faults(Vec<Fault>),
-}
-
 /// Who starts a run.
 #[derive(Debug, Clone)]
 pub struct Starter {
@@ -157,15 +126,6 @@ pub struct ImageName {
     pub step: String,
     /// SHA-256 of the image.
     pub hash: String,
-}
-
-/// A run that goes one step further.
-#[derive(Debug, Clone)]
-pub struct Advanced {
-    /// The run afterwards.
-    pub instance: Instance,
-    /// Images to be kept, by step key.
-    pub signatures: BTreeMap<String, Signature>,
 }
 
 impl Instance {
@@ -222,90 +182,6 @@ impl Instance {
         match self.state {
             State::InProgress { step } => Ok(step),
             _ => Err(ProcessRefusal::Closed(self.status())),
-        }
-    }
-
-    /// Submits the open step. `active` are those of the picked users that can be picked.
-    ///
-    /// Writes nothing: gives the run as it would be afterwards and leaves it to the store to keep all of it or none.
-    ///
-    /// # Errors
-    ///
-    /// What contract 7 ("advance") lists.
-    pub fn advance(
-        &self,
-        data: &Map<String, Value>,
-        expected: Option<usize>,
-        active: &BTreeSet<UserId>,
-        at: Timestamp,
-    ) -> Result<Advanced, ProcessRefusal> {
-        let open = self.open_step()?;
-        if expected.is_some_and(|expected| expected != open) {
-            return Err(ProcessRefusal::Moved(open));
-        }
-        let steps = self.steps.as_slice();
-        let (mut faults, mut changed) = (Vec::new(), None);
-        let mut answers = self.answers.0.clone();
-        let mut signatures = BTreeMap::new();
-        for (key, value) in data {
-            let Some(place) = steps.iter().position(|step| step.key == *key) else {
-                faults.push(fault(key, "is the key of no step"));
-                continue;
-            };
-            if place < open {
-                if !self.is_same(key, &steps[place], value, active) {
-                    changed = Some(key.clone());
-                }
-                continue;
-            }
-            if value.is_null() {
-                answers.remove(key);
-                continue;
-            }
-            match steps[place].check(value, active) {
-                Ok(Checked::Value(value)) => {
-                    answers.insert(key.clone(), value);
-                }
-                Ok(Checked::Signature(image)) => {
-                    answers.insert(key.clone(), json!({"sha256": image.hash(), "bytes": image.bytes().len()}));
-                    signatures.insert(key.clone(), image);
-                }
-                Err(refusal) if self.is_same(key, &steps[place], value, active) => drop(refusal),
-                Err(refusal) => faults.push(fault(key, refusal.to_string())),
-            }
-        }
-        let step = &steps[open];
-        if step.is_required() && !answers.contains_key(&step.key) && !faults.iter().any(|f| f.place == fault(&step.key, "").place)
-        {
-            faults.push(fault(&step.key, "is required"));
-        }
-        let answers = Answers(answers);
-        if String::from(answers.clone()).len() > LARGEST_ANSWERS {
-            let detail = format!("all values together must have at most {LARGEST_ANSWERS} bytes as JSON, images aside");
-            faults.push(Fault::field("step_data", detail));
-        }
-        if !faults.is_empty() {
-            return Err(ProcessRefusal::Faults(faults));
-        }
-        if let Some(key) = changed {
-            return Err(ProcessRefusal::Submitted(key));
-        }
-        let state = if open + 1 == steps.len() { State::Completed { at } } else { State::InProgress { step: open + 1 } };
-        Ok(Advanced { instance: Self { state, answers, ..self.clone() }, signatures })
-    }
-
-    /// Whether `value` says what was said before: as it was sent or as it was kept. A signature may also come back as
-    /// the path of its image.
-    fn is_same(&self, key: &str, step: &Step, value: &Value, active: &BTreeSet<UserId>) -> bool {
-        let known = self.answers.0.get(key);
-        match (known, step.kind) {
-            (None, _) => value.is_null(),
-            (Some(known), StepKind::Signature) => {
-                let text = value.as_str().unwrap_or_default();
-                text == self.signature_path(key)
-                    || Signature::from_data_url(text).is_ok_and(|image| known["sha256"] == image.hash())
-            }
-            (Some(known), _) => known == value || matches!(step.check(value, active), Ok(Checked::Value(said)) if said == *known),
         }
     }
 
@@ -369,16 +245,6 @@ impl Instance {
         }
         asset
     }
-}
-
-fn fault(key: &str, detail: impl Into<String>) -> Fault {
-    Fault::within("step_data", &format!("/{}", key.replace('~', "~0").replace('/', "~1")), detail)
-}
-
-/// The ids in `data` that may be picked users, to be looked up before [`Instance::advance`] decides. Which steps
-/// pick a user is known only from the run, and this way both are read together.
-pub fn possible_users(data: &Map<String, Value>) -> impl Iterator<Item = UserId> {
-    data.values().filter_map(|value| value.as_str()?.parse().ok())
 }
 
 impl Record for Instance {
