@@ -1,38 +1,72 @@
 //! How every function's binary starts, and how its answers go to Lambda.
 
 use crate::app::{App, system_clock};
-use crate::http;
+use crate::http::{self, chain};
+use crate::log;
 use crate::seal::Sealer;
 use crate::store::{Store, client};
 use axum::Router;
+use axum::http::header::HOST;
 use axum::http::{Response, StatusCode};
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
-use lambda_http::{Body, Error, IntoResponse, Request, tower::ServiceExt, tracing};
+use lambda_http::lambda_runtime;
+use lambda_http::request::LambdaRequest;
+use lambda_http::tower::ServiceExt;
+use lambda_http::{Adapter, Body, Error, IntoResponse, LambdaEvent, Request};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use std::convert::Infallible;
+use std::process::ExitCode;
 use std::sync::Arc;
 
+/// What `lambda_http` can't read of a query, though the gateway lets it through.
+const UNREADABLE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>');
+
 /// Connects to the table that `TABLE_NAME` names and serves `routes` to Lambda until it ends.
-///
-/// # Errors
-///
-/// `TABLE_NAME` is not set, or the Runtime API is gone.
-pub async fn run(routes: Router<App>) -> Result<(), Error> {
-    run_sealed(routes, None).await
+pub async fn run(routes: Router<App>) -> ExitCode {
+    run_sealed(routes, Ok::<_, Infallible>(None)).await
 }
 
-/// [`run`] with somebody who seals secrets.
-///
-/// # Errors
-///
-/// As [`run`].
-pub async fn run_sealed(routes: Router<App>, sealer: Option<Arc<dyn Sealer>>) -> Result<(), Error> {
-    tracing::init_default_subscriber();
-    let table = std::env::var("TABLE_NAME").map_err(|_| "set TABLE_NAME to the table's name")?;
+/// [`run`] with somebody who seals secrets, if that could be set up.
+pub async fn run_sealed<E>(routes: Router<App>, sealer: Result<Option<Arc<dyn Sealer>>, E>) -> ExitCode
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    log::of_function();
+    let ended = match sealer {
+        Ok(sealer) => serve(routes, sealer).await,
+        Err(error) => Err(error.into()),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(cause = chain(&*error), "the function can't run");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(routes: Router<App>, sealer: Option<Arc<dyn Sealer>>) -> Result<(), Error> {
+    let table = client::needed("TABLE_NAME")?;
     let client = client::of_function()?;
     // The first request opens its connections: doing it here makes starts longer by more than it saves (docs/adr/0011).
     let app = App::new(Store::new(client, table, system_clock())).with_sealer(sealer);
-    let service = http::service(routes, app);
-    lambda_http::run(ServiceExt::<Request>::map_response(service, Encoded)).await
+    let service = ServiceExt::<Request>::map_response(http::service(routes, app), Encoded);
+    lambda_runtime::run(ServiceExt::<LambdaEvent<LambdaRequest>>::map_request(Adapter::from(service), readable)).await
+}
+
+/// The event without what `lambda_http` panics at when it makes a URI of it: some letters of a query, and a scheme and a
+/// host that callers may have made up and nobody here asks for.
+fn readable(mut event: LambdaEvent<LambdaRequest>) -> LambdaEvent<LambdaRequest> {
+    if let LambdaRequest::ApiGatewayV2(request) = &mut event.payload {
+        request.headers.remove("x-forwarded-proto");
+        request.headers.remove(HOST);
+        request.request_context.domain_name = None;
+        if let Some(query) = &mut request.raw_query_string {
+            *query = utf8_percent_encode(query, UNREADABLE).to_string();
+        }
+    }
+    event
 }
 
 /// A response whose body Lambda gets as text where it is UTF-8, else in Base64.

@@ -7,5 +7,6 @@ pub mod auth;
 pub mod domain;
 pub mod http;
 pub mod lambda;
+pub mod log;
 pub mod seal;
 pub mod store;

@@ -2,6 +2,7 @@
 
 use crate::runtime_api::RuntimeApi;
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -35,6 +36,7 @@ pub struct Process {
     pub init: Duration,
     child: Child,
     pid: u32,
+    lines: tempfile::NamedTempFile,
 }
 
 /// The folder of the release binaries: `FUNCTIONS_DIR`, or that of this workspace.
@@ -55,6 +57,7 @@ impl Process {
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Self> {
         let api = RuntimeApi::start().await?;
+        let lines = tempfile::NamedTempFile::new()?;
         let mut command = Command::new(binary);
         command
             .env_clear()
@@ -62,7 +65,7 @@ impl Process {
             .envs(environment())
             .envs(variables)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(lines.reopen()?)
             .stderr(Stdio::null())
             .kill_on_drop(true);
         let started = Instant::now();
@@ -70,9 +73,19 @@ impl Process {
         let pid = child.id().context("it ended at once")?;
         let ready = tokio::select! {
             ready = tokio::time::timeout(INIT, api.ready()) => ready.context("it asks for no event")?,
-            ended = child.wait() => bail!("{} ended: {}", binary.display(), ended?),
+            ended = child.wait() => bail!("{} ended with {}: {}", binary.display(), ended?, std::fs::read_to_string(lines.path())?),
         };
-        Ok(Self { api, init: ready - started, child, pid })
+        Ok(Self { api, init: ready - started, child, pid, lines })
+    }
+
+    /// What it has logged so far: a JSON object a line.
+    ///
+    /// # Errors
+    ///
+    /// A line is something else.
+    pub fn log(&self) -> Result<Vec<Value>> {
+        let text = std::fs::read_to_string(self.lines.path())?;
+        text.lines().map(|line| serde_json::from_str(line).with_context(|| format!("{line} is no JSON"))).collect()
     }
 
     /// Time on a processor so far, of all its threads.

@@ -38,7 +38,7 @@ type Outcome = Result<Bytes, String>;
 struct Waiting {
     /// When the function asked for its first event.
     first_next: Option<Instant>,
-    answers: HashMap<String, (Instant, oneshot::Sender<(Instant, Outcome)>)>,
+    answers: HashMap<String, oneshot::Sender<(Instant, Outcome)>>,
     handed_over: HashMap<String, Instant>,
 }
 
@@ -132,10 +132,9 @@ async fn next(State(shared): State<Shared>) -> Response<Body> {
     let Some(event) = shared.events.lock().await.recv().await else {
         return status(StatusCode::GONE);
     };
-    let began = Instant::now();
     let mut waiting = shared.lock();
-    waiting.handed_over.insert(event.request_id.clone(), began);
-    waiting.answers.insert(event.request_id.clone(), (began, event.done));
+    waiting.handed_over.insert(event.request_id.clone(), Instant::now());
+    waiting.answers.insert(event.request_id.clone(), event.done);
     drop(waiting);
     Response::builder()
         .header("content-type", "application/json")
@@ -157,7 +156,7 @@ async fn fail(State(shared): State<Shared>, Path(id): Path<String>, body: Bytes)
 
 fn settle(shared: &Shared, id: &str, outcome: Outcome) -> StatusCode {
     let at = Instant::now();
-    let Some((_, done)) = shared.lock().answers.remove(id) else { return StatusCode::BAD_REQUEST };
+    let Some(done) = shared.lock().answers.remove(id) else { return StatusCode::BAD_REQUEST };
     // Nobody waits any more for an answer that comes after the deadline.
     let _ = done.send((at, outcome));
     StatusCode::ACCEPTED

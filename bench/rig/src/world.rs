@@ -62,7 +62,17 @@ impl World {
     ///
     /// As [`Process::start`].
     pub async fn run(&self, binary: &str) -> Result<Process> {
-        Process::start(&binaries().join(binary), self.variables()).await
+        self.run_with(binary, &[]).await
+    }
+
+    /// [`World::run`] with these variables instead of the usual ones.
+    ///
+    /// # Errors
+    ///
+    /// As [`Process::start`].
+    pub async fn run_with(&self, binary: &str, variables: &[(&'static str, &str)]) -> Result<Process> {
+        let others = variables.iter().map(|(name, value)| (*name, OsStr::new(value)));
+        Process::start(&binaries().join(binary), self.variables().into_iter().chain(others)).await
     }
 
     /// Starts a binary of this workspace on the table, in AWS's emulator of Lambda.

@@ -1,6 +1,7 @@
 //! Every release binary as Lambda runs it: events in, answers out, panics, deadlines and signals.
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
+use chrono::DateTime;
 use rig::events::{request, samples};
 use rig::process::Process;
 use rig::world::World;
@@ -104,6 +105,77 @@ async fn with_little_time_left_the_answer_is_503_and_the_next_request_is_served(
     world.front.pause(false);
     assert_eq!(assets.api.invoke(&read, LIMIT).await.unwrap().answer["statusCode"], 200);
     assert!(assets.is_running());
+}
+
+#[tokio::test]
+#[ignore = "needs the release binaries: .ci/functions"]
+async fn a_line_says_when_and_how_bad_beside_its_fields() {
+    let world = World::start().await.unwrap();
+    let nowhere = [("TABLE_NAME", "nowhere")];
+    for (variables, path, level, status) in
+        [(&nowhere[..0], "/v1/nothing", "INFO", 404), (&nowhere, "/v1/health", "ERROR", 500), (&[], "/v1/health", "INFO", 200)]
+    {
+        let meta = world.run_with("meta", variables).await.unwrap();
+        let invocation = meta.api.invoke(&request("GET", path, "", None), LIMIT).await.unwrap();
+        assert_eq!(invocation.answer["statusCode"], status, "{}", invocation.answer);
+        let lines = meta.log().unwrap();
+        let [line] = lines.as_slice() else { panic!("{lines:?}") };
+        DateTime::parse_from_rfc3339(line["timestamp"].as_str().unwrap()).unwrap();
+        assert_eq!((&line["level"], &line["status"]), (&json!(level), &json!(status)));
+        assert_eq!(line["request_id"], invocation.request_id);
+        assert!(line["duration_ms"].is_u64() && line["route"].is_string() && line["message"].is_string(), "{line}");
+        assert_eq!(line["cause"].is_string(), level == "ERROR", "{line}");
+        assert!(line.get("span").is_none() && line.get("spans").is_none(), "{line}");
+    }
+    let quiet = world.run_with("meta", &[("AWS_LAMBDA_LOG_LEVEL", "WARN")]).await.unwrap();
+    quiet.api.invoke(&request("GET", "/v1/health", "", None), LIMIT).await.unwrap();
+    assert_eq!(quiet.log().unwrap(), Vec::<Value>::new());
+}
+
+#[tokio::test]
+#[ignore = "needs the release binaries: .ci/functions"]
+async fn whatever_the_gateway_lets_through_is_answered() {
+    let world = World::start().await.unwrap();
+    let mut users = world.run("users").await.unwrap();
+    let plain: Value = serde_json::from_str(&request("GET", "/v1/users", &world.api_key, None)).unwrap();
+    for letter in (' '..='~').chain(['é', '日', '\u{7f}']) {
+        let mut event = plain.clone();
+        event["rawQueryString"] = json!(format!("q=a{letter}b"));
+        let answer = users.api.invoke(&event.to_string(), LIMIT).await.unwrap().answer;
+        // `%b` is no percent-encoding, there is no parameter `b`, and nobody searches for control characters.
+        let expected = match letter {
+            '%' => 400,
+            '&' | '\u{7f}' => 422,
+            _ => 200,
+        };
+        assert_eq!(answer["statusCode"], expected, "{letter:?}: {answer}");
+    }
+    for (name, value) in [("host", "a b"), ("x-forwarded-proto", "a b, https"), ("x-name", "Zoë"), ("cookie", "=;; a")] {
+        let mut event = plain.clone();
+        event["headers"][name] = json!(value);
+        let answer = users.api.invoke(&event.to_string(), LIMIT).await.unwrap().answer;
+        assert_eq!(answer["statusCode"], 200, "{name}: {answer}");
+    }
+    assert!(users.is_running());
+}
+
+#[tokio::test]
+#[ignore = "needs the release binaries: .ci/functions"]
+async fn a_function_that_is_set_up_wrongly_says_what_to_set() {
+    let world = World::start().await.unwrap();
+    for (variable, value, said) in [
+        ("TABLE_NAME", "", "set TABLE_NAME"),
+        ("AWS_REGION", "", "set AWS_REGION"),
+        ("AWS_ACCESS_KEY_ID", "", "set AWS_ACCESS_KEY_ID"),
+        ("AWS_CA_BUNDLE", "/nowhere", "can't read the certificates in /nowhere"),
+        ("AWS_CA_BUNDLE", "/dev/null", "there is no certificate in /dev/null"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1:8000", "AWS_ENDPOINT_URL_DYNAMODB must begin with http:// or https://"),
+        ("RECEIPT_KEY_FILE", "/nowhere/key", "/nowhere"),
+    ] {
+        let error = world.run_with("processes", &[(variable, value)]).await.err().map(|error| error.to_string());
+        let error = error.unwrap_or_else(|| panic!("it runs with {variable}={value}"));
+        assert!(error.contains("\"level\":\"ERROR\"") && error.contains(said), "{error}");
+    }
 }
 
 /// How many assets and how many of their creations the table has.

@@ -1,6 +1,6 @@
 //! `/v1/health`, `/v1/openapi.json` and whatever no route takes, as a Lambda function.
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_http::Error> {
+async fn main() -> std::process::ExitCode {
     shared::lambda::run(meta::default_routes()).await
 }

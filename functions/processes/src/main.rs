@@ -1,7 +1,7 @@
 //! `/v1/processes` as a Lambda function.
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_http::Error> {
-    let sealer = vault::from_env(Box::new(vault::client_of_function))?;
+async fn main() -> std::process::ExitCode {
+    let sealer = vault::from_env(Box::new(vault::client_of_function));
     shared::lambda::run_sealed(processes::routes(), sealer).await
 }

@@ -45,7 +45,7 @@ fn begin_at(ours: LevelFilter, others: LevelFilter) {
             let (ours, others) = LEVELS.get();
             *metadata.level() <= if is_ours(metadata.target()) { ours } else { others }
         });
-        let lines = tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(|| Lines).with_filter(wanted);
+        let lines = shared::log::lines(|| Lines).with_filter(wanted);
         tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines)).unwrap();
     });
     LEVELS.set((ours, others));

@@ -19,7 +19,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use error::ApiError;
-pub(crate) use observe::listed;
+pub(crate) use observe::{chain, listed};
 pub(crate) use trace::Trace;
 
 /// What a handler gives.

@@ -91,7 +91,7 @@ fn request_id(app: &App, request: &Request) -> String {
 }
 
 /// An error with all its causes. The SDK's own text for an error says nothing; its causes do.
-fn chain(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

@@ -39,9 +39,15 @@ pub enum EnvironmentError {
     /// Lambda sets it, or the template.
     #[error("set {0}")]
     Missing(&'static str),
+    /// `AWS_ENDPOINT_URL_DYNAMODB` is no address.
+    #[error("AWS_ENDPOINT_URL_DYNAMODB must begin with http:// or https://")]
+    Endpoint,
     /// The file that `AWS_CA_BUNDLE` names.
-    #[error("can't read the certificates in {0}")]
+    #[error("can't read the certificates in {0}, which AWS_CA_BUNDLE names")]
     Bundle(String, #[source] std::io::Error),
+    /// It has none.
+    #[error("there is no certificate in {0}, which AWS_CA_BUNDLE names")]
+    NoCertificate(String),
     /// The HTTP client.
     #[error("can't set TLS up")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -57,6 +63,20 @@ pub struct Environment {
     pub http: SharedHttpClient,
 }
 
+/// A variable that is set to something.
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A variable that must be set.
+///
+/// # Errors
+///
+/// It is not.
+pub fn needed(name: &'static str) -> Result<String, EnvironmentError> {
+    set(name).ok_or(EnvironmentError::Missing(name))
+}
+
 /// Region and credentials as Lambda puts them into the environment. Nothing is looked for anywhere else
 /// (docs/adr/0011).
 ///
@@ -64,13 +84,12 @@ pub struct Environment {
 ///
 /// Names the variable that is missing.
 pub fn environment() -> Result<Environment, EnvironmentError> {
-    let needed = |name: &'static str| std::env::var(name).map_err(|_| EnvironmentError::Missing(name));
-    let session = std::env::var("AWS_SESSION_TOKEN").ok();
+    let session = set("AWS_SESSION_TOKEN");
     let credentials =
         Credentials::new(needed("AWS_ACCESS_KEY_ID")?, needed("AWS_SECRET_ACCESS_KEY")?, session, None, "Lambda's environment");
-    let roots = match std::env::var("AWS_CA_BUNDLE") {
-        Ok(path) => std::fs::read(&path).map_err(|error| EnvironmentError::Bundle(path, error))?,
-        Err(_) => ROOTS.to_vec(),
+    let roots = match set("AWS_CA_BUNDLE") {
+        Some(path) => bundle(path)?,
+        None => ROOTS.to_vec(),
     };
     let trusted = TlsContext::builder().with_trust_store(TrustStore::empty().with_pem_certificate(roots)).build();
     let http = aws_smithy_http_client::Builder::new()
@@ -78,6 +97,18 @@ pub fn environment() -> Result<Environment, EnvironmentError> {
         .tls_context(trusted.map_err(|error| EnvironmentError::Tls(error.into()))?)
         .build_https();
     Ok(Environment { region: Region::new(needed("AWS_REGION")?), credentials, http })
+}
+
+/// The certificates in a file.
+fn bundle(path: String) -> Result<Vec<u8>, EnvironmentError> {
+    match std::fs::read(&path) {
+        // Without any, nothing would be trusted, and each request would fail instead of the start.
+        Ok(text) if memchr::memmem::find(&text, b"-----BEGIN CERTIFICATE-----").is_none() => {
+            Err(EnvironmentError::NoCertificate(path))
+        }
+        Ok(text) => Ok(text),
+        Err(error) => Err(EnvironmentError::Bundle(path, error)),
+    }
 }
 
 /// A function's client of the table, at `AWS_ENDPOINT_URL_DYNAMODB` if there is one.
@@ -92,7 +123,11 @@ pub fn of_function() -> Result<Client, EnvironmentError> {
         .region(region)
         .credentials_provider(credentials)
         .http_client(http);
-    config.set_endpoint_url(std::env::var("AWS_ENDPOINT_URL_DYNAMODB").ok());
+    let endpoint = set("AWS_ENDPOINT_URL_DYNAMODB");
+    if endpoint.as_ref().is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
+        return Err(EnvironmentError::Endpoint);
+    }
+    config.set_endpoint_url(endpoint);
     Ok(Client::from_conf(config.build()))
 }
 

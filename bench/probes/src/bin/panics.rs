@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::routing::get;
-use lambda_http::Error;
+use std::process::ExitCode;
 
 #[expect(clippy::panic, reason = "what it is for")]
 async fn panics() {
@@ -10,7 +10,7 @@ async fn panics() {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
+async fn main() -> ExitCode {
     let routes = Router::new().route("/v1/panics", get(panics)).route("/v1/fine", get(async || "fine"));
     shared::lambda::run(routes).await
 }
