@@ -3,6 +3,7 @@
 Routes and permissions against the code: local/tests/api/template.rs and policies.rs.
 """
 
+import json
 import re
 import sys
 from collections import Counter
@@ -13,6 +14,31 @@ from samtranslator.translator.translator import Translator
 from samtranslator.yaml_helper import yaml_parse
 
 FAULTS = []
+
+# What AWS counts under which dimensions, of that which is used here ("Metrics and dimensions" in the guides of API Gateway,
+# Lambda and DynamoDB). A metric that is not there raises no alarm and no fault.
+METRICS = {
+    ("AWS/ApiGateway", ("ApiId",)): {"Count", "4xx", "5xx", "Latency"},
+    ("AWS/Lambda", ("FunctionName",)): {"Errors", "Throttles", "Duration", "ConcurrentExecutions"},
+    ("AWS/DynamoDB", ("TableName",)): {
+        "ReadThrottleEvents",
+        "WriteThrottleEvents",
+        "TransactionConflict",
+        "ConditionalCheckFailedRequests",
+        "ConsumedReadCapacityUnits",
+        "ConsumedWriteCapacityUnits",
+    },
+    ("AWS/DynamoDB", ("GlobalSecondaryIndexName", "TableName")): {
+        "ReadThrottleEvents",
+        "WriteThrottleEvents",
+        "ConsumedReadCapacityUnits",
+        "ConsumedWriteCapacityUnits",
+    },
+    ("AWS/DynamoDB", ("Operation", "TableName")): {"SystemErrors", "SuccessfulRequestLatency"},
+}
+
+# A permission has about 440 bytes in a function's policy, with names as long as CloudFormation makes them; 20 KB is all.
+LARGEST_POLICY, PERMISSION = 20480, 440
 
 
 def check(holds, fault):
@@ -132,13 +158,44 @@ def check_api(template):
     # The permission for $default holds for every route to its function.
     permissions["MetaFunction"] += routes["MetaFunction"] - 1
     check(routes == permissions, f"routes {routes}, permissions {permissions}")
-    check(max(permissions.values()) <= 60, "the policy of a function would pass 20 KB")
+    check(max(permissions.values()) * PERMISSION < LARGEST_POLICY, "the policy of a function would pass 20 KB")
     stage = of_type(template, "AWS::ApiGatewayV2::Stage")["ApiApiGatewayDefaultStage"]
     check(stage["StageName"] == "$default" and stage["AutoDeploy"] is True, "the stage is in the path")
     settings = {"ThrottlingRateLimit", "ThrottlingBurstLimit", "DetailedMetricsEnabled"}
     check(set(stage["DefaultRouteSettings"]) == settings, f"route settings {stage['DefaultRouteSettings']}")
     check(set(stage["AccessLogSettings"]) == {"DestinationArn", "Format"}, "access logs")
     return sum(routes.values())
+
+
+def check_metric(where, namespace, name, dimensions):
+    known = METRICS.get((namespace, tuple(sorted(dimensions))), set())
+    check(name in known, f"{where}: AWS counts no {namespace} {name} by {', '.join(dimensions)}")
+
+
+def check_alarms(template):
+    alarms = of_type(template, "AWS::CloudWatch::Alarm")
+    seen = set()
+    for where, alarm in alarms.items():
+        metrics = [query["MetricStat"]["Metric"] for query in alarm.get("Metrics", []) if "MetricStat" in query]
+        for metric in metrics or [alarm]:
+            dimensions = [dimension["Name"] for dimension in metric["Dimensions"]]
+            check_metric(where, metric["Namespace"], metric["MetricName"], dimensions)
+            seen.add(metric["MetricName"])
+    wanted = {"5xx", "Latency", "Throttles", "Errors", "ReadThrottleEvents", "WriteThrottleEvents", "SystemErrors"}
+    check(seen == wanted, f"alarms watch {sorted(seen)}")
+
+
+def check_dashboard(template):
+    body = template["Resources"]["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"][0]
+    try:
+        dashboard = json.loads(body)
+    except ValueError as error:
+        check(False, f"the dashboard is no JSON: {error}")
+        return
+    for widget in dashboard["widgets"]:
+        for namespace, name, *rest in widget["properties"].get("metrics", []):
+            names = [part for part in rest if isinstance(part, str)]
+            check_metric(widget["properties"]["title"], namespace, name, names[::2])
 
 
 def check_rest(template):
@@ -160,6 +217,8 @@ def main():
     check_functions(template)
     check_roles(template)
     routes = check_api(template)
+    check_alarms(template)
+    check_dashboard(template)
     check_rest(template)
     for fault in FAULTS:
         print(f"template.yaml, transformed: {fault}", file=sys.stderr)

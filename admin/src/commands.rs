@@ -1,6 +1,6 @@
 //! What the operator can ask for.
 
-use crate::{receipts, verify};
+use crate::{environment, receipts, verify};
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
 use clap::{Args, Parser, Subcommand};
@@ -125,11 +125,10 @@ struct NewKey {
     rate_limit: u32,
 }
 
-/// A client by the usual AWS environment: profiles, single sign-on, roles, `AWS_ENDPOINT_URL_DYNAMODB`.
-async fn client_by_environment() -> Client {
-    let environment = aws_config::defaults(aws_config::BehaviorVersion::latest());
-    let config = environment.http_client(client::system_https()).load().await;
-    Client::from_conf(client::configure(aws_sdk_dynamodb::config::Builder::from(&config)).build())
+/// A client by the usual AWS environment, at `AWS_ENDPOINT_URL_DYNAMODB` if that is set.
+async fn client_by_environment() -> Result<Client> {
+    let config = environment::load().await?;
+    Ok(Client::from_conf(client::configure(aws_sdk_dynamodb::config::Builder::from(&config)).build()))
 }
 
 /// Does what the command line says; gives the answer.
@@ -137,7 +136,7 @@ pub async fn run(options: Options) -> Result<Value> {
     if let Command::VerifyReceipt { file, keys } = &options.command {
         return receipts::check(file, keys);
     }
-    let store = Store::new(client_by_environment().await, &options.table, system_clock());
+    let store = Store::new(client_by_environment().await?, &options.table, system_clock());
     let failed = || format!("nothing was done on the table {}", options.table);
     match options.command {
         Command::Tenant(TenantCommand::Create { name, admin_email }) => {

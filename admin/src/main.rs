@@ -3,6 +3,7 @@
 //! It needs what any AWS tool needs, credentials and a region, and prints JSON.
 
 mod commands;
+mod environment;
 mod receipts;
 mod verify;
 

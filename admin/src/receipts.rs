@@ -1,10 +1,10 @@
 //! Receipts and the keys that they are signed with.
 
+use crate::environment;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 use shared::domain::receipt_key::Jwks;
 use shared::domain::signed_receipt;
-use shared::store::client;
 use shared::store::{Stamp, TenantStore};
 use std::fs;
 use std::path::Path;
@@ -33,8 +33,7 @@ pub fn check(file: &Path, keys: &Path) -> Result<Value> {
 ///
 /// Nothing seals keys here; or the sealer's and the table's.
 pub async fn rotate(store: &TenantStore, stamp: &Stamp) -> Result<Value> {
-    let environment = aws_config::defaults(aws_config::BehaviorVersion::latest());
-    let config = environment.http_client(client::system_https()).load().await;
+    let config = environment::load().await?;
     let kms = Client::from_conf(vault::configure(Builder::from(&config)).build());
     let Some(sealer) = vault::from_env(Box::new(move || Ok(kms.clone())))? else {
         bail!("set {} or {} to what seals receipts' keys", vault::KMS_KEY, vault::KEY_FILE);

@@ -4,7 +4,7 @@ use crate::{demo, engine, table};
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
 use axum::Router;
-use axum::http::{HeaderName, Method, header};
+use axum::http::{HeaderName, Method};
 use serde::{Deserialize, Serialize};
 use shared::app::{App, system_clock};
 use shared::domain::api_key::LARGEST_RATE_LIMIT;
@@ -24,7 +24,11 @@ pub const TABLE: &str = "asset-lifecycle";
 /// How long requests under way may take to end once a signal has come.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What pages of other sites may read of an answer, as template.yaml says it to the gateway.
+/// How pages of other sites may ask.
+pub const METHODS: [Method; 5] = [Method::GET, Method::HEAD, Method::POST, Method::PATCH, Method::DELETE];
+/// What they may send, as template.yaml says it to the gateway.
+pub const ACCEPTED: [&str; 5] = ["authorization", "content-type", "idempotency-key", "if-match", "if-none-match"];
+/// What they may read of an answer, as template.yaml says it to the gateway.
 pub const EXPOSED: [&str; 8] = [
     "location",
     "x-request-id",
@@ -81,14 +85,8 @@ struct Ready<'a> {
 pub fn router(app: App) -> Router {
     let cors = CorsLayer::new()
         .allow_origin(Any)
-        .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PATCH, Method::DELETE])
-        .allow_headers([
-            header::AUTHORIZATION,
-            header::CONTENT_TYPE,
-            header::IF_MATCH,
-            header::IF_NONE_MATCH,
-            HeaderName::from_static("idempotency-key"),
-        ])
+        .allow_methods(METHODS)
+        .allow_headers(ACCEPTED.map(HeaderName::from_static))
         .expose_headers(EXPOSED.map(HeaderName::from_static));
     shared::http::service(crate::api::all_routes(), app).layer(cors)
 }

@@ -16,7 +16,7 @@ pub const KMS_KEY: &str = "RECEIPT_KMS_KEY_ID";
 /// The variable that names the file, where there is no KMS.
 pub const KEY_FILE: &str = "RECEIPT_KEY_FILE";
 /// What everything sealed here is for; bound to it together with the tenant.
-const PURPOSE: &str = "asset-lifecycle receipt key";
+pub const PURPOSE: &str = "asset-lifecycle receipt key";
 
 /// The sealer that the environment names; `None` when it names none. `connect` makes a client if that is KMS.
 ///

@@ -3,7 +3,7 @@
 use crate::functions::{FUNCTIONS, resource};
 use crate::support::Api;
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType};
-use local::table;
+use local::{server, table};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -23,8 +23,14 @@ fn the_table_is_kept_safe() {
 #[test]
 fn the_gateway_answers_preflights_as_the_dev_server_does() {
     let cors = resource("Api")["Properties"]["CorsConfiguration"].clone();
-    let names: Vec<&str> = cors["ExposeHeaders"].as_sequence().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
-    assert_eq!(names, local::server::EXPOSED);
+    let names = |list: &str| -> Vec<String> {
+        cors[list].as_sequence().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("ExposeHeaders"), server::EXPOSED);
+    assert_eq!(names("AllowHeaders"), server::ACCEPTED);
+    // The gateway answers a preflight itself only if OPTIONS is among them.
+    let methods = server::METHODS.iter().map(ToString::to_string).chain(["OPTIONS".to_owned()]);
+    assert_eq!(names("AllowMethods"), methods.collect::<Vec<_>>());
 }
 
 /// The name that an event of template.yaml has: method and path in words.
