@@ -39,11 +39,12 @@ pub struct Process {
     lines: tempfile::NamedTempFile,
 }
 
-/// The folder of the release binaries: `FUNCTIONS_DIR`, or that of this workspace.
+/// The folder of the release binaries: `FUNCTIONS_DIR`, or where cargo puts those of this workspace.
 #[must_use]
 pub fn binaries() -> PathBuf {
-    std::env::var_os("FUNCTIONS_DIR")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release"), PathBuf::from)
+    let named = |name| std::env::var_os(name).map(PathBuf::from);
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    named("FUNCTIONS_DIR").unwrap_or_else(|| workspace.join(named("CARGO_TARGET_DIR").unwrap_or("target".into())).join("release"))
 }
 
 impl Process {

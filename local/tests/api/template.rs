@@ -20,6 +20,15 @@ fn the_table_is_kept_safe() {
     assert_eq!(properties["TimeToLiveSpecification"]["Enabled"], true);
 }
 
+/// Told which template to take, `sam deploy` takes the source instead of what `sam build` made.
+#[test]
+fn what_was_built_is_what_is_deployed() {
+    let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../samconfig.toml");
+    let config = std::fs::read_to_string(config).unwrap();
+    assert!(config.contains("[prod.deploy.parameters]"));
+    assert!(!config.lines().any(|line| line.trim_start().starts_with("template")), "samconfig.toml names a template");
+}
+
 #[test]
 fn the_gateway_answers_preflights_as_the_dev_server_does() {
     let cors = resource("Api")["Properties"]["CorsConfiguration"].clone();
