@@ -148,7 +148,7 @@ def check_api(template):
             check(version == "2.0", f"{method} {path}: payload {version}")
             routes[function[1] if function else "?"] += 1
             check("security" not in operation, f"{method} {path}: keys are checked by the functions")
-    default = body["paths"].get("/$default", {}).get("x-amazon-apigateway-any-method", {})
+    default = body["paths"].get("$default", {}).get("x-amazon-apigateway-any-method", {})
     check(default.get("isDefaultRoute") is True, "there is no $default")
     permissions = Counter()
     for properties in of_type(template, "AWS::Lambda::Permission").values():
