@@ -15,7 +15,9 @@ handed_on = json.loads(re.search(r"```json\n(.*?)```", recipe, re.DOTALL)[1])
 for name, value in re.findall(r"(AWS_\w+)=(\S*)", re.search(r"^export (.*)$", recipe, re.MULTILINE)[1]):
     os.environ[name] = value
 
-stacks, _ = SamLocalStackProvider.get_stacks("template.yaml")
+overrides = dict([re.search(r"--parameter-overrides (\w+)=(\w+)", recipe).groups()])
+
+stacks, _ = SamLocalStackProvider.get_stacks("template.yaml", parameter_overrides=overrides)
 functions = SamFunctionProvider(stacks)
 wanted = handed_on["Parameters"] | {
     "AWS_REGION": "us-east-1",
@@ -33,6 +35,8 @@ for function in functions.get_all():
         is_given = environment.get(name, "" if name == "RECEIPT_KMS_KEY_ID" else None)
         if is_given != value:
             faults.append(f"{function.name} gets {name}={is_given}, not {value}")
+    if function.architectures != [overrides["Architecture"]]:
+        faults.append(f"{function.name} would run on {function.architectures}")
     seen += 1
 for fault in faults:
     print(f"docs/local-lambda.md, sam local: {fault}", file=sys.stderr)

@@ -1,6 +1,6 @@
 //! What the operator can ask for.
 
-use crate::{environment, receipts, verify};
+use crate::{environment, events, receipts, verify};
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
 use clap::{Args, Parser, Subcommand};
@@ -49,6 +49,15 @@ enum Command {
         /// What GET /v1/.well-known/receipt-keys?tenant=ID answered.
         #[arg(long)]
         keys: PathBuf,
+    },
+    /// Tells every change in a tenant, oldest first: who, when, what. Those of the last seconds come later.
+    Events {
+        /// Whose.
+        #[arg(long)]
+        tenant: TenantId,
+        /// From when on, such as 2027-01-01T00:00:00Z; from the first when left out.
+        #[arg(long)]
+        since: Option<Timestamp>,
     },
     /// Re-computes every chain of a tenant's audit trail and compares it with the records; exit code 1 if one breaks.
     Verify {
@@ -155,6 +164,7 @@ pub async fn run(options: Options) -> Result<Value> {
             let store = existing(&store, tenant).await.with_context(failed)?;
             receipts::rotate(&store, &stamp(&store)).await.with_context(failed)
         }
+        Command::Events { tenant, since } => events::since(&existing(&store, tenant).await.with_context(failed)?, since).await,
         Command::Verify { tenant } => verify::tenant(&existing(&store, tenant).await?).await,
         Command::Key(KeyCommand::Create(new)) => create_key(&store, new).await.with_context(failed),
         Command::Key(KeyCommand::Revoke { tenant, key }) => {

@@ -4,6 +4,7 @@
 
 mod commands;
 mod environment;
+mod events;
 mod receipts;
 mod verify;
 

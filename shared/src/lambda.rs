@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 /// What `lambda_http` can't read of a query, though the gateway lets it through.
 const UNREADABLE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>');
+/// What it would take for the end of a path, or leave out, though the gateway, which hands paths over decoded, has it in one.
+const NOT_OF_PATHS: &AsciiSet = &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'\\');
 
 /// Connects to the table that `TABLE_NAME` names and serves `routes` to Lambda until it ends.
 pub async fn run(routes: Router<App>) -> ExitCode {
@@ -56,17 +58,29 @@ async fn serve(routes: Router<App>, sealer: Option<Arc<dyn Sealer>>) -> Result<(
 }
 
 /// The event without what `lambda_http` panics at when it makes a URI of it: some letters of a query, and a scheme and a
-/// host that callers may have made up and nobody here asks for.
+/// host that callers may have made up and nobody here asks for. And with a path that it reads as what it is.
 fn readable(mut event: LambdaEvent<LambdaRequest>) -> LambdaEvent<LambdaRequest> {
     if let LambdaRequest::ApiGatewayV2(request) = &mut event.payload {
         request.headers.remove("x-forwarded-proto");
         request.headers.remove(HOST);
         request.request_context.domain_name = None;
+        if let Some(path) = &mut request.raw_path {
+            *path = encoded(path);
+        }
         if let Some(query) = &mut request.raw_query_string {
             *query = utf8_percent_encode(query, UNREADABLE).to_string();
         }
     }
     event
+}
+
+/// A path that was decoded, or not: a `%` that begins no escape is one of its letters.
+fn encoded(path: &str) -> String {
+    let is_escape = |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+    let mut parts = path.split('%');
+    let first = parts.next().unwrap_or_default().to_owned();
+    let path = parts.fold(first, |path, rest| path + if is_escape(rest) { "%" } else { "%25" } + rest);
+    utf8_percent_encode(&path, NOT_OF_PATHS).to_string()
 }
 
 /// A response whose body Lambda gets as text where it is UTF-8, else in Base64.
@@ -95,6 +109,17 @@ fn encode(body: Vec<u8>) -> Body {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_stays_one_path() {
+        for (raw, is) in [
+            ("/v1/assets/a?b#c d\\e", "/v1/assets/a%3Fb%23c%20d%5Ce"),
+            ("/v1/%23/100%/%a/%", "/v1/%23/100%25/%25a/%25"),
+            ("/v1/é", "/v1/%C3%A9"),
+        ] {
+            assert_eq!(encoded(raw), is);
+        }
+    }
 
     #[test]
     fn what_is_not_utf_8_goes_in_base64() {

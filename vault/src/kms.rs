@@ -10,7 +10,7 @@ use aws_sdk_kms::primitives::Blob;
 use futures_util::future::{BoxFuture, FutureExt};
 use shared::domain::id::TenantId;
 use shared::seal::{SealError, Sealer};
-use shared::store::client::{Environment, environment};
+use shared::store::client::{Environment, EnvironmentError, endpoint, environment};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -55,13 +55,14 @@ impl KmsSealer {
 ///
 /// A variable that Lambda sets is missing.
 pub fn client_of_function() -> Result<Client, SealError> {
-    let Environment { region, credentials, http } = environment().map_err(|error| SealError::Refused(error.into()))?;
+    let refused = |error: EnvironmentError| SealError::Refused(error.into());
+    let Environment { region, credentials, http } = environment().map_err(refused)?;
     let mut config = configure(Config::builder())
         .behavior_version(BehaviorVersion::latest())
         .region(region)
         .credentials_provider(credentials)
         .http_client(http);
-    config.set_endpoint_url(std::env::var("AWS_ENDPOINT_URL_KMS").ok());
+    config.set_endpoint_url(endpoint("AWS_ENDPOINT_URL_KMS").map_err(refused)?);
     Ok(Client::from_conf(config.build()))
 }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
 mod environment;
+mod events;
 mod operator;
 mod receipts;
 mod tenants;

@@ -150,6 +150,12 @@ async fn whatever_the_gateway_lets_through_is_answered() {
         };
         assert_eq!(answer["statusCode"], expected, "{letter:?}: {answer}");
     }
+    let assets = world.run("assets").await.unwrap();
+    for letter in ('\u{1}'..='\u{7f}').chain(['é']) {
+        let path = format!("/v1/assets/{}{letter}", world.asset);
+        let answer = assets.api.invoke(&request("DELETE", &path, &world.api_key, None), LIMIT).await.unwrap().answer;
+        assert_eq!(answer["statusCode"], if letter == '/' { 308 } else { 404 }, "{letter:?}: {answer}");
+    }
     for (name, value) in [("host", "a b"), ("x-forwarded-proto", "a b, https"), ("x-name", "Zoë"), ("cookie", "=;; a")] {
         let mut event = plain.clone();
         event["headers"][name] = json!(value);

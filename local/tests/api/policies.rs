@@ -99,11 +99,16 @@ fn let_through(function: &Function, partition: &str) -> Vec<bool> {
     let of_table = |statement: &&Value| texts(&statement["Action"])[0].starts_with("dynamodb:");
     let lets = |statement: &Value| {
         let condition = statement["Condition"].as_mapping().unwrap_or_else(|| panic!("{} has no condition", function.resource));
-        condition.iter().flat_map(|(_, keys)| texts(&keys["dynamodb:LeadingKeys"])).any(|pattern| {
-            match pattern.strip_suffix('*') {
-                Some(prefix) => partition.starts_with(prefix),
-                None => partition == pattern,
-            }
+        let keys = &condition["ForAllValues:StringLike"];
+        assert_eq!(
+            (condition.len(), keys.as_mapping().unwrap().len()),
+            (1, 1),
+            "{} has a condition that is not understood",
+            function.resource
+        );
+        texts(&keys["dynamodb:LeadingKeys"]).iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(prefix) => partition.starts_with(prefix),
+            None => partition == pattern,
         })
     };
     statements(function).iter().filter(of_table).map(lets).collect()

@@ -39,9 +39,9 @@ pub enum EnvironmentError {
     /// Lambda sets it, or the template.
     #[error("set {0}")]
     Missing(&'static str),
-    /// `AWS_ENDPOINT_URL_DYNAMODB` is no address.
-    #[error("AWS_ENDPOINT_URL_DYNAMODB must begin with http:// or https://")]
-    Endpoint,
+    /// It is no address.
+    #[error("{0} must begin with http:// or https://")]
+    Endpoint(&'static str),
     /// The file that `AWS_CA_BUNDLE` names.
     #[error("can't read the certificates in {0}, which AWS_CA_BUNDLE names")]
     Bundle(String, #[source] std::io::Error),
@@ -75,6 +75,18 @@ fn set(name: &str) -> Option<String> {
 /// It is not.
 pub fn needed(name: &'static str) -> Result<String, EnvironmentError> {
     set(name).ok_or(EnvironmentError::Missing(name))
+}
+
+/// The address in a variable, if it is set. With another an error would tell the request, and with it what it writes.
+///
+/// # Errors
+///
+/// It is no address.
+pub fn endpoint(name: &'static str) -> Result<Option<String>, EnvironmentError> {
+    match set(name) {
+        Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => Err(EnvironmentError::Endpoint(name)),
+        url => Ok(url),
+    }
 }
 
 /// Region and credentials as Lambda puts them into the environment. Nothing is looked for anywhere else
@@ -123,11 +135,7 @@ pub fn of_function() -> Result<Client, EnvironmentError> {
         .region(region)
         .credentials_provider(credentials)
         .http_client(http);
-    let endpoint = set("AWS_ENDPOINT_URL_DYNAMODB");
-    if endpoint.as_ref().is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
-        return Err(EnvironmentError::Endpoint);
-    }
-    config.set_endpoint_url(endpoint);
+    config.set_endpoint_url(endpoint("AWS_ENDPOINT_URL_DYNAMODB")?);
     Ok(Client::from_conf(config.build()))
 }
 
