@@ -77,7 +77,8 @@ pub fn needed(name: &'static str) -> Result<String, EnvironmentError> {
     set(name).ok_or(EnvironmentError::Missing(name))
 }
 
-/// The address in a variable, if it is set. With another an error would tell the request, and with it what it writes.
+/// The address in a variable, if it is set. The SDK's error about one without a scheme would quote the request, and with
+/// it what a log may not have.
 ///
 /// # Errors
 ///
