@@ -7,23 +7,33 @@ use shared::http::openapi::{API_KEY, schemas, scheme};
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::tag::TagBuilder;
 
+/// A function's routes, and what the document says of them.
+type Part = (fn() -> Router<App>, fn() -> OpenApi);
+
+/// Every function, in the order of the document.
+const PARTS: [Part; 6] = [
+    (meta::routes, meta::description),
+    (assets::routes, assets::description),
+    (processes::routes, processes::description),
+    (users::routes, users::description),
+    (catalog::routes, catalog::description),
+    (account::routes, account::description),
+];
+
 /// The routes of every function, as the dev server mounts them.
 pub fn all_routes() -> Router<App> {
-    meta::routes()
-        .merge(assets::routes())
-        .merge(processes::routes())
-        .merge(users::routes())
-        .merge(catalog::routes())
-        .merge(account::routes())
+    PARTS.iter().fold(Router::new(), |all, (routes, _)| all.merge(routes()))
 }
 
 /// The OpenAPI 3.1 document of every function. What is served is docs/openapi.json, which a test compares with this.
 #[must_use]
 pub fn document() -> OpenApi {
-    let mut document = meta::description();
-    let others =
-        [assets::description(), processes::description(), users::description(), catalog::description(), account::description()];
-    others.into_iter().for_each(|other| document.merge(other));
+    let descriptions = PARTS.iter().map(|(_, description)| description());
+    let merged = descriptions.reduce(|mut all, other| {
+        all.merge(other);
+        all
+    });
+    let mut document = merged.unwrap_or_default();
     document.info.title = "Asset and Process Lifecycle Service".into();
     document.info.version = env!("CARGO_PKG_VERSION").into();
     document.info.description = Some(

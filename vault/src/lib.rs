@@ -8,6 +8,7 @@ pub use file::FileSealer;
 pub use kms::{Connect, KmsSealer, client_of_function, configure};
 
 use shared::seal::Sealer;
+use shared::store::client::set;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,7 +25,6 @@ pub const PURPOSE: &str = "asset-lifecycle receipt key";
 ///
 /// The file can't be used.
 pub fn from_env(connect: Box<Connect>) -> Result<Option<Arc<dyn Sealer>>, std::io::Error> {
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     match (set(KMS_KEY), set(KEY_FILE)) {
         (Some(key), _) => Ok(Some(Arc::new(KmsSealer::new(connect, key)))),
         (None, Some(file)) => Ok(Some(Arc::new(FileSealer::open(Path::new(&file))?))),

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,26 +21,18 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Where the emulator is, by `LAMBDA_RIE`.
-    ///
-    /// # Errors
-    ///
-    /// Nobody says.
-    pub fn path() -> Result<PathBuf> {
-        std::env::var_os("LAMBDA_RIE").map(PathBuf::from).context("set LAMBDA_RIE, as .ci/emulator does")
-    }
-
     /// Starts it with a binary, which itself starts with the first event.
     ///
     /// # Errors
     ///
-    /// It can't be started.
+    /// `LAMBDA_RIE` does not say where it is, or it can't be started.
     pub async fn start<N: AsRef<OsStr>, V: AsRef<OsStr>>(
         binary: &Path,
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Self> {
+        let emulator = std::env::var_os("LAMBDA_RIE").context("set LAMBDA_RIE, as .ci/emulator does")?;
         let (address, api) = (free_address()?, free_address()?);
-        let child = Command::new(Self::path()?)
+        let child = Command::new(emulator)
             .args(["--runtime-interface-emulator-address", &address, "--runtime-api-address", &api])
             .arg(binary)
             .env_clear()

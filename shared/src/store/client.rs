@@ -63,8 +63,9 @@ pub struct Environment {
     pub http: SharedHttpClient,
 }
 
-/// A variable that is set to something.
-fn set(name: &str) -> Option<String> {
+/// A variable, if it is set to something.
+#[must_use]
+pub fn set(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
