@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::Client;
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 use shared::app::system_clock;
-use shared::domain::api_key::{ApiKey, DEFAULT_RATE_LIMIT, LARGEST_RATE_LIMIT};
+use shared::domain::api_key::{ApiKey, DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT};
 use shared::domain::id::{ApiKeyId, TenantId};
 use shared::domain::scope::{Scopes, parse_list};
 use shared::domain::tenant::Tenant;
@@ -14,7 +14,7 @@ use shared::domain::text::Name;
 use shared::domain::time::Timestamp;
 use shared::domain::token::{Secret, Token};
 use shared::domain::user::Email;
-use shared::store::{Stamp, Store, TenantStore, Work, WriteError, client};
+use shared::store::{ChangeContext, Store, TenantStore, UnitOfWork, WriteError, client};
 use std::path::PathBuf;
 
 /// Makes tenants and keys on the table of the asset lifecycle service, and checks its audit trail.
@@ -130,7 +130,7 @@ struct NewKey {
     #[arg(long)]
     expires_at: Option<Timestamp>,
     /// How many requests a minute.
-    #[arg(long, default_value_t = DEFAULT_RATE_LIMIT, value_parser = clap::value_parser!(u32).range(1..=i64::from(LARGEST_RATE_LIMIT)))]
+    #[arg(long, default_value_t = DEFAULT_RATE_LIMIT, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RATE_LIMIT)))]
     rate_limit: u32,
 }
 
@@ -162,7 +162,7 @@ pub async fn run(options: Options) -> Result<Value> {
         Command::VerifyReceipt { file, keys } => receipts::check(&file, &keys),
         Command::ReceiptKey(ReceiptKeyCommand::Rotate { tenant }) => {
             let store = existing(&store, tenant).await.with_context(failed)?;
-            receipts::rotate(&store, &stamp(&store)).await.with_context(failed)
+            receipts::rotate(&store, &context(&store)).await.with_context(failed)
         }
         Command::Events { tenant, since } => events::since(&existing(&store, tenant).await.with_context(failed)?, since).await,
         Command::Verify { tenant } => verify::tenant(&existing(&store, tenant).await?).await,
@@ -184,8 +184,8 @@ async fn existing(store: &Store, id: TenantId) -> Result<TenantStore> {
     }
 }
 
-fn stamp(store: &TenantStore) -> Stamp {
-    Stamp::operator(store.store().now())
+fn context(store: &TenantStore) -> ChangeContext {
+    ChangeContext::operator(store.store().now())
 }
 
 async fn upgrade(store: &Store, tenant: Option<TenantId>) -> Result<Value> {
@@ -202,26 +202,26 @@ async fn upgrade(store: &Store, tenant: Option<TenantId>) -> Result<Value> {
 
 async fn create_key(store: &Store, new: NewKey) -> Result<Value> {
     let store = existing(store, new.tenant).await?;
-    let stamp = stamp(&store);
-    if new.expires_at.is_some_and(|end| end <= stamp.at) {
+    let context = context(&store);
+    if new.expires_at.is_some_and(|end| end <= context.at) {
         bail!("--expires-at must lie in the future");
     }
     let secret = Secret::new(store.store().random()?);
-    let id = store.new_id(stamp.at)?;
+    let id = store.new_id(context.at)?;
     let key = ApiKey { expires_at: new.expires_at, ..ApiKey::new(id, new.name, new.scopes, secret.hash(), new.rate_limit) };
-    let mut work = Work::new(&store, &stamp);
+    let mut work = UnitOfWork::new(&store, &context);
     work.create(key)?;
     work.commit().await?;
     Ok(json!({"tenant_id": new.tenant, "key_id": id, "api_key": Token::new(new.tenant, id, secret).expose()}))
 }
 
 async fn revoke(store: &TenantStore, id: ApiKeyId) -> Result<()> {
-    let stamp = stamp(store);
+    let context = context(store);
     loop {
         let Some(key) = store.get::<ApiKey>(id).await? else {
             bail!("the tenant has no key {id}");
         };
-        match store.delete(&key, &stamp).await {
+        match store.delete(&key, &context).await {
             Err(WriteError::Stale) => {} // changed meanwhile: revoke what it has become
             other => return Ok(other?),
         }

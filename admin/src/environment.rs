@@ -16,7 +16,7 @@ pub async fn load() -> Result<SdkConfig> {
         bail!("there is no AWS region: set AWS_REGION, or choose a profile that has one with AWS_PROFILE");
     }
     let provider = config.credentials_provider().context("there are no AWS credentials")?;
-    // Asked for once: a process behind them may ask its user.
+    // RequestHeaders for once: a process behind them may ask its user.
     let credentials = provider.provide_credentials().await.context("there are no AWS credentials")?;
     Ok(config.into_builder().credentials_provider(SharedCredentialsProvider::new(credentials)).build())
 }

@@ -2,14 +2,14 @@
 
 use crate::environment;
 use anyhow::{Context, Result, anyhow, bail};
+use key_encryption::sdk::Client;
+use key_encryption::sdk::config::Builder;
 use serde_json::{Value, json};
 use shared::domain::receipt_key::Jwks;
 use shared::domain::signed_receipt;
-use shared::store::{Stamp, TenantStore};
+use shared::store::{ChangeContext, TenantStore};
 use std::fs;
 use std::path::Path;
-use vault::sdk::Client;
-use vault::sdk::config::Builder;
 
 /// Checks a receipt by the keys in a file.
 ///
@@ -31,13 +31,13 @@ pub fn check(file: &Path, keys: &Path) -> Result<Value> {
 ///
 /// # Errors
 ///
-/// Nothing seals keys here; or the sealer's and the table's.
-pub async fn rotate(store: &TenantStore, stamp: &Stamp) -> Result<Value> {
+/// Nothing seals keys here; or the key_encryption's and the table's.
+pub async fn rotate(store: &TenantStore, context: &ChangeContext) -> Result<Value> {
     let config = environment::load().await?;
-    let kms = Client::from_conf(vault::configure(Builder::from(&config)).build());
-    let Some(sealer) = vault::from_env(Box::new(move || Ok(kms.clone())))? else {
-        bail!("set {} or {} to what seals receipts' keys", vault::KMS_KEY, vault::KEY_FILE);
+    let kms = Client::from_conf(key_encryption::configure(Builder::from(&config)).build());
+    let Some(key_encryption) = key_encryption::from_env(Box::new(move || Ok(kms.clone())))? else {
+        bail!("set {} or {} to what seals receipts' keys", key_encryption::KMS_KEY, key_encryption::KEY_FILE);
     };
-    let keys = store.rotate_receipt_key(sealer.as_ref(), stamp).await?;
+    let keys = store.rotate_receipt_key(key_encryption.as_ref(), context).await?;
     Ok(json!({"tenant_id": store.id(), "kid": keys.current.public_key.kid(), "retired": keys.retired.len()}))
 }

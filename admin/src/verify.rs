@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use shared::domain::chain::Broken;
+use shared::domain::chain::BrokenLink;
 use shared::domain::record::Kind;
 use shared::store::TenantStore;
 use uuid::Uuid;
@@ -29,7 +29,7 @@ pub async fn tenant(store: &TenantStore) -> Result<Value> {
     Ok(json!({"tenant_id": store.id(), "valid": true, "things": found.things, "changes": found.events}))
 }
 
-fn told(kind: Option<Kind>, id: Uuid, broken: &Broken) -> String {
+fn told(kind: Option<Kind>, id: Uuid, broken: &BrokenLink) -> String {
     let noun = kind.map_or("unknown thing", Kind::noun);
     let event = broken.event_id.map_or("no event".to_owned(), |event| format!("event {event}"));
     format!("{noun} {id}, version {}, {event}: {}", broken.version, broken.reason)

@@ -12,7 +12,7 @@ use local::server::{self, TABLE};
 use local::table;
 use serde_json::Value;
 use shared::app::{App, system_clock};
-use shared::domain::api_key::LARGEST_RATE_LIMIT;
+use shared::domain::api_key::MAX_RATE_LIMIT;
 use shared::domain::id::TenantId;
 use shared::domain::time::Timestamp;
 use shared::store::Store;
@@ -49,9 +49,9 @@ impl Service {
         let skew = Arc::new(AtomicI64::new(0));
         let (clock, added) = (system_clock(), Arc::clone(&skew));
         let now = Arc::new(move || Timestamp::from_millis(clock().millis() + added.load(Ordering::Relaxed)));
-        let store = Store::new(dynamo.clone(), TABLE, now).with_directory_bytes(usize::MAX);
+        let store = Store::new(dynamo.clone(), TABLE, now).with_list_index_bytes(usize::MAX);
         let router = server::router(App::new(store.clone()));
-        let made = store.create_tenant("Bench".parse()?, None, LARGEST_RATE_LIMIT).await?;
+        let made = store.create_tenant("Bench".parse()?, None, MAX_RATE_LIMIT).await?;
         let client = Caller { router, api_key: made.api_key.expose() };
         Ok(Self { store, dynamo, meter, tenant: made.tenant_id, skew, client, _engine: engine })
     }

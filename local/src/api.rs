@@ -8,10 +8,10 @@ use utoipa::openapi::OpenApi;
 use utoipa::openapi::tag::TagBuilder;
 
 /// A function's routes, and what the document says of them.
-type Part = (fn() -> Router<App>, fn() -> OpenApi);
+type Function = (fn() -> Router<App>, fn() -> OpenApi);
 
 /// Every function, in the order of the document.
-const PARTS: [Part; 6] = [
+const FUNCTIONS: [Function; 6] = [
     (meta::routes, meta::description),
     (assets::routes, assets::description),
     (processes::routes, processes::description),
@@ -22,13 +22,13 @@ const PARTS: [Part; 6] = [
 
 /// The routes of every function, as the dev server mounts them.
 pub fn all_routes() -> Router<App> {
-    PARTS.iter().fold(Router::new(), |all, (routes, _)| all.merge(routes()))
+    FUNCTIONS.iter().fold(Router::new(), |all, (routes, _)| all.merge(routes()))
 }
 
 /// The OpenAPI 3.1 document of every function. What is served is docs/openapi.json, which a test compares with this.
 #[must_use]
 pub fn document() -> OpenApi {
-    let descriptions = PARTS.iter().map(|(_, description)| description());
+    let descriptions = FUNCTIONS.iter().map(|(_, description)| description());
     let merged = descriptions.reduce(|mut all, other| {
         all.merge(other);
         all

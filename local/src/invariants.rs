@@ -16,11 +16,11 @@ use shared::domain::record::{Kind, Record, Stored};
 use shared::domain::tenant::Tenant;
 use shared::domain::user::User;
 use shared::store::TenantStore;
-use shared::store::keys::{DIRECTORY, Item, Key, Keys};
+use shared::store::keys::{Item, Key, Keys, LIST_INDEX};
 use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
 
-/// Attributes that every row of the index `directory` must have as the record has them, where it has them.
+/// Attributes that every row of the index `list_index` must have as the record has them, where it has them.
 const ROW: [&str; 4] = ["version", "updated_at", "status", "name"];
 
 /// What one look at a tenant found.
@@ -45,7 +45,7 @@ struct Look {
 /// - events form one unbroken chain for each thing, which ends with the record's own hash and version;
 /// - no number of a tag, or of a movement, is above its counter;
 /// - an asset has a running run if, and only if, one names it, and never two;
-/// - the index `directory` has a row for each listed thing, with what the thing has.
+/// - the index `list_index` has a row for each listed thing, with what the thing has.
 ///
 /// Nothing may write meanwhile.
 ///
@@ -56,7 +56,7 @@ pub async fn violations(store: &TenantStore, client: &Client, table: &str) -> Re
     let keys = Keys::of(store.id());
     let query = client.query().table_name(table).consistent_read(true).key_condition_expression("PK = :pk");
     let items = pages(query.expression_attribute_values(":pk", keys.partition())).await?;
-    let query = client.query().table_name(table).index_name(DIRECTORY).key_condition_expression("PK = :pk");
+    let query = client.query().table_name(table).index_name(LIST_INDEX).key_condition_expression("PK = :pk");
     let rows = pages(query.expression_attribute_values(":pk", keys.partition())).await?;
     let mut look = Look {
         keys,
@@ -199,7 +199,7 @@ impl Look {
 
     fn rows(&mut self, rows: &[Item]) {
         let mut listed: HashMap<Key, &Item> =
-            self.items.iter().filter(|item| item.contains_key("DS")).filter_map(|item| Some((Key::of(item)?, item))).collect();
+            self.items.iter().filter(|item| item.contains_key("LS")).filter_map(|item| Some((Key::of(item)?, item))).collect();
         for row in rows {
             let item = Key::of(row).and_then(|key| listed.remove(&key));
             let same = |item: &&Item| ROW.iter().all(|name| row.get(*name) == item.get(*name));
@@ -214,7 +214,7 @@ impl Look {
     fn numbers<'a>(&mut self, tags: impl Iterator<Item = &'a str>) {
         let mut last: HashMap<String, u64> = HashMap::new();
         for item in &self.items {
-            let counter = Key::of(item).and_then(|key| Some(key.sort().strip_prefix("SEQ#")?.to_owned()));
+            let counter = Key::of(item).and_then(|key| Some(key.sort().strip_prefix("SEQUENCE#")?.to_owned()));
             let movements = Key::of(item).filter(|key| key.sort().starts_with("NUMBER#")).map(|_| "MOV-{N}".to_owned());
             if let Some(counter) = counter.or(movements) {
                 last.insert(counter, number(item, "last_number").unwrap_or(0));

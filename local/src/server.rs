@@ -5,9 +5,10 @@ use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
 use axum::Router;
 use axum::http::{HeaderName, Method};
+use key_encryption::FileKeyEncryption;
 use serde::{Deserialize, Serialize};
 use shared::app::{App, system_clock};
-use shared::domain::api_key::LARGEST_RATE_LIMIT;
+use shared::domain::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
 use std::fs::{self, File};
 use std::io::Write;
@@ -17,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tower_http::cors::{Any, CorsLayer};
-use vault::FileSealer;
 
 /// The table's name in the embedded engine.
 pub const TABLE: &str = "asset-lifecycle";
@@ -106,11 +106,11 @@ pub async fn run(options: Options) -> Result<()> {
     let client = Client::from_conf(engine::config(&engine.url).build());
     table::create(&client, TABLE).await?;
     let store = Store::new(client, TABLE, system_clock());
-    let sealer = match folder {
-        Some(folder) => FileSealer::open(&folder.join("receipt.key"))?,
-        None => FileSealer::in_memory()?,
+    let key_encryption = match folder {
+        Some(folder) => FileKeyEncryption::open(&folder.join("receipt.key"))?,
+        None => FileKeyEncryption::in_memory()?,
     };
-    let router = router(App::new(store.clone()).with_sealer(Some(Arc::new(sealer))));
+    let router = router(App::new(store.clone()).with_key_encryption(Some(Arc::new(key_encryption))));
     let demo = demo_tenant(&store, router.clone(), folder, options.empty).await?;
 
     let ready = Ready {
@@ -161,7 +161,7 @@ async fn demo_tenant(store: &Store, router: Router, folder: Option<&Path>, empty
         let text = fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
         return serde_json::from_str(&text).with_context(|| format!("{} is broken; delete it for a new tenant", path.display()));
     }
-    let tenant = store.create_tenant("Demo".parse()?, None, LARGEST_RATE_LIMIT).await?;
+    let tenant = store.create_tenant("Demo".parse()?, None, MAX_RATE_LIMIT).await?;
     let demo = Demo { tenant_id: tenant.tenant_id.to_string(), api_key: tenant.api_key.expose() };
     if !empty {
         demo::load(router, &demo.api_key).await?;

@@ -3,7 +3,7 @@
 use crate::domain::custom_fields::Schemas;
 use crate::domain::id::{EventId, Id};
 use crate::domain::time::Timestamp;
-use crate::seal::Sealer;
+use crate::key_encryption::KeyEncryption;
 use crate::store::{Clock, Store};
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ use std::sync::Arc;
 pub struct App {
     store: Store,
     schemas: Arc<Schemas>,
-    sealer: Option<Arc<dyn Sealer>>,
+    key_encryption: Option<Arc<dyn KeyEncryption>>,
 }
 
 impl App {
     /// An app on this table.
     #[must_use]
     pub fn new(store: Store) -> Self {
-        Self { store, schemas: Arc::default(), sealer: None }
+        Self { store, schemas: Arc::default(), key_encryption: None }
     }
 
     /// The app with somebody who seals secrets.
     #[must_use]
-    pub fn with_sealer(self, sealer: Option<Arc<dyn Sealer>>) -> Self {
-        Self { sealer, ..self }
+    pub fn with_key_encryption(self, key_encryption: Option<Arc<dyn KeyEncryption>>) -> Self {
+        Self { key_encryption, ..self }
     }
 
     /// Who seals secrets; `None` where nobody was set up to.
     #[must_use]
-    pub fn sealer(&self) -> Option<&dyn Sealer> {
-        self.sealer.as_deref()
+    pub fn key_encryption(&self) -> Option<&dyn KeyEncryption> {
+        self.key_encryption.as_deref()
     }
 
     /// The table.

@@ -2,8 +2,8 @@
 
 use crate::app::{App, system_clock};
 use crate::http::{self, chain};
+use crate::key_encryption::KeyEncryption;
 use crate::log;
-use crate::seal::Sealer;
 use crate::store::{Store, client};
 use axum::Router;
 use axum::http::header::HOST;
@@ -26,17 +26,20 @@ const NOT_OF_PATHS: &AsciiSet = &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'\\
 
 /// Connects to the table that `TABLE_NAME` names and serves `routes` to Lambda until it ends.
 pub async fn run(routes: Router<App>) -> ExitCode {
-    run_sealed(routes, Ok::<_, Infallible>(None)).await
+    run_with_key_encryption(routes, Ok::<_, Infallible>(None)).await
 }
 
 /// [`run`] with somebody who seals secrets, if that could be set up.
-pub async fn run_sealed<E>(routes: Router<App>, sealer: Result<Option<Arc<dyn Sealer>>, E>) -> ExitCode
+pub async fn run_with_key_encryption<E>(
+    routes: Router<App>,
+    key_encryption: Result<Option<Arc<dyn KeyEncryption>>, E>,
+) -> ExitCode
 where
     E: std::error::Error + Send + Sync + 'static,
 {
     log::of_function();
-    let ended = match sealer {
-        Ok(sealer) => serve(routes, sealer).await,
+    let ended = match key_encryption {
+        Ok(key_encryption) => serve(routes, key_encryption).await,
         Err(error) => Err(error.into()),
     };
     match ended {
@@ -48,11 +51,11 @@ where
     }
 }
 
-async fn serve(routes: Router<App>, sealer: Option<Arc<dyn Sealer>>) -> Result<(), Error> {
+async fn serve(routes: Router<App>, key_encryption: Option<Arc<dyn KeyEncryption>>) -> Result<(), Error> {
     let table = client::needed("TABLE_NAME")?;
     let client = client::of_function()?;
     // The first request opens its connections: doing it here makes starts longer by more than it saves (docs/adr/0011).
-    let app = App::new(Store::new(client, table, system_clock())).with_sealer(sealer);
+    let app = App::new(Store::new(client, table, system_clock())).with_key_encryption(key_encryption);
     let service = ServiceExt::<Request>::map_response(http::service(routes, app), Encoded);
     lambda_runtime::run(ServiceExt::<LambdaEvent<LambdaRequest>>::map_request(Adapter::from(service), readable)).await
 }

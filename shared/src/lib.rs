@@ -6,7 +6,7 @@ pub mod app;
 pub mod auth;
 pub mod domain;
 pub mod http;
+pub mod key_encryption;
 pub mod lambda;
 pub mod log;
-pub mod seal;
 pub mod store;

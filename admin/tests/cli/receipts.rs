@@ -1,13 +1,13 @@
 //! Receipts: checked without a table, and keys that are replaced.
 
 use crate::operator::Operator;
+use key_encryption::FileKeyEncryption;
 use serde_json::{Value, json};
-use shared::domain::receipt_key::{CurrentKey, Jwks, KEY_LENGTH, ReceiptKeys, Sealed, SigningKey};
+use shared::domain::receipt_key::{CurrentKey, EncryptedSeed, Jwks, KEY_LENGTH, ReceiptKeys, SigningKey};
 use shared::domain::time::Timestamp;
-use shared::store::Stamp;
+use shared::store::ChangeContext;
 use std::path::Path;
 use std::process::Output;
-use vault::FileSealer;
 
 /// A receipt by the key of this seed.
 fn signed(seed: u8) -> Value {
@@ -22,7 +22,7 @@ fn signed(seed: u8) -> Value {
 
 fn keys(seed: u8) -> Value {
     let public_key = SigningKey::of(&[seed; KEY_LENGTH]).unwrap().public().unwrap();
-    let key = CurrentKey { public_key, sealed: Sealed(vec![]), sealed_by: "x".into(), since: Timestamp::from_millis(0) };
+    let key = CurrentKey { public_key, sealed: EncryptedSeed(vec![]), sealed_by: "x".into(), since: Timestamp::from_millis(0) };
     let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
     json!(Jwks::from(&ReceiptKeys::first(id, key)))
 }
@@ -79,11 +79,11 @@ async fn a_key_is_replaced_and_the_old_one_stays_known() {
     operator.more = vec![("RECEIPT_KEY_FILE", file.to_str().unwrap().to_owned())];
     let store = shared::store::Store::new(operator.client(), local::server::TABLE, shared::app::system_clock());
     let store = store.tenant(tenant.parse().unwrap());
-    let stamp = Stamp::operator(store.store().now());
-    let first = store.signing_key(&FileSealer::open(&file).unwrap(), &stamp).await.unwrap();
+    let context = ChangeContext::operator(store.store().now());
+    let first = store.signing_key(&FileKeyEncryption::open(&file).unwrap(), &context).await.unwrap();
     let rotated = operator.json(&rotate);
     assert_eq!(rotated["retired"], 1);
-    let second = store.signing_key(&FileSealer::open(&file).unwrap(), &stamp).await.unwrap();
+    let second = store.signing_key(&FileKeyEncryption::open(&file).unwrap(), &context).await.unwrap();
     assert_eq!(rotated["kid"], second.public().unwrap().kid());
     let jwks = Jwks::from(&store.receipt_keys().await.unwrap().unwrap().value);
     for key in [first, second] {

@@ -56,8 +56,8 @@ async fn an_upgrade_adds_the_system_processes_that_are_missing() {
         shared::store::Store::new(client.clone(), server::TABLE, shared::app::system_clock()).tenant(tenant.parse().unwrap());
     let all: Vec<shared::domain::record::Stored<shared::domain::process::Process>> = store.all().await.unwrap();
     let repair = all.into_iter().find(|process| process.value.slug.as_str() == "repair").unwrap();
-    let stamp = shared::store::Stamp::operator(store.store().now());
-    store.delete(&repair, &stamp).await.unwrap();
+    let context = shared::store::ChangeContext::operator(store.store().now());
+    store.delete(&repair, &context).await.unwrap();
     let upgrade = ["tenant", "upgrade", "--tenant", &tenant];
     assert_eq!(operator.json(&upgrade), serde_json::json!([{"tenant_id": tenant, "added": ["repair"]}]));
     assert_eq!(operator.json(&upgrade), serde_json::json!([{"tenant_id": tenant, "added": []}]));

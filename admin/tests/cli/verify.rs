@@ -4,7 +4,7 @@ use crate::operator::Operator;
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::server;
 use shared::domain::user::User;
-use shared::store::{Stamp, TenantStore, Work};
+use shared::store::{ChangeContext, TenantStore, UnitOfWork};
 
 /// A tenant with a user who was changed twice, and the events of that user, oldest first.
 async fn tenant(operator: &Operator) -> (String, TenantStore, Vec<shared::store::keys::Item>) {
@@ -16,8 +16,8 @@ async fn tenant(operator: &Operator) -> (String, TenantStore, Vec<shared::store:
     let mut user = store.get::<User>(id).await.unwrap().unwrap();
     for name in ["Ada", "Grace"] {
         let next = User { display_name: name.parse().unwrap(), ..user.value.clone() };
-        let stamp = Stamp::operator(store.store().now());
-        let mut work = Work::new(&store, &stamp);
+        let context = ChangeContext::operator(store.store().now());
+        let mut work = UnitOfWork::new(&store, &context);
         user = work.update(&user, next, false).unwrap();
         work.commit().await.unwrap();
     }
@@ -35,8 +35,8 @@ async fn a_tenant_whose_chains_hold_is_said_to_be_whole() {
     assert_eq!(operator.json(&verify), whole);
     // What was deleted keeps its chain.
     let processes: Vec<shared::domain::record::Stored<shared::domain::process::Process>> = store.all().await.unwrap();
-    let stamp = Stamp::operator(store.store().now());
-    store.delete(&processes[0], &stamp).await.unwrap();
+    let context = ChangeContext::operator(store.store().now());
+    store.delete(&processes[0], &context).await.unwrap();
     assert_eq!(operator.json(&verify)["changes"], 13);
     assert!(operator.refusal(&["verify", "--tenant", "01890a5d-ac96-774b-bcce-b302099a8057"]).contains("no tenant"));
 }

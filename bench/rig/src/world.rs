@@ -12,7 +12,7 @@ use local::server::{self, TABLE};
 use local::table;
 use serde_json::Value;
 use shared::app::{App, system_clock};
-use shared::domain::api_key::LARGEST_RATE_LIMIT;
+use shared::domain::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
 use std::ffi::OsStr;
 use tower::ServiceExt;
@@ -47,7 +47,7 @@ impl World {
         let dynamo = Client::from_conf(engine::config(&engine.url).build());
         table::create(&dynamo, TABLE).await?;
         let store = Store::new(dynamo.clone(), TABLE, system_clock());
-        let made = store.create_tenant("Acme".parse()?, None, LARGEST_RATE_LIMIT).await?;
+        let made = store.create_tenant("Acme".parse()?, None, MAX_RATE_LIMIT).await?;
         let api_key = made.api_key.expose();
         let front = Front::start(engine.url.trim_start_matches("http://").parse()?).await?;
         let bundle = tempfile::NamedTempFile::new()?;

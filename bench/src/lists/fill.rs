@@ -9,7 +9,7 @@ use local::server::TABLE;
 use serde_json::json;
 use shared::domain::id::{AssetId, Id, ModelId};
 use shared::domain::record::Kind;
-use shared::store::keys::{DS, Item, Keys};
+use shared::store::keys::{Item, Keys, LS};
 
 /// How many models there are, so that every asset of a page has one of its own.
 const MODELS: usize = 100;
@@ -42,7 +42,7 @@ pub async fn fill(service: &Service, count: usize) -> Result<usize> {
         let text = texts.iter().map(|(_, text)| text.len()).sum();
         let mut item = sample.clone();
         item.extend(keys.record(Kind::Asset, id.uuid()).item());
-        item.insert(DS.to_owned(), Keys::directory(Kind::Asset, id.uuid()).context("assets are listed")?);
+        item.insert(LS.to_owned(), Keys::list_index(Kind::Asset, id.uuid()).context("assets are listed")?);
         item.extend(texts.into_iter().chain(others).map(|(name, text)| (name.to_owned(), AttributeValue::S(text))));
         Ok((text, item))
     };

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use local::meter::Cost;
 use local::server::TABLE;
 use report::{Report, Row};
-use shared::store::keys::{DIRECTORY, Keys};
+use shared::store::keys::{Keys, LIST_INDEX};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -82,11 +82,11 @@ async fn measure(report: &mut Report, size: usize, samples: usize) -> Result<()>
     report.add(Row::new(size, WHOLE, &whole, &whole, None))?;
 
     let cold = sample(&service, few, async || {
-        service.store.forget_directories();
+        service.store.forget_list_indexes();
         page(&service, "", size).await
     });
     let cold = cold.await?;
-    let beside = service.store.directory_bytes().saturating_sub(text) as f64 / size as f64;
+    let beside = service.store.list_index_bytes().saturating_sub(text) as f64 / size as f64;
     report.add(Row::new(size, COLD, &cold, &whole, Some(beside)))?;
 
     for (name, query) in lists(size) {
@@ -132,9 +132,9 @@ async fn page(service: &Service, query: &str, size: usize) -> Result<()> {
 
 /// The naive way, at its cheapest: every line of the index, one page after the other, nothing made of them.
 async fn whole_index(service: &Service, size: usize) -> Result<()> {
-    let query = service.dynamo.query().table_name(TABLE).index_name(DIRECTORY);
+    let query = service.dynamo.query().table_name(TABLE).index_name(LIST_INDEX);
     let mut pages = query
-        .key_condition_expression("PK = :pk AND begins_with(DS, :letter)")
+        .key_condition_expression("PK = :pk AND begins_with(LS, :letter)")
         .expression_attribute_values(":pk", Keys::of(service.tenant).partition())
         .expression_attribute_values(":letter", AttributeValue::S("A".to_owned()))
         .into_paginator()

@@ -13,7 +13,7 @@ use local::invariants::violations;
 use local::server::{self, TABLE};
 use local::table;
 use shared::app::{App, system_clock};
-use shared::domain::api_key::LARGEST_RATE_LIMIT;
+use shared::domain::api_key::MAX_RATE_LIMIT;
 use shared::domain::time::Timestamp;
 use shared::store::Store;
 use std::io::Write;
@@ -61,7 +61,7 @@ pub async fn run(options: Options) -> Result<()> {
     let routers = stores.clone().map(|store| server::router(App::new(store)));
     let mut tenants = Vec::new();
     for n in 0..options.tenants {
-        let made = stores[0].create_tenant(format!("Tenant {n}").parse()?, None, LARGEST_RATE_LIMIT).await?;
+        let made = stores[0].create_tenant(format!("Tenant {n}").parse()?, None, MAX_RATE_LIMIT).await?;
         let whole = made.api_key.expose();
         let few = serde_json::json!({"name": "few", "scopes": ["assets:read"], "rate_limit_per_minute": FEW}).to_string();
         let caller = |n: usize, api_key: &str| Caller { router: routers[n % routers.len()].clone(), api_key: api_key.to_owned() };

@@ -1,14 +1,14 @@
 //! The feed of every change of the tenant.
 
 use serde::Serialize;
-use shared::auth::Gate;
+use shared::auth::UnverifiedRequest;
 use shared::domain::id::EventId;
 use shared::domain::scope::Scope;
 use shared::http::Answer;
 use shared::http::history::EventView;
-use shared::http::openapi::ListRefusals;
+use shared::http::openapi::ListErrors;
 use shared::http::params::Limit;
-use shared::http::reply;
+use shared::http::response;
 use utoipa::ToSchema;
 
 /// How many events an answer has unless it is asked for more or fewer.
@@ -49,15 +49,15 @@ pub struct FeedMeta {
 ///
 /// Whoever goes on with `meta.after` misses none and gets none twice.
 #[utoipa::path(get, path = "/events", tag = "events", params(EventQuery), security(("api_key" = ["events:read"])),
-    responses((status = 200, description = "A part of the feed", body = EventFeed), ListRefusals))]
-pub async fn list_events(gate: Gate) -> Answer {
-    let (_, (limit, feed)) = gate
+    responses((status = 200, description = "A part of the feed", body = EventFeed), ListErrors))]
+pub async fn list_events(request: UnverifiedRequest) -> Answer {
+    let (_, (limit, feed)) = request
         .enter_list(Scope::EventsRead, async |store| {
-            let query: EventQuery = gate.query()?;
+            let query: EventQuery = request.query()?;
             let limit = query.limit.map_or(DEFAULT_LIMIT, Limit::get);
             Ok((limit, store.events(query.after, limit).await?))
         })
         .await?;
     let meta = FeedMeta { limit, after: feed.last, has_more: feed.has_more };
-    reply::json(&EventFeed { data: feed.entries.into_iter().filter_map(EventView::read).collect(), meta })
+    response::json(&EventFeed { data: feed.entries.into_iter().filter_map(EventView::read).collect(), meta })
 }

@@ -1,13 +1,13 @@
 //! What goes over the wire: bodies, queries and views of API keys.
 
 use serde::Serialize;
-use shared::domain::api_key::{ApiKey, LONGEST_GRACE, prefix};
+use shared::domain::api_key::{ApiKey, MAX_GRACE_SECONDS, prefix};
 use shared::domain::id::{ApiKeyId, UserId};
 use shared::domain::record::Stored;
 use shared::domain::scope::Scopes;
 use shared::domain::text::Name;
 use shared::domain::time::Timestamp;
-use shared::http::body::{RateLimit, Whole};
+use shared::http::body::{BoundedInteger, RateLimit};
 use shared::http::params::{Limit, PageNumber};
 use utoipa::ToSchema;
 
@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 const READ_ONLY: &[&str] = &["id", "prefix", "api_key", "last_used_at", "created_at", "created_by"];
 
 /// How many seconds an old secret goes on.
-type Grace = Whole<0, LONGEST_GRACE>;
+type Grace = BoundedInteger<0, MAX_GRACE_SECONDS>;
 
 shared::body! {
     /// What a new API key is made from.

@@ -1,7 +1,7 @@
 //! What a tenant decides for itself (contract 5).
 
 use serde::Serialize;
-use shared::auth::Gate;
+use shared::auth::UnverifiedRequest;
 use shared::domain::asset_tag::{TagPrefix, TagTemplate};
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
@@ -9,8 +9,8 @@ use shared::domain::tenant::{NumberRange, Tenant, TenantChange, Transitions};
 use shared::domain::text::Name;
 use shared::http::Answer;
 use shared::http::error::ApiError;
-use shared::http::openapi::{ListRefusals, PatchRefusals};
-use shared::http::reply::{self, Data};
+use shared::http::openapi::{ListErrors, PatchErrors};
+use shared::http::response::{self, Data};
 use shared::store::TenantStore;
 use utoipa::ToSchema;
 
@@ -91,23 +91,23 @@ async fn read(store: TenantStore) -> Result<(Stored<Tenant>, Vec<NumberRange>), 
 
 /// Gets the settings.
 #[utoipa::path(get, path = "/settings", tag = "settings", security(("api_key" = ["settings:read"])),
-    responses((status = 200, description = "The settings", body = Data<SettingsView>), ListRefusals))]
-pub async fn get_settings(gate: Gate) -> Answer {
-    let (_, (tenant, ranges)) = gate.enter(Scope::SettingsRead, read).await?;
-    reply::record(tenant.version, SettingsView::new(tenant, ranges))
+    responses((status = 200, description = "The settings", body = Data<SettingsView>), ListErrors))]
+pub async fn get_settings(request: UnverifiedRequest) -> Answer {
+    let (_, (tenant, ranges)) = request.enter(Scope::SettingsRead, read).await?;
+    response::record(tenant.version, SettingsView::new(tenant, ranges))
 }
 
 /// Changes the settings: the fields that are sent. Tags already given stay.
 #[utoipa::path(patch, path = "/settings", tag = "settings", request_body = SettingsPatch,
     security(("api_key" = ["settings:write"])),
-    responses((status = 200, description = "The settings as they are now", body = Data<SettingsView>), PatchRefusals))]
-pub async fn update_settings(gate: Gate) -> Answer {
-    let (session, (change, (tenant, ranges))) = gate
+    responses((status = 200, description = "The settings as they are now", body = Data<SettingsView>), PatchErrors))]
+pub async fn update_settings(request: UnverifiedRequest) -> Answer {
+    let (caller, (change, (tenant, ranges))) = request
         .enter(Scope::SettingsWrite, async |store| {
-            let change: TenantChange = gate.body::<SettingsPatch>()?.into();
+            let change: TenantChange = request.body::<SettingsPatch>()?.into();
             Ok((change, read(store).await?))
         })
         .await?;
-    let tenant = session.update(tenant, |old| Ok((old.changed(&change), false))).await?;
-    reply::record(tenant.version, SettingsView::new(tenant, ranges))
+    let tenant = caller.update(tenant, |old| Ok((old.changed(&change), false))).await?;
+    response::record(tenant.version, SettingsView::new(tenant, ranges))
 }

@@ -1,9 +1,9 @@
 //! `/v1/assets`: the inventory (interface 4.1 to 4.5).
 
+mod commands;
 mod handlers;
 mod startable;
 mod wire;
-mod work;
 
 shared::endpoints! {
     handlers: list_assets, create_asset, get_asset, update_asset, delete_asset, get_asset_history;

@@ -1,18 +1,18 @@
 //! Which processes can start on an asset now, and why the others can't, so that a client need not guess.
 
 use serde::Serialize;
-use shared::auth::Gate;
+use shared::auth::UnverifiedRequest;
 use shared::domain::asset::{Asset, Status};
 use shared::domain::id::{InstanceId, ProcessId};
-use shared::domain::instance::{ProcessRefusal, startable};
+use shared::domain::instance::{ProcessError, startable};
 use shared::domain::process::{Process, Slug};
 use shared::domain::scope::Scope;
 use shared::domain::text::Name;
 use shared::http::Answer;
 use shared::http::error::ConflictCode;
-use shared::http::openapi::GetRefusals;
-use shared::http::reply::{self, List, present};
-use shared::store::{Listed, Page};
+use shared::http::openapi::GetErrors;
+use shared::http::response::{self, List, present};
+use shared::store::{Page, PageRequest};
 use utoipa::ToSchema;
 
 /// A definition, as an asset sees it.
@@ -45,8 +45,8 @@ impl AssetProcessView {
     fn new(process: Process, asset: &Asset) -> Self {
         let refusal = startable(&process, asset).err();
         let code = refusal.as_ref().map(|refusal| match refusal {
-            ProcessRefusal::Inactive => ConflictCode::ProcessInactive,
-            ProcessRefusal::Running(..) => ConflictCode::ProcessRunning,
+            ProcessError::Inactive => ConflictCode::ProcessInactive,
+            ProcessError::Running(..) => ConflictCode::ProcessRunning,
             _ => ConflictCode::WrongAssetStatus,
         });
         Self {
@@ -58,7 +58,7 @@ impl AssetProcessView {
             can_start: refusal.is_none(),
             code: code.map(ConflictCode::as_str),
             detail: refusal.as_ref().map(ToString::to_string),
-            instance_id: asset.running_instance_id.filter(|_| matches!(refusal, Some(ProcessRefusal::Running(..)))),
+            instance_id: asset.running_instance_id.filter(|_| matches!(refusal, Some(ProcessError::Running(..)))),
         }
     }
 }
@@ -67,11 +67,11 @@ impl AssetProcessView {
 #[utoipa::path(get, path = "/assets/{id}/processes", tag = "assets",
     params(("id" = shared::domain::id::AssetId, Path, description = "The asset")),
     security(("api_key" = ["processes:read"])),
-    responses((status = 200, description = "Every definition", body = List<AssetProcessView>), GetRefusals))]
-pub async fn list_asset_processes(gate: Gate) -> Answer {
-    let (_, (asset, processes)) = gate
+    responses((status = 200, description = "Every definition", body = List<AssetProcessView>), GetErrors))]
+pub async fn list_asset_processes(request: UnverifiedRequest) -> Answer {
+    let (_, (asset, processes)) = request
         .enter(Scope::ProcessesRead, async |store| {
-            let id = gate.id()?;
+            let id = request.id()?;
             let (asset, processes) = tokio::try_join!(store.get::<Asset>(id), store.all::<Process>())?;
             Ok((present(asset)?, processes))
         })
@@ -80,5 +80,5 @@ pub async fn list_asset_processes(gate: Gate) -> Answer {
     let mut items: Vec<AssetProcessView> = views.collect();
     items.sort_by(|a, b| (!a.can_start, &a.name).cmp(&(!b.can_start, &b.name)));
     let (total, limit) = (items.len(), u32::try_from(items.len()).unwrap_or(u32::MAX).max(1));
-    reply::list(Listed { items, total, page: Page { number: 1, limit } }, |view| view)
+    response::list(Page { items, total, page: PageRequest { number: 1, limit } }, |view| view)
 }

@@ -6,10 +6,10 @@ use shared::domain::asset::{Asset, CatalogNames, Status};
 use shared::domain::asset_change::AssetChange;
 use shared::domain::catalog::AssetKind;
 use shared::domain::custom_fields::CustomFields;
+use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::money::Price;
 use shared::domain::record::{Patch, Stored};
-use shared::domain::refusal::Fault;
 use shared::domain::text::{Line, Name, Notes, SearchText};
 use shared::domain::time::{Date, Timestamp};
 use shared::http::params::{Limit, PageNumber};
@@ -94,7 +94,7 @@ shared::body! {
 
 impl NewAsset {
     /// The name, which a new asset must have, and the rest.
-    pub(crate) fn into_change(self, faults: Vec<Fault>) -> (Name, AssetChange) {
+    pub(crate) fn into_change(self, errors: Vec<FieldError>) -> (Name, AssetChange) {
         let change = AssetChange {
             name: None,
             status: self.status,
@@ -109,7 +109,7 @@ impl NewAsset {
             assigned_to: Patch::Absent,
             notes: self.notes,
             custom_fields: self.custom_fields,
-            faults,
+            errors,
         };
         (self.name, change)
     }
@@ -117,7 +117,7 @@ impl NewAsset {
 
 impl AssetPatch {
     /// What it says of each field.
-    pub(crate) fn into_change(self, faults: Vec<Fault>) -> AssetChange {
+    pub(crate) fn into_change(self, errors: Vec<FieldError>) -> AssetChange {
         let patch = self;
         AssetChange {
             name: patch.name,
@@ -133,7 +133,7 @@ impl AssetPatch {
             assigned_to: patch.assigned_to,
             notes: patch.notes,
             custom_fields: patch.custom_fields,
-            faults,
+            errors,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::CatalogQuery;
 use serde::Serialize;
 use serde_json::Value;
-use shared::auth::Gate;
+use shared::auth::UnverifiedRequest;
 use shared::domain::catalog::{AssetKind, AssetType, AssetTypeChange, TypeCode};
 use shared::domain::custom_fields::FieldsSchema;
 use shared::domain::id::AssetTypeId;
@@ -11,8 +11,8 @@ use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::domain::text::Name;
 use shared::domain::time::Timestamp;
-use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
-use shared::http::reply::{self, Data, List, present};
+use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
+use shared::http::response::{self, Data, List, present};
 use shared::http::{Answer, params};
 use shared::store::TenantStore;
 use utoipa::ToSchema;
@@ -84,33 +84,34 @@ impl From<Stored<AssetType>> for AssetTypeView {
 
 /// Lists asset types, newest first.
 #[utoipa::path(get, path = "/catalog/asset-types", tag = "catalog", params(CatalogQuery), security(("api_key" = ["catalog:read"])),
-    responses((status = 200, description = "A page of asset types", body = List<AssetTypeView>), ListRefusals))]
-pub async fn list_asset_types(gate: Gate) -> Answer {
+    responses((status = 200, description = "A page of asset types", body = List<AssetTypeView>), ListErrors))]
+pub async fn list_asset_types(request: UnverifiedRequest) -> Answer {
     let read = async |store: TenantStore| {
-        let query: CatalogQuery = gate.query()?;
+        let query: CatalogQuery = request.query()?;
         let page = params::page(query.page, query.limit);
         Ok(store.list_asset_types(query.q.as_deref(), page).await?)
     };
-    let (_, listed) = gate.enter_list(Scope::CatalogRead, read).await?;
-    reply::list(listed, AssetTypeView::from)
+    let (_, listed) = request.enter_list(Scope::CatalogRead, read).await?;
+    response::list(listed, AssetTypeView::from)
 }
 
 /// Gets one asset type.
 #[utoipa::path(get, path = "/catalog/asset-types/{id}", tag = "catalog", params(("id" = AssetTypeId, Path, description = "The asset type")),
     security(("api_key" = ["catalog:read"])),
-    responses((status = 200, description = "The asset type", body = Data<AssetTypeView>), GetRefusals))]
-pub async fn get_asset_type(gate: Gate) -> Answer {
-    let (_, found) = gate.enter(Scope::CatalogRead, async |store| present(store.get::<AssetType>(gate.id()?).await?)).await?;
-    reply::record(found.version, AssetTypeView::from(found))
+    responses((status = 200, description = "The asset type", body = Data<AssetTypeView>), GetErrors))]
+pub async fn get_asset_type(request: UnverifiedRequest) -> Answer {
+    let (_, found) =
+        request.enter(Scope::CatalogRead, async |store| present(store.get::<AssetType>(request.id()?).await?)).await?;
+    response::record(found.version, AssetTypeView::from(found))
 }
 
 /// Creates an asset type.
 #[utoipa::path(post, path = "/catalog/asset-types", tag = "catalog", request_body = NewAssetType, security(("api_key" = ["catalog:write"])),
-    responses((status = 201, description = "The new asset type", body = Data<AssetTypeView>), PostRefusals))]
-pub async fn create_asset_type(gate: Gate) -> Answer {
-    let (session, body) = gate.enter(Scope::CatalogWrite, async |_| gate.body::<NewAssetType>()).await?;
-    let id = session.store.new_id(session.stamp.at)?;
-    let reply = |stored: &Stored<AssetType>| reply::created("catalog/asset-types", id, AssetTypeView::from(stored.clone()));
+    responses((status = 201, description = "The new asset type", body = Data<AssetTypeView>), PostErrors))]
+pub async fn create_asset_type(request: UnverifiedRequest) -> Answer {
+    let (caller, body) = request.enter(Scope::CatalogWrite, async |_| request.body::<NewAssetType>()).await?;
+    let id = caller.store.new_id(caller.context.at)?;
+    let reply = |stored: &Stored<AssetType>| response::created("catalog/asset-types", id, AssetTypeView::from(stored.clone()));
     let value = AssetType {
         id,
         name: body.name,
@@ -118,31 +119,31 @@ pub async fn create_asset_type(gate: Gate) -> Answer {
         kind: body.kind,
         custom_fields_schema: body.custom_fields_schema.or(None),
     };
-    session.create(value, reply).await
+    caller.create(value, reply).await
 }
 
 /// Changes an asset type: the fields that are sent.
 #[utoipa::path(patch, path = "/catalog/asset-types/{id}", tag = "catalog", params(("id" = AssetTypeId, Path, description = "The asset type")),
     request_body = AssetTypePatch, security(("api_key" = ["catalog:write"])),
-    responses((status = 200, description = "The asset type as it is now", body = Data<AssetTypeView>), PatchRefusals))]
-pub async fn update_asset_type(gate: Gate) -> Answer {
+    responses((status = 200, description = "The asset type as it is now", body = Data<AssetTypeView>), PatchErrors))]
+pub async fn update_asset_type(request: UnverifiedRequest) -> Answer {
     let read = async |store: TenantStore| {
-        let id = gate.id()?;
-        let change: AssetTypeChange = gate.body::<AssetTypePatch>()?.into();
+        let id = request.id()?;
+        let change: AssetTypeChange = request.body::<AssetTypePatch>()?.into();
         Ok((change, present(store.get::<AssetType>(id).await?)?))
     };
-    let (session, (change, found)) = gate.enter(Scope::CatalogWrite, read).await?;
+    let (caller, (change, found)) = request.enter(Scope::CatalogWrite, read).await?;
     let decide = |old: &AssetType| Ok((old.changed(&change), false));
-    let stored = session.update(found, decide).await?;
-    reply::record(stored.version, AssetTypeView::from(stored))
+    let stored = caller.update(found, decide).await?;
+    response::record(stored.version, AssetTypeView::from(stored))
 }
 
 /// Deletes an asset type that nothing points to; answers it as it was.
 #[utoipa::path(delete, path = "/catalog/asset-types/{id}", tag = "catalog", params(("id" = AssetTypeId, Path, description = "The asset type")),
     security(("api_key" = ["catalog:write"])),
-    responses((status = 200, description = "The asset type as it was", body = Data<AssetTypeView>), DeleteRefusals))]
-pub async fn delete_asset_type(gate: Gate) -> Answer {
-    let (session, found) =
-        gate.enter(Scope::CatalogWrite, async |store| present(store.get::<AssetType>(gate.id()?).await?)).await?;
-    reply::data(AssetTypeView::from(session.delete(found, |_| Ok(())).await?))
+    responses((status = 200, description = "The asset type as it was", body = Data<AssetTypeView>), DeleteErrors))]
+pub async fn delete_asset_type(request: UnverifiedRequest) -> Answer {
+    let (caller, found) =
+        request.enter(Scope::CatalogWrite, async |store| present(store.get::<AssetType>(request.id()?).await?)).await?;
+    response::data(AssetTypeView::from(caller.delete(found, |_| Ok(())).await?))
 }

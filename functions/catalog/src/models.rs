@@ -1,20 +1,20 @@
 //! Models (contract 5).
 
 use serde::Serialize;
-use shared::auth::{Gate, missing};
+use shared::auth::{UnverifiedRequest, missing};
 use shared::domain::catalog::{AssetType, Manufacturer, Model, ModelChange};
+use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetTypeId, ManufacturerId, ModelId};
 use shared::domain::record::Stored;
-use shared::domain::refusal::Fault;
 use shared::domain::scope::Scope;
 use shared::domain::text::{Name, Notes, SearchText};
 use shared::domain::time::Timestamp;
 use shared::http::error::ApiError;
-use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
+use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
 use shared::http::params::{Limit, PageNumber};
-use shared::http::reply::{self, Data, List, present};
+use shared::http::response::{self, Data, List, present};
 use shared::http::{Answer, params};
-use shared::store::{Batch, ModelFilter, TenantStore, Wanted};
+use shared::store::{BatchGet, BatchResult, ModelFilter, TenantStore};
 use utoipa::ToSchema;
 
 shared::query! {
@@ -106,64 +106,64 @@ impl From<Stored<Model>> for ModelView {
 }
 
 /// What a body points to, wanted in one batch.
-fn wanted(store: &TenantStore, maker: Option<ManufacturerId>, asset_type: Option<AssetTypeId>) -> Wanted {
-    Wanted::new().with::<Manufacturer>(store, maker).with::<AssetType>(store, asset_type)
+fn wanted(store: &TenantStore, maker: Option<ManufacturerId>, asset_type: Option<AssetTypeId>) -> BatchGet {
+    BatchGet::new().with::<Manufacturer>(store, maker).with::<AssetType>(store, asset_type)
 }
 
-/// Refuses what a body points to and the batch did not find, together with the `faults` that are known already.
+/// Refuses what a body points to and the batch did not find, together with the `errors` that are known already.
 fn check(
-    mut faults: Vec<Fault>,
+    mut errors: Vec<FieldError>,
     store: &TenantStore,
-    batch: &Batch,
+    batch: &BatchResult,
     maker: Option<ManufacturerId>,
     asset_type: Option<AssetTypeId>,
 ) -> Result<(), ApiError> {
     if maker.is_some() && batch.get::<Manufacturer>(store, maker)?.is_none() {
-        faults.push(missing("manufacturer_id"));
+        errors.push(missing("manufacturer_id"));
     }
     if asset_type.is_some() && batch.get::<AssetType>(store, asset_type)?.is_none() {
-        faults.push(missing("asset_type_id"));
+        errors.push(missing("asset_type_id"));
     }
-    if faults.is_empty() { Ok(()) } else { Err(ApiError::Invalid(faults)) }
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
 }
 
 /// Lists models, newest first.
 #[utoipa::path(get, path = "/catalog/models", tag = "catalog", params(ModelQuery), security(("api_key" = ["catalog:read"])),
-    responses((status = 200, description = "A page of models", body = List<ModelView>), ListRefusals))]
-pub async fn list_models(gate: Gate) -> Answer {
+    responses((status = 200, description = "A page of models", body = List<ModelView>), ListErrors))]
+pub async fn list_models(request: UnverifiedRequest) -> Answer {
     let read = async |store: TenantStore| {
-        let query: ModelQuery = gate.query()?;
+        let query: ModelQuery = request.query()?;
         let page = params::page(query.page, query.limit);
         Ok(store.list_models(&query.into(), page).await?)
     };
-    let (_, listed) = gate.enter_list(Scope::CatalogRead, read).await?;
-    reply::list(listed, ModelView::from)
+    let (_, listed) = request.enter_list(Scope::CatalogRead, read).await?;
+    response::list(listed, ModelView::from)
 }
 
 /// Gets one model.
 #[utoipa::path(get, path = "/catalog/models/{id}", tag = "catalog", params(("id" = ModelId, Path, description = "The model")),
     security(("api_key" = ["catalog:read"])),
-    responses((status = 200, description = "The model", body = Data<ModelView>), GetRefusals))]
-pub async fn get_model(gate: Gate) -> Answer {
-    let (_, found) = gate.enter(Scope::CatalogRead, async |store| present(store.get::<Model>(gate.id()?).await?)).await?;
-    reply::record(found.version, ModelView::from(found))
+    responses((status = 200, description = "The model", body = Data<ModelView>), GetErrors))]
+pub async fn get_model(request: UnverifiedRequest) -> Answer {
+    let (_, found) = request.enter(Scope::CatalogRead, async |store| present(store.get::<Model>(request.id()?).await?)).await?;
+    response::record(found.version, ModelView::from(found))
 }
 
 /// Creates a model.
 #[utoipa::path(post, path = "/catalog/models", tag = "catalog", request_body = NewModel, security(("api_key" = ["catalog:write"])),
-    responses((status = 201, description = "The new model", body = Data<ModelView>), PostRefusals))]
-pub async fn create_model(gate: Gate) -> Answer {
-    let (session, body) = gate
+    responses((status = 201, description = "The new model", body = Data<ModelView>), PostErrors))]
+pub async fn create_model(request: UnverifiedRequest) -> Answer {
+    let (caller, body) = request
         .enter(Scope::CatalogWrite, async |store| {
-            let (body, faults) = gate.body_and_faults::<NewModel>()?;
+            let (body, errors) = request.body_and_errors::<NewModel>()?;
             let (maker, asset_type) = (Some(body.manufacturer_id), Some(body.asset_type_id));
             let batch = store.batch(wanted(&store, maker, asset_type)).await?;
-            check(faults, &store, &batch, maker, asset_type)?;
+            check(errors, &store, &batch, maker, asset_type)?;
             Ok(body)
         })
         .await?;
-    let id = session.store.new_id(session.stamp.at)?;
-    let reply = |stored: &Stored<Model>| reply::created("catalog/models", id, ModelView::from(stored.clone()));
+    let id = caller.store.new_id(caller.context.at)?;
+    let reply = |stored: &Stored<Model>| response::created("catalog/models", id, ModelView::from(stored.clone()));
     let value = Model {
         id,
         name: body.name,
@@ -171,39 +171,40 @@ pub async fn create_model(gate: Gate) -> Answer {
         asset_type_id: body.asset_type_id,
         notes: body.notes.or(None),
     };
-    session.create(value, reply).await
+    caller.create(value, reply).await
 }
 
 /// Changes a model: the fields that are sent.
 #[utoipa::path(patch, path = "/catalog/models/{id}", tag = "catalog", params(("id" = ModelId, Path, description = "The model")),
     request_body = ModelPatch, security(("api_key" = ["catalog:write"])),
-    responses((status = 200, description = "The model as it is now", body = Data<ModelView>), PatchRefusals))]
-pub async fn update_model(gate: Gate) -> Answer {
+    responses((status = 200, description = "The model as it is now", body = Data<ModelView>), PatchErrors))]
+pub async fn update_model(request: UnverifiedRequest) -> Answer {
     let read = async |store: TenantStore| {
-        let id = gate.id()?;
-        let (body, faults) = gate.body_and_faults::<ModelPatch>()?;
+        let id = request.id()?;
+        let (body, errors) = request.body_and_errors::<ModelPatch>()?;
         let change = ModelChange::from(body);
         let (maker, asset_type) = (change.manufacturer_id, change.asset_type_id);
         let batch = store.batch(wanted(&store, maker, asset_type).with::<Model>(&store, Some(id))).await?;
         let found = present(batch.get::<Model>(&store, Some(id))?)?;
-        check(faults, &store, &batch, maker, asset_type)?;
+        check(errors, &store, &batch, maker, asset_type)?;
         Ok((change, found))
     };
-    let (session, (change, found)) = gate.enter(Scope::CatalogWrite, read).await?;
+    let (caller, (change, found)) = request.enter(Scope::CatalogWrite, read).await?;
     let decide = |old: &Model| {
         let next = old.changed(&change);
         let unused = old.is_another_product(&next);
         Ok((next, unused))
     };
-    let stored = session.update(found, decide).await?;
-    reply::record(stored.version, ModelView::from(stored))
+    let stored = caller.update(found, decide).await?;
+    response::record(stored.version, ModelView::from(stored))
 }
 
 /// Deletes a model that nothing points to; answers it as it was.
 #[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", params(("id" = ModelId, Path, description = "The model")),
     security(("api_key" = ["catalog:write"])),
-    responses((status = 200, description = "The model as it was", body = Data<ModelView>), DeleteRefusals))]
-pub async fn delete_model(gate: Gate) -> Answer {
-    let (session, found) = gate.enter(Scope::CatalogWrite, async |store| present(store.get::<Model>(gate.id()?).await?)).await?;
-    reply::data(ModelView::from(session.delete(found, |_| Ok(())).await?))
+    responses((status = 200, description = "The model as it was", body = Data<ModelView>), DeleteErrors))]
+pub async fn delete_model(request: UnverifiedRequest) -> Answer {
+    let (caller, found) =
+        request.enter(Scope::CatalogWrite, async |store| present(store.get::<Model>(request.id()?).await?)).await?;
+    response::data(ModelView::from(caller.delete(found, |_| Ok(())).await?))
 }

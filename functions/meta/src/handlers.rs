@@ -5,7 +5,7 @@ use serde::Serialize;
 use shared::app::App;
 use shared::http::Answer;
 use shared::http::openapi::Open;
-use shared::http::reply::{self, Reply};
+use shared::http::response::{self, Reply};
 use std::sync::LazyLock;
 use utoipa::ToSchema;
 
@@ -25,14 +25,14 @@ pub struct Health {
             content_type = "application/problem+json"), Open))]
 pub async fn get_health(State(app): State<App>) -> Answer {
     app.store().ping().await?;
-    reply::json(&Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+    response::json(&Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
 /// The OpenAPI 3.1 document of this API.
 #[utoipa::path(get, path = "/openapi.json", tag = "meta", security(()),
     responses((status = 200, description = "This document", body = Object), Open))]
 pub async fn get_openapi() -> Answer {
-    // Kept with line breaks, for reading what changes in it; sent without.
+    // StoredResponse with line breaks, for reading what changes in it; sent without.
     static COMPACT: LazyLock<String> = LazyLock::new(|| {
         let document: Option<serde_json::Value> = serde_json::from_str(crate::DOCUMENT).ok();
         document.map_or_else(|| crate::DOCUMENT.to_owned(), |document| document.to_string())

@@ -1,9 +1,9 @@
 //! What needs no key: `/v1/health`, `/v1/openapi.json` and the public keys of receipts; and the answers for what no route
 //! takes.
 
+mod fallback;
 mod handlers;
 mod receipt_keys;
-mod refusals;
 
 /// The OpenAPI 3.1 document of every function, as a test writes it: a function that made it from the routes of all
 /// would have to link all of them (docs/adr/0011).
@@ -17,5 +17,5 @@ shared::endpoints! {
 /// What the function serves: its own routes and, since the gateway gives it whatever no route takes, the 405 of the
 /// paths of the others.
 pub fn default_routes() -> axum::Router<shared::app::App> {
-    routes().route("/v1/{*rest}", axum::routing::any(refusals::refuse))
+    routes().route("/v1/{*rest}", axum::routing::any(fallback::refuse))
 }

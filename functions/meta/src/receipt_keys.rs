@@ -2,14 +2,14 @@
 
 use axum::extract::{RawQuery, State};
 use shared::app::App;
+use shared::domain::field_error::FieldError;
 use shared::domain::id::TenantId;
 use shared::domain::receipt_key::Jwks;
-use shared::domain::refusal::Fault;
 use shared::http::Answer;
 use shared::http::error::ApiError;
-use shared::http::openapi::OpenQueryRefusals;
+use shared::http::openapi::OpenQueryErrors;
 use shared::http::params::FromQuery;
-use shared::http::reply;
+use shared::http::response;
 
 shared::query! {
     /// Whose keys.
@@ -24,10 +24,10 @@ shared::query! {
 /// Empty for a tenant that there is not, and for one that has given no receipt yet.
 #[utoipa::path(get, path = "/.well-known/receipt-keys", tag = "meta", security(()),
     params(("tenant" = inline(TenantId), Query, description = "The tenant; a receipt names it")),
-    responses((status = 200, description = "The keys, the current one first", body = Jwks), OpenQueryRefusals))]
+    responses((status = 200, description = "The keys, the current one first", body = Jwks), OpenQueryErrors))]
 pub async fn get_receipt_keys(State(app): State<App>, RawQuery(query): RawQuery) -> Answer {
     let query = KeysQuery::from_query(query.as_deref().unwrap_or_default())?;
-    let tenant = query.tenant.ok_or_else(|| ApiError::Invalid(vec![Fault::parameter("tenant", "is required")]))?;
+    let tenant = query.tenant.ok_or_else(|| ApiError::Invalid(vec![FieldError::parameter("tenant", "is required")]))?;
     let keys = app.store().tenant(tenant).receipt_keys().await?;
-    reply::json(&keys.map(|keys| Jwks::from(&keys.value)).unwrap_or_default())
+    response::json(&keys.map(|keys| Jwks::from(&keys.value)).unwrap_or_default())
 }

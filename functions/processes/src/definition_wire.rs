@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use shared::domain::asset::Status;
+use shared::domain::field_error::{FieldError, ValueError};
 use shared::domain::id::ProcessId;
 use shared::domain::process::{Process, ProcessChange, ProcessStatus, Slug, Step, Steps};
 use shared::domain::record::Stored;
-use shared::domain::refusal::{Fault, Refusal};
 use shared::domain::text::{Name, Notes};
 use shared::domain::time::Timestamp;
 use shared::http::body::FromJson;
@@ -50,7 +50,7 @@ shared::body! {
         /// The steps of what is started from now on.
         optional steps: Steps,
         /// `active` or `inactive`; `cancelled` for a run.
-        optional status: WantedStatus,
+        optional status: RequestedStatus,
     }
     read_only: &["id", "slug", "is_system", "created_at", "updated_at"]
 }
@@ -58,7 +58,7 @@ shared::body! {
 /// A status that a PATCH can ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
-pub enum WantedStatus {
+pub enum RequestedStatus {
     /// A definition that can be started.
     Active,
     /// A definition that can't be started.
@@ -67,32 +67,34 @@ pub enum WantedStatus {
     Cancelled,
 }
 
-impl FromJson for WantedStatus {
-    fn from_json(text: &str) -> Result<Self, Refusal> {
+impl FromJson for RequestedStatus {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
         match text {
             "\"active\"" => Ok(Self::Active),
             "\"inactive\"" => Ok(Self::Inactive),
             "\"cancelled\"" => Ok(Self::Cancelled),
-            _ => Err(Refusal::new("must be active or inactive, or cancelled for a run")),
+            _ => Err(ValueError::new("must be active or inactive, or cancelled for a run")),
         }
     }
 }
 
 impl ProcessPatch {
     /// What it says of a definition, and what is wrong with it for one.
-    pub(crate) fn of_definition(self) -> (ProcessChange, Option<Fault>) {
-        let (status, fault) = match self.status {
+    pub(crate) fn of_definition(self) -> (ProcessChange, Option<FieldError>) {
+        let (status, field_error) = match self.status {
             None => (None, None),
-            Some(WantedStatus::Active) => (Some(ProcessStatus::Active), None),
-            Some(WantedStatus::Inactive) => (Some(ProcessStatus::Inactive), None),
-            Some(WantedStatus::Cancelled) => (None, Some(Fault::field("status", "must be active or inactive: this is no run"))),
+            Some(RequestedStatus::Active) => (Some(ProcessStatus::Active), None),
+            Some(RequestedStatus::Inactive) => (Some(ProcessStatus::Inactive), None),
+            Some(RequestedStatus::Cancelled) => {
+                (None, Some(FieldError::field("status", "must be active or inactive: this is no run")))
+            }
         };
         let Self { name, description, trigger_status, target_status, steps, .. } = self;
-        (ProcessChange { name, description, trigger_status, target_status, steps, status }, fault)
+        (ProcessChange { name, description, trigger_status, target_status, steps, status }, field_error)
     }
 
-    /// What is wrong with it for a run, which can only be cancelled, beside the `faults` that are known.
-    pub(crate) fn faults_for_run(&self, mut faults: Vec<Fault>) -> Vec<Fault> {
+    /// What is wrong with it for a run, which can only be cancelled, beside the `errors` that are known.
+    pub(crate) fn errors_for_instance(&self, mut errors: Vec<FieldError>) -> Vec<FieldError> {
         let given = [
             ("name", self.name.is_some()),
             ("description", self.description.is_some()),
@@ -101,18 +103,18 @@ impl ProcessPatch {
             ("steps", self.steps.is_some()),
         ];
         let given = given.into_iter().filter(|(_, given)| *given);
-        faults.extend(given.map(|(field, _)| Fault::field(field, "is no field of a run that can be set")));
-        if self.status != Some(WantedStatus::Cancelled) && !faults.iter().any(|fault| fault.is_of("status")) {
-            faults.push(Fault::field("status", "must be cancelled: this is a run"));
+        errors.extend(given.map(|(field, _)| FieldError::field(field, "is no field of a run that can be set")));
+        if self.status != Some(RequestedStatus::Cancelled) && !errors.iter().any(|field_error| field_error.is_of("status")) {
+            errors.push(FieldError::field("status", "must be cancelled: this is a run"));
         }
-        faults
+        errors
     }
 }
 
 /// Which definitions a list has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
-pub enum Shown {
+pub enum StatusFilter {
     /// Those that can be started.
     Active,
     /// Those that can't.
@@ -121,23 +123,23 @@ pub enum Shown {
     All,
 }
 
-impl FromParam for Shown {
-    fn from_param(text: &str) -> Result<Self, Refusal> {
+impl FromParam for StatusFilter {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
         match text {
             "active" => Ok(Self::Active),
             "inactive" => Ok(Self::Inactive),
             "all" => Ok(Self::All),
-            _ => Err(Refusal::new("must be one of active, inactive, all")),
+            _ => Err(ValueError::new("must be one of active, inactive, all")),
         }
     }
 }
 
-impl From<Shown> for Option<ProcessStatus> {
-    fn from(shown: Shown) -> Self {
+impl From<StatusFilter> for Option<ProcessStatus> {
+    fn from(shown: StatusFilter) -> Self {
         match shown {
-            Shown::Active => Some(ProcessStatus::Active),
-            Shown::Inactive => Some(ProcessStatus::Inactive),
-            Shown::All => None,
+            StatusFilter::Active => Some(ProcessStatus::Active),
+            StatusFilter::Inactive => Some(ProcessStatus::Inactive),
+            StatusFilter::All => None,
         }
     }
 }
@@ -150,7 +152,7 @@ shared::query! {
         /// Items per page; default and maximum 100.
         limit: Limit as Limit,
         /// `active` (the default), `inactive` or `all`.
-        status: Shown as Shown,
+        status: StatusFilter as StatusFilter,
     }
 }
 

@@ -1,20 +1,20 @@
 //! The endpoints of process definitions (contract 7, "Definitions").
 
-use crate::definition_wire::{NewProcess, ProcessPatch, ProcessQuery, ProcessView, Shown};
+use crate::definition_wire::{NewProcess, ProcessPatch, ProcessQuery, ProcessView, StatusFilter};
 use crate::instance_wire::InstanceView;
-use crate::{views, work};
+use crate::{commands, views};
 use serde_json::Value;
-use shared::auth::{Gate, Session, TRIES, keep};
+use shared::auth::{Caller, TRIES, UnverifiedRequest, keep};
 use shared::domain::id::{Id, InstanceId, ProcessId};
 use shared::domain::instance::Instance;
 use shared::domain::process::{Process, ProcessChange, ProcessStatus, Slug};
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::http::error::{ApiError, ConflictCode};
-use shared::http::openapi::{DeleteRefusals, GetRefusals, ListRefusals, PatchRefusals, PostRefusals};
-use shared::http::reply::{self, Data, List, present};
+use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
+use shared::http::response::{self, Data, List, present};
 use shared::http::{Answer, params};
-use shared::store::{ProcessFilter, Wanted, WriteError};
+use shared::store::{BatchGet, ProcessFilter, WriteError};
 use utoipa::ToSchema;
 
 /// How far slugs are counted for a name that others have too, before the number is one at random.
@@ -22,37 +22,37 @@ const COUNTED: u32 = 20;
 
 /// Lists process definitions, newest first: the active ones, unless `status` says otherwise.
 #[utoipa::path(get, path = "/processes", tag = "processes", params(ProcessQuery), security(("api_key" = ["processes:read"])),
-    responses((status = 200, description = "A page of definitions", body = List<ProcessView>), ListRefusals))]
-pub async fn list_processes(gate: Gate) -> Answer {
-    let (_, listed) = gate
+    responses((status = 200, description = "A page of definitions", body = List<ProcessView>), ListErrors))]
+pub async fn list_processes(request: UnverifiedRequest) -> Answer {
+    let (_, listed) = request
         .enter_list(Scope::ProcessesRead, async |store| {
-            let query: ProcessQuery = gate.query()?;
-            let filter = ProcessFilter { status: query.status.unwrap_or(Shown::Active).into() };
+            let query: ProcessQuery = request.query()?;
+            let filter = ProcessFilter { status: query.status.unwrap_or(StatusFilter::Active).into() };
             Ok(store.list_processes(filter, params::page_of(query.page, query.limit, 100)).await?)
         })
         .await?;
-    reply::list(listed, ProcessView::from)
+    response::list(listed, ProcessView::from)
 }
 
 /// Gets one process definition.
 #[utoipa::path(get, path = "/processes/{id}", tag = "processes",
     params(("id" = ProcessId, Path, description = "The definition")), security(("api_key" = ["processes:read"])),
-    responses((status = 200, description = "The definition", body = Data<ProcessView>), GetRefusals))]
-pub async fn get_process(gate: Gate) -> Answer {
-    let read = async |store: shared::store::TenantStore| present(store.get::<Process>(gate.id()?).await?);
-    let (_, found) = gate.enter(Scope::ProcessesRead, read).await?;
-    reply::record(found.version, ProcessView::from(found))
+    responses((status = 200, description = "The definition", body = Data<ProcessView>), GetErrors))]
+pub async fn get_process(request: UnverifiedRequest) -> Answer {
+    let read = async |store: shared::store::TenantStore| present(store.get::<Process>(request.id()?).await?);
+    let (_, found) = request.enter(Scope::ProcessesRead, read).await?;
+    response::record(found.version, ProcessView::from(found))
 }
 
 /// Creates a process definition.
 #[utoipa::path(post, path = "/processes", tag = "processes", request_body = NewProcess,
     security(("api_key" = ["processes:write"])),
-    responses((status = 201, description = "The new definition", body = Data<ProcessView>), PostRefusals))]
-pub async fn create_process(gate: Gate) -> Answer {
-    let (session, body) = gate.enter(Scope::ProcessesWrite, async |_| gate.body::<NewProcess>()).await?;
+    responses((status = 201, description = "The new definition", body = Data<ProcessView>), PostErrors))]
+pub async fn create_process(request: UnverifiedRequest) -> Answer {
+    let (caller, body) = request.enter(Scope::ProcessesWrite, async |_| request.body::<NewProcess>()).await?;
     let wanted = body.slug.is_some();
     let process = Process {
-        id: session.store.new_id(session.stamp.at)?,
+        id: caller.store.new_id(caller.context.at)?,
         slug: body.slug.unwrap_or_else(|| Slug::of(&body.name, 1)),
         name: body.name,
         description: body.description.unwrap_or_default(),
@@ -62,17 +62,17 @@ pub async fn create_process(gate: Gate) -> Answer {
         status: body.status.unwrap_or(ProcessStatus::Active),
         steps: body.steps,
     };
-    create_slugged(&session, process, wanted).await
+    create_slugged(&caller, process, wanted).await
 }
 
 /// Writes a definition; one whose slug nobody asked for gets another when it is taken.
-async fn create_slugged(session: &Session, process: Process, wanted: bool) -> Answer {
+async fn create_slugged(caller: &Caller, process: Process, wanted: bool) -> Answer {
     let name = process.name.to_string();
-    let reply = |process: &Stored<Process>| reply::created("processes", process.value.id, ProcessView::from(process.clone()));
+    let reply = |process: &Stored<Process>| response::created("processes", process.value.id, ProcessView::from(process.clone()));
     for nth in 1..=COUNTED + TRIES {
-        let nth = if nth > COUNTED { u32::from_le_bytes(session.store.store().random()?) } else { nth };
+        let nth = if nth > COUNTED { u32::from_le_bytes(caller.store.store().random()?) } else { nth };
         let slug = if wanted { process.slug.clone() } else { Slug::of(&name, nth) };
-        match session.store.create(Process { slug, ..process.clone() }, &session.stamp, |made| keep(reply(made))).await {
+        match caller.store.create(Process { slug, ..process.clone() }, &caller.context, |made| keep(reply(made))).await {
             Err(WriteError::Duplicate(..)) if !wanted => {}
             other => return reply(&other?),
         }
@@ -83,7 +83,7 @@ async fn create_slugged(session: &Session, process: Process, wanted: bool) -> An
 /// What a PATCH of a definition or of a run answers.
 #[derive(serde::Serialize, ToSchema)]
 #[serde(untagged)]
-pub enum Patched {
+pub enum DefinitionOrInstance {
     /// The definition as it is now.
     Definition(Box<ProcessView>),
     /// The run as it is now.
@@ -96,42 +96,42 @@ pub enum Patched {
 #[utoipa::path(patch, path = "/processes/{id}", tag = "processes",
     params(("id" = ProcessId, Path, description = "The definition, or the run to cancel")), request_body = ProcessPatch,
     security(("api_key" = ["processes:write"])),
-    responses((status = 200, description = "The definition or the run as it is now", body = Data<Patched>), PatchRefusals))]
-pub async fn update_process(gate: Gate) -> Answer {
-    let (session, ((body, mut faults), process, run)) = gate
+    responses((status = 200, description = "The definition or the run as it is now", body = Data<DefinitionOrInstance>), PatchErrors))]
+pub async fn update_process(request: UnverifiedRequest) -> Answer {
+    let (caller, ((body, mut errors), process, run)) = request
         .enter(Scope::ProcessesWrite, async |store| {
-            let id: ProcessId = gate.id()?;
+            let id: ProcessId = request.id()?;
             let run_id = Some(InstanceId::from_uuid(id.uuid()));
-            let batch = store.batch(Wanted::new().with::<Process>(&store, Some(id)).with::<Instance>(&store, run_id)).await?;
+            let batch = store.batch(BatchGet::new().with::<Process>(&store, Some(id)).with::<Instance>(&store, run_id)).await?;
             let (process, run) = (batch.get::<Process>(&store, Some(id))?, batch.get::<Instance>(&store, run_id)?);
             if process.is_none() && run.is_none() {
                 return Err(ApiError::NotFound);
             }
-            Ok((gate.body_and_faults::<ProcessPatch>()?, process, run))
+            Ok((request.body_and_errors::<ProcessPatch>()?, process, run))
         })
         .await?;
     match (process, run) {
         (Some(process), _) => {
-            let (change, fault): (ProcessChange, _) = body.of_definition();
-            faults.extend(fault);
-            if !faults.is_empty() {
-                return Err(ApiError::Invalid(faults));
+            let (change, field_error): (ProcessChange, _) = body.of_definition();
+            errors.extend(field_error);
+            if !errors.is_empty() {
+                return Err(ApiError::Invalid(errors));
             }
             let decide = |old: &Process| match old.changed(&change) {
                 Ok(next) => Ok((next, false)),
                 Err(fixed) => Err(ApiError::conflict(ConflictCode::Conflict, format!("Forbidden: {fixed}."), Value::Null)),
             };
-            let process = session.update(process, decide).await?;
-            reply::record(process.version, Patched::Definition(Box::new(process.into())))
+            let process = caller.update(process, decide).await?;
+            response::record(process.version, DefinitionOrInstance::Definition(Box::new(process.into())))
         }
         (None, Some(run)) => {
-            faults = body.faults_for_run(faults);
-            if !faults.is_empty() {
-                return Err(ApiError::Invalid(faults));
+            errors = body.errors_for_instance(errors);
+            if !errors.is_empty() {
+                return Err(ApiError::Invalid(errors));
             }
-            let run = work::cancel(&session, run, None).await?;
+            let run = commands::cancel(&caller, run, None).await?;
             let version = run.version;
-            reply::record(version, Patched::Run(Box::new(views::view(&session.store, run, false).await?)))
+            response::record(version, DefinitionOrInstance::Run(Box::new(views::view(&caller.store, run, false).await?)))
         }
         (None, None) => Err(ApiError::NotFound),
     }
@@ -140,10 +140,10 @@ pub async fn update_process(gate: Gate) -> Answer {
 /// Deletes a process definition that is no system process and of which nothing runs; answers it as it was.
 #[utoipa::path(delete, path = "/processes/{id}", tag = "processes",
     params(("id" = ProcessId, Path, description = "The definition")), security(("api_key" = ["processes:write"])),
-    responses((status = 200, description = "The definition as it was", body = Data<ProcessView>), DeleteRefusals))]
-pub async fn delete_process(gate: Gate) -> Answer {
-    let read = async |store: shared::store::TenantStore| present(store.get::<Process>(gate.id()?).await?);
-    let (session, found) = gate.enter(Scope::ProcessesWrite, read).await?;
+    responses((status = 200, description = "The definition as it was", body = Data<ProcessView>), DeleteErrors))]
+pub async fn delete_process(request: UnverifiedRequest) -> Answer {
+    let read = async |store: shared::store::TenantStore| present(store.get::<Process>(request.id()?).await?);
+    let (caller, found) = request.enter(Scope::ProcessesWrite, read).await?;
     let permit = |process: &Process| match process.is_system {
         true => Err(ApiError::conflict(
             ConflictCode::Conflict,
@@ -152,5 +152,5 @@ pub async fn delete_process(gate: Gate) -> Answer {
         )),
         false => Ok(()),
     };
-    reply::data(ProcessView::from(session.delete(found, permit).await?))
+    response::data(ProcessView::from(caller.delete(found, permit).await?))
 }

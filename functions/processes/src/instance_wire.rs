@@ -2,22 +2,22 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use shared::domain::field_error::ValueError;
 use shared::domain::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
 use shared::domain::instance::{ImageName, Instance, InstanceStatus, State};
 use shared::domain::movement::{AssetIds, Movement, standing};
-use shared::domain::png::data_url;
 use shared::domain::process::Step;
 use shared::domain::record::Stored;
-use shared::domain::refusal::Refusal;
+use shared::domain::signature_image::data_url;
 use shared::domain::text::{Name, Notes};
 use shared::domain::time::Timestamp;
-use shared::http::body::{StepData, Whole};
+use shared::http::body::{BoundedInteger, StepData};
 use shared::http::params::{FromParam, Limit, PageNumber};
 use shared::store::InstanceFilter;
 use utoipa::ToSchema;
 
 /// The index of a step.
-type StepIndex = Whole<0, 49>;
+type StepIndex = BoundedInteger<0, 49>;
 
 shared::body! {
     /// On which asset to start: one of the two.
@@ -60,8 +60,8 @@ pub enum Omit {
 }
 
 impl FromParam for Omit {
-    fn from_param(text: &str) -> Result<Self, Refusal> {
-        if text == "signatures" { Ok(Self::Signatures) } else { Err(Refusal::new("must be signatures")) }
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        if text == "signatures" { Ok(Self::Signatures) } else { Err(ValueError::new("must be signatures")) }
     }
 }
 

@@ -1,15 +1,15 @@
 //! `/v1/processes` and `/v1/movements`: definitions of lifecycle processes and their runs (interface 4.6 to 4.9, contract 7).
 
+mod commands;
 mod definition_wire;
 mod definitions;
 mod instance_wire;
 mod instances;
-mod movement_work;
+mod movement_commands;
 mod movements;
 mod receipt_page;
 mod receipts;
 mod views;
-mod work;
 
 shared::endpoints! {
     definitions: list_processes, create_process, get_process, update_process, delete_process;

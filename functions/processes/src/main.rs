@@ -2,6 +2,6 @@
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::process::ExitCode {
-    let sealer = vault::from_env(Box::new(vault::client_of_function));
-    shared::lambda::run_sealed(processes::routes(), sealer).await
+    let key_encryption = key_encryption::from_env(Box::new(key_encryption::client_of_function));
+    shared::lambda::run_with_key_encryption(processes::routes(), key_encryption).await
 }

@@ -5,9 +5,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use shared::domain::event::Actor;
 use shared::domain::hex;
-use shared::domain::png::data_url;
 use shared::domain::process::StepKind;
 use shared::domain::receipt::{Receipt, ReceiptStep};
+use shared::domain::signature_image::data_url;
 use shared::domain::signed_receipt::SignedReceipt;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -99,7 +99,7 @@ pub(crate) fn write(signed: &SignedReceipt, pictures: &Pictures) -> String {
         }
     }
     row(&mut facts, "Status afterwards", &escaped(process.target_status.as_str()));
-    row(&mut facts, "Started", &escaped(&format!("{started_at} by {}", person(started_by))));
+    row(&mut facts, "InstanceOrMovement", &escaped(&format!("{started_at} by {}", person(started_by))));
     row(&mut facts, "Completed", &escaped(&completed_at.to_string()));
     row(&mut facts, "Run", &format!("<code>{instance_id}</code>"));
     row(&mut facts, "Tenant", &format!("<code>{tenant_id}</code>"));

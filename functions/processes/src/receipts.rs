@@ -4,21 +4,21 @@ use crate::receipt_page::{self, Pictures};
 use crate::views;
 use axum::http::{HeaderName, HeaderValue, header};
 use serde_json::{Value, json};
-use shared::auth::{Gate, Session};
+use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::asset::Asset;
+use shared::domain::field_error::ValueError;
 use shared::domain::id::InstanceId;
 use shared::domain::instance::{Instance, InstanceStatus};
-use shared::domain::receipt::{Receipt, ReceiptRefusal, picked};
+use shared::domain::receipt::{Receipt, ReceiptError, picked};
 use shared::domain::record::Stored;
-use shared::domain::refusal::Refusal;
 use shared::domain::scope::Scope;
 use shared::domain::signed_receipt::SignedReceipt;
 use shared::domain::user::User;
 use shared::http::Answer;
 use shared::http::error::{ApiError, ConflictCode};
-use shared::http::openapi::ReceiptRefusals;
+use shared::http::openapi::ReceiptErrors;
 use shared::http::params::FromParam;
-use shared::http::reply::{self, Reply, present};
+use shared::http::response::{self, Reply, present};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
@@ -33,11 +33,11 @@ pub enum Format {
 }
 
 impl FromParam for Format {
-    fn from_param(text: &str) -> Result<Self, Refusal> {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
         match text {
             "json" => Ok(Self::Json),
             "html" => Ok(Self::Html),
-            _ => Err(Refusal::new("must be json or html")),
+            _ => Err(ValueError::new("must be json or html")),
         }
     }
 }
@@ -57,38 +57,38 @@ shared::query! {
 #[utoipa::path(get, path = "/processes/instances/{id}/receipt", tag = "processes",
     params(("id" = InstanceId, Path, description = "The run"), ReceiptQuery), security(("api_key" = ["processes:read"])),
     responses((status = 200, description = "The receipt", content((SignedReceipt = "application/json"), (String = "text/html"))),
-        ReceiptRefusals))]
-pub async fn get_receipt(gate: Gate) -> Answer {
-    let (session, (query, run)) = gate
+        ReceiptErrors))]
+pub async fn get_receipt(request: UnverifiedRequest) -> Answer {
+    let (caller, (query, run)) = request
         .enter_list(Scope::ProcessesRead, async |store| {
-            let id: InstanceId = gate.id()?;
-            let query: ReceiptQuery = gate.query()?;
+            let id: InstanceId = request.id()?;
+            let query: ReceiptQuery = request.query()?;
             Ok((query, present(store.get::<Instance>(id).await?)?))
         })
         .await?;
-    let receipt = receipt(&session, &run).await?;
-    let sealer = session.app.sealer().ok_or_else(|| {
+    let receipt = receipt(&caller, &run).await?;
+    let key_encryption = caller.app.key_encryption().ok_or_else(|| {
         let detail = "Receipts are not set up in this service: its operator has named nothing to seal their keys with.";
         ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
     })?;
-    let key = session.store.signing_key(sealer, &session.stamp).await?;
+    let key = caller.store.signing_key(key_encryption, &caller.context).await?;
     let signed = SignedReceipt::new(receipt, &key).map_err(|error| ApiError::Internal(error.into()))?;
     if query.format != Some(Format::Html) {
-        return reply::json(&signed);
+        return response::json(&signed);
     }
     let pictured = views::shown(std::slice::from_ref(&run))?;
     let left_out = run.value.signatures().map(|(name, _)| name).filter(|name| !pictured.contains(name));
     let paths = left_out.map(|name| (name.step.clone(), run.value.signature_path(&name.step))).collect();
-    let images = session.store.signatures(pictured).await?;
+    let images = caller.store.signatures(pictured).await?;
     let images = images.into_iter().map(|(name, image)| (name.step, image)).collect();
     page(receipt_page::write(&signed, &Pictures { images, paths }))
 }
 
 /// Reads what a receipt is made from, and makes it.
-async fn receipt(session: &Session, run: &Stored<Instance>) -> Result<Receipt, ApiError> {
-    let (store, instance) = (&session.store, &run.value);
+async fn receipt(caller: &Caller, run: &Stored<Instance>) -> Result<Receipt, ApiError> {
+    let (store, instance) = (&caller.store, &run.value);
     if instance.status() != InstanceStatus::Completed {
-        return Err(refused(ReceiptRefusal::NotCompleted(instance.status())));
+        return Err(refused(ReceiptError::NotCompleted(instance.status())));
     }
     let users = async {
         let mut users = BTreeMap::new();
@@ -103,12 +103,12 @@ async fn receipt(session: &Session, run: &Stored<Instance>) -> Result<Receipt, A
     Receipt::of(store.id(), run, &history, &asset, &users).map_err(refused)
 }
 
-fn refused(refusal: ReceiptRefusal) -> ApiError {
+fn refused(refusal: ReceiptError) -> ApiError {
     let (detail, context) = match refusal {
-        ReceiptRefusal::NotCompleted(status) => {
+        ReceiptError::NotCompleted(status) => {
             (format!("The run is {status}: only a completed one has a receipt."), json!({"instance_status": status}))
         }
-        ReceiptRefusal::Broken(broken) => {
+        ReceiptError::BrokenLink(broken) => {
             tracing::error!(event_id = ?broken.event_id, version = broken.version, reason = %broken.reason, "a receipt's history does not hold");
             (
                 "The history that the receipt would be made from does not hold; verify=true says where.".to_owned(),

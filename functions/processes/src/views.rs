@@ -4,17 +4,18 @@ use crate::instance_wire::{InstanceView, MovementView};
 use shared::domain::instance::{ImageName, Instance};
 use shared::domain::movement::Movement;
 use shared::domain::record::Stored;
-use shared::domain::request::Kept;
+use shared::domain::request::StoredResponse;
 use shared::http::Answer;
 use shared::http::error::ApiError;
-use shared::http::reply;
+use shared::http::response;
 use shared::store::{LARGEST_ANSWER, StoreError, TenantStore};
 use std::collections::BTreeSet;
 
 /// The signatures that an answer about these runs can show as images.
 pub(crate) fn shown(runs: &[Stored<Instance>]) -> Result<BTreeSet<ImageName>, StoreError> {
-    let bare =
-        |run: &Stored<Instance>| serde_json::to_vec(&InstanceView::new(run.clone(), |_| None)).map(|text| reply::weight(&text));
+    let bare = |run: &Stored<Instance>| {
+        serde_json::to_vec(&InstanceView::new(run.clone(), |_| None)).map(|text| response::weight(&text))
+    };
     let mut weight: usize = runs.iter().map(bare).sum::<Result<_, _>>().map_err(StoreError::broken)?;
     let mut shown = BTreeSet::new();
     for (name, length) in runs.iter().flat_map(|run| run.value.signatures()) {
@@ -54,7 +55,7 @@ pub(crate) async fn movement(
 }
 
 /// What is kept of the answer that `reply` makes of a run: without its images, which are in the table already.
-pub(crate) fn kept(run: &Stored<Instance>, reply: impl FnOnce(InstanceView) -> Answer) -> Result<Kept, StoreError> {
+pub(crate) fn kept(run: &Stored<Instance>, reply: impl FnOnce(InstanceView) -> Answer) -> Result<StoredResponse, StoreError> {
     let reply = reply(InstanceView::new(run.clone(), |_| None)).map_err(StoreError::broken)?;
     reply.kept(images(std::slice::from_ref(run))?)
 }
@@ -64,7 +65,7 @@ pub(crate) fn kept_movement(
     movement: &Stored<Movement>,
     runs: &[Stored<Instance>],
     reply: impl FnOnce(MovementView) -> Answer,
-) -> Result<Kept, StoreError> {
+) -> Result<StoredResponse, StoreError> {
     let views = runs.iter().map(|run| InstanceView::new(run.clone(), |_| None)).collect();
     reply(MovementView::new(movement.clone(), views)).map_err(StoreError::broken)?.kept(images(runs)?)
 }

@@ -5,12 +5,12 @@ use shared::domain::asset::Status;
 use shared::domain::asset_tag::{TagPrefix, TagTemplate};
 use shared::domain::catalog::{AssetKind, TypeCode, Website};
 use shared::domain::custom_fields::{CustomFields, FieldsSchema};
+use shared::domain::field_error::{ErrorLocation, FieldError};
 use shared::domain::id::AssetId;
 use shared::domain::money::Price;
 use shared::domain::movement::AssetIds;
 use shared::domain::process::{ProcessStatus, Slug, Steps};
 use shared::domain::record::Patch;
-use shared::domain::refusal::{Fault, Place};
 use shared::domain::scope::{Role, Scopes};
 use shared::domain::tenant::Transitions;
 use shared::domain::text::{Line, Name, Notes};
@@ -78,20 +78,20 @@ shared::body! {
     read_only: &["created_at"]
 }
 
-/// Every value that is accepted can be kept, and every fault has a place within the body.
+/// Every value that is accepted can be kept, and every field_error has a place within the body.
 pub fn run(bytes: &[u8]) {
     let read = match Everything::read(bytes) {
         Ok(read) => read,
         Err(ApiError::Malformed(_)) => return,
         Err(error) => {
-            assert!(matches!(&error, ApiError::Invalid(faults) if faults.len() == 1), "{error}");
+            assert!(matches!(&error, ApiError::Invalid(errors) if errors.len() == 1), "{error}");
             return;
         }
     };
-    let (body, faults) = read;
-    faults.iter().for_each(has_a_place);
+    let (body, errors) = read;
+    errors.iter().for_each(has_a_place);
     let Some(body) = body else {
-        assert!(!faults.is_empty(), "nothing was read, and nothing was wrong");
+        assert!(!errors.is_empty(), "nothing was read, and nothing was wrong");
         return;
     };
     let Everything { line, notes, email, website, slug, code, prefix, template, id, time, date, price, fields, schema, .. } =
@@ -112,7 +112,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-fn has_a_place(fault: &Fault) {
-    assert!(matches!(&fault.place, Place::Pointer(pointer) if pointer.starts_with('/')), "{fault:?}");
-    assert!(!fault.detail.is_empty(), "{fault:?}");
+fn has_a_place(field_error: &FieldError) {
+    assert!(matches!(&field_error.place, ErrorLocation::Pointer(pointer) if pointer.starts_with('/')), "{field_error:?}");
+    assert!(!field_error.detail.is_empty(), "{field_error:?}");
 }

@@ -1,18 +1,18 @@
 //! Signatures: a data URL, or the bytes of an image.
 
 use super::text;
-use shared::domain::png::{Signature, data_url, data_url_length};
+use shared::domain::signature_image::{SignatureImage, data_url, data_url_length};
 use std::io::Cursor;
 
 /// An image that is accepted keeps its bytes, and another decoder and encoder make of it one that is accepted too.
 pub fn run(bytes: &[u8]) {
-    if let Ok(signature) = Signature::from_data_url(text(bytes)) {
+    if let Ok(signature) = SignatureImage::from_data_url(text(bytes)) {
         assert_eq!(data_url(signature.bytes()), text(bytes));
     }
     for image in [bytes.to_vec(), with_checksums(bytes)] {
         let url = data_url(&image);
         assert_eq!(url.len(), data_url_length(image.len()));
-        if let Ok(signature) = Signature::from_data_url(&url) {
+        if let Ok(signature) = SignatureImage::from_data_url(&url) {
             assert_eq!(signature.bytes(), image);
             assert_eq!(signature.hash().len(), 64);
             again(&image);
@@ -54,6 +54,6 @@ fn again(image: &[u8]) {
     writer.write_image_data(&pixels).expect("pixels");
     writer.finish().expect("an end");
     if written.len() <= 128 * 1024 {
-        assert!(Signature::from_data_url(&data_url(&written)).is_ok(), "an accepted image, encoded again, is refused");
+        assert!(SignatureImage::from_data_url(&data_url(&written)).is_ok(), "an accepted image, encoded again, is refused");
     }
 }

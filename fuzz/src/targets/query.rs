@@ -4,9 +4,9 @@ use super::text;
 use percent_encoding::percent_decode_str;
 use shared::domain::asset::Status;
 use shared::domain::catalog::AssetKind;
+use shared::domain::field_error::ErrorLocation;
 use shared::domain::id::{AssetId, AssetTypeId};
 use shared::domain::instance::InstanceStatus;
-use shared::domain::refusal::Place;
 use shared::domain::scope::Role;
 use shared::domain::text::SearchText;
 use shared::domain::time::Date;
@@ -45,7 +45,7 @@ shared::query! {
     }
 }
 
-/// A query reads the same when every character of it is escaped; each fault names a parameter that was sent.
+/// A query reads the same when every character of it is escaped; each field_error names a parameter that was sent.
 pub fn run(bytes: &[u8]) {
     let query = text(bytes);
     let read = Everything::from_query(query);
@@ -57,11 +57,11 @@ pub fn run(bytes: &[u8]) {
     let again = Everything::from_query(&escaped.join("&"));
     match (read, again) {
         (Ok(read), Ok(again)) => assert_eq!(format!("{read:?}"), format!("{again:?}")),
-        (Err(ApiError::Invalid(faults)), Err(ApiError::Invalid(again))) => {
-            assert_eq!(faults, again);
-            for fault in faults {
-                let Place::Parameter(named) = &fault.place else { unreachable!("{fault:?}") };
-                assert!(pairs.iter().any(|(name, _)| name == named), "{fault:?}");
+        (Err(ApiError::Invalid(errors)), Err(ApiError::Invalid(again))) => {
+            assert_eq!(errors, again);
+            for field_error in errors {
+                let ErrorLocation::Parameter(named) = &field_error.place else { unreachable!("{field_error:?}") };
+                assert!(pairs.iter().any(|(name, _)| name == named), "{field_error:?}");
             }
         }
         (read, again) => unreachable!("{query:?}: {read:?}, but {again:?}"),

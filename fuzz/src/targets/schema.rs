@@ -2,11 +2,11 @@
 
 use super::{is_kept, lines, text};
 use shared::domain::custom_fields::{CustomFields, FieldsSchema, Schemas};
+use shared::domain::field_error::ErrorLocation;
 use shared::domain::json::parse_strict;
-use shared::domain::refusal::Place;
 use uuid::Uuid;
 
-/// A schema that is accepted checks any fields, naming at most 100 faults within them. How long that takes is what
+/// A schema that is accepted checks any fields, naming at most 100 errors within them. How long that takes is what
 /// libFuzzer's `-timeout` watches.
 pub fn run(bytes: &[u8]) {
     let [schema, fields] = lines(text(bytes));
@@ -21,11 +21,11 @@ pub fn run(bytes: &[u8]) {
     let again = FieldsSchema::from_json(&String::from(schema.clone()));
     assert_eq!(again.as_ref(), Ok(&schema));
     is_kept(&schema);
-    let faults = Schemas::default().faults(Uuid::nil(), 1, &schema, &fields.unwrap_or_default());
-    let faults = faults.expect("a schema that was accepted compiles");
-    assert!(faults.len() <= 100, "{} faults", faults.len());
-    for fault in faults {
-        let within = matches!(&fault.place, Place::Pointer(pointer) if pointer.starts_with("/custom_fields"));
-        assert!(within && fault.detail.chars().count() <= 301, "{fault:?}");
+    let errors = Schemas::default().errors(Uuid::nil(), 1, &schema, &fields.unwrap_or_default());
+    let errors = errors.expect("a schema that was accepted compiles");
+    assert!(errors.len() <= 100, "{} faults", errors.len());
+    for field_error in errors {
+        let within = matches!(&field_error.place, ErrorLocation::Pointer(pointer) if pointer.starts_with("/custom_fields"));
+        assert!(within && field_error.detail.chars().count() <= 301, "{field_error:?}");
     }
 }

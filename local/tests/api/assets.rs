@@ -83,12 +83,12 @@ async fn what_contradicts_the_model_is_refused() {
     let linked = format!("/assets/{}", client.asset(json!({"name": "x", "model_id": model})).await);
     let before = api.dump().await;
     let both = json!({"name": "x", "model_id": model, "manufacturer": "a", "model": "b"});
-    assert_eq!(client.post("/assets", both).await.faults(), ["/manufacturer", "/model"]);
+    assert_eq!(client.post("/assets", both).await.field_errors(), ["/manufacturer", "/model"]);
     let wrong_type = json!({"name": "x", "model_id": model, "asset_type_id": phone});
-    assert_eq!(client.post("/assets", wrong_type).await.faults(), ["/asset_type_id"]);
-    assert_eq!(client.patch(&linked, json!({"asset_type_id": phone})).await.faults(), ["/asset_type_id"]);
-    assert_eq!(client.patch(&linked, json!({"asset_type_id": null})).await.faults(), ["/asset_type_id"]);
-    assert_eq!(client.patch(&linked, json!({"manufacturer": "me"})).await.faults(), ["/manufacturer"]);
+    assert_eq!(client.post("/assets", wrong_type).await.field_errors(), ["/asset_type_id"]);
+    assert_eq!(client.patch(&linked, json!({"asset_type_id": phone})).await.field_errors(), ["/asset_type_id"]);
+    assert_eq!(client.patch(&linked, json!({"asset_type_id": null})).await.field_errors(), ["/asset_type_id"]);
+    assert_eq!(client.patch(&linked, json!({"manufacturer": "me"})).await.field_errors(), ["/manufacturer"]);
     assert_eq!(api.dump().await, before, "a refused request changed something");
     client.patch(&linked, json!({"asset_type_id": laptop})).await.data();
 }
@@ -102,14 +102,14 @@ async fn references_to_nothing_are_refused_all_at_once() {
     let foreign = api.tenant().await.user("Foreign").await;
     let before = api.dump().await;
     let refused = client.post("/assets", json!({"name": "x", "asset_type_id": NOBODY, "model_id": NOBODY})).await;
-    assert_eq!(refused.faults(), ["/asset_type_id", "/model_id"]);
+    assert_eq!(refused.field_errors(), ["/asset_type_id", "/model_id"]);
     let mixed = json!({"name": "x", "model_id": NOBODY, "manufacturer": "m", "purchase_date": "x", "colour": "red"});
-    assert_eq!(client.post("/assets", mixed).await.faults(), ["/colour", "/manufacturer", "/model_id", "/purchase_date"]);
-    assert_eq!(client.post("/assets", json!({"name": "x", "asset_type_id": NOBODY})).await.faults(), ["/asset_type_id"]);
+    assert_eq!(client.post("/assets", mixed).await.field_errors(), ["/colour", "/manufacturer", "/model_id", "/purchase_date"]);
+    assert_eq!(client.post("/assets", json!({"name": "x", "asset_type_id": NOBODY})).await.field_errors(), ["/asset_type_id"]);
     let path = format!("/assets/{id}");
     for user in [NOBODY, &gone, &foreign] {
         let both = json!({"assigned_to": user, "asset_type_id": NOBODY});
-        assert_eq!(client.patch(&path, both).await.faults(), ["/asset_type_id", "/assigned_to"]);
+        assert_eq!(client.patch(&path, both).await.field_errors(), ["/asset_type_id", "/assigned_to"]);
     }
     assert_eq!(api.dump().await, before);
 }
@@ -124,7 +124,7 @@ async fn every_fault_of_a_body_is_named() {
         "asset_tag": "X-1", "assigned_to": NOBODY, "colour": "red", "a/b~c": 1
     });
     assert_eq!(
-        client.post("/assets", body).await.faults(),
+        client.post("/assets", body).await.field_errors(),
         [
             "/asset_tag",
             "/asset_type_id",
@@ -142,10 +142,10 @@ async fn every_fault_of_a_body_is_named() {
             "/warranty_until",
         ]
     );
-    assert_eq!(client.post("/assets", json!({})).await.faults(), ["/name"]);
-    assert_eq!(client.post_text("/assets", r#"{"name":"a","name":"b"}"#).await.faults(), ["/name"]);
-    assert_eq!(client.post_text("/assets", "[]").await.faults(), [""]);
-    assert_eq!(client.post_text("/assets", r#"{"name":"\ud800"}"#).await.faults(), ["/name"]);
+    assert_eq!(client.post("/assets", json!({})).await.field_errors(), ["/name"]);
+    assert_eq!(client.post_text("/assets", r#"{"name":"a","name":"b"}"#).await.field_errors(), ["/name"]);
+    assert_eq!(client.post_text("/assets", "[]").await.field_errors(), [""]);
+    assert_eq!(client.post_text("/assets", r#"{"name":"\ud800"}"#).await.field_errors(), ["/name"]);
     assert_eq!(api.dump().await, before);
 }
 
@@ -161,7 +161,7 @@ async fn a_price_keeps_every_digit() {
     }
     for wrong in ["-1", "1000000000000", "0.00001", "1e12", "\"1\"", "true"] {
         let reply = client.post_text("/assets", &format!(r#"{{"name":"x","purchase_price":{wrong}}}"#)).await;
-        assert_eq!(reply.faults(), ["/purchase_price"], "{wrong}");
+        assert_eq!(reply.field_errors(), ["/purchase_price"], "{wrong}");
     }
 }
 
@@ -180,7 +180,7 @@ async fn a_patch_tells_absent_null_and_value_apart() {
         assert!(cleared[field].is_null(), "{field}");
     }
     assert_eq!((&cleared["custom_fields"], &cleared["status"]), (&json!({}), &json!("in_use")));
-    assert_eq!(client.patch(&path, json!({"name": null, "status": null})).await.faults(), ["/name", "/status"]);
+    assert_eq!(client.patch(&path, json!({"name": null, "status": null})).await.field_errors(), ["/name", "/status"]);
     let same = client.patch(&path, json!({})).await.data();
     assert_eq!(same["updated_at"], cleared["updated_at"], "nothing changed");
     client.patch(&format!("/assets/{NOBODY}"), json!({"name": "x"})).await.problem(404, "NOT_FOUND");
@@ -206,20 +206,23 @@ async fn a_types_schema_binds_its_assets() {
     let asset_type = client.post("/catalog/asset-types", body).await.id();
     let new = |fields| json!({"name": "x", "asset_type_id": asset_type, "custom_fields": fields});
     assert_eq!(
-        client.post("/assets", new(json!({"ram": "16", "cpu": 1}))).await.faults(),
+        client.post("/assets", new(json!({"ram": "16", "cpu": 1}))).await.field_errors(),
         ["/custom_fields", "/custom_fields/ram"]
     );
-    assert_eq!(client.post("/assets", json!({"name": "x", "asset_type_id": asset_type})).await.faults(), ["/custom_fields"]);
+    assert_eq!(
+        client.post("/assets", json!({"name": "x", "asset_type_id": asset_type})).await.field_errors(),
+        ["/custom_fields"]
+    );
     let path = format!("/assets/{}", client.asset(new(json!({"ram": 16}))).await);
-    assert_eq!(client.patch(&path, json!({"custom_fields": {}})).await.faults(), ["/custom_fields"]);
+    assert_eq!(client.patch(&path, json!({"custom_fields": {}})).await.field_errors(), ["/custom_fields"]);
     // A new schema binds at the next change of custom fields or type, not before.
     let loose = json!({"custom_fields_schema": {"required": ["cpu"]}});
     client.patch(&format!("/catalog/asset-types/{asset_type}"), loose).await.data();
     client.patch(&path, json!({"name": "renamed"})).await.data();
-    assert_eq!(client.patch(&path, json!({"custom_fields": {"ram": 16}})).await.faults(), ["/custom_fields"]);
+    assert_eq!(client.patch(&path, json!({"custom_fields": {"ram": 16}})).await.field_errors(), ["/custom_fields"]);
     client.patch(&path, json!({"custom_fields": {"cpu": 1}})).await.data();
     let free = format!("/assets/{}", client.asset(json!({"name": "free"})).await);
-    assert_eq!(client.patch(&free, json!({"asset_type_id": asset_type})).await.faults(), ["/custom_fields"]);
+    assert_eq!(client.patch(&free, json!({"asset_type_id": asset_type})).await.field_errors(), ["/custom_fields"]);
     client.patch(&free, json!({"asset_type_id": asset_type, "custom_fields": {"cpu": 2}})).await.data();
 }
 
@@ -233,7 +236,7 @@ async fn custom_fields_come_back_as_sent() {
     assert!(read.text().contains(r#""custom_fields":{"z":1,"a":"#), "in the order of sending");
     for wrong in [r#"{"n":9007199254740993}"#, r#"{"a":1,"a":2}"#, "[]", r#""x""#, r#"{"a":[[[[[[[[1]]]]]]]]}"#] {
         let body = format!(r#"{{"name":"x","custom_fields":{wrong}}}"#);
-        assert_eq!(client.post_text("/assets", &body).await.faults(), ["/custom_fields"], "{wrong}");
+        assert_eq!(client.post_text("/assets", &body).await.field_errors(), ["/custom_fields"], "{wrong}");
     }
 }
 
@@ -272,13 +275,13 @@ async fn faults_by_the_hundred_thousand_are_told_in_a_small_answer() {
     let (_api, client) = Api::with_tenant().await;
     let members: Vec<String> = (0..90_000).map(|n| format!("\"{n:x}\":1")).collect();
     let refused = client.post_text("/assets", &format!("{{\"name\":\"x\",{}}}", members.join(","))).await;
-    assert_eq!(refused.faults().len(), 1000);
+    assert_eq!(refused.field_errors().len(), 1000);
     let schema = json!({"additionalProperties": {"type": "null"}, "maxProperties": 1});
     let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
     let kind = client.post("/catalog/asset-types", body).await.id();
     let fields: serde_json::Map<String, serde_json::Value> = (0..20).map(|n| (n.to_string(), json!("x".repeat(1_500)))).collect();
     let refused = client.post("/assets", json!({"name": "x", "asset_type_id": kind, "custom_fields": fields})).await;
-    assert_eq!(refused.faults().len(), 21);
+    assert_eq!(refused.field_errors().len(), 21);
     assert!(refused.bytes.len() < 12_000, "{}", refused.bytes.len());
 }
 

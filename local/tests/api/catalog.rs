@@ -55,12 +55,12 @@ async fn codes_and_manufacturers_names_are_unique() {
 async fn a_model_must_point_to_what_is_there() {
     let (_api, client) = Api::with_tenant().await;
     let new = json!({"name": "XPS", "manufacturer_id": NOBODY, "asset_type_id": NOBODY});
-    assert_eq!(client.post("/catalog/models", new).await.faults(), ["/asset_type_id", "/manufacturer_id"]);
+    assert_eq!(client.post("/catalog/models", new).await.field_errors(), ["/asset_type_id", "/manufacturer_id"]);
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
     let model = client.model("Dell", "XPS", &asset_type).await;
     let path = format!("/catalog/models/{model}");
-    assert_eq!(client.patch(&path, json!({"manufacturer_id": NOBODY})).await.faults(), ["/manufacturer_id"]);
-    assert_eq!(client.patch(&path, json!({"manufacturer_id": null})).await.faults(), ["/manufacturer_id"]);
+    assert_eq!(client.patch(&path, json!({"manufacturer_id": NOBODY})).await.field_errors(), ["/manufacturer_id"]);
+    assert_eq!(client.patch(&path, json!({"manufacturer_id": null})).await.field_errors(), ["/manufacturer_id"]);
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn an_invalid_schema_is_refused() {
         json!({"pattern": "("}),
     ] {
         let body = json!({"name": "Laptop", "code": "LAP", "kind": "physical", "custom_fields_schema": schema});
-        assert_eq!(client.post("/catalog/asset-types", body).await.faults(), ["/custom_fields_schema"], "{schema}");
+        assert_eq!(client.post("/catalog/asset-types", body).await.field_errors(), ["/custom_fields_schema"], "{schema}");
     }
     let schema = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"});
     let body = json!({"name": "Laptop", "code": "LAP", "kind": "physical", "custom_fields_schema": schema});
@@ -120,5 +120,5 @@ async fn lists_are_searched_and_filtered() {
     ] {
         assert_eq!(client.get(&path).await.json()["meta"]["total"], total, "{path}");
     }
-    assert_eq!(client.get("/catalog/models?manufacturer_id=x&kind=y").await.faults(), ["kind", "manufacturer_id"]);
+    assert_eq!(client.get("/catalog/models?manufacturer_id=x&kind=y").await.field_errors(), ["kind", "manufacturer_id"]);
 }

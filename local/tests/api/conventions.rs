@@ -127,7 +127,7 @@ async fn a_table_that_does_not_answer_is_503_and_a_missing_one_500() {
 async fn half_a_character_is_refused_in_words() {
     let (_api, client) = Api::with_tenant().await;
     let refused = client.post_text("/assets", r#"{"name":"x","\ud800":1}"#).await;
-    assert_eq!(refused.faults(), [""]);
+    assert_eq!(refused.field_errors(), [""]);
     assert!(refused.text().contains("half of a character"), "{}", refused.text());
     let refused = client.post_text("/assets", r#"{"name":"x","custom_fields":{"\ud800":1}}"#).await;
     assert!(refused.text().contains("half of a character"), "{}", refused.text());

@@ -1,6 +1,6 @@
 //! What must hold for every route, found by walking the OpenAPI document: a new route is covered at once.
 
-use crate::samples::{OPEN, Samples};
+use crate::support::samples::{OPEN, Samples};
 use crate::support::{Api, Client, Reply};
 use serde_json::Value;
 use shared::domain::scope::Scope;
@@ -188,7 +188,7 @@ async fn unknown_query_parameters_are_refused_by_name_everywhere() {
         let path = format!("{}?colour=red", samples.fill(&operation.path));
         let body = samples.body(&operation.method, &operation.path).to_string();
         let reply = client.send(&operation.method, path.strip_prefix("/v1").unwrap(), Some("application/json"), body).await;
-        assert_eq!(reply.faults(), ["colour"], "{} {}", operation.method, operation.path);
+        assert_eq!(reply.field_errors(), ["colour"], "{} {}", operation.method, operation.path);
     }
 }
 
@@ -226,7 +226,7 @@ async fn bodies_are_described_as_they_are_read() {
         expected.sort();
         // A fault within a list names the place in the list.
         let found: Vec<String> =
-            reply.faults().iter().map(|place| place.split('/').take(2).collect::<Vec<_>>().join("/")).collect();
+            reply.field_errors().iter().map(|place| place.split('/').take(2).collect::<Vec<_>>().join("/")).collect();
         assert_eq!(found, expected, "{} {}", operation.method, operation.path);
 
         let reply = client.send(&operation.method, path, Some("application/json"), r#"{"colour":"red"}"#).await;
@@ -234,7 +234,7 @@ async fn bodies_are_described_as_they_are_read() {
         let mut expected: Vec<String> = required.iter().map(|name| format!("/{}", name.as_str().unwrap())).collect();
         expected.push("/colour".into());
         expected.sort();
-        assert_eq!(reply.faults(), expected, "{} {}", operation.method, operation.path);
+        assert_eq!(reply.field_errors(), expected, "{} {}", operation.method, operation.path);
         seen += 1;
     }
     assert!(seen >= 12, "only {seen} bodies");

@@ -1,6 +1,6 @@
 //! A request that Lambda is about to end says so first.
 
-use crate::functions::Function;
+use crate::support::functions::Function;
 use crate::support::{Api, call};
 use axum::body::Body;
 use axum::http::Request;

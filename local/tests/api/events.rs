@@ -1,6 +1,6 @@
 //! The audit trail that every change writes (contract 6), and the sample events of `events/`.
 
-use crate::functions::Function;
+use crate::support::functions::Function;
 use crate::support::{Api, Client};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ async fn every_change_writes_its_event() {
 #[tokio::test]
 async fn every_accepted_write_adds_one_event() {
     let (api, client) = Api::with_tenant().await;
-    let samples = crate::samples::Samples::of(&client).await;
+    let samples = crate::support::samples::Samples::of(&client).await;
     let document = client.get("/openapi.json").await.json();
     let count = async || api.dump().await.0.iter().filter(|item| item.contains(r#"type: S("event")"#)).count();
     for method in ["post", "patch", "delete"] {
@@ -91,7 +91,7 @@ async fn every_accepted_write_adds_one_event() {
             let reply =
                 client.send(&method.to_uppercase(), filled.strip_prefix("/v1").unwrap(), Some("application/json"), body).await;
             assert!(reply.status.is_success(), "{method} {path}: {}", reply.text());
-            assert_eq!(count().await, before + crate::samples::events(method, path), "{method} {path}");
+            assert_eq!(count().await, before + crate::support::samples::events(method, path), "{method} {path}");
         }
     }
 }

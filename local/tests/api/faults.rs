@@ -1,7 +1,7 @@
 //! Throttling, conflicts, answers that get lost: nothing is lost, doubled or half done.
 
-use crate::samples::Samples;
 use crate::support::Api;
+use crate::support::samples::Samples;
 use serde_json::{Value, json};
 use shared::store::keys::Keys;
 
@@ -94,7 +94,7 @@ async fn every_request_stays_in_its_tenant_and_reads_consistently() {
     let mut checked = 0;
     for method in ["get", "patch", "post", "delete"] {
         for (path, item) in document["paths"].as_object().unwrap() {
-            if item.get(method).is_none() || crate::samples::OPEN.contains(&path.as_str()) {
+            if item.get(method).is_none() || crate::support::samples::OPEN.contains(&path.as_str()) {
                 continue;
             }
             api.faults.take_seen();
@@ -108,7 +108,7 @@ async fn every_request_stays_in_its_tenant_and_reads_consistently() {
                 assert!(found.iter().all(|pk| Some(pk) == own.as_s().ok()), "{method} {path}: {operation} in {found:?}");
                 let consistent = match operation.as_str() {
                     // An index can't be read so; what it may not have yet, the events have (lists.rs and history.rs test it).
-                    "Query" if ["directory", "history"].iter().any(|index| request["IndexName"] == *index) => true,
+                    "Query" if ["list_index", "history"].iter().any(|index| request["IndexName"] == *index) => true,
                     "GetItem" | "Query" => request["ConsistentRead"] == true,
                     "BatchGetItem" => request["RequestItems"][&api.table]["ConsistentRead"] == true,
                     "UpdateItem" => request["ConditionExpression"].is_string(),
@@ -158,7 +158,7 @@ async fn a_run_survives_the_failure_of_each_of_its_calls() {
                 },
                 other => panic!("{other}: {}", started.text()),
             };
-            let answers = [json!({"u": user}), json!({"s": crate::samples::SIGNATURE}), json!({})];
+            let answers = [json!({"u": user}), json!({"s": crate::support::samples::SIGNATURE}), json!({})];
             for (step, data) in answers.into_iter().enumerate() {
                 let path = format!("/processes/instances/{run}/advance");
                 let body = json!({"step_data": data, "current_step": step});
@@ -171,7 +171,10 @@ async fn a_run_survives_the_failure_of_each_of_its_calls() {
             }
             let failed = api.faults.heal();
             let done = client.get(&format!("/processes/instances/{run}")).await.data();
-            assert_eq!((&done["status"], &done["step_data"]["s"]), (&json!("completed"), &json!(crate::samples::SIGNATURE)));
+            assert_eq!(
+                (&done["status"], &done["step_data"]["s"]),
+                (&json!("completed"), &json!(crate::support::samples::SIGNATURE))
+            );
             let after = client.get(&format!("/assets/{asset}")).await.data();
             assert_eq!((&after["status"], &after["assigned_to"]), (&json!("in_use"), &json!(user)));
             assert_eq!(crate::events::chain(&api, &client, &run).await.len(), 4, "{kind} at call {place}");

@@ -105,5 +105,5 @@ async fn the_feed_is_for_admins_and_each_tenant_has_its_own() {
     assert!(!json!(events).to_string().contains(&user));
     let foreign = client.get("/events?limit=1").await.data()[0]["id"].clone();
     assert_eq!(follow(&other, foreign, 100).await.0.len(), 9, "a cursor is a place in time, whosever it is");
-    assert_eq!(client.get("/events?after=x&limit=0&page=1").await.faults(), ["after", "limit", "page"]);
+    assert_eq!(client.get("/events?after=x&limit=0&page=1").await.field_errors(), ["after", "limit", "page"]);
 }

@@ -1,7 +1,7 @@
 //! What functions answer to what the gateway gives them: their own routes, and `$default` to the function meta.
 
-use crate::functions::{FUNCTIONS, Function};
-use crate::samples::Samples;
+use crate::support::functions::{FUNCTIONS, Function};
+use crate::support::samples::Samples;
 use crate::support::{Api, Client};
 use std::collections::BTreeSet;
 

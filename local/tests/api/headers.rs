@@ -1,8 +1,8 @@
 //! Headers are as the OpenAPI document describes them, and pages from elsewhere may send and read them.
 
 use crate::coverage::operations;
-use crate::functions::resource;
-use crate::samples::Samples;
+use crate::support::functions::resource;
+use crate::support::samples::Samples;
 use crate::support::{Api, Reply};
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};

@@ -119,7 +119,7 @@ async fn a_history_has_pages() {
         assert_eq!(told["meta"], json!({"total": total, "page": page, "limit": limit, "total_pages": total_pages}), "{query}");
         assert_eq!(told.get("verification").is_some(), query.contains("verify=true"), "{query}");
     }
-    assert_eq!(client.get(&format!("{path}?page=0&limit=101&verify=yes")).await.faults(), ["limit", "page", "verify"]);
+    assert_eq!(client.get(&format!("{path}?page=0&limit=101&verify=yes")).await.field_errors(), ["limit", "page", "verify"]);
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn the_history_of_a_run_tells_its_steps_and_keeps_images_out() {
     let process = define(&client, json!([{"type": "signature", "key": "s", "label": "S"}])).await;
     let asset = client.asset(json!({"name": "x"})).await;
     let run = start(&client, &process, &asset).await;
-    advance(&client, &run, json!({"s": crate::samples::SIGNATURE})).await.data();
+    advance(&client, &run, json!({"s": crate::support::samples::SIGNATURE})).await.data();
     let history = client.get(&format!("/processes/instances/{run}/history?verify=true")).await;
     assert!(!history.text().contains("base64"));
     let history = history.json();

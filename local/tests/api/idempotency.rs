@@ -1,7 +1,7 @@
 //! A POST that comes again is done once (contract 8).
 
 use crate::coverage::operations;
-use crate::samples::{SIGNATURE, Samples};
+use crate::support::samples::{SIGNATURE, Samples};
 use crate::support::{Api, Client, Reply};
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ async fn every_post_is_answered_again_and_done_once() {
         }
         let mut other = body.clone();
         other["unknown"] = json!(1);
-        assert_eq!(post(&client, path, &other, &key).await.faults(), ["Idempotency-Key"], "{path}");
+        assert_eq!(post(&client, path, &other, &key).await.field_errors(), ["Idempotency-Key"], "{path}");
         assert_eq!(api.dump().await, before, "{path} did something again");
         replayed += 1;
     }
@@ -120,7 +120,10 @@ async fn an_answer_is_kept_for_a_day_and_for_one_key() {
     let body = json!({"name": "n"});
     let first = post(&client, "/assets", &body, "k").await.id();
     assert_ne!(post(&other, "/assets", &body, "k").await.id(), first, "kept per API key");
-    assert_eq!(post(&client, "/users", &json!({"email": "a@b.c", "display_name": "A"}), "k").await.faults(), ["Idempotency-Key"]);
+    assert_eq!(
+        post(&client, "/users", &json!({"email": "a@b.c", "display_name": "A"}), "k").await.field_errors(),
+        ["Idempotency-Key"]
+    );
     api.wait(24 * 3600 - 60);
     assert_eq!(post(&client, "/assets", &body, "k").await.id(), first);
     api.wait(120);
@@ -130,14 +133,14 @@ async fn an_answer_is_kept_for_a_day_and_for_one_key() {
 #[tokio::test]
 async fn what_was_refused_may_be_corrected_under_the_same_key() {
     let (_api, client) = Api::with_tenant().await;
-    assert_eq!(post(&client, "/assets", &json!({"name": ""}), "k").await.faults(), ["/name"]);
+    assert_eq!(post(&client, "/assets", &json!({"name": ""}), "k").await.field_errors(), ["/name"]);
     assert_eq!(post(&client, "/assets", &json!({"name": "n"}), "k").await.status, 201);
     for bad in ["", "ä", &"x".repeat(256)] {
-        assert_eq!(post(&client, "/assets", &json!({"name": "n"}), bad).await.faults(), ["Idempotency-Key"], "{bad}");
+        assert_eq!(post(&client, "/assets", &json!({"name": "n"}), bad).await.field_errors(), ["Idempotency-Key"], "{bad}");
     }
     let twice = [("idempotency-key", "a"), ("idempotency-key", "b")];
     let reply = client.send_with("POST", "/assets", Some("application/json"), r#"{"name":"n"}"#, &twice).await;
-    assert_eq!(reply.faults(), ["Idempotency-Key"]);
+    assert_eq!(reply.field_errors(), ["Idempotency-Key"]);
 }
 
 #[tokio::test]
@@ -178,7 +181,7 @@ async fn an_answer_too_long_to_be_kept_is_refused_before_anything_is_done() {
     let (start, body) = (format!("/processes/{process}/start"), json!({"asset_ids": assets}));
     let before = api.dump().await;
     let reply = post(&client, &start, &body, "k").await;
-    assert_eq!(reply.faults(), ["Idempotency-Key"]);
+    assert_eq!(reply.field_errors(), ["Idempotency-Key"]);
     let rest = |dump: crate::support::Dump| dump.0.into_iter().filter(|item| !item.contains("NUMBER#")).collect::<Vec<_>>();
     assert_eq!(rest(api.dump().await), rest(before));
     client.post(&start, body).await.data();

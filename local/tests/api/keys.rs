@@ -61,7 +61,7 @@ async fn a_key_expires_to_the_millisecond() {
     api.wait(60);
     other.get("/assets").await.problem(401, "UNAUTHORIZED");
     let past = json!({"name": "x", "scopes": ["assets:read"], "expires_at": "2020-01-01T00:00:00Z"});
-    assert_eq!(client.post("/keys", past).await.faults(), ["/expires_at"]);
+    assert_eq!(client.post("/keys", past).await.field_errors(), ["/expires_at"]);
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_rotation_ends_the_old_secret_after_its_grace() {
     second.get("/assets").await.problem(401, "UNAUTHORIZED");
     client.with_key(third["api_key"].as_str().unwrap()).get("/assets").await.data();
     for wrong in [json!(-1), json!(604_801), json!("1"), json!(1.5)] {
-        assert_eq!(client.post(&path, json!({"grace_seconds": wrong})).await.faults(), ["/grace_seconds"]);
+        assert_eq!(client.post(&path, json!({"grace_seconds": wrong})).await.field_errors(), ["/grace_seconds"]);
     }
 }
 
@@ -119,7 +119,7 @@ async fn a_bound_key_follows_its_owner() {
     client.patch(&path, json!({"is_active": false})).await.data();
     bound.get("/assets").await.problem(401, "UNAUTHORIZED");
     assert_eq!(
-        client.post("/keys", json!({"name": "x", "scopes": ["assets:read"], "user_id": user})).await.faults(),
+        client.post("/keys", json!({"name": "x", "scopes": ["assets:read"], "user_id": user})).await.field_errors(),
         ["/user_id"]
     );
     client.patch(&path, json!({"is_active": true, "role": "admin"})).await.data();
@@ -151,10 +151,10 @@ async fn bad_fields_of_a_key_are_refused_by_name() {
     let (_api, client) = Api::with_tenant().await;
     let body = json!({"name": "", "scopes": ["assets"], "user_id": "x", "expires_at": "tomorrow", "rate_limit_per_minute": 0, "prefix": "x"});
     let faults = ["/expires_at", "/name", "/prefix", "/rate_limit_per_minute", "/scopes/0", "/user_id"];
-    assert_eq!(client.post("/keys", body).await.faults(), faults);
-    assert_eq!(client.post("/keys", json!({"name": "x", "scopes": []})).await.faults(), ["/scopes"]);
+    assert_eq!(client.post("/keys", body).await.field_errors(), faults);
+    assert_eq!(client.post("/keys", json!({"name": "x", "scopes": []})).await.field_errors(), ["/scopes"]);
     let scopes = json!(["assets:read", "assets", "users:read", 1]);
-    assert_eq!(client.post("/keys", json!({"name": "x", "scopes": scopes})).await.faults(), ["/scopes/1", "/scopes/3"]);
+    assert_eq!(client.post("/keys", json!({"name": "x", "scopes": scopes})).await.field_errors(), ["/scopes/1", "/scopes/3"]);
 }
 
 #[tokio::test]

@@ -46,11 +46,11 @@ async fn bad_parameters_are_refused_by_name() {
         ("?status=lost&kind=x&sort=price", vec!["kind", "sort", "status"]),
         ("?asset_type_id=1&model_id=&assigned_to=null", vec!["asset_type_id", "assigned_to", "model_id"]),
         ("?warranty_before=soon&foo", vec!["foo", "warranty_before"]),
-        ("?Page=1", vec!["Page"]),
+        ("?PageRequest=1", vec!["PageRequest"]),
     ] {
-        assert_eq!(client.get(&format!("/assets{query}")).await.faults(), faults, "{query}");
+        assert_eq!(client.get(&format!("/assets{query}")).await.field_errors(), faults, "{query}");
     }
-    assert_eq!(client.get(&format!("/assets?q={}", "a".repeat(256))).await.faults(), ["q"]);
+    assert_eq!(client.get(&format!("/assets?q={}", "a".repeat(256))).await.field_errors(), ["q"]);
 }
 
 /// What a property test knows of an asset.
@@ -201,7 +201,7 @@ async fn a_page_that_no_answer_can_hold_says_what_limit_would_do() {
         client.asset(json!({"name": format!("a{n}"), "notes": notes, "custom_fields": {"t": text}})).await;
     }
     let refused = client.get("/assets?limit=100").await;
-    assert_eq!(refused.faults(), ["limit"]);
+    assert_eq!(refused.field_errors(), ["limit"]);
     let detail = refused.json()["errors"][0]["detail"].as_str().unwrap().to_owned();
     let fit: usize = detail.split(' ').find_map(|word| word.parse().ok()).unwrap();
     let page = client.get(&format!("/assets?limit={fit}")).await;

@@ -2,7 +2,7 @@
 //! idempotency key, has it done once, and nothing is left half done.
 
 use crate::coverage::operations;
-use crate::samples::Samples;
+use crate::support::samples::Samples;
 use crate::support::{Api, Client};
 use local::invariants::violations;
 use std::io::Write;
@@ -54,7 +54,11 @@ async fn survives(api: &Api, client: &Client, method: &str, path: &str, place: u
     // A deletion that took effect unseen is a 404 the second time: there is no key to tell it by.
     let gone = method == "DELETE" && way == "timed out after" && reply.status == 404;
     assert!(reply.status.is_success() || gone, "{name}: {} {}", reply.status, reply.text());
-    assert_eq!(events_of(api, client).await - events, crate::samples::events(&method.to_lowercase(), path), "{name}: done once");
+    assert_eq!(
+        events_of(api, client).await - events,
+        crate::support::samples::events(&method.to_lowercase(), path),
+        "{name}: done once"
+    );
     let wrong = violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap();
     assert!(wrong.is_empty(), "{name}: {wrong:?}");
     failed

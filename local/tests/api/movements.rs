@@ -1,7 +1,7 @@
 //! Movements: one process on several assets at once (contract 7; one signature for a laptop, a dock and two screens).
 
 use crate::processes::{advance, define, large_signature, start};
-use crate::samples::SIGNATURE;
+use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -46,10 +46,10 @@ async fn one_signature_serves_several_assets() {
     assert_eq!(advance(&client, &run, json!({"u": user})).await.problem(409, "CONFLICT")["movement_id"], movement.as_str());
 
     let wrong = client.post(&format!("/processes/instances/{run}/advance"), json!({"step_data": {"u": 1}, "x": 1})).await;
-    assert_eq!(wrong.faults(), ["/step_data/u", "/x"]);
+    assert_eq!(wrong.field_errors(), ["/step_data/u", "/x"]);
     assert_eq!(move_on(&client, &movement, json!({"u": user})).await.data()["current_step"], 1);
     let wrong = json!({"step_data": {"l": ["x"]}, "x": 1});
-    assert_eq!(client.post(&format!("/movements/{movement}/advance"), wrong).await.faults(), ["/step_data/l", "/x"]);
+    assert_eq!(client.post(&format!("/movements/{movement}/advance"), wrong).await.field_errors(), ["/step_data/l", "/x"]);
     move_on(&client, &movement, json!({"u": user, "l": ["a"]})).await.data();
     // One of them is left behind; the others go on.
     client.post(&format!("/processes/instances/{run}/cancel"), json!({})).await.data();
@@ -163,7 +163,7 @@ async fn all_start_or_none() {
         (json!({"asset_ids": [ids[0], ids[3]], "asset_id": ids[0]}), "/asset_ids"),
         (json!({}), "/asset_id"),
     ] {
-        assert_eq!(client.post(&path, body.clone()).await.faults(), [place], "{body}");
+        assert_eq!(client.post(&path, body.clone()).await.field_errors(), [place], "{body}");
     }
 }
 
@@ -182,7 +182,7 @@ async fn twenty_assets_of_as_many_users_are_one_transaction_while_it_holds_them(
         client.patch(&format!("/assets/{id}"), json!({"assigned_to": user})).await.data();
     }
     let path = format!("/processes/{process}/start");
-    assert_eq!(client.post(&path, json!({"asset_ids": ids})).await.faults(), ["/asset_ids"]);
+    assert_eq!(client.post(&path, json!({"asset_ids": ids})).await.field_errors(), ["/asset_ids"]);
     let keeping = define(&client, json!([{"type": "complete", "key": "c", "label": "C"}])).await;
     let kept = client.post(&format!("/processes/{keeping}/start"), json!({"asset_ids": ids})).await.data();
     for run in kept["instances"].as_array().unwrap() {
@@ -209,7 +209,7 @@ async fn what_is_too_large_for_one_transaction_is_refused_in_words() {
     let movement = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": ids})).await.id();
     let long = "😀".repeat(10_000);
     let before = api.dump().await;
-    assert_eq!(move_on(&client, &movement, json!({"a": long, "b": long, "c": long})).await.faults(), ["/step_data"]);
+    assert_eq!(move_on(&client, &movement, json!({"a": long, "b": long, "c": long})).await.field_errors(), ["/step_data"]);
     assert_eq!(api.dump().await, before);
     for key in ["a", "b", "c"] {
         move_on(&client, &movement, json!({key: if key == "a" { &long } else { "short" }})).await.data();
@@ -255,7 +255,7 @@ async fn a_movement_is_cancelled_as_a_whole() {
     assert_eq!((&ended["status"], &ended["instances"][2]["cancel_reason"]), (&json!("cancelled"), &json!("rain")));
     assert!(ended["instances"][0]["cancel_reason"].is_null());
     assert_eq!(client.post(&path, json!({})).await.problem(409, "INSTANCE_CLOSED")["instance_status"], "cancelled");
-    assert_eq!(client.post(&path, json!({"x": 1})).await.faults(), ["/x"]);
+    assert_eq!(client.post(&path, json!({"x": 1})).await.field_errors(), ["/x"]);
     client.delete(&format!("/users/{user}")).await.data();
     for id in &ids {
         assert_eq!(crate::events::chain(&api, &client, id).await.len(), 3);

@@ -1,7 +1,7 @@
 //! What each function may do with the table, against what its routes do.
 
-use crate::functions::{FUNCTIONS, Function, resource};
-use crate::samples::{SIGNATURE, Samples};
+use crate::support::functions::{FUNCTIONS, Function, resource};
+use crate::support::samples::{SIGNATURE, Samples};
 use crate::support::{Api, Client};
 use serde_json::{Value as Json, json};
 use shared::app::App;
@@ -131,7 +131,7 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     api.faults.take_seen();
     let store = api.instance(0, 1 << 20).store;
     // Receipts ask the table for the key that signs them.
-    let app = App::new(store).with_sealer((function.package == "processes").then(|| api.sealer.clone()));
+    let app = App::new(store).with_key_encryption((function.package == "processes").then(|| api.key_encryption.clone()));
     let router = shared::http::service((function.routes)(), app);
     let own = Client { router, ..everything };
     own.with_key(&bound).get("/settings").await;
@@ -212,15 +212,15 @@ async fn each_function_may_do_with_the_table_what_it_does_and_no_more() {
     assert!(advice.is_empty(), "the roles in template.yaml and what the functions do differ:\n{}", advice.join("\n"));
 }
 
-/// The engine knows no KMS: what the sealer sends is for vault's tests, here it is compared with what the role may do.
+/// The engine knows no KMS: what the key_encryption sends is for vault's tests, here it is compared with what the role may do.
 #[test]
 fn the_function_that_signs_receipts_may_use_their_key_and_no_other_may() {
     for function in FUNCTIONS {
         let statements = statements(&function);
         let of_kms = |statement: &&Value| texts(&statement["Action"]).iter().any(|action| action.starts_with("kms:"));
         let found: Vec<&Value> = statements.iter().filter(of_kms).collect();
-        let variable =
-            &resource(&format!("{}Function", function.resource))["Properties"]["Environment"]["Variables"][vault::KMS_KEY];
+        let variable = &resource(&format!("{}Function", function.resource))["Properties"]["Environment"]["Variables"]
+            [key_encryption::KMS_KEY];
         if function.package != "processes" {
             assert!(found.is_empty() && variable.is_null(), "{}", function.package);
             continue;
@@ -229,7 +229,7 @@ fn the_function_that_signs_receipts_may_use_their_key_and_no_other_may() {
         assert_eq!(texts(variable), ["ReceiptKey.Arn"]);
         assert_eq!(texts(&statement["Resource"]), ["ReceiptKey.Arn"]);
         assert_eq!(texts(&statement["Action"]), ["kms:Encrypt", "kms:Decrypt"]);
-        assert_eq!(statement["Condition"]["StringEquals"]["kms:EncryptionContext:purpose"], vault::PURPOSE);
+        assert_eq!(statement["Condition"]["StringEquals"]["kms:EncryptionContext:purpose"], key_encryption::PURPOSE);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `ETag`, `If-Match` and `If-None-Match` (contract 6).
 
 use crate::coverage::operations;
-use crate::samples::Samples;
+use crate::support::samples::Samples;
 use crate::support::{Api, Client, Reply};
 use serde_json::json;
 

@@ -1,8 +1,8 @@
 //! Steps: how they are defined, and which values they take (contract 7).
 
 use crate::processes::{advance, define, start};
-use crate::samples::SIGNATURE;
 use crate::support::Api;
+use crate::support::samples::SIGNATURE;
 use serde_json::{Value, json};
 
 const NOBODY: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
@@ -14,7 +14,7 @@ async fn bad_steps_are_refused_by_place() {
         json!([{"type": "complete", "key": "a", "label": "A"}, {"type": "select", "key": "A", "label": "B", "options": []}]);
     let body = json!({"name": "x", "trigger_status": "lost", "target_status": "in_use", "steps": steps, "is_system": true});
     assert_eq!(
-        client.post("/processes", body).await.faults(),
+        client.post("/processes", body).await.field_errors(),
         ["/is_system", "/steps/0/type", "/steps/1/key", "/steps/1/options", "/trigger_status"]
     );
 }
@@ -62,7 +62,7 @@ async fn every_type_of_step_checks_its_value() {
         let run = start(&client, &process, &asset).await;
         let before = api.dump().await;
         for value in bad {
-            assert_eq!(advance(&client, &run, json!({"k": value})).await.faults(), ["/step_data/k"], "{step} {value}");
+            assert_eq!(advance(&client, &run, json!({"k": value})).await.field_errors(), ["/step_data/k"], "{step} {value}");
         }
         assert_eq!(api.dump().await, before);
         client.post(&format!("/processes/instances/{run}/cancel"), json!({})).await.data();
@@ -89,19 +89,22 @@ async fn submitted_values_are_fixed_and_unknown_ones_refused() {
     advance(&client, &run, json!({"a": "1", "b": "ahead"})).await.data();
     let before = api.dump().await;
     assert_eq!(advance(&client, &run, json!({"a": "2"})).await.problem(409, "STEP_SUBMITTED")["step"], "a");
-    assert_eq!(advance(&client, &run, json!({"x": 1, "c": 2})).await.faults(), ["/step_data/c", "/step_data/x"]);
+    assert_eq!(advance(&client, &run, json!({"x": 1, "c": 2})).await.field_errors(), ["/step_data/c", "/step_data/x"]);
     let moved = client.post(&path, json!({"step_data": {}, "current_step": 0})).await.problem(409, "STEP_MOVED");
     assert_eq!(moved["current_step"], 1);
     let wrong = json!({"step_data": {"c": 2}, "current_step": -1, "x": 1});
-    assert_eq!(client.post(&path, wrong).await.faults(), ["/current_step", "/step_data/c", "/x"]);
+    assert_eq!(client.post(&path, wrong).await.field_errors(), ["/current_step", "/step_data/c", "/x"]);
     let many: serde_json::Map<String, Value> = (0..51).map(|n| (format!("k{n}"), json!(NOBODY))).collect();
-    assert_eq!(advance(&client, &run, json!(many)).await.faults(), ["/step_data"]);
-    assert_eq!(client.post(&path, json!({"step_data": [], "current_step": -1})).await.faults(), ["/current_step", "/step_data"]);
-    assert_eq!(client.post(&path, json!({})).await.faults(), ["/step_data"]);
+    assert_eq!(advance(&client, &run, json!(many)).await.field_errors(), ["/step_data"]);
+    assert_eq!(
+        client.post(&path, json!({"step_data": [], "current_step": -1})).await.field_errors(),
+        ["/current_step", "/step_data"]
+    );
+    assert_eq!(client.post(&path, json!({})).await.field_errors(), ["/step_data"]);
     assert_eq!(api.dump().await, before);
     let next = client.post(&path, json!({"step_data": {"a": " 1 "}, "current_step": 1})).await.data();
     assert_eq!((&next["current_step"], &next["step_data"]), (&json!(2), &json!({"a": "1", "b": "ahead"})));
-    assert_eq!(advance(&client, &run, json!({})).await.faults(), ["/step_data/c"]);
+    assert_eq!(advance(&client, &run, json!({})).await.field_errors(), ["/step_data/c"]);
     advance(&client, &run, json!({"c": "3"})).await.data();
     let closed = advance(&client, &run, json!({"c": "3"})).await.problem(409, "INSTANCE_CLOSED");
     assert_eq!(closed["instance_status"], "completed");

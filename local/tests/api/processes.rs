@@ -1,6 +1,6 @@
 //! `/v1/processes` (interface 4.6 to 4.9, contract 7).
 
-use crate::samples::SIGNATURE;
+use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client};
 use futures_util::future::join_all;
 use insta::assert_json_snapshot;
@@ -106,10 +106,10 @@ async fn definitions_are_created_changed_and_deleted() {
         assert_eq!(client.get(&format!("/processes{query}")).await.json()["meta"]["total"], total, "{query}");
     }
     assert_eq!(
-        client.patch(&path, json!({"slug": "x", "is_system": true, "status": "cancelled"})).await.faults(),
+        client.patch(&path, json!({"slug": "x", "is_system": true, "status": "cancelled"})).await.field_errors(),
         ["/is_system", "/slug", "/status"]
     );
-    assert_eq!(client.patch(&path, json!({"status": "cancelled"})).await.faults(), ["/status"]);
+    assert_eq!(client.patch(&path, json!({"status": "cancelled"})).await.field_errors(), ["/status"]);
     assert_eq!(client.delete(&path).await.data()["slug"], "lend-out");
     client.get(&path).await.problem(404, "NOT_FOUND");
 }
@@ -256,11 +256,11 @@ async fn a_process_starts_only_where_it_begins() {
     let before = api.dump().await;
     let refused = client.post(&path, json!({"asset_id": asset})).await.problem(409, "WRONG_ASSET_STATUS");
     assert_eq!((&refused["asset_id"], &refused["trigger_status"]), (&json!(asset), &json!("in_use")));
-    assert_eq!(client.post(&path, json!({"asset_id": NOBODY})).await.faults(), ["/asset_id"]);
-    assert_eq!(client.post(&path, json!({})).await.faults(), ["/asset_id"]);
-    assert_eq!(client.post(&path, json!({"asset_id": NOBODY, "x": 1})).await.faults(), ["/asset_id", "/x"]);
-    assert_eq!(client.post(&path, json!({"asset_ids": [asset, NOBODY], "x": 1})).await.faults(), ["/asset_ids/1", "/x"]);
-    assert_eq!(client.post(&path, json!({"asset_id": 1})).await.faults(), ["/asset_id"]);
+    assert_eq!(client.post(&path, json!({"asset_id": NOBODY})).await.field_errors(), ["/asset_id"]);
+    assert_eq!(client.post(&path, json!({})).await.field_errors(), ["/asset_id"]);
+    assert_eq!(client.post(&path, json!({"asset_id": NOBODY, "x": 1})).await.field_errors(), ["/asset_id", "/x"]);
+    assert_eq!(client.post(&path, json!({"asset_ids": [asset, NOBODY], "x": 1})).await.field_errors(), ["/asset_ids/1", "/x"]);
+    assert_eq!(client.post(&path, json!({"asset_id": 1})).await.field_errors(), ["/asset_id"]);
     client.post(&format!("/processes/{NOBODY}/start"), json!({"asset_id": asset})).await.problem(404, "NOT_FOUND");
     assert_eq!(api.dump().await, before);
 }
@@ -297,7 +297,7 @@ async fn a_patch_with_a_runs_id_cancels_it() {
     let run = start(&client, &process, &asset).await;
     let path = format!("/processes/{run}");
     let wrong = json!({"status": "inactive", "name": "x", "slug": "x"});
-    assert_eq!(client.patch(&path, wrong).await.faults(), ["/name", "/slug", "/status"]);
+    assert_eq!(client.patch(&path, wrong).await.field_errors(), ["/name", "/slug", "/status"]);
     assert_eq!(client.patch(&path, json!({"status": "cancelled"})).await.data()["status"], "cancelled");
     client.patch(&path, json!({"status": "cancelled"})).await.problem(409, "INSTANCE_CLOSED");
     client.patch(&format!("/processes/{NOBODY}"), json!({"status": "cancelled"})).await.problem(404, "NOT_FOUND");
@@ -344,7 +344,10 @@ async fn runs_are_listed_by_status_asset_and_process() {
     ] {
         assert_eq!(client.get(&format!("/processes/instances{query}")).await.json()["meta"]["total"], total, "{query}");
     }
-    assert_eq!(client.get("/processes/instances?status=x&asset_id=1&omit=all").await.faults(), ["asset_id", "omit", "status"]);
+    assert_eq!(
+        client.get("/processes/instances?status=x&asset_id=1&omit=all").await.field_errors(),
+        ["asset_id", "omit", "status"]
+    );
 }
 
 #[tokio::test]
@@ -384,7 +387,7 @@ pub fn large_signature() -> String {
     let mut writer = encoder.write_header().unwrap();
     writer.write_image_data(&pixels).unwrap();
     writer.finish().unwrap();
-    shared::domain::png::data_url(&bytes)
+    shared::domain::signature_image::data_url(&bytes)
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Receipts: what they say, that anybody can check them, and the keys that sign them.
 
 use crate::processes::{advance, define, handover, start, system};
-use crate::samples::SIGNATURE;
+use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client};
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use shared::app::App;
 use shared::domain::event::hash;
 use shared::domain::receipt_key::Jwks;
 use shared::domain::signed_receipt::check;
-use shared::store::Stamp;
+use shared::store::ChangeContext;
 
 /// A completed handover's asset, and where its receipt is.
 async fn completed(client: &Client, user: &str) -> (String, String) {
@@ -195,7 +195,7 @@ async fn only_completed_runs_have_receipts() {
     assert_eq!(client.get(&path).await.problem(409, "CONFLICT")["instance_status"], "in_progress");
     client.post(&format!("/processes/instances/{run}/cancel"), json!({})).await.data();
     assert_eq!(client.get(&path).await.problem(409, "CONFLICT")["instance_status"], "cancelled");
-    assert_eq!(client.get(&format!("{path}?format=pdf")).await.faults(), ["format"]);
+    assert_eq!(client.get(&format!("{path}?format=pdf")).await.field_errors(), ["format"]);
     assert_eq!(keys(&client).await.keys, [], "a refusal makes no key");
 }
 
@@ -243,11 +243,11 @@ async fn receipts_at_once_make_one_key_and_its_event() {
     let key = api.store.tenant(client.tenant).receipt_keys().await.unwrap().unwrap().value.current;
     let sealed = String::from(key.sealed.clone());
     assert!(!json!(events).to_string().contains(&sealed));
-    let seed = api.sealer.open(client.tenant, &key.sealed.0).await.unwrap();
+    let seed = api.key_encryption.decrypt_key(client.tenant, &key.sealed.0).await.unwrap();
     assert!(!api.dump().await.0.iter().any(|item| item.contains(&format!("{seed:?}"))));
     assert!(!key.sealed.0.windows(seed.len()).any(|window| window == seed));
     let other = api.tenant().await;
-    assert!(api.sealer.open(other.tenant, &key.sealed.0).await.is_err());
+    assert!(api.key_encryption.decrypt_key(other.tenant, &key.sealed.0).await.is_err());
     // Lists know the new kind of event.
     assert_eq!(client.get("/assets").await.json()["meta"]["total"], 1);
 }
@@ -259,8 +259,8 @@ async fn a_rotated_key_leaves_old_receipts_verifiable() {
     let (_, path) = completed(&client, &user).await;
     let old = client.get(&path).await.text().to_owned();
     let store = api.store.tenant(client.tenant);
-    let stamp = Stamp::operator(api.now());
-    store.rotate_receipt_key(api.sealer.as_ref(), &stamp).await.unwrap();
+    let context = ChangeContext::operator(api.now());
+    store.rotate_receipt_key(api.key_encryption.as_ref(), &context).await.unwrap();
     let new = client.get(&path).await.text().to_owned();
     assert_ne!(old, new);
     let keys = keys(&client).await;
@@ -278,8 +278,8 @@ async fn public_keys_need_no_key_and_tell_nothing_of_tenants() {
     for tenant in [client.tenant.to_string(), "01890a5d-ac96-774b-bcce-b302099a8057".into()] {
         assert_eq!(open.get(&format!("{path}?tenant={tenant}")).await.json(), json!({"keys": []}));
     }
-    assert_eq!(open.get(path).await.faults(), ["tenant"]);
-    assert_eq!(open.get(&format!("{path}?tenant=x&page=1")).await.faults(), ["page", "tenant"]);
+    assert_eq!(open.get(path).await.field_errors(), ["tenant"]);
+    assert_eq!(open.get(&format!("{path}?tenant=x&page=1")).await.field_errors(), ["page", "tenant"]);
     let user = client.user("Ada").await;
     let (_, receipt) = completed(&client, &user).await;
     let kid = client.get(&receipt).await.json()["signature"]["kid"].clone();

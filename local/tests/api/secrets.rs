@@ -3,7 +3,7 @@
 
 use crate::coverage::operations;
 use crate::log;
-use crate::samples::Samples;
+use crate::support::samples::Samples;
 use crate::support::{Api, Client, Reply};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
@@ -11,9 +11,9 @@ use shared::domain::api_key::{ApiKey, SecretHash};
 use shared::domain::base62;
 use shared::domain::event::Actor;
 use shared::domain::id::Id;
-use shared::domain::request::Claim;
+use shared::domain::request::IdempotentRequest;
 use shared::domain::token::Token;
-use shared::store::Stamp;
+use shared::store::ChangeContext;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use tracing::level_filters::LevelFilter;
@@ -46,8 +46,8 @@ fn traces(key: &str) -> Vec<String> {
     }
     for bytes in [&bytes[..], key.as_bytes(), &key.as_bytes()[SECRET]] {
         // Without the padding, and the last digit, which depends on what follows.
-        let encoded = shared::domain::png::data_url(bytes);
-        let encoded = encoded[shared::domain::png::DATA_URL.len()..].trim_end_matches('=');
+        let encoded = shared::domain::signature_image::data_url(bytes);
+        let encoded = encoded[shared::domain::signature_image::DATA_URL.len()..].trim_end_matches('=');
         let encoded = &encoded[..encoded.len() - 1];
         traces.extend([encoded.to_owned(), encoded.replace('+', "-").replace('/', "_")]);
     }
@@ -267,9 +267,9 @@ async fn nothing_that_holds_a_secret_prints_it() {
     let scopes = std::iter::once("assets:read".parse().unwrap()).collect();
     let record = ApiKey::new(token.key, "k".parse().unwrap(), scopes, hash.clone(), 1);
     let record = record.rotated(SecretHash("0".repeat(64)), now, now.plus_seconds(60));
-    let claim = Claim::new(token.key, "k".parse().unwrap(), "/v1/keys", key.as_bytes());
-    let stamp = Stamp { by: Actor::operator(), at: now, claim: Some(claim), precondition: None };
-    let printed = format!("{tenant} {token:?} {token:#?} {:?} {hash:?} {record:?} {record:#?} {stamp:?}", token.secret);
+    let claim = IdempotentRequest::new(token.key, "k".parse().unwrap(), "/v1/keys", key.as_bytes());
+    let context = ChangeContext { by: Actor::operator(), at: now, claim: Some(claim), precondition: None };
+    let printed = format!("{tenant} {token:?} {token:#?} {:?} {hash:?} {record:?} {record:#?} {context:?}", token.secret);
     assert!(printed.contains(&token.tenant.to_string()) && printed.contains(&token.key.uuid().to_string()));
     for trace in traces(&key).into_iter().chain([hash.0.clone(), "0".repeat(64)]) {
         assert!(!printed.to_lowercase().contains(&trace), "{printed}");

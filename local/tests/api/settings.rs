@@ -32,11 +32,11 @@ async fn bad_settings_are_refused_and_change_nothing() {
     let before = api.dump().await;
     let body = json!({"name": "", "asset_tag_prefix": "A B", "asset_tag_template": "NN", "status_transitions": {"lost": []}, "number_ranges": []});
     let faults = ["/asset_tag_prefix", "/asset_tag_template", "/name", "/number_ranges", "/status_transitions"];
-    assert_eq!(client.patch("/settings", body).await.faults(), faults);
+    assert_eq!(client.patch("/settings", body).await.field_errors(), faults);
     let twice = r#"{"status_transitions":{"in_use":[],"in_use":["scrapped"]}}"#;
     let twice = client.send("PATCH", "/settings", Some("application/json"), twice).await;
-    assert_eq!(twice.faults(), ["/status_transitions"]);
-    assert_eq!(client.patch("/settings", json!({"asset_tag_template": null})).await.faults(), ["/asset_tag_template"]);
+    assert_eq!(twice.field_errors(), ["/status_transitions"]);
+    assert_eq!(client.patch("/settings", json!({"asset_tag_template": null})).await.field_errors(), ["/asset_tag_template"]);
     assert_eq!(api.dump().await, before);
 }
 

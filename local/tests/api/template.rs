@@ -1,7 +1,7 @@
 //! What template.yaml declares, against what the code does.
 
-use crate::functions::{FUNCTIONS, resource};
 use crate::support::Api;
+use crate::support::functions::{FUNCTIONS, resource};
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType};
 use local::{server, table};
 use serde_json::json;
@@ -20,7 +20,7 @@ fn the_table_is_kept_safe() {
     assert_eq!(properties["TimeToLiveSpecification"]["Enabled"], true);
 }
 
-/// Told which template to take, `sam deploy` takes the source instead of what `sam build` made.
+/// HistoryPage which template to take, `sam deploy` takes the source instead of what `sam build` made.
 #[test]
 fn what_was_built_is_what_is_deployed() {
     let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../samconfig.toml");
@@ -117,12 +117,12 @@ async fn the_directory_carries_what_lists_need_and_the_history_every_event() {
     for (letter, wanted) in [
         (
             "A",
-            "DS PK SK asset_tag asset_type_id assigned_to model_id name serial_number status updated_at version warranty_until",
+            "LS PK SK asset_tag asset_type_id assigned_to model_id name serial_number status updated_at version warranty_until",
         ),
-        ("U", "DS PK SK display_name email is_active role updated_at version"),
-        ("R", "DS PK SK asset_id asset_tag process_id status updated_at version"),
+        ("U", "LS PK SK display_name email is_active role updated_at version"),
+        ("I", "LS PK SK asset_id asset_tag process_id status updated_at version"),
     ] {
-        let rows = query("directory", "DS", letter.into()).await.unwrap().items.unwrap();
+        let rows = query("list_index", "LS", letter.into()).await.unwrap().items.unwrap();
         let attributes: BTreeSet<&str> = rows[0].keys().map(String::as_str).collect();
         assert_eq!(attributes.into_iter().collect::<Vec<_>>().join(" "), wanted);
         assert_eq!(rows.len(), 1);
@@ -143,5 +143,5 @@ async fn a_table_with_other_indexes_is_not_used() {
     creation.attribute_definitions(text("PK")).attribute_definitions(text("SK")).send().await.unwrap();
     let error = table::create(&api.dynamo, &older).await.unwrap_err().to_string();
     api.dynamo.delete_table().table_name(&older).send().await.unwrap();
-    assert!(error.contains("index directory differs"), "{error}");
+    assert!(error.contains("index list_index differs"), "{error}");
 }

@@ -66,7 +66,7 @@ async fn who_has_assets_can_be_deactivated_but_not_deleted() {
     client.patch(&path, json!({"is_active": false})).await.data();
     client.patch(&assets[0], json!({"name": "still assigned"})).await.data();
     client.patch(&assets[0], json!({"assigned_to": null})).await.data();
-    assert_eq!(client.patch(&assets[0], json!({"assigned_to": user})).await.faults(), ["/assigned_to"]);
+    assert_eq!(client.patch(&assets[0], json!({"assigned_to": user})).await.field_errors(), ["/assigned_to"]);
     client.delete(&assets[1]).await;
     assert_eq!(client.delete(&path).await.data()["display_name"], "Ada");
     client.get(&path).await.problem(404, "NOT_FOUND");
@@ -76,9 +76,9 @@ async fn who_has_assets_can_be_deactivated_but_not_deleted() {
 async fn bad_fields_are_refused_by_name() {
     let (_api, client) = Api::with_tenant().await;
     let body = json!({"email": "nobody", "display_name": "", "role": "king", "is_active": "yes", "last_login_at": null});
-    let faults = client.post("/users", body).await.faults();
+    let faults = client.post("/users", body).await.field_errors();
     assert_eq!(faults, ["/display_name", "/email", "/is_active", "/last_login_at", "/role"]);
-    assert_eq!(client.post("/users", json!({})).await.faults(), ["/display_name", "/email"]);
+    assert_eq!(client.post("/users", json!({})).await.field_errors(), ["/display_name", "/email"]);
 }
 
 #[tokio::test]
@@ -105,5 +105,5 @@ async fn users_are_searched_and_filtered() {
         assert_eq!(found, names, "{query}");
         assert_eq!(reply["meta"]["total"], names.len());
     }
-    assert_eq!(client.get("/users?role=x&is_active=1&page=0").await.faults(), ["is_active", "page", "role"]);
+    assert_eq!(client.get("/users?role=x&is_active=1&page=0").await.field_errors(), ["is_active", "page", "role"]);
 }

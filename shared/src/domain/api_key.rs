@@ -12,9 +12,9 @@ use serde_json::{Map, Value, json};
 /// What a key may ask for in a minute unless it says otherwise (contract 8).
 pub const DEFAULT_RATE_LIMIT: u32 = 600;
 /// The most that a key can be allowed in a minute.
-pub const LARGEST_RATE_LIMIT: u32 = 1_000_000;
+pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 /// How long the old secret may go on after a rotation, in seconds: 7 days.
-pub const LONGEST_GRACE: u32 = 7 * 24 * 3600;
+pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
 
 /// SHA-256 of a secret, in lower-case hexadecimal. Never shown, so that it has no `Debug` text either.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ impl std::fmt::Debug for SecretHash {
 
 /// A secret that a rotation replaced, and how long it still works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Replaced {
+pub struct PreviousSecret {
     /// Of the old secret.
     pub hash: SecretHash,
     /// From when on it is refused.
@@ -52,7 +52,7 @@ pub struct ApiKey {
     pub hash: SecretHash,
     /// The secret before, while it still works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replaced: Option<Replaced>,
+    pub replaced: Option<PreviousSecret>,
     /// From when on it is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
@@ -111,7 +111,7 @@ impl ApiKey {
     /// The key with another secret; the old one works on until `until`.
     #[must_use]
     pub fn rotated(&self, hash: SecretHash, now: Timestamp, until: Timestamp) -> Self {
-        let replaced = (until > now).then(|| Replaced { hash: self.hash.clone(), until });
+        let replaced = (until > now).then(|| PreviousSecret { hash: self.hash.clone(), until });
         Self { hash, replaced, rotated_at: Some(now), ..self.clone() }
     }
 

@@ -3,10 +3,10 @@
 use super::asset::{Asset, CatalogNames, Status};
 use super::catalog::{AssetType, Manufacturer, Model};
 use super::custom_fields::{CustomFields, Schemas};
+use super::field_error::{FieldError, ValueError};
 use super::id::{AssetId, AssetTypeId, Id, InstanceId, ModelId, UserId};
 use super::money::Price;
 use super::record::{Patch, Stored};
-use super::refusal::{Fault, Refusal};
 use super::tenant::Transitions;
 use super::text::{Line, Name, Notes};
 use super::time::Date;
@@ -30,12 +30,12 @@ pub struct AssetChange {
     pub notes: Patch<Notes>,
     pub custom_fields: Patch<CustomFields>,
     /// Faults of the request that are known already; whatever else is found is named together with them.
-    pub faults: Vec<Fault>,
+    pub errors: Vec<FieldError>,
 }
 
 /// What is known of the things that a change refers to; `None` where there is no such thing in the tenant.
 #[derive(Debug, Clone, Default)]
-pub struct Found {
+pub struct AssetReferences {
     /// The type that the asset has afterwards.
     pub asset_type: Option<Stored<AssetType>>,
     /// The model that the change names.
@@ -46,7 +46,7 @@ pub struct Found {
     pub user: Option<Stored<User>>,
 }
 
-impl Found {
+impl AssetReferences {
     /// What the asset shows of the catalog.
     #[must_use]
     pub fn names(&self) -> CatalogNames {
@@ -56,10 +56,10 @@ impl Found {
 
 /// Why an asset can't be changed so.
 #[derive(Debug, thiserror::Error)]
-pub enum AssetRefusal {
+pub enum AssetChangeError {
     /// Parts of the request are not acceptable; all of them.
     #[error("{} parts were refused", .0.len())]
-    Faults(Vec<Fault>),
+    Invalid(Vec<FieldError>),
     /// The tenant does not permit this move.
     #[error("an asset that is {from} may not become {to}")]
     Transition {
@@ -75,7 +75,7 @@ pub enum AssetRefusal {
     Running(InstanceId),
     /// A stored schema does not compile.
     #[error("stored schema")]
-    Schema(#[from] Refusal),
+    Schema(#[from] ValueError),
 }
 
 impl AssetChange {
@@ -94,23 +94,23 @@ impl AssetChange {
         !(self.asset_type_id.is_absent() && self.model_id.is_absent() && self.custom_fields.is_absent())
     }
 
-    /// The faults that show without knowing any other asset or catalog entry.
-    fn contradictions(&self, present: Option<&Asset>) -> Vec<Fault> {
-        let mut faults = self.faults.clone();
+    /// The errors that show without knowing any other asset or catalog entry.
+    fn contradictions(&self, present: Option<&Asset>) -> Vec<FieldError> {
+        let mut errors = self.errors.clone();
         let texts = [("manufacturer", &self.manufacturer), ("model", &self.model)];
         if self.model_id.value().is_some() {
             for (field, _) in texts.iter().filter(|(_, text)| text.value().is_some()) {
-                faults.push(Fault::field(field, "must not be sent together with model_id, which fills it in"));
+                errors.push(FieldError::field(field, "must not be sent together with model_id, which fills it in"));
             }
         } else if self.model_id.is_absent() && present.is_some_and(|asset| asset.model_id.is_some()) {
             for (field, _) in texts.iter().filter(|(_, text)| !text.is_absent()) {
-                faults.push(Fault::field(field, "comes from the asset's model; set model_id to null to write it yourself"));
+                errors.push(FieldError::field(field, "comes from the asset's model; set model_id to null to write it yourself"));
             }
             if !self.asset_type_id.is_absent() && self.asset_type_id.value().copied() != present.and_then(|a| a.asset_type_id) {
-                faults.push(Fault::field("asset_type_id", "differs from the type of the asset's model"));
+                errors.push(FieldError::field("asset_type_id", "differs from the type of the asset's model"));
             }
         }
-        faults
+        errors
     }
 }
 
@@ -119,8 +119,14 @@ impl Asset {
     ///
     /// # Errors
     ///
-    /// [`AssetRefusal::Faults`] with everything that is wrong.
-    pub fn create(id: AssetId, name: Name, change: &AssetChange, found: &Found, schemas: &Schemas) -> Result<Self, AssetRefusal> {
+    /// [`AssetChangeError::Invalid`] with everything that is wrong.
+    pub fn create(
+        id: AssetId,
+        name: Name,
+        change: &AssetChange,
+        found: &AssetReferences,
+        schemas: &Schemas,
+    ) -> Result<Self, AssetChangeError> {
         let blank = Self {
             id,
             asset_tag: String::new(),
@@ -140,9 +146,9 @@ impl Asset {
             custom_fields: CustomFields::default(),
             running_instance_id: None,
         };
-        let faults = change.contradictions(None);
+        let errors = change.contradictions(None);
         // A type's schema binds a new asset whether or not it brings custom fields.
-        blank.apply(change, found, schemas, faults, true)
+        blank.apply(change, found, schemas, errors, true)
     }
 
     /// The asset as `change` makes it.
@@ -153,22 +159,22 @@ impl Asset {
     pub fn changed(
         &self,
         change: &AssetChange,
-        found: &Found,
+        found: &AssetReferences,
         schemas: &Schemas,
         transitions: Option<&Transitions>,
-    ) -> Result<Self, AssetRefusal> {
-        let faults = change.contradictions(Some(self));
-        let next = self.apply(change, found, schemas, faults, false)?;
+    ) -> Result<Self, AssetChangeError> {
+        let errors = change.contradictions(Some(self));
+        let next = self.apply(change, found, schemas, errors, false)?;
         if let Some(running) = self.running_instance_id
             && (next.status != self.status || next.assigned_to != self.assigned_to)
         {
-            return Err(AssetRefusal::Running(running));
+            return Err(AssetChangeError::Running(running));
         }
         if next.status != self.status
             && let Some(allowed) = transitions.and_then(|t| t.from(self.status))
             && !allowed.contains(&next.status)
         {
-            return Err(AssetRefusal::Transition {
+            return Err(AssetChangeError::Transition {
                 from: self.status,
                 to: next.status,
                 allowed: allowed.iter().copied().collect(),
@@ -180,11 +186,11 @@ impl Asset {
     fn apply(
         &self,
         change: &AssetChange,
-        found: &Found,
+        found: &AssetReferences,
         schemas: &Schemas,
-        mut faults: Vec<Fault>,
+        mut errors: Vec<FieldError>,
         is_new: bool,
-    ) -> Result<Self, AssetRefusal> {
+    ) -> Result<Self, AssetChangeError> {
         let change = change.clone();
         let mut next = self.clone();
         next.name = change.name.unwrap_or(next.name);
@@ -205,11 +211,11 @@ impl Asset {
                 (next.model_id, next.manufacturer_id) = (None, None);
                 next.asset_type_id = change.asset_type_id.clone().or(next.asset_type_id);
             }
-            (Patch::Value(_), None) => faults.push(Fault::field("model_id", "names no model of this tenant")),
+            (Patch::Value(_), None) => errors.push(FieldError::field("model_id", "names no model of this tenant")),
             (Patch::Value(id), Some(model)) => {
                 let model = &model.value;
                 if differs(&change.asset_type_id, model) {
-                    faults.push(Fault::field("asset_type_id", "differs from the type of the model"));
+                    errors.push(FieldError::field("asset_type_id", "differs from the type of the model"));
                 }
                 next.model_id = Some(*id);
                 next.manufacturer_id = Some(model.manufacturer_id);
@@ -218,29 +224,29 @@ impl Asset {
                 next.model = model.name.parse().ok();
             }
         }
-        // A type that differs from the model's has its fault already, whether or not there is such a type.
+        // A type that differs from the model's has its field_error already, whether or not there is such a type.
         let differs = found.model.as_ref().is_some_and(|model| differs(&change.asset_type_id, &model.value));
         let asset_type = found.asset_type.as_ref();
         if let Some(wanted) = change.asset_type_id.value()
             && !differs
             && asset_type.is_none_or(|found| found.value.id != *wanted)
         {
-            faults.push(Fault::field("asset_type_id", "names no asset type of this tenant"));
+            errors.push(FieldError::field("asset_type_id", "names no asset type of this tenant"));
         }
         match (&change.assigned_to, &found.user) {
             (Patch::Absent, _) => {}
             (Patch::Null, _) => next.assigned_to = None,
             (Patch::Value(id), Some(user)) if user.value.is_active => next.assigned_to = Some(*id),
-            (Patch::Value(_), Some(_)) => faults.push(Fault::field("assigned_to", "names a user who is not active")),
-            (Patch::Value(_), None) => faults.push(Fault::field("assigned_to", "names no user of this tenant")),
+            (Patch::Value(_), Some(_)) => errors.push(FieldError::field("assigned_to", "names a user who is not active")),
+            (Patch::Value(_), None) => errors.push(FieldError::field("assigned_to", "names no user of this tenant")),
         }
         if (is_new || fields_change || next.asset_type_id != self.asset_type_id)
             && let Some(asset_type) = asset_type
             && let Some(schema) = &asset_type.value.custom_fields_schema
         {
-            faults.extend(schemas.faults(asset_type.value.id.uuid(), asset_type.version, schema, &next.custom_fields)?);
+            errors.extend(schemas.errors(asset_type.value.id.uuid(), asset_type.version, schema, &next.custom_fields)?);
         }
-        if faults.is_empty() { Ok(next) } else { Err(AssetRefusal::Faults(faults)) }
+        if errors.is_empty() { Ok(next) } else { Err(AssetChangeError::Invalid(errors)) }
     }
 }
 
@@ -258,11 +264,11 @@ mod tests {
     fn asset(change: &AssetChange) -> Asset {
         let id = AssetId::new(Timestamp::from_millis(0), [0; 10]);
         let name = "x".parse().expect("a name");
-        Asset::create(id, name, change, &Found::default(), &Schemas::default()).expect("acceptable")
+        Asset::create(id, name, change, &AssetReferences::default(), &Schemas::default()).expect("acceptable")
     }
 
     fn patched(asset: &Asset, change: &AssetChange) -> Asset {
-        asset.changed(change, &Found::default(), &Schemas::default(), None).expect("acceptable")
+        asset.changed(change, &AssetReferences::default(), &Schemas::default(), None).expect("acceptable")
     }
 
     fn patch<T: Clone + std::fmt::Debug + 'static>(value: impl Strategy<Value = T> + 'static) -> impl Strategy<Value = Patch<T>> {
@@ -312,11 +318,11 @@ mod tests {
     fn faults_known_before_are_named_with_those_found() {
         let change = AssetChange {
             assigned_to: Patch::Value(UserId::new(Timestamp::from_millis(0), [0; 10])),
-            faults: vec![Fault::field("notes", "must be a string")],
+            errors: vec![FieldError::field("notes", "must be a string")],
             ..AssetChange::default()
         };
         let old = asset(&AssetChange::default());
-        let refusal = old.changed(&change, &Found::default(), &Schemas::default(), None);
-        assert!(matches!(refusal, Err(AssetRefusal::Faults(faults)) if faults.len() == 2));
+        let refusal = old.changed(&change, &AssetReferences::default(), &Schemas::default(), None);
+        assert!(matches!(refusal, Err(AssetChangeError::Invalid(errors)) if errors.len() == 2));
     }
 }

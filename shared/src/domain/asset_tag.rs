@@ -1,6 +1,6 @@
 //! How a tenant's asset tags look: the template grammar of contract 5.
 
-use super::refusal::{Refusal, text_form};
+use super::field_error::{ValueError, text_form};
 use super::time::Timestamp;
 use chrono::Datelike;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ const RUN: std::ops::RangeInclusive<usize> = 3..=12;
 pub const NO_TYPE_CODE: &str = "GEN";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Literal(String),
     Prefix,
     TypeCode,
@@ -30,7 +30,7 @@ enum Part {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, max_length = 64, examples("{PREFIX}-NNNNNN"))]
-pub struct TagTemplate(Vec<Part>);
+pub struct TagTemplate(Vec<TemplatePart>);
 
 /// What `{PREFIX}` stands for: 1 to 16 letters, digits, `-`, `_` or `.`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -55,13 +55,13 @@ impl TagTemplate {
         for part in &self.0 {
             let text = if range.width == 0 { &mut range.before } else { &mut range.after };
             match part {
-                Part::Literal(literal) => text.push_str(literal),
-                Part::Prefix => text.push_str(&prefix.0),
-                Part::TypeCode => text.push_str(type_code.unwrap_or(NO_TYPE_CODE)),
-                Part::LongYear => push(text, format_args!("{:04}", date.year())),
-                Part::ShortYear => push(text, format_args!("{:02}", date.year().rem_euclid(100))),
-                Part::Month => push(text, format_args!("{:02}", date.month())),
-                Part::Sequence(width) => range.width = *width,
+                TemplatePart::Literal(literal) => text.push_str(literal),
+                TemplatePart::Prefix => text.push_str(&prefix.0),
+                TemplatePart::TypeCode => text.push_str(type_code.unwrap_or(NO_TYPE_CODE)),
+                TemplatePart::LongYear => push(text, format_args!("{:04}", date.year())),
+                TemplatePart::ShortYear => push(text, format_args!("{:02}", date.year().rem_euclid(100))),
+                TemplatePart::Month => push(text, format_args!("{:02}", date.month())),
+                TemplatePart::Sequence(width) => range.width = *width,
             }
         }
         range
@@ -95,14 +95,14 @@ impl TagRange {
 }
 
 impl FromStr for TagTemplate {
-    type Err = Refusal;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, Refusal> {
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         if text.chars().count() > LONGEST {
-            return Err(Refusal::new(format!("must have at most {LONGEST} characters")));
+            return Err(ValueError::new(format!("must have at most {LONGEST} characters")));
         }
         if text != text.trim() || text.chars().any(char::is_control) {
-            return Err(Refusal::new("must not begin or end with a blank, nor contain control characters"));
+            return Err(ValueError::new("must not begin or end with a blank, nor contain control characters"));
         }
         let mut parts = Vec::new();
         let mut rest = text;
@@ -111,28 +111,28 @@ impl FromStr for TagTemplate {
             let placeholder = rest[open..]
                 .strip_prefix('{')
                 .and_then(|inner| inner.split_once('}'))
-                .ok_or_else(|| Refusal::new("has a brace without its counterpart"))?;
+                .ok_or_else(|| ValueError::new("has a brace without its counterpart"))?;
             parts.push(match placeholder.0 {
-                "PREFIX" => Part::Prefix,
-                "TYPE_CODE" => Part::TypeCode,
-                "YYYY" => Part::LongYear,
-                "YY" => Part::ShortYear,
-                "MM" => Part::Month,
-                _ => return Err(Refusal::new("knows the placeholders {PREFIX}, {TYPE_CODE}, {YYYY}, {YY} and {MM} only")),
+                "PREFIX" => TemplatePart::Prefix,
+                "TYPE_CODE" => TemplatePart::TypeCode,
+                "YYYY" => TemplatePart::LongYear,
+                "YY" => TemplatePart::ShortYear,
+                "MM" => TemplatePart::Month,
+                _ => return Err(ValueError::new("knows the placeholders {PREFIX}, {TYPE_CODE}, {YYYY}, {YY} and {MM} only")),
             });
             rest = placeholder.1;
         }
         split_sequence(rest, &mut parts);
-        match parts.iter().filter(|part| matches!(part, Part::Sequence(_))).count() {
+        match parts.iter().filter(|part| matches!(part, TemplatePart::Sequence(_))).count() {
             1 => Ok(Self(parts)),
-            0 => Err(Refusal::new("needs a run of 3 to 12 N for the number, not touching another letter")),
-            _ => Err(Refusal::new("must have exactly one run of 3 to 12 N")),
+            0 => Err(ValueError::new("needs a run of 3 to 12 N for the number, not touching another letter")),
+            _ => Err(ValueError::new("must have exactly one run of 3 to 12 N")),
         }
     }
 }
 
 /// Splits literal text at the runs of `N` that stand for the number: 3 to 12 long, no letter beside them.
-fn split_sequence(text: &str, parts: &mut Vec<Part>) {
+fn split_sequence(text: &str, parts: &mut Vec<TemplatePart>) {
     let chars: Vec<char> = text.chars().collect();
     let mut literal = String::new();
     let mut at = 0;
@@ -141,29 +141,29 @@ fn split_sequence(text: &str, parts: &mut Vec<Part>) {
         let touches = |index: Option<usize>| index.and_then(|i| chars.get(i)).is_some_and(|c| c.is_alphabetic());
         if RUN.contains(&run) && !touches(at.checked_sub(1)) && !touches(Some(at + run)) {
             if !literal.is_empty() {
-                parts.push(Part::Literal(std::mem::take(&mut literal)));
+                parts.push(TemplatePart::Literal(std::mem::take(&mut literal)));
             }
-            parts.push(Part::Sequence(run));
+            parts.push(TemplatePart::Sequence(run));
         } else {
             literal.extend(&chars[at..at + run.max(1)]);
         }
         at += run.max(1);
     }
     if !literal.is_empty() {
-        parts.push(Part::Literal(literal));
+        parts.push(TemplatePart::Literal(literal));
     }
 }
 
 impl Display for TagTemplate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|part| match part {
-            Part::Literal(text) => f.write_str(text),
-            Part::Prefix => f.write_str("{PREFIX}"),
-            Part::TypeCode => f.write_str("{TYPE_CODE}"),
-            Part::LongYear => f.write_str("{YYYY}"),
-            Part::ShortYear => f.write_str("{YY}"),
-            Part::Month => f.write_str("{MM}"),
-            Part::Sequence(width) => f.write_str(&"N".repeat(*width)),
+            TemplatePart::Literal(text) => f.write_str(text),
+            TemplatePart::Prefix => f.write_str("{PREFIX}"),
+            TemplatePart::TypeCode => f.write_str("{TYPE_CODE}"),
+            TemplatePart::LongYear => f.write_str("{YYYY}"),
+            TemplatePart::ShortYear => f.write_str("{YY}"),
+            TemplatePart::Month => f.write_str("{MM}"),
+            TemplatePart::Sequence(width) => f.write_str(&"N".repeat(*width)),
         })
     }
 }
@@ -173,15 +173,15 @@ text_form!(TagTemplate, |template| template.to_string());
 impl Default for TagTemplate {
     /// `{PREFIX}-NNNNNN`
     fn default() -> Self {
-        Self(vec![Part::Prefix, Part::Literal("-".into()), Part::Sequence(6)])
+        Self(vec![TemplatePart::Prefix, TemplatePart::Literal("-".into()), TemplatePart::Sequence(6)])
     }
 }
 
 impl FromStr for TagPrefix {
-    type Err = Refusal;
-    fn from_str(text: &str) -> Result<Self, Refusal> {
+    type Err = ValueError;
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let fits = (1..=16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-        fits.then(|| Self(text.to_owned())).ok_or_else(|| Refusal::new("must be 1 to 16 letters, digits, '-', '_' or '.'"))
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be 1 to 16 letters, digits, '-', '_' or '.'"))
     }
 }
 

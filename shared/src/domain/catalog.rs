@@ -1,9 +1,9 @@
 //! The catalog: what kinds of thing a tenant owns (contract 5).
 
 use super::custom_fields::FieldsSchema;
+use super::field_error::{ValueError, text_form};
 use super::id::{AssetTypeId, Id, ManufacturerId, ModelId};
 use super::record::{Kind, Patch, Record, Reference, Unique};
-use super::refusal::{Refusal, text_form};
 use super::scope::words;
 use super::text::{Name, Notes, fold};
 use serde::{Deserialize, Serialize};
@@ -35,10 +35,10 @@ impl TypeCode {
 }
 
 impl FromStr for TypeCode {
-    type Err = Refusal;
-    fn from_str(text: &str) -> Result<Self, Refusal> {
+    type Err = ValueError;
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let fits = (2..=8).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
-        fits.then(|| Self(text.to_owned())).ok_or_else(|| Refusal::new("must be 2 to 8 of A-Z and 0-9"))
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be 2 to 8 of A-Z and 0-9"))
     }
 }
 
@@ -51,14 +51,15 @@ text_form!(TypeCode, |code| code.0);
 pub struct Website(String);
 
 impl FromStr for Website {
-    type Err = Refusal;
-    fn from_str(text: &str) -> Result<Self, Refusal> {
+    type Err = ValueError;
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let text = text.trim();
         let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
         let fits = text.len() <= 2048
             && host.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
             && !text.chars().any(|c| c.is_control() || c.is_whitespace());
-        fits.then(|| Self(text.to_owned())).ok_or_else(|| Refusal::new("must be an address that begins with https:// or http://"))
+        fits.then(|| Self(text.to_owned()))
+            .ok_or_else(|| ValueError::new("must be an address that begins with https:// or http://"))
     }
 }
 

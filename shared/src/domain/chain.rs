@@ -21,7 +21,7 @@ pub struct Entry {
 
 /// What a record says of its own history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
+pub struct ChainHead {
     /// How many changes there were.
     pub version: u64,
     /// The hash of the latest.
@@ -31,7 +31,7 @@ pub struct Head {
 /// Why a chain does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
-pub enum Flaw {
+pub enum ChainError {
     /// The entry is not what an entry looks like.
     #[error("the entry can't be read")]
     Unreadable,
@@ -69,14 +69,14 @@ pub enum Flaw {
 
 /// The first place where a chain does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct Broken {
+pub struct BrokenLink {
     /// The event there; null when it is missing.
     #[schema(required)]
     pub event_id: Option<EventId>,
     /// The version that it should have made.
     pub version: u64,
     /// Why.
-    pub reason: Flaw,
+    pub reason: ChainError,
 }
 
 /// What a check of a chain found.
@@ -88,7 +88,7 @@ pub struct Verification {
     pub checked: u64,
     /// The first place where it does not hold.
     #[schema(required)]
-    pub broken: Option<Broken>,
+    pub broken: Option<BrokenLink>,
 }
 
 /// What is kept of an entry until those before it have come.
@@ -98,7 +98,7 @@ struct Link {
     hash: String,
     previous: Option<String>,
     verb: Verb,
-    flaw: Option<Flaw>,
+    flaw: Option<ChainError>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,11 +114,11 @@ pub type Subject = (Option<Kind>, Uuid);
 /// The chain of one thing while it is checked. Entries may come in any order.
 #[derive(Debug, Default)]
 pub struct Chain {
-    head: Option<Head>,
+    head: Option<ChainHead>,
     checked: u64,
     last: Option<(String, Verb)>,
     waiting: BTreeMap<u64, Link>,
-    broken: Option<Broken>,
+    broken: Option<BrokenLink>,
 }
 
 /// Reads which thing an entry is about and which version it made; `None` when it can't be read.
@@ -139,7 +139,7 @@ pub fn is_deletion(text: &str) -> bool {
 impl Chain {
     /// A chain of which nothing has been seen; `head` is what the record says, if there is one.
     #[must_use]
-    pub fn new(head: Option<Head>) -> Self {
+    pub fn new(head: Option<ChainHead>) -> Self {
         Self { head, ..Self::default() }
     }
 
@@ -185,13 +185,13 @@ impl Chain {
         }
         let link = Link::read(version, entry);
         if version <= self.checked || self.waiting.contains_key(&version) {
-            self.broken = Some(Broken { event_id: Some(entry.id), version, reason: Flaw::Doubled });
+            self.broken = Some(BrokenLink { event_id: Some(entry.id), version, reason: ChainError::Doubled });
             return;
         }
         self.waiting.insert(version, link);
         while let Some(link) = self.waiting.remove(&(self.checked + 1)) {
             if let Err(reason) = self.follow(&link) {
-                self.broken = Some(Broken { event_id: Some(link.id), version: self.checked + 1, reason });
+                self.broken = Some(BrokenLink { event_id: Some(link.id), version: self.checked + 1, reason });
                 return;
             }
             self.checked += 1;
@@ -200,32 +200,32 @@ impl Chain {
     }
 
     /// Whether the next link fits the chain so far.
-    fn follow(&self, link: &Link) -> Result<(), Flaw> {
+    fn follow(&self, link: &Link) -> Result<(), ChainError> {
         link.flaw.map_or(Ok(()), Err)?;
         let previous = self.last.as_ref();
         if (link.verb == Verb::Created) != previous.is_none() {
-            return Err(Flaw::NotCreated);
+            return Err(ChainError::NotCreated);
         }
         if previous.is_some_and(|(_, verb)| *verb == Verb::Deleted) {
-            return Err(Flaw::AfterDeletion);
+            return Err(ChainError::AfterDeletion);
         }
         if link.previous.as_ref() != previous.map(|(hash, _)| hash) {
-            return Err(Flaw::WrongPrevious);
+            return Err(ChainError::WrongPrevious);
         }
         let head = self.head.as_ref().filter(|head| head.version == self.checked + 1);
-        if head.is_some_and(|head| head.last_hash != link.hash) { Err(Flaw::WrongHead) } else { Ok(()) }
+        if head.is_some_and(|head| head.last_hash != link.hash) { Err(ChainError::WrongHead) } else { Ok(()) }
     }
 
     /// What the check found, once every entry has come.
     #[must_use]
     pub fn finish(self) -> Verification {
         let next = self.next();
-        let end = |reason| Some(Broken { event_id: None, version: next, reason });
+        let end = |reason| Some(BrokenLink { event_id: None, version: next, reason });
         let has_gap = self.has_gap();
         let broken = match (self.broken, &self.head) {
             (Some(broken), _) => Some(broken),
-            (None, _) if has_gap => end(Flaw::Missing),
-            (None, None) if self.last.as_ref().is_none_or(|(_, verb)| *verb != Verb::Deleted) => end(Flaw::Gone),
+            (None, _) if has_gap => end(ChainError::Missing),
+            (None, None) if self.last.as_ref().is_none_or(|(_, verb)| *verb != Verb::Deleted) => end(ChainError::Gone),
             (None, _) => None,
         };
         Verification { valid: broken.is_none(), checked: self.checked, broken }
@@ -235,8 +235,13 @@ impl Chain {
 impl Link {
     /// What an entry says; what is wrong with it in itself comes with it.
     fn read(version: u64, entry: &Entry) -> Self {
-        let mut link =
-            Self { id: entry.id, hash: entry.hash.clone(), previous: None, verb: Verb::Other, flaw: Some(Flaw::Unreadable) };
+        let mut link = Self {
+            id: entry.id,
+            hash: entry.hash.clone(),
+            previous: None,
+            verb: Verb::Other,
+            flaw: Some(ChainError::Unreadable),
+        };
         let Ok(value) = serde_json::from_str::<Value>(&entry.text) else { return link };
         let (Some(id), Some(kind)) = (value["id"].as_str(), value["type"].as_str()) else { return link };
         link.verb = match kind.split_once('.').map(|(_, verb)| verb) {
@@ -246,11 +251,11 @@ impl Link {
         };
         link.previous = value["previous_hash"].as_str().map(str::to_owned);
         link.flaw = if event::hash(&entry.text) != entry.hash {
-            Some(Flaw::WrongHash)
+            Some(ChainError::WrongHash)
         } else if serde_json_canonicalizer::to_string(&value).ok().as_deref() != Some(&entry.text) {
-            Some(Flaw::NotCanonical)
+            Some(ChainError::NotCanonical)
         } else if id != entry.id.to_string() || value["version"].as_u64() != Some(version) {
-            Some(Flaw::WrongId)
+            Some(ChainError::WrongId)
         } else {
             None
         };
@@ -288,8 +293,8 @@ mod tests {
         made.collect()
     }
 
-    fn check(entries: &[Entry], head: Option<(u64, &str)>) -> Result<u64, (u64, Flaw)> {
-        let mut chain = Chain::new(head.map(|(version, hash)| Head { version, last_hash: hash.to_owned() }));
+    fn check(entries: &[Entry], head: Option<(u64, &str)>) -> Result<u64, (u64, ChainError)> {
+        let mut chain = Chain::new(head.map(|(version, hash)| ChainHead { version, last_hash: hash.to_owned() }));
         for entry in entries {
             let (_, version) = subject(&entry.text).unwrap_or(((None, Uuid::nil()), chain.next()));
             chain.add(version, entry);
@@ -326,7 +331,7 @@ mod tests {
             }
             let mut bad = good.clone();
             bad[version].hash = event::hash("x");
-            assert_eq!(check(&bad, Some((3, &head))), Err((version as u64 + 1, Flaw::WrongHash)));
+            assert_eq!(check(&bad, Some((3, &head))), Err((version as u64 + 1, ChainError::WrongHash)));
         }
     }
 
@@ -334,7 +339,7 @@ mod tests {
     fn an_entry_replaced_together_with_its_hash_breaks_the_next_or_the_head() {
         let good = entries(&["created", "updated", "updated"]);
         let head = good[2].hash.clone();
-        for (version, reason) in [(2, Flaw::WrongPrevious), (3, Flaw::WrongHead)] {
+        for (version, reason) in [(2, ChainError::WrongPrevious), (3, ChainError::WrongHead)] {
             let mut bad = good.clone();
             let entry = &mut bad[version - 1];
             entry.text = entry.text.replace("operator", "somebody");
@@ -348,18 +353,18 @@ mod tests {
     fn what_is_missing_doubled_or_too_much_is_found() {
         let good = entries(&["created", "updated", "updated"]);
         let head = Some((3, good[2].hash.as_str()));
-        assert_eq!(check(&good[1..], head), Err((1, Flaw::Missing)));
-        assert_eq!(check(&[good[0].clone(), good[2].clone()], head), Err((2, Flaw::Missing)));
-        assert_eq!(check(&good[..2], head), Err((3, Flaw::Missing)));
-        assert_eq!(check(&[], head), Err((1, Flaw::Missing)));
-        assert_eq!(check(&good, None), Err((4, Flaw::Gone)));
-        assert_eq!(check(&[good.as_slice(), &good[1..2]].concat(), head), Err((2, Flaw::Doubled)));
-        assert_eq!(check(&entries(&["updated"]), None), Err((1, Flaw::NotCreated)));
-        assert_eq!(check(&entries(&["created", "created"]), None), Err((2, Flaw::NotCreated)));
-        assert_eq!(check(&entries(&["created", "deleted", "updated"]), None), Err((3, Flaw::AfterDeletion)));
+        assert_eq!(check(&good[1..], head), Err((1, ChainError::Missing)));
+        assert_eq!(check(&[good[0].clone(), good[2].clone()], head), Err((2, ChainError::Missing)));
+        assert_eq!(check(&good[..2], head), Err((3, ChainError::Missing)));
+        assert_eq!(check(&[], head), Err((1, ChainError::Missing)));
+        assert_eq!(check(&good, None), Err((4, ChainError::Gone)));
+        assert_eq!(check(&[good.as_slice(), &good[1..2]].concat(), head), Err((2, ChainError::Doubled)));
+        assert_eq!(check(&entries(&["updated"]), None), Err((1, ChainError::NotCreated)));
+        assert_eq!(check(&entries(&["created", "created"]), None), Err((2, ChainError::NotCreated)));
+        assert_eq!(check(&entries(&["created", "deleted", "updated"]), None), Err((3, ChainError::AfterDeletion)));
         let mut foreign = good.clone();
         foreign[1].id = EventId::new(Timestamp::from_millis(9), [9; 10]);
-        assert_eq!(check(&foreign, head), Err((2, Flaw::WrongId)));
+        assert_eq!(check(&foreign, head), Err((2, ChainError::WrongId)));
     }
 
     #[test]
@@ -367,6 +372,6 @@ mod tests {
         let mut all = entries(&["created", "deleted"]);
         all[1].text = all[1].text.replacen(',', ", ", 1);
         all[1].hash = event::hash(&all[1].text);
-        assert_eq!(check(&all, None), Err((2, Flaw::NotCanonical)));
+        assert_eq!(check(&all, None), Err((2, ChainError::NotCanonical)));
     }
 }

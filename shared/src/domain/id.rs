@@ -1,7 +1,7 @@
 //! Identifiers: UUIDv7 (RFC 9562), lower case and hyphenated outside, 22 base62 characters in keys.
 
 use super::base62;
-use super::refusal::Refusal;
+use super::field_error::ValueError;
 use super::time::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt::{Debug, Display};
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use uuid::Uuid;
 
 /// What every kind of identifier can do.
-pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = Refusal> + Send + Sync + 'static {
+pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = ValueError> + Send + Sync + 'static {
     /// Wraps a UUID that is known to name this kind of thing.
     fn from_uuid(uuid: Uuid) -> Self;
 
@@ -41,11 +41,11 @@ pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = Refusal> + Send 
 }
 
 /// Only the lower-case hyphenated form names anything (contract 1).
-fn parse(text: &str) -> Result<Uuid, Refusal> {
+fn parse(text: &str) -> Result<Uuid, ValueError> {
     Uuid::try_parse(text)
         .ok()
         .filter(|uuid| uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()) == text)
-        .ok_or_else(|| Refusal::new("must be a UUID, lower case with hyphens"))
+        .ok_or_else(|| ValueError::new("must be a UUID, lower case with hyphens"))
 }
 
 macro_rules! typed_ids {
@@ -66,8 +66,8 @@ macro_rules! typed_ids {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { write!(f, "{}({})", stringify!($name), self.0) }
         }
         impl FromStr for $name {
-            type Err = Refusal;
-            fn from_str(text: &str) -> Result<Self, Refusal> { parse(text).map(Self) }
+            type Err = ValueError;
+            fn from_str(text: &str) -> Result<Self, ValueError> { parse(text).map(Self) }
         }
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> { serializer.collect_str(self) }

@@ -1,6 +1,6 @@
 //! JSON read strictly: what a plain parser would drop or bend without a word is refused instead.
 
-use super::refusal::Refusal;
+use super::field_error::ValueError;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
@@ -16,14 +16,14 @@ pub const HALF_A_CHARACTER: &str = "must not contain half of a character, such a
 ///
 /// Says what is wrong: nested deeper than `levels`, a member given twice, a whole number beyond 2^53 (which
 /// many readers would round).
-pub fn parse_strict(text: &str, levels: usize) -> Result<Value, Refusal> {
+pub fn parse_strict(text: &str, levels: usize) -> Result<Value, ValueError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Level { left: levels, all: levels }.deserialize(&mut deserializer).map_err(|error| {
         let text = error.to_string();
         let text = text.split(" at line ").next().unwrap_or_default();
-        Refusal::new(if text.contains("hex escape") { HALF_A_CHARACTER } else { text })
+        ValueError::new(if text.contains("hex escape") { HALF_A_CHARACTER } else { text })
     })?;
-    deserializer.end().map_err(|_| Refusal::new("must be one JSON value"))?;
+    deserializer.end().map_err(|_| ValueError::new("must be one JSON value"))?;
     Ok(value)
 }
 

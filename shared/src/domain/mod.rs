@@ -1,6 +1,5 @@
 //! What the service is about: values, rules and decisions. Knows no HTTP, no AWS and no clock.
 
-pub mod answer;
 pub mod api_key;
 pub mod asset;
 pub mod asset_change;
@@ -10,21 +9,21 @@ pub mod catalog;
 pub mod chain;
 pub mod custom_fields;
 pub mod event;
+pub mod field_error;
 pub mod hex;
 pub mod id;
 pub mod instance;
 pub mod json;
 pub mod money;
 pub mod movement;
-pub mod png;
 pub mod process;
 pub mod rate;
 pub mod receipt;
 pub mod receipt_key;
 pub mod record;
-pub mod refusal;
 pub mod request;
 pub mod scope;
+pub mod signature_image;
 pub mod signed_receipt;
 pub mod tenant;
 pub mod text;

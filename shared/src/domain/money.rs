@@ -1,6 +1,6 @@
 //! Amounts of money: decimal, every digit kept (contract 1, "Money").
 
-use super::refusal::Refusal;
+use super::field_error::ValueError;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -18,17 +18,17 @@ impl Price {
     /// # Errors
     ///
     /// Says which bound is broken.
-    pub fn from_json_number(digits: &str) -> Result<Self, Refusal> {
+    pub fn from_json_number(digits: &str) -> Result<Self, ValueError> {
         let read = Decimal::from_str_exact(digits).or_else(|_| Decimal::from_scientific(digits).map(|read| read.normalize()));
         let Ok(amount) = read else { return out_of_reach(digits) };
         if amount.is_sign_negative() && !amount.is_zero() {
-            return Err(Refusal::new("must not be negative"));
+            return Err(ValueError::new("must not be negative"));
         }
         if amount >= Decimal::from(1_000_000_000_000_i64) {
-            return Err(Refusal::new("must be below 1000000000000"));
+            return Err(ValueError::new("must be below 1000000000000"));
         }
         if amount.scale() > 4 {
-            return Err(Refusal::new("must have at most 4 fractional digits"));
+            return Err(ValueError::new("must have at most 4 fractional digits"));
         }
         Ok(Self(amount.abs()))
     }
@@ -45,20 +45,20 @@ impl Price {
 }
 
 /// A number that no decimal type holds: zero however it is written, or the bound that it breaks.
-fn out_of_reach(digits: &str) -> Result<Price, Refusal> {
+fn out_of_reach(digits: &str) -> Result<Price, ValueError> {
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
     let (whole, fraction) = mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa.trim_start_matches('-'), ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let power = exponent.trim_start_matches(['+', '-']);
     if whole.is_empty() || !is_number(whole) || !is_number(fraction) || power.is_empty() || !is_number(power) {
-        return Err(Refusal::new("must be a decimal number from 0 to below 1000000000000"));
+        return Err(ValueError::new("must be a decimal number from 0 to below 1000000000000"));
     }
     let Some(first) = whole.bytes().chain(fraction.bytes()).position(|digit| digit != b'0') else {
         return Ok(Price(Decimal::ZERO));
     };
     let power: i64 = power.parse().unwrap_or(i64::MAX / 2);
     let power = if exponent.starts_with('-') { -power } else { power };
-    Err(Refusal::new(if mantissa.starts_with('-') {
+    Err(ValueError::new(if mantissa.starts_with('-') {
         "must not be negative"
     } else if i64::try_from(whole.len()).unwrap_or(i64::MAX / 4) - i64::try_from(first).unwrap_or_default() + power > 12 {
         "must be below 1000000000000"
@@ -80,8 +80,8 @@ impl From<Price> for String {
 }
 
 impl TryFrom<String> for Price {
-    type Error = Refusal;
-    fn try_from(digits: String) -> Result<Self, Refusal> {
+    type Error = ValueError;
+    fn try_from(digits: String) -> Result<Self, ValueError> {
         Self::from_json_number(&digits)
     }
 }

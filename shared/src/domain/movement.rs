@@ -2,11 +2,11 @@
 //! (one handover of a laptop, a dock and two screens).
 
 use super::asset::Asset;
+use super::field_error::ValueError;
 use super::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
 use super::instance::{Instance, InstanceStatus};
 use super::process::{Process, StepKind};
 use super::record::{Kind, Record, Stored, Unique};
-use super::refusal::Refusal;
 use super::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -37,8 +37,8 @@ impl AssetIds {
     /// # Errors
     ///
     /// Says what an acceptable list is.
-    pub fn from_json(text: &str) -> Result<Self, Refusal> {
-        let wrong = || Refusal::new("must be a list of 2 to 20 different asset ids");
+    pub fn from_json(text: &str) -> Result<Self, ValueError> {
+        let wrong = || ValueError::new("must be a list of 2 to 20 different asset ids");
         let ids: Vec<AssetId> = serde_json::from_str(text).map_err(|_| wrong())?;
         let distinct: BTreeSet<AssetId> = ids.iter().copied().collect();
         if ASSETS.contains(&ids.len()) && distinct.len() == ids.len() { Ok(Self(ids)) } else { Err(wrong()) }

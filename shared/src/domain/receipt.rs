@@ -1,7 +1,7 @@
 //! Receipts: what a completed run says of itself, once and for all, so that others can check it without us.
 
 use super::asset::Status;
-use super::chain::{Broken, Chain, Entry, Flaw, Head};
+use super::chain::{BrokenLink, Chain, ChainError, ChainHead, Entry};
 use super::event::{Actor, Event};
 use super::id::{AssetId, EventId, InstanceId, MovementId, ProcessId, TenantId, UserId};
 use super::instance::{Instance, InstanceStatus, State};
@@ -116,13 +116,13 @@ pub struct ReceiptEvent {
 
 /// Why there is no receipt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReceiptRefusal {
+pub enum ReceiptError {
     /// The run is not completed.
     #[error("the run is {0}")]
     NotCompleted(InstanceStatus),
     /// A history that it is made from does not hold.
     #[error("a history does not hold: {}", .0.reason)]
-    Broken(Broken),
+    BrokenLink(BrokenLink),
 }
 
 /// The users picked in a run: their ids are answers of its pickers.
@@ -144,14 +144,14 @@ impl Receipt {
         history: &[Entry],
         asset: &[Entry],
         users: &BTreeMap<UserId, Vec<Entry>>,
-    ) -> Result<Self, ReceiptRefusal> {
+    ) -> Result<Self, ReceiptError> {
         let instance = &run.value;
         let State::Completed { at: completed_at } = instance.state else {
-            return Err(ReceiptRefusal::NotCompleted(instance.status()));
+            return Err(ReceiptError::NotCompleted(instance.status()));
         };
-        let head = Head { version: run.version, last_hash: run.last_hash.clone() };
+        let head = ChainHead { version: run.version, last_hash: run.last_hash.clone() };
         let events = sound(history, Some(head))?;
-        let missing = |version| ReceiptRefusal::Broken(Broken { event_id: None, version, reason: Flaw::Missing });
+        let missing = |version| ReceiptError::BrokenLink(BrokenLink { event_id: None, version, reason: ChainError::Missing });
         let first = events.first().ok_or(missing(1))?;
         let mut steps = Vec::new();
         let all = instance.steps.as_slice();
@@ -208,17 +208,17 @@ impl Receipt {
 }
 
 /// The events of a history that holds, as far as it goes: whatever it is of may be gone since.
-fn sound(history: &[Entry], head: Option<Head>) -> Result<Vec<Event>, ReceiptRefusal> {
+fn sound(history: &[Entry], head: Option<ChainHead>) -> Result<Vec<Event>, ReceiptError> {
     let mut chain = Chain::new(head);
     let mut events = Vec::new();
     for (version, entry) in (1..).zip(history) {
         chain.add(version, entry);
-        let unreadable = Broken { event_id: Some(entry.id), version, reason: Flaw::Unreadable };
-        events.push(serde_json::from_str(&entry.text).map_err(|_| ReceiptRefusal::Broken(unreadable))?);
+        let unreadable = BrokenLink { event_id: Some(entry.id), version, reason: ChainError::Unreadable };
+        events.push(serde_json::from_str(&entry.text).map_err(|_| ReceiptError::BrokenLink(unreadable))?);
     }
-    let beyond = chain.is_beyond().then(|| Broken { event_id: None, version: chain.next(), reason: Flaw::WrongHead });
+    let beyond = chain.is_beyond().then(|| BrokenLink { event_id: None, version: chain.next(), reason: ChainError::WrongHead });
     match chain.finish().broken.or(beyond) {
-        Some(broken) if broken.reason != Flaw::Gone => Err(ReceiptRefusal::Broken(broken)),
+        Some(broken) if broken.reason != ChainError::Gone => Err(ReceiptError::BrokenLink(broken)),
         _ => Ok(events),
     }
 }
@@ -266,7 +266,7 @@ fn asset_after(run: &Instance, events: &[Event]) -> ReceiptAsset {
 }
 
 /// The name that a user had then.
-fn name_at(history: &[Entry], at: Timestamp) -> Result<Option<String>, ReceiptRefusal> {
+fn name_at(history: &[Entry], at: Timestamp) -> Result<Option<String>, ReceiptError> {
     let events = sound(history, None)?;
     // Whoever was picked was there, whatever the clocks said.
     let known = events.iter().enumerate().filter(|(place, event)| *place == 0 || event.at <= at).map(|(_, event)| event);
@@ -317,7 +317,7 @@ mod tests {
             assert_eq!(name_at(&all, Timestamp::from_millis(seconds * 1000)), Ok(Some(expected.to_owned())), "{seconds}");
         }
         assert_eq!(name_at(&[], Timestamp::from_millis(0)).map_err(|_| ()), Err(()), "a history without a beginning");
-        assert!(matches!(name_at(&all[1..], Timestamp::from_millis(0)), Err(ReceiptRefusal::Broken(_))));
+        assert!(matches!(name_at(&all[1..], Timestamp::from_millis(0)), Err(ReceiptError::BrokenLink(_))));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The keys that a tenant's receipts are signed with: Ed25519, one current, and the public halves of those before.
 
+use super::field_error::{ValueError, text_form};
 use super::id::ReceiptKeysId;
 use super::record::{Kind, Record};
-use super::refusal::{Refusal, text_form};
 use super::time::Timestamp;
 use base64_simd::{STANDARD, URL_SAFE_NO_PAD};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
@@ -19,10 +19,10 @@ pub const KEY_LENGTH: usize = 32;
 pub struct PublicKey([u8; KEY_LENGTH]);
 
 impl std::str::FromStr for PublicKey {
-    type Err = Refusal;
-    fn from_str(text: &str) -> Result<Self, Refusal> {
+    type Err = ValueError;
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let bytes = URL_SAFE_NO_PAD.decode_to_vec(text).ok().and_then(|bytes| bytes.try_into().ok());
-        bytes.map(Self).ok_or_else(|| Refusal::new("must be 32 bytes in base64url"))
+        bytes.map(Self).ok_or_else(|| ValueError::new("must be 32 bytes in base64url"))
     }
 }
 
@@ -53,8 +53,8 @@ impl SigningKey {
     /// # Errors
     ///
     /// The seed has not 32 bytes.
-    pub fn of(seed: &[u8]) -> Result<Self, Refusal> {
-        Ed25519KeyPair::from_seed_unchecked(seed).map(Self).map_err(|_| Refusal::new("must be a seed of 32 bytes"))
+    pub fn of(seed: &[u8]) -> Result<Self, ValueError> {
+        Ed25519KeyPair::from_seed_unchecked(seed).map(Self).map_err(|_| ValueError::new("must be a seed of 32 bytes"))
     }
 
     /// Its public half.
@@ -62,9 +62,9 @@ impl SigningKey {
     /// # Errors
     ///
     /// Never, since the key is a key.
-    pub fn public(&self) -> Result<PublicKey, Refusal> {
+    pub fn public(&self) -> Result<PublicKey, ValueError> {
         let bytes = self.0.public_key().as_ref().try_into();
-        bytes.map(PublicKey).map_err(|_| Refusal::new("must be 32 bytes"))
+        bytes.map(PublicKey).map_err(|_| ValueError::new("must be 32 bytes"))
     }
 
     /// Its signature of `text`, in base64url.
@@ -77,22 +77,22 @@ impl SigningKey {
 /// A seed that only whoever sealed it can read. As text: base64.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Sealed(pub Vec<u8>);
+pub struct EncryptedSeed(pub Vec<u8>);
 
-impl std::fmt::Debug for Sealed {
+impl std::fmt::Debug for EncryptedSeed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Sealed(…)")
+        f.write_str("EncryptedSeed(…)")
     }
 }
 
-impl std::str::FromStr for Sealed {
-    type Err = Refusal;
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        STANDARD.decode_to_vec(text).map(Self).map_err(|_| Refusal::new("must be base64"))
+impl std::str::FromStr for EncryptedSeed {
+    type Err = ValueError;
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        STANDARD.decode_to_vec(text).map(Self).map_err(|_| ValueError::new("must be base64"))
     }
 }
 
-text_form!(Sealed, |sealed| STANDARD.encode_to_string(sealed.0));
+text_form!(EncryptedSeed, |sealed| STANDARD.encode_to_string(sealed.0));
 
 /// The key that signs now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,7 +100,7 @@ pub struct CurrentKey {
     /// What signatures are checked with.
     pub public_key: PublicKey,
     /// What signatures are made with.
-    pub sealed: Sealed,
+    pub sealed: EncryptedSeed,
     /// Who sealed it.
     pub sealed_by: String,
     /// Since when it signs.
@@ -226,7 +226,7 @@ mod tests {
 
     fn key(seed: u8, at: i64) -> CurrentKey {
         let public_key = SigningKey::of(&[seed; KEY_LENGTH]).and_then(|key| key.public()).expect("a key");
-        let sealed = Sealed(b"secret".to_vec());
+        let sealed = EncryptedSeed(b"secret".to_vec());
         CurrentKey { public_key, sealed, sealed_by: "local".into(), since: Timestamp::from_millis(at) }
     }
 

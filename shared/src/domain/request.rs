@@ -1,10 +1,10 @@
 //! What a request says of itself beside its body: the key that makes it repeatable, and the state that it expects
 //! (contract 6 and 8).
 
+use super::field_error::ValueError;
 use super::hex;
 use super::id::ApiKeyId;
 use super::instance::ImageName;
-use super::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::str::FromStr;
@@ -15,14 +15,14 @@ use uuid::Uuid;
 pub struct IdempotencyKey(String);
 
 impl FromStr for IdempotencyKey {
-    type Err = Refusal;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, Refusal> {
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let printable = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
         if printable && (1..=255).contains(&text.len()) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(Refusal::new("must be 1 to 255 printable ASCII characters"))
+            Err(ValueError::new("must be 1 to 255 printable ASCII characters"))
         }
     }
 }
@@ -35,9 +35,9 @@ impl IdempotencyKey {
     }
 }
 
-/// A request that may come again. Kept per API key.
+/// A request that may come again. StoredResponse per API key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub struct IdempotentRequest {
     /// The API key that sent it.
     pub by: ApiKeyId,
     /// What the client calls it.
@@ -46,7 +46,7 @@ pub struct Claim {
     pub fingerprint: String,
 }
 
-impl Claim {
+impl IdempotentRequest {
     /// The claim of a request to `path` with `body`.
     #[must_use]
     pub fn new(by: ApiKeyId, key: IdempotencyKey, path: &str, body: &[u8]) -> Self {
@@ -60,7 +60,7 @@ impl Claim {
 
 /// An answer that is kept for when its request comes again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredResponse {
     /// The HTTP status.
     pub status: u16,
     /// The header `Location`.
@@ -75,21 +75,21 @@ pub struct Kept {
 
 /// The versions that a change is meant for: the header `If-Match` (RFC 9110 §13.1.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedVersions {
     /// `*`: whatever it is now.
     Any,
     /// One of these.
     Versions(Vec<u64>),
 }
 
-impl Expected {
+impl ExpectedVersions {
     /// Reads the header. An entity tag is `"version-hash"`; of one that has another form, or is weak, no version is
     /// expected, so it matches nothing.
     ///
     /// # Errors
     ///
     /// It is no list of entity tags.
-    pub fn parse(text: &str) -> Result<Self, Refusal> {
+    pub fn parse(text: &str) -> Result<Self, ValueError> {
         if text.trim() == "*" {
             return Ok(Self::Any);
         }
@@ -112,7 +112,7 @@ pub struct Precondition {
     /// The thing that the request's path names.
     pub of: Uuid,
     /// Its version.
-    pub expected: Expected,
+    pub expected: ExpectedVersions,
 }
 
 /// How many hexadecimal digits of the body's hash an entity tag has.
@@ -135,7 +135,7 @@ fn version_of(tag: &str) -> Option<u64> {
 /// # Errors
 ///
 /// It is no list of entity tags.
-pub fn none_match_names(header: &str, tag: &str) -> Result<bool, Refusal> {
+pub fn none_match_names(header: &str, tag: &str) -> Result<bool, ValueError> {
     if header.trim() == "*" {
         return Ok(true);
     }
@@ -143,8 +143,8 @@ pub fn none_match_names(header: &str, tag: &str) -> Result<bool, Refusal> {
 }
 
 /// Splits a list of entity tags: `"a", W/"b"`.
-fn entity_tags(text: &str) -> Result<Vec<&str>, Refusal> {
-    let refusal = || Refusal::new("must be * or a list of entity tags, such as \"3-1f0e9a2b4c5d6e7f\"");
+fn entity_tags(text: &str) -> Result<Vec<&str>, ValueError> {
+    let refusal = || ValueError::new("must be * or a list of entity tags, such as \"3-1f0e9a2b4c5d6e7f\"");
     let mut tags = Vec::new();
     let mut rest = text.trim();
     loop {
@@ -187,13 +187,16 @@ mod tests {
     #[test]
     fn a_tag_names_its_version_and_its_body() {
         let tag = entity_tag(12, b"body");
-        assert!(Expected::parse(&tag).is_ok_and(|expected| expected.holds(12) && !expected.holds(1)));
-        assert!(Expected::parse(&format!("W/{tag}")).is_ok_and(|expected| !expected.holds(12)), "weak tags match nothing");
-        assert!(Expected::parse(&format!("\"old\", {tag}")).is_ok_and(|expected| expected.holds(12)));
+        assert!(ExpectedVersions::parse(&tag).is_ok_and(|expected| expected.holds(12) && !expected.holds(1)));
+        assert!(
+            ExpectedVersions::parse(&format!("W/{tag}")).is_ok_and(|expected| !expected.holds(12)),
+            "weak tags match nothing"
+        );
+        assert!(ExpectedVersions::parse(&format!("\"old\", {tag}")).is_ok_and(|expected| expected.holds(12)));
         for foreign in ["\"12-x\"", "\"012-0123456789abcdef\"", "\"+12-0123456789abcdef\"", "\"12-0123456789ABCDEF\""] {
-            assert!(Expected::parse(foreign).is_ok_and(|expected| !expected.holds(12)), "{foreign}");
+            assert!(ExpectedVersions::parse(foreign).is_ok_and(|expected| !expected.holds(12)), "{foreign}");
         }
-        assert!(Expected::parse("*").is_ok_and(|expected| expected.holds(7)));
+        assert!(ExpectedVersions::parse("*").is_ok_and(|expected| expected.holds(7)));
         assert_eq!(none_match_names(&format!("\"x\", W/{tag}"), &tag), Ok(true));
         assert_eq!(none_match_names(&entity_tag(12, b"other"), &tag), Ok(false));
     }
@@ -202,7 +205,7 @@ mod tests {
     fn path_and_body_make_the_fingerprint() {
         let by = "01890a5d-ac96-774b-bcce-b302099a8057".parse().expect("an id");
         let key: IdempotencyKey = "k".parse().expect("a key");
-        let of = |path, body: &[u8]| Claim::new(by, key.clone(), path, body).fingerprint;
+        let of = |path, body: &[u8]| IdempotentRequest::new(by, key.clone(), path, body).fingerprint;
         assert_eq!(of("/v1/assets", b"{}"), of("/v1/assets", b"{}"));
         assert_ne!(of("/v1/assets", b"{}"), of("/v1/users", b"{}"));
         assert_ne!(of("/v1/assets", b"{}"), of("/v1/assets", b"{ }"));

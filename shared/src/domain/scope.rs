@@ -1,6 +1,6 @@
 //! What a key may do (interface 5, contract 3).
 
-use super::refusal::Refusal;
+use super::field_error::ValueError;
 use std::collections::BTreeSet;
 
 macro_rules! words {
@@ -29,10 +29,10 @@ macro_rules! words {
         }
 
         impl std::str::FromStr for $name {
-            type Err = $crate::domain::refusal::Refusal;
+            type Err = $crate::domain::field_error::ValueError;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 Self::ALL.iter().copied().find(|known| known.as_str() == text).ok_or_else(|| {
-                    $crate::domain::refusal::Refusal::new(concat!("must be one of ", $what))
+                    $crate::domain::field_error::ValueError::new(concat!("must be one of ", $what))
                 })
             }
         }
@@ -110,7 +110,7 @@ impl Role {
 /// # Errors
 ///
 /// Names the list of scopes when one is unknown.
-pub fn parse_list(text: &str) -> Result<Scopes, Refusal> {
+pub fn parse_list(text: &str) -> Result<Scopes, ValueError> {
     text.split(',').map(|scope| scope.trim().parse()).collect()
 }
 

@@ -1,9 +1,9 @@
 //! Receipts with their signatures: made by us, checked by anybody.
 
+use super::field_error::ValueError;
 use super::json::parse_strict;
 use super::receipt::{FORMAT, Receipt};
 use super::receipt_key::{Jwks, SigningKey};
-use super::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -38,8 +38,8 @@ impl SignedReceipt {
     /// # Errors
     ///
     /// It has no canonical form.
-    pub fn new(receipt: Receipt, key: &SigningKey) -> Result<Self, Refusal> {
-        let text = receipt.canonical().map_err(|_| Refusal::new("must have a canonical form"))?;
+    pub fn new(receipt: Receipt, key: &SigningKey) -> Result<Self, ValueError> {
+        let text = receipt.canonical().map_err(|_| ValueError::new("must have a canonical form"))?;
         let signature = Signature { alg: "EdDSA".into(), kid: key.public()?.kid(), value: key.sign(&text) };
         Ok(Self { receipt, signature })
     }
@@ -50,25 +50,25 @@ impl SignedReceipt {
 /// # Errors
 ///
 /// Says what is wrong with it.
-pub fn check(text: &str, keys: &Jwks) -> Result<Value, Refusal> {
-    let Value::Object(mut signed) = parse_strict(text.trim(), LEVELS)? else { return Err(Refusal::new("must be an object")) };
+pub fn check(text: &str, keys: &Jwks) -> Result<Value, ValueError> {
+    let Value::Object(mut signed) = parse_strict(text.trim(), LEVELS)? else { return Err(ValueError::new("must be an object")) };
     let (receipt, signature) = (signed.remove("receipt"), signed.remove("signature"));
     let (Some(receipt), Some(signature)) = (receipt, signature) else {
-        return Err(Refusal::new("must have the members receipt and signature"));
+        return Err(ValueError::new("must have the members receipt and signature"));
     };
     if !signed.is_empty() {
-        return Err(Refusal::new("must have no members but receipt and signature: others are not signed"));
+        return Err(ValueError::new("must have no members but receipt and signature: others are not signed"));
     }
     let signature: Signature =
-        serde_json::from_value(signature).map_err(|_| Refusal::new("must have a signature with alg, kid and value"))?;
+        serde_json::from_value(signature).map_err(|_| ValueError::new("must have a signature with alg, kid and value"))?;
     if signature.alg != "EdDSA" || receipt["format"] != FORMAT {
-        return Err(Refusal::new(format!("must be {FORMAT}, signed by EdDSA")));
+        return Err(ValueError::new(format!("must be {FORMAT}, signed by EdDSA")));
     }
-    let key = keys.find(&signature.kid).ok_or_else(|| Refusal::new("is signed by a key that is not among those given"))?;
-    let canonical = serde_json_canonicalizer::to_string(&receipt).map_err(|_| Refusal::new("must have a canonical form"))?;
+    let key = keys.find(&signature.kid).ok_or_else(|| ValueError::new("is signed by a key that is not among those given"))?;
+    let canonical = serde_json_canonicalizer::to_string(&receipt).map_err(|_| ValueError::new("must have a canonical form"))?;
     if key.signed(&canonical, &signature.value) {
         Ok(receipt)
     } else {
-        Err(Refusal::new("does not bear the signature of its key: it was changed, or never signed"))
+        Err(ValueError::new("does not bear the signature of its key: it was changed, or never signed"))
     }
 }

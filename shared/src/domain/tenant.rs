@@ -2,10 +2,10 @@
 
 use super::asset::Status;
 use super::asset_tag::{TagPrefix, TagTemplate};
+use super::field_error::ValueError;
 use super::id::TenantId;
 use super::json::parse_strict;
 use super::record::{Kind, Patch, Record};
-use super::refusal::Refusal;
 use super::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -28,9 +28,9 @@ impl Transitions {
     /// # Errors
     ///
     /// Says what an acceptable value is.
-    pub fn from_json(text: &str) -> Result<Self, Refusal> {
+    pub fn from_json(text: &str) -> Result<Self, ValueError> {
         serde_json::from_value(parse_strict(text, 2)?).map(Self).map_err(|_| {
-            Refusal::new("must be an object from an asset status to the list of statuses that it may become, or null")
+            ValueError::new("must be an object from an asset status to the list of statuses that it may become, or null")
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Texts with a length and a shape (contract 1, "Size"). Lengths count characters, not bytes.
 
-use super::refusal::Refusal;
+use super::field_error::ValueError;
 
 /// Characters that a text may hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -11,17 +11,17 @@ enum Lines {
     Many,
 }
 
-fn check(text: &str, lengths: std::ops::RangeInclusive<usize>, lines: Lines) -> Result<String, Refusal> {
+fn check(text: &str, lengths: std::ops::RangeInclusive<usize>, lines: Lines) -> Result<String, ValueError> {
     let text = if lines == Lines::One { text.trim() } else { text };
     if text.chars().any(|c| c.is_control() && !(lines == Lines::Many && matches!(c, '\n' | '\r' | '\t'))) {
-        return Err(Refusal::new("must not contain control characters"));
+        return Err(ValueError::new("must not contain control characters"));
     }
     let length = text.chars().count();
     if length < *lengths.start() {
-        return Err(Refusal::new("must not be empty"));
+        return Err(ValueError::new("must not be empty"));
     }
     if length > *lengths.end() {
-        return Err(Refusal::new(format!("must have at most {} characters; this has {length}", lengths.end())));
+        return Err(ValueError::new(format!("must have at most {} characters; this has {length}", lengths.end())));
     }
     Ok(text.to_owned())
 }
@@ -42,12 +42,12 @@ macro_rules! texts {
             fn from(text: $name) -> Self { text.0 }
         }
         impl std::str::FromStr for $name {
-            type Err = Refusal;
-            fn from_str(text: &str) -> Result<Self, Refusal> { check(text, $min..=$max, Lines::$lines).map(Self) }
+            type Err = ValueError;
+            fn from_str(text: &str) -> Result<Self, ValueError> { check(text, $min..=$max, Lines::$lines).map(Self) }
         }
         impl TryFrom<String> for $name {
-            type Error = Refusal;
-            fn try_from(text: String) -> Result<Self, Refusal> { text.parse() }
+            type Error = ValueError;
+            fn try_from(text: String) -> Result<Self, ValueError> { text.parse() }
         }
     )*};
 }

@@ -1,6 +1,6 @@
 //! Moments and days as the interface writes them (contract 1, "Times").
 
-use super::refusal::{Refusal, text_form};
+use super::field_error::{ValueError, text_form};
 use chrono::{DateTime, Datelike, NaiveDate, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
@@ -64,16 +64,16 @@ impl Display for Timestamp {
 }
 
 impl FromStr for Timestamp {
-    type Err = Refusal;
+    type Err = ValueError;
 
     /// Any RFC 3339 offset is understood; what is finer than a millisecond is cut off.
-    fn from_str(text: &str) -> Result<Self, Refusal> {
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         DateTime::parse_from_rfc3339(text)
             .ok()
             .map(|time| time.to_utc())
             .filter(|time| YEARS.contains(&time.year()))
             .map(Self::from)
-            .ok_or_else(|| Refusal::new("must be an RFC 3339 time between 1900 and 2199, such as 2026-11-21T08:30:00.000Z"))
+            .ok_or_else(|| ValueError::new("must be an RFC 3339 time between 1900 and 2199, such as 2026-11-21T08:30:00.000Z"))
     }
 }
 
@@ -92,16 +92,16 @@ impl Display for Date {
 }
 
 impl FromStr for Date {
-    type Err = Refusal;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, Refusal> {
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let date = NaiveDate::parse_from_str(text, "%Y-%m-%d")
             .map(Self)
             .ok()
             .filter(|date| date.to_string() == text)
-            .ok_or_else(|| Refusal::new("must be a date, YYYY-MM-DD"))?;
+            .ok_or_else(|| ValueError::new("must be a date, YYYY-MM-DD"))?;
         if !YEARS.contains(&date.0.year()) {
-            return Err(Refusal::new("must be a date between 1900-01-01 and 2199-12-31"));
+            return Err(ValueError::new("must be a date between 1900-01-01 and 2199-12-31"));
         }
         Ok(date)
     }

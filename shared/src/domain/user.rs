@@ -1,8 +1,8 @@
 //! People of a tenant, whom assets are assigned to (contract 4).
 
+use super::field_error::{ValueError, text_form};
 use super::id::UserId;
 use super::record::{Kind, Record, Unique};
-use super::refusal::{Refusal, text_form};
 use super::scope::Role;
 use super::text::{Name, fold};
 use serde::{Deserialize, Serialize};
@@ -29,10 +29,10 @@ impl Email {
 }
 
 impl std::str::FromStr for Email {
-    type Err = Refusal;
+    type Err = ValueError;
 
     /// Only the form that every mail system shares is checked: whether mail arrives is not ours to know.
-    fn from_str(text: &str) -> Result<Self, Refusal> {
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let text = text.trim();
         let fits = text.len() <= 254
             && !text.chars().any(|c| c.is_control() || c.is_whitespace())
@@ -42,7 +42,7 @@ impl std::str::FromStr for Email {
                     && !domain.is_empty()
                     && domain.split('.').all(|label| !label.is_empty())
             });
-        fits.then(|| Self(text.to_owned())).ok_or_else(|| Refusal::new("must be an e-mail address"))
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be an e-mail address"))
     }
 }
 

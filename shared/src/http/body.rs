@@ -1,18 +1,18 @@
-//! Request bodies: every fault found at once, nothing dropped without a word (contract 1, "Request bodies").
+//! Request bodies: every field_error found at once, nothing dropped without a word (contract 1, "Request bodies").
 
 use super::error::ApiError;
-use crate::domain::api_key::LARGEST_RATE_LIMIT;
+use crate::domain::api_key::MAX_RATE_LIMIT;
 use crate::domain::asset::Status;
 use crate::domain::asset_tag::{TagPrefix, TagTemplate};
 use crate::domain::catalog::{AssetKind, TypeCode, Website};
 use crate::domain::custom_fields::{CustomFields, FieldsSchema};
+use crate::domain::field_error::{ErrorLocation, FieldError, ValueError};
 use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, UserId};
 use crate::domain::json::{HALF_A_CHARACTER, parse_strict};
 use crate::domain::money::Price;
 use crate::domain::movement::AssetIds;
-use crate::domain::process::{MOST_STEPS, ProcessStatus, Slug, Steps};
+use crate::domain::process::{MAX_STEPS, ProcessStatus, Slug, Steps};
 use crate::domain::record::Patch;
-use crate::domain::refusal::{Fault, Place, Refusal};
 use crate::domain::scope::{Role, Scope, Scopes};
 use crate::domain::tenant::Transitions;
 use crate::domain::text::{Line, Name, Notes};
@@ -32,13 +32,13 @@ pub trait FromJson: Sized {
     /// # Errors
     ///
     /// Says what would be right.
-    fn from_json(text: &str) -> Result<Self, Refusal>;
+    fn from_json(text: &str) -> Result<Self, ValueError>;
 
-    /// Reads a value that can have several faults, each with its JSON Pointer from the value on.
+    /// Reads a value that can have several errors, each with its JSON Pointer from the value on.
     ///
     /// # Errors
     ///
-    /// Every fault; one for the value as a whole unless the type says otherwise.
+    /// Every field_error; one for the value as a whole unless the type says otherwise.
     fn from_json_with_places(text: &str) -> Result<Self, Vec<(String, String)>> {
         Self::from_json(text).map_err(|refusal| vec![(String::new(), refusal.to_string())])
     }
@@ -47,9 +47,9 @@ pub trait FromJson: Sized {
 macro_rules! from_json_string {
     ($($type:ty,)*) => {$(
         impl FromJson for $type {
-            fn from_json(text: &str) -> Result<Self, Refusal> {
+            fn from_json(text: &str) -> Result<Self, ValueError> {
                 // A lone surrogate (\ud800) is well-formed JSON, but no text.
-                serde_json::from_str::<String>(text).map_err(|_| Refusal::new("must be a string"))?.parse()
+                serde_json::from_str::<String>(text).map_err(|_| ValueError::new("must be a string"))?.parse()
             }
         }
     )*};
@@ -61,41 +61,41 @@ from_json_string! {
 }
 
 impl FromJson for bool {
-    fn from_json(text: &str) -> Result<Self, Refusal> {
-        serde_json::from_str(text).map_err(|_| Refusal::new("must be true or false"))
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        serde_json::from_str(text).map_err(|_| ValueError::new("must be true or false"))
     }
 }
 
 impl FromJson for Price {
-    fn from_json(text: &str) -> Result<Self, Refusal> {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
         if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
-            return Err(Refusal::new("must be a number"));
+            return Err(ValueError::new("must be a number"));
         }
         Self::from_json_number(text)
     }
 }
 
 impl FromJson for CustomFields {
-    fn from_json(text: &str) -> Result<Self, Refusal> {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
         Self::from_json(text)
     }
 }
 
 impl FromJson for FieldsSchema {
-    fn from_json(text: &str) -> Result<Self, Refusal> {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
         Self::from_json(text)
     }
 }
 
 impl FromJson for AssetIds {
-    fn from_json(text: &str) -> Result<Self, Refusal> {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
         Self::from_json(text)
     }
 }
 
 impl FromJson for Steps {
-    fn from_json(text: &str) -> Result<Self, Refusal> {
-        Self::from_json(text).map_err(|_| Refusal::new("must be a list of steps"))
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text).map_err(|_| ValueError::new("must be a list of steps"))
     }
 
     fn from_json_with_places(text: &str) -> Result<Self, Vec<(String, String)>> {
@@ -109,64 +109,64 @@ impl FromJson for Steps {
 pub struct StepData(pub serde_json::Map<String, serde_json::Value>);
 
 impl FromJson for StepData {
-    fn from_json(text: &str) -> Result<Self, Refusal> {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
         // An object of values, of which a checklist's has one level more.
         match parse_strict(text, 2)? {
-            serde_json::Value::Object(values) if values.len() > MOST_STEPS => {
-                Err(Refusal::new(format!("must have at most {MOST_STEPS} values, one for each step")))
+            serde_json::Value::Object(values) if values.len() > MAX_STEPS => {
+                Err(ValueError::new(format!("must have at most {MAX_STEPS} values, one for each step")))
             }
             serde_json::Value::Object(values) => Ok(Self(values)),
-            _ => Err(Refusal::new("must be an object from step key to value")),
+            _ => Err(ValueError::new("must be an object from step key to value")),
         }
     }
 }
 
 impl FromJson for Transitions {
-    fn from_json(text: &str) -> Result<Self, Refusal> {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
         Self::from_json(text)
     }
 }
 
 impl FromJson for Scopes {
-    fn from_json(text: &str) -> Result<Self, Refusal> {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
         let scopes: Vec<String> =
-            serde_json::from_str(text).map_err(|_| Refusal::new("must be a list of scopes, such as [\"assets:read\"]"))?;
+            serde_json::from_str(text).map_err(|_| ValueError::new("must be a list of scopes, such as [\"assets:read\"]"))?;
         if scopes.is_empty() {
-            return Err(Refusal::new("must name at least one scope"));
+            return Err(ValueError::new("must name at least one scope"));
         }
         scopes.iter().map(|scope| scope.parse()).collect()
     }
 
     fn from_json_with_places(text: &str) -> Result<Self, Vec<(String, String)>> {
-        let whole = |refusal: Refusal| vec![(String::new(), refusal.to_string())];
+        let whole = |refusal: ValueError| vec![(String::new(), refusal.to_string())];
         let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(text) else { return Self::from_json(text).map_err(whole) };
         let read = |(place, entry): (usize, &&RawValue)| {
             Scope::from_json(entry.get()).err().map(|refusal| (format!("/{place}"), refusal.to_string()))
         };
-        let faults: Vec<(String, String)> = entries.iter().enumerate().filter_map(read).collect();
-        if faults.is_empty() { Self::from_json(text).map_err(whole) } else { Err(faults) }
+        let errors: Vec<(String, String)> = entries.iter().enumerate().filter_map(read).collect();
+        if errors.is_empty() { Self::from_json(text).map_err(whole) } else { Err(errors) }
     }
 }
 
 /// A whole number within bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, utoipa::ToSchema)]
 #[schema(value_type = u32)]
-pub struct Whole<const MIN: u32, const MAX: u32>(pub u32);
+pub struct BoundedInteger<const MIN: u32, const MAX: u32>(pub u32);
 
 /// How many requests a minute a key may make.
-pub type RateLimit = Whole<1, LARGEST_RATE_LIMIT>;
+pub type RateLimit = BoundedInteger<1, MAX_RATE_LIMIT>;
 
-impl<const MIN: u32, const MAX: u32> FromJson for Whole<MIN, MAX> {
-    fn from_json(text: &str) -> Result<Self, Refusal> {
+impl<const MIN: u32, const MAX: u32> FromJson for BoundedInteger<MIN, MAX> {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
         let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
-        number.map(Self).ok_or_else(|| Refusal::new(format!("must be a whole number from {MIN} to {MAX}")))
+        number.map(Self).ok_or_else(|| ValueError::new(format!("must be a whole number from {MIN} to {MAX}")))
     }
 }
 
 /// The top-level members of a body, each still as it was sent.
 pub struct Fields<'a> {
     members: Vec<(String, Option<&'a RawValue>)>,
-    faults: Vec<Fault>,
+    errors: Vec<FieldError>,
 }
 
 struct Members<'a>(Vec<(String, &'a RawValue)>);
@@ -206,17 +206,17 @@ impl<'a> Fields<'a> {
         let members = members
             .map_err(|_| {
                 let detail = if raw.get().starts_with('{') { HALF_A_CHARACTER } else { "must be an object" };
-                ApiError::Invalid(vec![Fault { place: Place::Pointer(String::new()), detail: detail.into() }])
+                ApiError::Invalid(vec![FieldError { place: ErrorLocation::Pointer(String::new()), detail: detail.into() }])
             })?
             .0;
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         let mut seen = HashSet::new();
         for (name, _) in &members {
             if !seen.insert(name) {
-                faults.push(Fault::field(name, "must be given once"));
+                errors.push(FieldError::field(name, "must be given once"));
             }
         }
-        Ok(Self { members: members.into_iter().map(|(name, raw)| (name, Some(raw))).collect(), faults })
+        Ok(Self { members: members.into_iter().map(|(name, raw)| (name, Some(raw))).collect(), errors })
     }
 
     fn take(&mut self, name: &str) -> Option<&'a RawValue> {
@@ -226,8 +226,8 @@ impl<'a> Fields<'a> {
     fn read<T: FromJson>(&mut self, name: &str, raw: &RawValue) -> Option<T> {
         match T::from_json_with_places(raw.get()) {
             Ok(value) => Some(value),
-            Err(faults) => {
-                self.faults.extend(faults.into_iter().map(|(place, detail)| Fault::within(name, &place, detail)));
+            Err(errors) => {
+                self.errors.extend(errors.into_iter().map(|(place, detail)| FieldError::within(name, &place, detail)));
                 None
             }
         }
@@ -238,7 +238,7 @@ impl<'a> Fields<'a> {
         match self.take(name) {
             Some(raw) => self.read(name, raw),
             None => {
-                self.faults.push(Fault::field(name, "is required"));
+                self.errors.push(FieldError::field(name, "is required"));
                 None
             }
         }
@@ -259,29 +259,29 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Every fault found, and one for each member that nobody asked for.
+    /// Every field_error found, and one for each member that nobody asked for.
     #[must_use]
-    pub fn finish(mut self, known: &[&str], read_only: &[&str]) -> Vec<Fault> {
+    pub fn finish(mut self, known: &[&str], read_only: &[&str]) -> Vec<FieldError> {
         for (name, _) in &self.members {
             if read_only.contains(&name.as_str()) {
-                self.faults.push(Fault::field(name, "is read-only"));
+                self.errors.push(FieldError::field(name, "is read-only"));
             } else if !known.contains(&name.as_str()) {
-                self.faults.push(Fault::field(name, "is no field that can be set here"));
+                self.errors.push(FieldError::field(name, "is no field that can be set here"));
             }
         }
-        self.faults
+        self.errors
     }
 }
 
 /// A body as a whole.
 pub trait FromBody: Sized {
-    /// Reads every field. Gives what could be read, if every required field could, and the faults of the rest,
-    /// so that whoever can find more faults names them all together.
+    /// Reads every field. Gives what could be read, if every required field could, and the errors of the rest,
+    /// so that whoever can find more errors names them all together.
     ///
     /// # Errors
     ///
     /// 400 for what is not JSON, 422 for what is no object.
-    fn read(body: &[u8]) -> Result<(Option<Self>, Vec<Fault>), ApiError>;
+    fn read(body: &[u8]) -> Result<(Option<Self>, Vec<FieldError>), ApiError>;
 }
 
 /// The schema of one field: what its type says, with what the field adds.
@@ -332,12 +332,12 @@ macro_rules! body {
         impl $crate::http::body::FromBody for $name {
             fn read(
                 body: &[u8],
-            ) -> Result<(Option<Self>, Vec<$crate::domain::refusal::Fault>), $crate::http::error::ApiError> {
+            ) -> Result<(Option<Self>, Vec<$crate::domain::field_error::FieldError>), $crate::http::error::ApiError> {
                 let mut fields = $crate::http::body::Fields::parse(body)?;
                 $(let $field = fields.$need::<$type>(stringify!($field));)*
-                let faults = fields.finish(&[$(stringify!($field)),*], $read_only);
+                let errors = fields.finish(&[$(stringify!($field)),*], $read_only);
                 let whole = || Some(Self { $($field: $crate::body!(@value $need $field),)* });
-                Ok((whole(), faults))
+                Ok((whole(), errors))
             }
         }
     };

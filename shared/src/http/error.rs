@@ -1,16 +1,16 @@
 //! Every answer that is not a success: status, code and problem document (contract 2, RFC 9457).
 
-use super::problem::{Problem, ProblemFault};
-use crate::domain::refusal::{Fault, Place};
+use super::problem::{Problem, ProblemError};
+use crate::domain::field_error::{ErrorLocation, FieldError};
 use crate::domain::scope::Scope;
-use crate::seal::SealError;
+use crate::key_encryption::KeyEncryptionError;
 use crate::store::{KeyError, StoreError, WriteError};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// How many faults an answer names: a body of 1 MiB has room for more than an answer has.
+/// How many errors an answer names: a body of 1 MiB has room for more than an answer has.
 const LARGEST_LIST: usize = 1000;
 
 /// A state of the data that forbids what was asked.
@@ -101,9 +101,9 @@ pub enum ApiError {
     /// 415.
     #[error("unsupported media type")]
     UnsupportedMediaType,
-    /// 422, with every fault.
+    /// 422, with every field_error.
     #[error("{} faults", .0.len())]
-    Invalid(Vec<Fault>),
+    Invalid(Vec<FieldError>),
     /// 429, with the number of seconds to wait.
     #[error("too many requests")]
     RateLimited(i64),
@@ -124,7 +124,7 @@ impl ApiError {
 
     /// A 422 for the header `Idempotency-Key`.
     pub fn idempotency(detail: impl Into<String>) -> Self {
-        Self::Invalid(vec![Fault { place: Place::Header("Idempotency-Key"), detail: detail.into() }])
+        Self::Invalid(vec![FieldError { place: ErrorLocation::Header("Idempotency-Key"), detail: detail.into() }])
     }
 
     /// No wildcard arm: a new variant does not compile until it has a status.
@@ -162,8 +162,8 @@ impl ApiError {
             Self::RateLimited(wait) => format!("The API key has sent its requests for this minute; wait {wait} s."),
             Self::TooLarge => "The body may have at most 1 MiB.".into(),
             Self::UnsupportedMediaType => "Send the body as 'Content-Type: application/json'.".into(),
-            Self::Invalid(faults) if faults.len() == 1 => "1 field was refused.".into(),
-            Self::Invalid(faults) => format!("{} fields were refused.", faults.len()),
+            Self::Invalid(errors) if errors.len() == 1 => "1 field was refused.".into(),
+            Self::Invalid(errors) => format!("{} fields were refused.", errors.len()),
             Self::Internal(_) => "Something went wrong on our side; the log has it under the request id.".into(),
             Self::Unavailable(_) => "The database is busy. Nothing is known to have changed; try again.".into(),
         }
@@ -182,7 +182,7 @@ impl ApiError {
             _ => {}
         }
         let errors = match self {
-            Self::Invalid(faults) => Some(faults.iter().take(LARGEST_LIST).map(ProblemFault::from).collect()),
+            Self::Invalid(errors) => Some(errors.iter().take(LARGEST_LIST).map(ProblemError::from).collect()),
             _ => None,
         };
         Problem {
@@ -244,11 +244,11 @@ impl From<StoreError> for ApiError {
     }
 }
 
-impl From<SealError> for ApiError {
-    fn from(error: SealError) -> Self {
+impl From<KeyEncryptionError> for ApiError {
+    fn from(error: KeyEncryptionError) -> Self {
         match error {
-            SealError::Unavailable(_) => Self::Unavailable(error.into()),
-            SealError::Refused(_) => Self::Internal(error.into()),
+            KeyEncryptionError::Unavailable(_) => Self::Unavailable(error.into()),
+            KeyEncryptionError::Refused(_) => Self::Internal(error.into()),
         }
     }
 }
@@ -266,7 +266,7 @@ impl From<WriteError> for ApiError {
     /// For a write that is not tried again.
     fn from(error: WriteError) -> Self {
         match error {
-            WriteError::Stale | WriteError::Dangling(_) => Self::conflict(
+            WriteError::Stale | WriteError::MissingReference(_) => Self::conflict(
                 ConflictCode::Conflict,
                 "Others changed the same thing at the same time. Read it again and decide again.",
                 Value::Null,
@@ -288,12 +288,12 @@ impl From<WriteError> for ApiError {
                 Value::Null,
             ),
             // The layer around all routes looks for the first one's answer before it tells this.
-            WriteError::Repeated | WriteError::InProgress => Self::conflict(
+            WriteError::AlreadyAnswered | WriteError::InProgress => Self::conflict(
                 ConflictCode::RequestInProgress,
                 "The same request is being answered. Send it again in a moment for its answer.",
                 Value::Null,
             ),
-            WriteError::AnswerTooLong => Self::idempotency("makes this answer be kept, which is too long for that: send none"),
+            WriteError::ResponseTooLong => Self::idempotency("makes this answer be kept, which is too long for that: send none"),
             WriteError::Unexpected => Self::PreconditionFailed,
             WriteError::Store(error) => error.into(),
         }

@@ -3,13 +3,13 @@
 use super::Answer;
 use super::error::ApiError;
 use super::params::{self, Limit, PageNumber};
-use super::reply::{self, Meta, present};
+use super::response::{self, Meta, present};
 use crate::domain::chain::{Entry, Verification};
 use crate::domain::event::{Actor, Event};
 use crate::domain::id::EventId;
 use crate::domain::record::Record;
 use crate::domain::time::Timestamp;
-use crate::store::{LARGEST_ANSWER, TenantStore, Told};
+use crate::store::{HistoryPage, LARGEST_ANSWER, TenantStore};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -96,11 +96,11 @@ pub async fn read<T: Record>(store: &TenantStore, id: T::Id, query: HistoryQuery
         }
     };
     let (told, verification) = tokio::try_join!(store.history::<T>(id, page), verified)?;
-    let Told { entries, total, page } = present(told)?;
+    let HistoryPage { entries, total, page } = present(told)?;
     let total = usize::try_from(total).unwrap_or(usize::MAX);
     let mut weight = 0;
     let data = entries.into_iter().filter_map(|entry| {
-        weight += reply::weight(entry.text.as_bytes());
+        weight += response::weight(entry.text.as_bytes());
         let view = EventView::read(entry)?;
         Some(if weight > LARGEST_ANSWER { EventView { changes: None, ..view } } else { view })
     });
@@ -112,7 +112,7 @@ pub async fn read<T: Record>(store: &TenantStore, id: T::Id, query: HistoryQuery
 ///
 /// # Errors
 ///
-/// As [`reply::json`].
+/// As [`response::json`].
 pub fn answer(history: &History) -> Answer {
-    reply::json(history)
+    response::json(history)
 }

@@ -9,8 +9,8 @@ mod observe;
 pub mod openapi;
 pub mod params;
 pub mod problem;
-pub mod reply;
-mod trace;
+mod request_notes;
+pub mod response;
 
 use crate::app::App;
 use axum::Router;
@@ -20,10 +20,10 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use error::ApiError;
 pub(crate) use observe::{chain, listed};
-pub(crate) use trace::Trace;
+pub(crate) use request_notes::RequestNotes;
 
 /// What a handler gives.
-pub type Answer = Result<reply::Reply, ApiError>;
+pub type Answer = Result<response::Reply, ApiError>;
 
 /// Turns routes into the service that Lambda, the dev server and the tests all run.
 pub fn service(routes: Router<App>, app: App) -> Router {

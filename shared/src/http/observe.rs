@@ -1,7 +1,7 @@
 //! Around every request: its id, its log line, and what becomes of errors and panics.
 
 use super::error::ApiError;
-use super::trace::Trace;
+use super::request_notes::RequestNotes;
 use crate::app::App;
 use crate::domain::request::none_match_names;
 use axum::extract::{MatchedPath, Request, State};
@@ -25,7 +25,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     let request_id = request_id(&app, &request);
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
-    let trace = Trace::default();
+    let trace = RequestNotes::default();
     request.extensions_mut().insert(trace.clone());
 
     let unless = listed(request.headers(), &header::IF_NONE_MATCH);

@@ -46,7 +46,7 @@ refusals! {
     Open:
         "500" "An error on our side",;
     /// What a list may answer but success.
-    ListRefusals:
+    ListErrors:
         "400" "Bad percent-encoding",
         "401" "No valid API key",
         "403" "The key lacks the scope",
@@ -55,7 +55,7 @@ refusals! {
         "500" "An error on our side",
         "503" "The database is busy",;
     /// What a read of one thing may answer but success.
-    GetRefusals:
+    GetErrors:
         "400" "Bad percent-encoding",
         "401" "No valid API key",
         "403" "The key lacks the scope",
@@ -65,7 +65,7 @@ refusals! {
         "500" "An error on our side",
         "503" "The database is busy",;
     /// What a receipt may answer but success.
-    ReceiptRefusals:
+    ReceiptErrors:
         "400" "Bad percent-encoding",
         "401" "No valid API key",
         "403" "The key lacks the scope",
@@ -75,13 +75,13 @@ refusals! {
         "500" "An error on our side",
         "503" "The database is busy",;
     /// What an operation without a key that takes parameters may answer but success.
-    OpenQueryRefusals:
+    OpenQueryErrors:
         "400" "Bad percent-encoding",
         "422" "Refused parameters",
         "500" "An error on our side",
         "503" "The database is busy",;
     /// What a creation may answer but success.
-    PostRefusals:
+    PostErrors:
         "400" "Not JSON",
         "401" "No valid API key",
         "403" "The key lacks the scope",
@@ -94,7 +94,7 @@ refusals! {
         "500" "An error on our side",
         "503" "The database is busy",;
     /// What a change may answer but success.
-    PatchRefusals:
+    PatchErrors:
         "400" "Not JSON",
         "401" "No valid API key",
         "403" "The key lacks the scope",
@@ -108,7 +108,7 @@ refusals! {
         "500" "An error on our side",
         "503" "The database is busy",;
     /// What a deletion may answer but success.
-    DeleteRefusals:
+    DeleteErrors:
         "400" "Bad percent-encoding",
         "401" "No valid API key",
         "403" "The key lacks the scope",

@@ -3,13 +3,13 @@
 use super::error::ApiError;
 use crate::domain::asset::Status;
 use crate::domain::catalog::AssetKind;
+use crate::domain::field_error::{FieldError, ValueError};
 use crate::domain::id::{AssetId, AssetTypeId, EventId, ManufacturerId, ModelId, ProcessId, TenantId, UserId};
 use crate::domain::instance::InstanceStatus;
-use crate::domain::refusal::{Fault, Refusal};
 use crate::domain::scope::Role;
 use crate::domain::text::SearchText;
 use crate::domain::time::Date;
-use crate::store::{AssetSort, Page};
+use crate::store::{AssetSort, PageRequest};
 use percent_encoding::percent_decode_str;
 
 /// The largest page number; beyond it is no list.
@@ -22,13 +22,13 @@ pub trait FromParam: Sized {
     /// # Errors
     ///
     /// Says what would be right.
-    fn from_param(text: &str) -> Result<Self, Refusal>;
+    fn from_param(text: &str) -> Result<Self, ValueError>;
 }
 
 macro_rules! from_param {
     ($($type:ty,)*) => {$(
         impl FromParam for $type {
-            fn from_param(text: &str) -> Result<Self, Refusal> { text.parse() }
+            fn from_param(text: &str) -> Result<Self, ValueError> { text.parse() }
         }
     )*};
 }
@@ -39,8 +39,8 @@ from_param! {
 }
 
 impl FromParam for bool {
-    fn from_param(text: &str) -> Result<Self, Refusal> {
-        text.parse().map_err(|_| Refusal::new("must be true or false"))
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        text.parse().map_err(|_| ValueError::new("must be true or false"))
     }
 }
 
@@ -59,27 +59,27 @@ fn digits(text: &str, most: u32) -> Option<u32> {
 }
 
 impl FromParam for PageNumber {
-    fn from_param(text: &str) -> Result<Self, Refusal> {
-        digits(text, LAST_PAGE).map(Self).ok_or_else(|| Refusal::new("must be a whole number from 1"))
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        digits(text, LAST_PAGE).map(Self).ok_or_else(|| ValueError::new("must be a whole number from 1"))
     }
 }
 
 impl FromParam for Limit {
-    fn from_param(text: &str) -> Result<Self, Refusal> {
-        digits(text, 100).map(Self).ok_or_else(|| Refusal::new("must be a whole number from 1 to 100"))
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        digits(text, 100).map(Self).ok_or_else(|| ValueError::new("must be a whole number from 1 to 100"))
     }
 }
 
 /// The page that a list was asked for; page 1 of 20 unless it says otherwise (interface 8).
 #[must_use]
-pub fn page(number: Option<PageNumber>, limit: Option<Limit>) -> Page {
+pub fn page(number: Option<PageNumber>, limit: Option<Limit>) -> PageRequest {
     page_of(number, limit, 20)
 }
 
 /// [`page`] with another length for who does not say one.
 #[must_use]
-pub fn page_of(number: Option<PageNumber>, limit: Option<Limit>, default: u32) -> Page {
-    Page { number: number.map_or(1, |n| n.0), limit: limit.map_or(default, |l| l.0) }
+pub fn page_of(number: Option<PageNumber>, limit: Option<Limit>, default: u32) -> PageRequest {
+    PageRequest { number: number.map_or(1, |n| n.0), limit: limit.map_or(default, |l| l.0) }
 }
 
 impl Limit {
@@ -93,7 +93,7 @@ impl Limit {
 /// The parameters of a query, decoded.
 pub struct Params {
     given: Vec<(String, Option<String>)>,
-    faults: Vec<Fault>,
+    errors: Vec<FieldError>,
 }
 
 impl Params {
@@ -105,18 +105,18 @@ impl Params {
     pub fn parse(query: &str) -> Result<Self, ApiError> {
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         let mut given: Vec<(String, Option<String>)> = Vec::new();
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         for pair in pairs {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decode(name)?;
             let value = decode(value)?;
             if given.iter().any(|(earlier, _)| *earlier == name) {
-                faults.push(Fault::parameter(&name, "must be given once"));
+                errors.push(FieldError::parameter(&name, "must be given once"));
             } else {
                 given.push((name, Some(value)));
             }
         }
-        Ok(Self { given, faults })
+        Ok(Self { given, errors })
     }
 
     /// A parameter that may be left out.
@@ -125,7 +125,7 @@ impl Params {
         match T::from_param(&value) {
             Ok(value) => Some(value),
             Err(refusal) => {
-                self.faults.push(Fault::parameter(name, refusal.to_string()));
+                self.errors.push(FieldError::parameter(name, refusal.to_string()));
                 None
             }
         }
@@ -135,11 +135,11 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// 422 with every fault found so far.
+    /// 422 with every field_error found so far.
     pub fn finish(mut self) -> Result<(), ApiError> {
         let unknown = self.given.iter().filter(|(_, value)| value.is_some());
-        self.faults.extend(unknown.map(|(name, _)| Fault::parameter(name, "is no parameter of this endpoint")));
-        if self.faults.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.faults)) }
+        self.errors.extend(unknown.map(|(name, _)| FieldError::parameter(name, "is no parameter of this endpoint")));
+        if self.errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.errors)) }
     }
 }
 
@@ -164,7 +164,7 @@ pub trait FromQuery: Sized {
     ///
     /// # Errors
     ///
-    /// 400 or 422, with every fault.
+    /// 400 or 422, with every field_error.
     fn from_query(query: &str) -> Result<Self, ApiError>;
 }
 

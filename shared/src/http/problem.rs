@@ -1,6 +1,6 @@
 //! The body of every answer that is not a success (contract 2, RFC 9457).
 
-use crate::domain::refusal::{Fault, Place};
+use crate::domain::field_error::{ErrorLocation, FieldError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -24,18 +24,18 @@ pub struct Problem {
     pub(super) error: &'static str,
     /// The id to name when asking for help; the log has it too.
     pub(super) request_id: String,
-    /// Every fault of the request (422 only).
+    /// Every field_error of the request (422 only).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) errors: Option<Vec<ProblemFault>>,
+    pub(super) errors: Option<Vec<ProblemError>>,
     /// What else there is to know, such as the scope that is lacking or the id that stands in the way.
     #[serde(flatten)]
     #[schema(additional_properties, value_type = Object)]
     pub(super) extra: Map<String, Value>,
 }
 
-/// One fault of a request: `pointer`, `parameter` or `header` says where.
+/// One field_error of a request: `pointer`, `parameter` or `header` says where.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct ProblemFault {
+pub struct ProblemError {
     /// A JSON Pointer (RFC 6901) into the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pointer: Option<String>,
@@ -49,13 +49,13 @@ pub struct ProblemFault {
     detail: String,
 }
 
-impl From<&Fault> for ProblemFault {
-    fn from(fault: &Fault) -> Self {
-        let mut problem = Self { pointer: None, parameter: None, header: None, detail: fault.detail.clone() };
-        match &fault.place {
-            Place::Pointer(pointer) => problem.pointer = Some(pointer.clone()),
-            Place::Parameter(name) => problem.parameter = Some(name.clone()),
-            Place::Header(name) => problem.header = Some(name),
+impl From<&FieldError> for ProblemError {
+    fn from(field_error: &FieldError) -> Self {
+        let mut problem = Self { pointer: None, parameter: None, header: None, detail: field_error.detail.clone() };
+        match &field_error.place {
+            ErrorLocation::Pointer(pointer) => problem.pointer = Some(pointer.clone()),
+            ErrorLocation::Parameter(name) => problem.parameter = Some(name.clone()),
+            ErrorLocation::Header(name) => problem.header = Some(name),
         }
         problem
     }

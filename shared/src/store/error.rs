@@ -69,16 +69,16 @@ pub enum WriteError {
     Duplicate(&'static str, Option<(Kind, Uuid)>),
     /// What this field points to is gone or can't be pointed to: read again, decide again.
     #[error("what {0} points to is gone")]
-    Dangling(&'static str),
+    MissingReference(&'static str),
     /// The same request was answered before, or under its key another.
     #[error("the request was answered before")]
-    Repeated,
+    AlreadyAnswered,
     /// The same request is being answered.
     #[error("the request is being answered")]
     InProgress,
     /// The answer is too long to be kept for when the request comes again.
     #[error("the answer is too long to be kept")]
-    AnswerTooLong,
+    ResponseTooLong,
     /// The thing does not have a version that the request expects.
     #[error("not the version that was expected")]
     Unexpected,

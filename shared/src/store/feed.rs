@@ -1,10 +1,10 @@
 //! What happened in the whole tenant, in order (docs/adr/0009).
 
 use super::TenantStore;
-use super::directory::late;
 use super::error::StoreError;
 use super::history::entry_of;
 use super::keys::{self, Key, Keys, PK, SK};
+use super::list_index::late;
 use crate::domain::chain::Entry;
 use crate::domain::id::EventId;
 use crate::domain::json;

@@ -1,6 +1,6 @@
 //! What lists can be asked for: pages, filters, orders.
 
-use super::directory::{AssetFacts, Place, RunFacts, Shelf, Spot, UserFacts, View, Words};
+use super::list_index::{AssetColumns, InstanceColumns, RowPosition, RowRef, SearchTerms, SortKey, SortedRows, UserColumns};
 use crate::domain::asset::Status;
 use crate::domain::catalog::AssetKind;
 use crate::domain::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, ProcessId, UserId};
@@ -14,14 +14,14 @@ use uuid::Uuid;
 
 /// Which part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub struct PageRequest {
     /// From 1.
     pub number: u32,
     /// How many things a page has, 1 to 100.
     pub limit: u32,
 }
 
-impl Page {
+impl PageRequest {
     /// How many things come before it.
     pub(super) fn skip(self) -> usize {
         (self.number as usize).saturating_sub(1).saturating_mul(self.limit as usize)
@@ -30,13 +30,13 @@ impl Page {
 
 /// One page of a list.
 #[derive(Debug, Clone)]
-pub struct Listed<T> {
+pub struct Page<T> {
     /// The page's things, in the list's order.
     pub items: Vec<T>,
     /// How many things all pages have.
     pub total: usize,
     /// Which page.
-    pub page: Page,
+    pub page: PageRequest,
 }
 
 words! {
@@ -70,7 +70,7 @@ impl Default for AssetSort {
 }
 
 impl std::str::FromStr for AssetSort {
-    type Err = crate::domain::refusal::Refusal;
+    type Err = crate::domain::field_error::ValueError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (descending, field) = text.strip_prefix('-').map_or((false, text), |field| (true, field));
         Ok(Self { field: field.parse()?, descending })
@@ -79,35 +79,35 @@ impl std::str::FromStr for AssetSort {
 
 /// What a thing is sorted by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rank<'a> {
+pub(super) enum SortValue<'a> {
     Time(Timestamp),
     Text(Cow<'a, str>),
 }
 
-impl Rank<'_> {
+impl SortValue<'_> {
     /// The rank on its own.
-    pub(super) fn into_owned(self) -> Rank<'static> {
+    pub(super) fn into_owned(self) -> SortValue<'static> {
         match self {
-            Self::Time(at) => Rank::Time(at),
-            Self::Text(text) => Rank::Text(text.into_owned().into()),
+            Self::Time(at) => SortValue::Time(at),
+            Self::Text(text) => SortValue::Text(text.into_owned().into()),
         }
     }
 }
 
 /// An order other than the one in which rows stand.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Order<F> {
-    rank: for<'a> fn(&View<'a, F>) -> Rank<'a>,
+pub(super) struct SortOrder<F> {
+    rank: for<'a> fn(&RowRef<'a, F>) -> SortValue<'a>,
     descending: bool,
 }
 
-impl<F> Order<F> {
-    pub(super) fn rank<'a>(&self, view: &View<'a, F>) -> Rank<'a> {
+impl<F> SortOrder<F> {
+    pub(super) fn rank<'a>(&self, view: &RowRef<'a, F>) -> SortValue<'a> {
         (self.rank)(view)
     }
 
     /// Compares two ranks; equal ones stand by id.
-    pub(super) fn compare(&self, a: (&Rank<'_>, Place), b: (&Rank<'_>, Place)) -> Ordering {
+    pub(super) fn compare(&self, a: (&SortValue<'_>, SortKey), b: (&SortValue<'_>, SortKey)) -> Ordering {
         let order = if self.descending { b.0.cmp(a.0) } else { a.0.cmp(b.0) };
         order.then_with(|| a.1.id().cmp(&b.1.id()))
     }
@@ -117,28 +117,28 @@ impl<F> Order<F> {
 type Test<'w, F> = Box<dyn Fn(&F) -> bool + Send + Sync + 'w>;
 
 /// Everything that a list asks of the rows of a kind.
-pub(super) struct Wish<'w, F> {
-    pub(super) words: Words,
+pub(super) struct RowQuery<'w, F> {
+    pub(super) words: SearchTerms,
     /// A test of the facts; `None` when every row passes.
     pub(super) keeps: Option<Test<'w, F>>,
     /// Texts that must be just so, by their place.
     pub(super) exact: Vec<(usize, String)>,
     /// `None`: as rows stand, newest first.
-    pub(super) order: Option<Order<F>>,
+    pub(super) order: Option<SortOrder<F>>,
 }
 
-impl<F> Default for Wish<'_, F> {
+impl<F> Default for RowQuery<'_, F> {
     fn default() -> Self {
-        Self { words: Words::default(), keeps: None, exact: Vec::new(), order: None }
+        Self { words: SearchTerms::default(), keeps: None, exact: Vec::new(), order: None }
     }
 }
 
-impl<F> Wish<'_, F> {
+impl<F> RowQuery<'_, F> {
     /// Visits every row that is wanted, as rows stand.
-    pub(super) fn scan(&self, shelf: &Shelf<F>, mut visit: impl FnMut(Spot)) {
+    pub(super) fn scan(&self, shelf: &SortedRows<F>, mut visit: impl FnMut(RowPosition)) {
         let keeps = |facts: &F| self.keeps.as_ref().is_none_or(|keeps| keeps(facts));
         shelf.scan(&self.words, keeps, |spot| {
-            let has = |view: &View<'_, F>| self.exact.iter().all(|(place, text)| view.exact(*place) == text);
+            let has = |view: &RowRef<'_, F>| self.exact.iter().all(|(place, text)| view.exact(*place) == text);
             if self.exact.is_empty() || shelf.view(spot).is_some_and(|view| has(&view)) {
                 visit(spot);
             }
@@ -146,7 +146,7 @@ impl<F> Wish<'_, F> {
     }
 
     /// How many rows are wanted, and those of the page.
-    pub(super) fn choose<'s>(&self, shelf: &'s Shelf<F>, page: Page) -> (usize, Vec<View<'s, F>>) {
+    pub(super) fn choose<'s>(&self, shelf: &'s SortedRows<F>, page: PageRequest) -> (usize, Vec<RowRef<'s, F>>) {
         let (skip, limit) = (page.skip(), page.limit as usize);
         let mut total = 0;
         let spots = match &self.order {
@@ -193,14 +193,14 @@ pub struct AssetFilter {
 
 impl AssetFilter {
     /// The filter as a wish; `logical` are the types of that kind, sorted.
-    pub(super) fn wish(&self, logical: Vec<Uuid>) -> Wish<'_, AssetFacts> {
+    pub(super) fn wish(&self, logical: Vec<Uuid>) -> RowQuery<'_, AssetColumns> {
         let (asset_type, model) = (self.asset_type_id.map(Id::uuid), self.model_id.map(Id::uuid));
         let (user, needs_serial) = (self.assigned_to.map(Id::uuid), self.serial_number.is_some());
-        let is_kind = move |wanted: AssetKind, facts: &AssetFacts| {
+        let is_kind = move |wanted: AssetKind, facts: &AssetColumns| {
             let is_logical = facts.asset_type.is_some_and(|id| logical.binary_search(&id).is_ok());
             is_logical == (wanted == AssetKind::Logical)
         };
-        let keeps = move |facts: &AssetFacts| {
+        let keeps = move |facts: &AssetColumns| {
             self.status.is_none_or(|wanted| facts.status == Some(wanted))
                 && asset_type.is_none_or(|wanted| facts.asset_type == Some(wanted))
                 && model.is_none_or(|wanted| facts.model == Some(wanted))
@@ -214,9 +214,9 @@ impl AssetFilter {
             || self.warranty_before.is_some()
             || needs_serial
             || [asset_type, model, user].iter().any(Option::is_some);
-        let exact = [(AssetFacts::TAG, &self.asset_tag), (AssetFacts::SERIAL, &self.serial_number)];
-        Wish {
-            words: Words::of(self.q.as_deref()),
+        let exact = [(AssetColumns::TAG, &self.asset_tag), (AssetColumns::SERIAL, &self.serial_number)];
+        RowQuery {
+            words: SearchTerms::of(self.q.as_deref()),
             keeps: if asks { Some(Box::new(keeps)) } else { None },
             exact: exact.into_iter().filter_map(|(place, text)| Some((place, text.clone()?))).collect(),
             order: self.sort.order(),
@@ -225,16 +225,16 @@ impl AssetFilter {
 }
 
 impl AssetSort {
-    fn order(self) -> Option<Order<AssetFacts>> {
-        let rank: for<'a> fn(&View<'a, AssetFacts>) -> Rank<'a> = match self.field {
+    fn order(self) -> Option<SortOrder<AssetColumns>> {
+        let rank: for<'a> fn(&RowRef<'a, AssetColumns>) -> SortValue<'a> = match self.field {
             SortField::CreatedAt if self.descending => return None,
-            SortField::CreatedAt => |view| Rank::Time(view.place.made_at()),
-            SortField::UpdatedAt => |view| Rank::Time(view.facts.updated_at),
-            SortField::Name => |view| Rank::Text(view.searched(AssetFacts::NAME).into()),
-            SortField::AssetTag => |view| Rank::Text(view.exact(AssetFacts::TAG).into()),
-            SortField::Status => |view| Rank::Text(view.facts.status.map_or("", Status::as_str).into()),
+            SortField::CreatedAt => |view| SortValue::Time(view.place.made_at()),
+            SortField::UpdatedAt => |view| SortValue::Time(view.facts.updated_at),
+            SortField::Name => |view| SortValue::Text(view.searched(AssetColumns::NAME).into()),
+            SortField::AssetTag => |view| SortValue::Text(view.exact(AssetColumns::TAG).into()),
+            SortField::Status => |view| SortValue::Text(view.facts.status.map_or("", Status::as_str).into()),
         };
-        Some(Order { rank, descending: self.descending })
+        Some(SortOrder { rank, descending: self.descending })
     }
 }
 
@@ -248,14 +248,14 @@ pub struct UserFilter {
 }
 
 impl UserFilter {
-    pub(super) fn wish(&self) -> Wish<'_, UserFacts> {
-        let keeps = |facts: &UserFacts| {
+    pub(super) fn wish(&self) -> RowQuery<'_, UserColumns> {
+        let keeps = |facts: &UserColumns| {
             self.role.is_none_or(|wanted| facts.role == Some(wanted))
                 && self.is_active.is_none_or(|wanted| facts.is_active == wanted)
         };
         let asks = self.role.is_some() || self.is_active.is_some();
-        let words = Words::of(self.q.as_deref());
-        Wish { words, keeps: if asks { Some(Box::new(keeps)) } else { None }, ..Wish::default() }
+        let words = SearchTerms::of(self.q.as_deref());
+        RowQuery { words, keeps: if asks { Some(Box::new(keeps)) } else { None }, ..RowQuery::default() }
     }
 }
 
@@ -286,14 +286,14 @@ pub struct InstanceFilter {
 }
 
 impl InstanceFilter {
-    pub(super) fn wish(&self) -> Wish<'static, RunFacts> {
+    pub(super) fn wish(&self) -> RowQuery<'static, InstanceColumns> {
         let (status, asset, process) = (self.status, self.asset_id.map(Id::uuid), self.process_id.map(Id::uuid));
-        let keeps = move |facts: &RunFacts| {
+        let keeps = move |facts: &InstanceColumns| {
             let shown = status.map_or(facts.status != Some(InstanceStatus::Cancelled), |wanted| facts.status == Some(wanted));
             shown
                 && asset.is_none_or(|wanted| facts.asset == Some(wanted))
                 && process.is_none_or(|wanted| facts.process == Some(wanted))
         };
-        Wish { keeps: Some(Box::new(keeps)), ..Wish::default() }
+        RowQuery { keeps: Some(Box::new(keeps)), ..RowQuery::default() }
     }
 }

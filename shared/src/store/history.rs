@@ -5,12 +5,12 @@
 //! table itself.
 
 use super::TenantStore;
-use super::directory::{LAG, late};
 use super::error::StoreError;
-use super::filters::Page;
+use super::filters::PageRequest;
 use super::item::{LAST_HASH, UPDATED_AT, VERSION};
 use super::keys::{self, HS, Item, Key, Keys, PK};
-use crate::domain::chain::{Broken, Chain, Entry, Flaw, Head, Verification, is_deletion, subject};
+use super::list_index::{LAG, late};
+use crate::domain::chain::{BrokenLink, Chain, ChainError, ChainHead, Entry, Verification, is_deletion, subject};
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
@@ -27,21 +27,21 @@ const AT_ONCE: u64 = 1_000;
 
 /// A page of a thing's history, newest first.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct HistoryPage {
     /// The page's entries. One that is lost leaves a gap in the versions.
     pub entries: Vec<Entry>,
     /// How many changes there were.
     pub total: u64,
     /// Which page.
-    pub page: Page,
+    pub page: PageRequest,
 }
 
 /// What is known of a thing's history before its entries are read.
-struct Trail {
+struct HistoryState {
     /// Of what kind the thing must be: whoever may read histories of one kind may not read those of all.
     kind: Kind,
     entity: Uuid,
-    head: Option<(Head, Timestamp)>,
+    head: Option<(ChainHead, Timestamp)>,
     /// From the index.
     rows: BTreeMap<u64, EventId>,
     /// The lowest version from which on every row that the index has was read.
@@ -50,7 +50,7 @@ struct Trail {
     recent: Option<BTreeMap<u64, Entry>>,
 }
 
-impl Trail {
+impl HistoryState {
     fn total(&self) -> u64 {
         let head = self.head.as_ref().map_or(0, |(head, _)| head.version);
         let recent = self.recent.as_ref().and_then(|recent| recent.keys().next_back().copied());
@@ -78,14 +78,14 @@ impl TenantStore {
     /// # Errors
     ///
     /// The table; [`StoreError::Unavailable`] also while an entry can't be found yet.
-    pub async fn history<T: Record>(&self, id: T::Id, page: Page) -> Result<Option<Told>, StoreError> {
+    pub async fn history<T: Record>(&self, id: T::Id, page: PageRequest) -> Result<Option<HistoryPage>, StoreError> {
         let first = if page.number == 1 { page.limit } else { 1 };
         let Some(mut trail) = self.trail::<T>(id, Some(first)).await? else { return Ok(None) };
         let total = trail.total();
         let newest = total.saturating_sub(page.skip() as u64);
         let oldest = newest.saturating_sub(page.limit.into()) + 1;
         let entries = self.entries_of(&mut trail, oldest..=newest).await?;
-        Ok(Some(Told { entries: entries.into_values().rev().collect(), total, page }))
+        Ok(Some(HistoryPage { entries: entries.into_values().rev().collect(), total, page }))
     }
 
     /// The whole history of a thing, oldest first; `None` if there never was such a thing.
@@ -123,20 +123,20 @@ impl TenantStore {
             let now = self.head_of(self.keys.record(T::KIND, id.uuid())).await?;
             if now.is_some_and(|(now, _)| now.version < found.checked) {
                 found.valid = false;
-                found.broken = Some(Broken { event_id: None, version: head.version + 1, reason: Flaw::WrongHead });
+                found.broken = Some(BrokenLink { event_id: None, version: head.version + 1, reason: ChainError::WrongHead });
             }
         }
         Ok(Some(found))
     }
 
     /// Reads what the record and the index say of a thing's history; `rows`: only so many of the index, the newest.
-    async fn trail<T: Record>(&self, id: T::Id, rows: Option<u32>) -> Result<Option<Trail>, StoreError> {
+    async fn trail<T: Record>(&self, id: T::Id, rows: Option<u32>) -> Result<Option<HistoryState>, StoreError> {
         let entity = id.uuid();
         let (head, rows) = tokio::try_join!(self.head_of(self.keys.record(T::KIND, entity)), async {
             self.rows(entity, 0..=keys::LAST_VERSION, rows).await
         })?;
         let read_from = rows.keys().next().copied().unwrap_or(1);
-        let mut trail = Trail { kind: T::KIND, entity, head, rows, read_from, recent: None };
+        let mut trail = HistoryState { kind: T::KIND, entity, head, rows, read_from, recent: None };
         let is_told = match &trail.head {
             Some((head, _)) => trail.newest_row() >= head.version,
             // What was made before the index could forget it would be in there.
@@ -154,7 +154,7 @@ impl TenantStore {
     }
 
     /// The version and hash of a record, and when it last changed.
-    pub(super) async fn head_of(&self, key: Key) -> Result<Option<(Head, Timestamp)>, StoreError> {
+    pub(super) async fn head_of(&self, key: Key) -> Result<Option<(ChainHead, Timestamp)>, StoreError> {
         let request = self.store.client.get_item().table_name(&self.store.table).set_key(Some(key.item()));
         let request = request.consistent_read(true).projection_expression("#version, #hash, #at");
         let request = request.expression_attribute_names("#version", VERSION).expression_attribute_names("#hash", LAST_HASH);
@@ -186,18 +186,18 @@ impl TenantStore {
         };
         items
             .iter()
-            .map(|item| Keys::told(item).ok_or_else(|| StoreError::broken("a row of the history without event")))
+            .map(|item| Keys::history_row(item).ok_or_else(|| StoreError::broken("a row of the history without event")))
             .collect()
     }
 
     /// The newest entry that the index has.
-    async fn newest_entry(&self, trail: &Trail) -> Result<Option<Entry>, StoreError> {
+    async fn newest_entry(&self, trail: &HistoryState) -> Result<Option<Entry>, StoreError> {
         let Some((_, id)) = trail.rows.last_key_value() else { return Ok(None) };
         Ok(self.items(&[self.keys.event(*id)]).await?.values().next().and_then(entry_of))
     }
 
     /// Reads the tenant's recent events, as far back as the index may lag, and keeps those of the thing.
-    async fn look_at_recent(&self, trail: &mut Trail) -> Result<(), StoreError> {
+    async fn look_at_recent(&self, trail: &mut HistoryState) -> Result<(), StoreError> {
         self.admitted().await;
         let (from, to) = Keys::events_since(self.store.now().plus(-(LAG + late())));
         let mut pages = self.events_query(from, to).into_paginator().send();
@@ -216,14 +216,19 @@ impl TenantStore {
     }
 
     /// The entries of these versions, as far as they are to be had.
-    async fn entries_of(&self, trail: &mut Trail, versions: RangeInclusive<u64>) -> Result<BTreeMap<u64, Entry>, StoreError> {
+    async fn entries_of(
+        &self,
+        trail: &mut HistoryState,
+        versions: RangeInclusive<u64>,
+    ) -> Result<BTreeMap<u64, Entry>, StoreError> {
         if versions.is_empty() {
             return Ok(BTreeMap::new());
         }
         if *versions.start() < trail.read_from {
             trail.rows.extend(self.rows(trail.entity, versions.clone(), None).await?);
         }
-        let known = |trail: &Trail, version: &u64| trail.recent.as_ref().is_some_and(|recent| recent.contains_key(version));
+        let known =
+            |trail: &HistoryState, version: &u64| trail.recent.as_ref().is_some_and(|recent| recent.contains_key(version));
         let wanted: BTreeMap<u64, Key> = trail
             .rows
             .range(versions.clone())
@@ -234,7 +239,7 @@ impl TenantStore {
         let mut items = self.items(&keys).await?;
         let read = |(version, key)| Some((version, entry_of(&items.remove(&key)?)?));
         let mut found: BTreeMap<u64, Entry> = wanted.into_iter().filter_map(read).collect();
-        let missing = |found: &BTreeMap<u64, Entry>, trail: &Trail| {
+        let missing = |found: &BTreeMap<u64, Entry>, trail: &HistoryState| {
             versions.clone().find(|version| !found.contains_key(version) && !known(trail, version))
         };
         if missing(&found, trail).is_some() && trail.recent.is_none() {
@@ -249,7 +254,7 @@ impl TenantStore {
             if !trail.is_lost(version, now) {
                 return Err(StoreError::Unavailable("the index of the history is behind".into()));
             }
-            tracing::error!(tenant_id = %self.id, entity_id = %trail.entity, version, reason = %Flaw::Missing, "an entry of the history is lost");
+            tracing::error!(tenant_id = %self.id, entity_id = %trail.entity, version, reason = %ChainError::Missing, "an entry of the history is lost");
         }
         Ok(found)
     }
@@ -260,9 +265,9 @@ fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
 }
 
 /// What a record's item says of its own history.
-pub(super) fn head(item: &Item) -> Option<Head> {
+pub(super) fn head(item: &Item) -> Option<ChainHead> {
     let version = item.get(VERSION)?.as_n().ok()?.parse().ok()?;
-    Some(Head { version, last_hash: text(item, LAST_HASH)?.to_owned() })
+    Some(ChainHead { version, last_hash: text(item, LAST_HASH)?.to_owned() })
 }
 
 /// An event's item as it was stored; what an entry lacks is empty, and no good hash.

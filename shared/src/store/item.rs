@@ -1,7 +1,7 @@
 //! Records as items and back.
 
 use super::error::StoreError;
-use super::keys::{DS, Item, Keys, TYPE};
+use super::keys::{Item, Keys, LS, TYPE};
 use crate::domain::record::{Record, Stored};
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -42,7 +42,7 @@ pub(super) fn whole<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<Item, 
     item.insert(CREATED_AT.to_owned(), AttributeValue::S(stored.created_at.to_string()));
     item.insert(UPDATED_AT.to_owned(), AttributeValue::S(stored.updated_at.to_string()));
     item.insert(LAST_HASH.to_owned(), AttributeValue::S(stored.last_hash.clone()));
-    item.extend(Keys::directory(T::KIND, id).map(|sort| (DS.to_owned(), sort)));
+    item.extend(Keys::list_index(T::KIND, id).map(|sort| (LS.to_owned(), sort)));
     Ok(item)
 }
 

@@ -8,7 +8,7 @@ use crate::domain::hex;
 use crate::domain::id::{ApiKeyId, EventId, Id, TenantId};
 use crate::domain::instance::ImageName;
 use crate::domain::record::{Kind, Unique};
-use crate::domain::request::Claim;
+use crate::domain::request::IdempotentRequest;
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
@@ -21,12 +21,12 @@ pub type Item = HashMap<String, AttributeValue>;
 pub const PK: &str = "PK";
 /// The sort key's attribute.
 pub const SK: &str = "SK";
-/// The sort key of the index `directory`: what lists are made from.
-pub const DS: &str = "DS";
+/// The sort key of the index `list_index`: what lists are made from.
+pub const LS: &str = "LS";
 /// The sort key of the index `history`: the events of one thing.
 pub const HS: &str = "HS";
 /// The index that directories are loaded from.
-pub const DIRECTORY: &str = "directory";
+pub const LIST_INDEX: &str = "list_index";
 /// When DynamoDB may delete an item by itself, as Unix time in seconds; up to days later it is still there.
 pub const EXPIRES: &str = "expires";
 /// The index that the history of one thing is found by.
@@ -79,11 +79,11 @@ const fn prefix(kind: Kind) -> &'static str {
         Kind::Asset => "ASSET#",
         Kind::User => "USER#",
         Kind::AssetType => "TYPE#",
-        Kind::Manufacturer => "MAKER#",
+        Kind::Manufacturer => "MANUFACTURER#",
         Kind::Model => "MODEL#",
-        Kind::Process => "PROC#",
-        Kind::Instance => "RUN#",
-        Kind::Movement => "MOVE#",
+        Kind::Process => "PROCESS#",
+        Kind::Instance => "INSTANCE#",
+        Kind::Movement => "MOVEMENT#",
         Kind::ReceiptKeys => "RECEIPTKEYS",
     }
 }
@@ -132,7 +132,7 @@ impl Keys {
         self.key(format!("UNIQ#{}.{}#{value}", kind.noun(), unique.field))
     }
 
-    /// `SEQ#<tag with {N} for its number>`: a counter of tags.
+    /// `SEQUENCE#<tag with {N} for its number>`: a counter of tags.
     #[must_use]
     pub fn counter(&self, counter: &str) -> Key {
         self.key(format!("{COUNTERS}{counter}"))
@@ -144,10 +144,10 @@ impl Keys {
         self.key("NUMBER#MOVEMENT".to_owned())
     }
 
-    /// `SIGN#<run or movement>#<step key>#<hash>`: a signature's image. One that takes its place is another item.
+    /// `SIGNATURE#<run or movement>#<step key>#<hash>`: a signature's image. One that takes its place is another item.
     #[must_use]
     pub fn signature(&self, name: &ImageName) -> Key {
-        self.key(format!("SIGN#{}#{}#{}", EventId::from_uuid(name.owner).short(), name.step, name.hash))
+        self.key(format!("SIGNATURE#{}#{}#{}", EventId::from_uuid(name.owner).short(), name.step, name.hash))
     }
 
     /// `EVENT#<id>`: one change.
@@ -163,10 +163,10 @@ impl Keys {
         self.key(format!("RATE#{}#{minute}#{}", key.short(), secret.get(..16).unwrap_or(secret)))
     }
 
-    /// `ANSWER#<API key>#<idempotency key, hashed>`: the answer to a request that may come again.
+    /// `IDEMPOTENCY#<API key>#<idempotency key, hashed>`: the answer to a request that may come again.
     #[must_use]
-    pub fn answer(&self, claim: &Claim) -> Key {
-        self.key(format!("ANSWER#{}#{}", claim.by.short(), claim.key.hash()))
+    pub fn stored_response(&self, claim: &IdempotentRequest) -> Key {
+        self.key(format!("IDEMPOTENCY#{}#{}", claim.by.short(), claim.key.hash()))
     }
 
     /// Where the event that made this version stands in the index `history`. Versions sort as numbers, so that the
@@ -178,7 +178,7 @@ impl Keys {
 
     /// The version and the event that a row of the index `history` names.
     #[must_use]
-    pub fn told(row: &Item) -> Option<(u64, EventId)> {
+    pub fn history_row(row: &Item) -> Option<(u64, EventId)> {
         let version = row.get(HS)?.as_s().ok()?.split_once('#')?.1.parse().ok()?;
         Some((version, event_of(&Key::of(row)?)?))
     }
@@ -200,22 +200,22 @@ impl Keys {
         (from < to).then_some((AttributeValue::S(from), AttributeValue::S(to)))
     }
 
-    /// Where a thing stands in the index `directory`; `None` for kinds that need no directory. Keys of an index need
+    /// Where a thing stands in the index `list_index`; `None` for kinds that need no directory. Keys of an index need
     /// not differ, and the index is read whole: a short one costs less, and at random it spreads a tenant's writes.
     #[must_use]
-    pub fn directory(kind: Kind, id: Uuid) -> Option<AttributeValue> {
+    pub fn list_index(kind: Kind, id: Uuid) -> Option<AttributeValue> {
         let bucket = usize::try_from(id.as_u128() % BUCKETS as u128).unwrap_or_default();
-        directory_letter(kind).map(|_| Self::bucket(kind, bucket))
+        list_index_letter(kind).map(|_| Self::bucket(kind, bucket))
     }
 
     /// `A07`: the bucket of assets with that number.
     #[must_use]
     pub fn bucket(kind: Kind, number: usize) -> AttributeValue {
-        let letter = directory_letter(kind).unwrap_or('-');
+        let letter = list_index_letter(kind).unwrap_or('-');
         AttributeValue::S(format!("{letter}{}", base62::encode(number as u128, BUCKET_WIDTH)))
     }
 
-    /// The number of the bucket that a key of the index `directory` names.
+    /// The number of the bucket that a key of the index `list_index` names.
     #[must_use]
     pub fn bucket_number(key: &AttributeValue) -> Option<usize> {
         usize::try_from(base62::decode(key.as_s().ok()?.get(1..)?)?).ok()
@@ -224,15 +224,15 @@ impl Keys {
 
 /// How many digits the number of a bucket has.
 const BUCKET_WIDTH: usize = 2;
-/// How many buckets the index `directory` has for each kind.
+/// How many buckets the index `list_index` has for each kind.
 pub const BUCKETS: usize = 62 * 62;
 
-/// What the keys of a kind begin with in the index `directory`.
-fn directory_letter(kind: Kind) -> Option<char> {
+/// What the keys of a kind begin with in the index `list_index`.
+fn list_index_letter(kind: Kind) -> Option<char> {
     match kind {
         Kind::Asset => Some('A'),
         Kind::User => Some('U'),
-        Kind::Instance => Some('R'),
+        Kind::Instance => Some('I'),
         Kind::Movement => Some('M'),
         _ => None,
     }
@@ -265,7 +265,7 @@ const VERSION_WIDTH: usize = 10;
 pub const LAST_VERSION: u64 = 9_999_999_999;
 
 /// What the sort keys of counters begin with.
-pub const COUNTERS: &str = "SEQ#";
+pub const COUNTERS: &str = "SEQUENCE#";
 
 /// The partition of the operator's registry.
 #[must_use]
@@ -310,7 +310,7 @@ mod tests {
         let event = EventId::new(Timestamp::from_millis(7), [7; 10]);
         let mut row = keys.event(event).item();
         row.insert(HS.to_owned(), Keys::history(Uuid::from_u128(9), 12));
-        assert_eq!(Keys::told(&row), Some((12, event)));
+        assert_eq!(Keys::history_row(&row), Some((12, event)));
         let sort = |version| Keys::history(Uuid::from_u128(9), version).as_s().cloned().ok();
         assert!(sort(9) < sort(10) && sort(999) < sort(1_000_000_000));
     }

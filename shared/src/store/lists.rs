@@ -2,13 +2,16 @@
 //! users, runs and movements from a directory in memory, what is few from the table (docs/adr/0008).
 
 use super::TenantStore;
-use super::directory::{
-    AssetBook, AssetFacts, Book, Facts, MovementFacts, Place, RunFacts, Shelf, UserFacts, Witness, Words, card,
-};
 use super::error::StoreError;
-use super::filters::{AssetFilter, InstanceFilter, Listed, ModelFilter, Page, ProcessFilter, Rank, UserFilter, Wish};
+use super::filters::{
+    AssetFilter, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, RowQuery, SortValue, UserFilter,
+};
 use super::item;
-use super::read::Wanted;
+use super::list_index::{
+    AssetColumns, AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, ObservedVersion, SearchTerms, SortKey,
+    SortedRows, UserColumns, card,
+};
+use super::read::BatchGet;
 use crate::domain::api_key::ApiKey;
 use crate::domain::asset::{Asset, CatalogNames};
 use crate::domain::catalog::{AssetKind, AssetType, Manufacturer, Model};
@@ -35,15 +38,15 @@ fn holds<T: PartialEq>(wanted: &Option<T>, has: Option<&T>) -> bool {
 }
 
 /// Whether every word occurs in one of the texts.
-fn occur_in(words: &Words, texts: &[&str]) -> bool {
+fn occur_in(words: &SearchTerms, texts: &[&str]) -> bool {
     words.is_empty() || words.occur_in(&texts.iter().map(|text| fold(text)).collect::<Vec<_>>().join("\n"))
 }
 
 /// Counts, and cuts out the page.
-fn cut<T>(mut all: Vec<T>, page: Page, compare: impl FnMut(&T, &T) -> Ordering) -> Listed<T> {
+fn cut<T>(mut all: Vec<T>, page: PageRequest, compare: impl FnMut(&T, &T) -> Ordering) -> Page<T> {
     all.sort_unstable_by(compare);
     let total = all.len();
-    Listed { items: all.into_iter().skip(page.skip()).take(page.limit as usize).collect(), total, page }
+    Page { items: all.into_iter().skip(page.skip()).take(page.limit as usize).collect(), total, page }
 }
 
 /// Newest first, equals by id.
@@ -60,26 +63,26 @@ impl TenantStore {
     pub async fn list_assets(
         &self,
         filter: &AssetFilter,
-        page: Page,
-    ) -> Result<Listed<(Stored<Asset>, CatalogNames)>, StoreError> {
+        page: PageRequest,
+    ) -> Result<Page<(Stored<Asset>, CatalogNames)>, StoreError> {
         let logical = Mutex::new(Vec::new());
         let types = || logical.lock().unwrap_or_else(PoisonError::into_inner);
-        let look = |book: &AssetBook| {
+        let look = |book: &AssetIndex| {
             types().clone_from(&book.logical_types());
             let (total, rows) = filter.wish(types().clone()).choose(&book.assets, page);
             (total, rows.iter().map(|row| (row.place.id(), row.version, book.names(row.facts))).collect())
         };
         let belongs = |stored: &Stored<Asset>| self.wants(&filter.wish(types().clone()), stored);
-        if let Some(listed) = self.by_directory::<AssetBook, _>(page, look, belongs).await? {
+        if let Some(listed) = self.by_list_index::<AssetIndex, _>(page, look, belongs).await? {
             return Ok(listed);
         }
         let types = async { if filter.kind.is_some() { self.all::<AssetType>().await } else { Ok(Vec::new()) } };
         let mut logical: Vec<Uuid> =
             types.await?.iter().filter(|t| t.value.kind == AssetKind::Logical).map(|t| t.value.id.uuid()).collect();
         logical.sort_unstable();
-        let Listed { items, total, page } = self.by_table::<AssetFacts>(page, &filter.wish(logical)).await?;
+        let Page { items, total, page } = self.by_table::<AssetColumns>(page, &filter.wish(logical)).await?;
         let names = self.catalog_names(&items).await?;
-        Ok(Listed { items: items.into_iter().zip(names).collect(), total, page })
+        Ok(Page { items: items.into_iter().zip(names).collect(), total, page })
     }
 
     /// What assets show of the catalog: one round trip for all of them.
@@ -88,7 +91,7 @@ impl TenantStore {
     ///
     /// The table.
     pub async fn catalog_names(&self, assets: &[Stored<Asset>]) -> Result<Vec<CatalogNames>, StoreError> {
-        let wanted = assets.iter().fold(Wanted::new(), |wanted, asset| {
+        let wanted = assets.iter().fold(BatchGet::new(), |wanted, asset| {
             wanted
                 .with::<AssetType>(self, asset.value.asset_type_id)
                 .with::<Model>(self, asset.value.model_id)
@@ -109,8 +112,8 @@ impl TenantStore {
     /// # Errors
     ///
     /// The table.
-    pub async fn list_users(&self, filter: &UserFilter, page: Page) -> Result<Listed<Stored<User>>, StoreError> {
-        self.list_shelf::<UserFacts>(page, &filter.wish()).await
+    pub async fn list_users(&self, filter: &UserFilter, page: PageRequest) -> Result<Page<Stored<User>>, StoreError> {
+        self.list_shelf::<UserColumns>(page, &filter.wish()).await
     }
 
     /// A page of the tenant's runs.
@@ -118,8 +121,8 @@ impl TenantStore {
     /// # Errors
     ///
     /// The table.
-    pub async fn list_instances(&self, filter: InstanceFilter, page: Page) -> Result<Listed<Stored<Instance>>, StoreError> {
-        self.list_shelf::<RunFacts>(page, &filter.wish()).await
+    pub async fn list_instances(&self, filter: InstanceFilter, page: PageRequest) -> Result<Page<Stored<Instance>>, StoreError> {
+        self.list_shelf::<InstanceColumns>(page, &filter.wish()).await
     }
 
     /// A page of the tenant's movements.
@@ -127,18 +130,18 @@ impl TenantStore {
     /// # Errors
     ///
     /// The table.
-    pub async fn list_movements(&self, page: Page) -> Result<Listed<Stored<Movement>>, StoreError> {
-        self.list_shelf::<MovementFacts>(page, &Wish::default()).await
+    pub async fn list_movements(&self, page: PageRequest) -> Result<Page<Stored<Movement>>, StoreError> {
+        self.list_shelf::<MovementColumns>(page, &RowQuery::default()).await
     }
 
-    async fn list_shelf<F: Facts>(&self, page: Page, wish: &Wish<'_, F>) -> Result<Listed<Stored<F::Of>>, StoreError> {
-        let look = |shelf: &Shelf<F>| {
+    async fn list_shelf<F: Columns>(&self, page: PageRequest, wish: &RowQuery<'_, F>) -> Result<Page<Stored<F::Of>>, StoreError> {
+        let look = |shelf: &SortedRows<F>| {
             let (total, rows) = wish.choose(shelf, page);
             (total, rows.iter().map(|row| (row.place.id(), row.version, ())).collect())
         };
-        match self.by_directory::<Shelf<F>, _>(page, look, |stored| self.wants(wish, stored)).await? {
-            Some(Listed { items, total, page }) => {
-                Ok(Listed { items: items.into_iter().map(|(stored, ())| stored).collect(), total, page })
+        match self.by_list_index::<SortedRows<F>, _>(page, look, |stored| self.wants(wish, stored)).await? {
+            Some(Page { items, total, page }) => {
+                Ok(Page { items: items.into_iter().map(|(stored, ())| stored).collect(), total, page })
             }
             None => self.by_table(page, wish).await,
         }
@@ -147,23 +150,23 @@ impl TenantStore {
     /// A page by the directory; `None` when there is none to be had. Two round trips: the events since the last
     /// list, and the page's things. A thing that was changed meanwhile may not belong on the page any more, so the page
     /// is made anew; where that goes on and on, `belongs` judges what was read last.
-    async fn by_directory<B: Book, E>(
+    async fn by_list_index<B: ListIndex, E>(
         &self,
-        page: Page,
+        page: PageRequest,
         look: impl Fn(&B) -> Chosen<E>,
-        belongs: impl Fn(&Stored<B::Listed>) -> Result<bool, StoreError>,
-    ) -> Result<Option<Listed<(Stored<B::Listed>, E)>>, StoreError> {
-        type IdOf<B> = <<B as Book>::Listed as Record>::Id;
-        let mut seen: Vec<Witness> = Vec::new();
+        belongs: impl Fn(&Stored<B::Entity>) -> Result<bool, StoreError>,
+    ) -> Result<Option<Page<(Stored<B::Entity>, E)>>, StoreError> {
+        type IdOf<B> = <<B as ListIndex>::Entity as Record>::Id;
+        let mut seen: Vec<ObservedVersion> = Vec::new();
         for round in 1..=TRIES {
             let Some((mut total, rows)) = self.consult(&seen, &look).await? else { return Ok(None) };
             let id = |id: Uuid| Some(IdOf::<B>::from_uuid(id));
-            let wanted = rows.iter().fold(Wanted::new(), |wanted, row| wanted.with::<B::Listed>(self, id(row.0)));
+            let wanted = rows.iter().fold(BatchGet::new(), |wanted, row| wanted.with::<B::Entity>(self, id(row.0)));
             let batch = self.batch(wanted).await?;
             let mut items = Vec::new();
             seen.clear();
             for (thing, version, more) in rows {
-                let stored = batch.get::<B::Listed>(self, id(thing))?;
+                let stored = batch.get::<B::Entity>(self, id(thing))?;
                 let found = stored.as_ref().map(|stored| stored.version);
                 if found != Some(version) {
                     seen.push((thing, found));
@@ -174,15 +177,15 @@ impl TenantStore {
                 }
             }
             if seen.is_empty() || round == TRIES {
-                return Ok(Some(Listed { items, total, page }));
+                return Ok(Some(Page { items, total, page }));
             }
         }
         Ok(None)
     }
 
     /// Whether a thing is wanted as it is now.
-    fn wants<F: Facts>(&self, wish: &Wish<'_, F>, stored: &Stored<F::Of>) -> Result<bool, StoreError> {
-        let mut shelf = Shelf::default();
+    fn wants<F: Columns>(&self, wish: &RowQuery<'_, F>, stored: &Stored<F::Of>) -> Result<bool, StoreError> {
+        let mut shelf = SortedRows::default();
         shelf.put(card::<F>(&item::whole(&self.keys, stored)?).map_err(StoreError::broken)?);
         let mut wanted = false;
         wish.scan(&shelf, |_| wanted = true);
@@ -191,12 +194,12 @@ impl TenantStore {
 
     /// A page by everything that the table has of a kind: right for any tenant, at a cost that grows with it. Keeps
     /// places and ranks only. What was changed while the rest was read is judged as it is now.
-    async fn by_table<F: Facts>(&self, page: Page, wish: &Wish<'_, F>) -> Result<Listed<Stored<F::Of>>, StoreError> {
+    async fn by_table<F: Columns>(&self, page: PageRequest, wish: &RowQuery<'_, F>) -> Result<Page<Stored<F::Of>>, StoreError> {
         self.admitted().await;
-        let mut kept: Vec<(Option<Rank<'static>>, Place, u64)> = Vec::new();
+        let mut kept: Vec<(Option<SortValue<'static>>, SortKey, u64)> = Vec::new();
         let mut pages = self.of_kind(F::Of::KIND).into_paginator().send();
         while let Some(part) = pages.next().await {
-            let mut shelf = Shelf::default();
+            let mut shelf = SortedRows::default();
             for item in part?.items.unwrap_or_default() {
                 shelf.put(card::<F>(&item).map_err(StoreError::broken)?);
             }
@@ -214,8 +217,8 @@ impl TenantStore {
         // What is gone, or does not belong any more, gives way to what comes next.
         while items.len() < limit && !left.is_empty() {
             let (next, rest) = left.split_at(left.len().min(limit - items.len()));
-            let id = |place: &Place| Some(<F::Of as Record>::Id::from_uuid(place.id()));
-            let wanted = next.iter().fold(Wanted::new(), |wanted, (_, place, _)| wanted.with::<F::Of>(self, id(place)));
+            let id = |place: &SortKey| Some(<F::Of as Record>::Id::from_uuid(place.id()));
+            let wanted = next.iter().fold(BatchGet::new(), |wanted, (_, place, _)| wanted.with::<F::Of>(self, id(place)));
             let batch = self.batch(wanted).await?;
             for (_, place, version) in next {
                 match batch.get::<F::Of>(self, id(place))? {
@@ -225,7 +228,7 @@ impl TenantStore {
             }
             left = rest;
         }
-        Ok(Listed { items, total, page })
+        Ok(Page { items, total, page })
     }
 
     /// A page of the tenant's asset types; `q` searches name and code.
@@ -233,8 +236,8 @@ impl TenantStore {
     /// # Errors
     ///
     /// The table.
-    pub async fn list_asset_types(&self, q: Option<&str>, page: Page) -> Result<Listed<Stored<AssetType>>, StoreError> {
-        let words = Words::of(q);
+    pub async fn list_asset_types(&self, q: Option<&str>, page: PageRequest) -> Result<Page<Stored<AssetType>>, StoreError> {
+        let words = SearchTerms::of(q);
         self.list(page, |t: &AssetType| occur_in(&words, &[&t.name, t.code.as_str()])).await
     }
 
@@ -243,8 +246,8 @@ impl TenantStore {
     /// # Errors
     ///
     /// The table.
-    pub async fn list_manufacturers(&self, q: Option<&str>, page: Page) -> Result<Listed<Stored<Manufacturer>>, StoreError> {
-        let words = Words::of(q);
+    pub async fn list_manufacturers(&self, q: Option<&str>, page: PageRequest) -> Result<Page<Stored<Manufacturer>>, StoreError> {
+        let words = SearchTerms::of(q);
         self.list(page, |maker: &Manufacturer| occur_in(&words, &[&maker.name])).await
     }
 
@@ -253,8 +256,8 @@ impl TenantStore {
     /// # Errors
     ///
     /// The table.
-    pub async fn list_models(&self, filter: &ModelFilter, page: Page) -> Result<Listed<Stored<Model>>, StoreError> {
-        let words = Words::of(filter.q.as_deref());
+    pub async fn list_models(&self, filter: &ModelFilter, page: PageRequest) -> Result<Page<Stored<Model>>, StoreError> {
+        let words = SearchTerms::of(filter.q.as_deref());
         self.list(page, |model: &Model| {
             holds(&filter.manufacturer_id, Some(&model.manufacturer_id))
                 && holds(&filter.asset_type_id, Some(&model.asset_type_id))
@@ -268,7 +271,7 @@ impl TenantStore {
     /// # Errors
     ///
     /// The table.
-    pub async fn list_processes(&self, filter: ProcessFilter, page: Page) -> Result<Listed<Stored<Process>>, StoreError> {
+    pub async fn list_processes(&self, filter: ProcessFilter, page: PageRequest) -> Result<Page<Stored<Process>>, StoreError> {
         self.list(page, |process: &Process| holds(&filter.status, Some(&process.status))).await
     }
 
@@ -277,12 +280,12 @@ impl TenantStore {
     /// # Errors
     ///
     /// The table.
-    pub async fn list_keys(&self, page: Page) -> Result<Listed<Stored<ApiKey>>, StoreError> {
+    pub async fn list_keys(&self, page: PageRequest) -> Result<Page<Stored<ApiKey>>, StoreError> {
         self.list(page, |_: &ApiKey| true).await
     }
 
     /// A page of what a tenant has few of: all of them are read.
-    async fn list<T: Record>(&self, page: Page, keeps: impl Fn(&T) -> bool) -> Result<Listed<Stored<T>>, StoreError> {
+    async fn list<T: Record>(&self, page: PageRequest, keeps: impl Fn(&T) -> bool) -> Result<Page<Stored<T>>, StoreError> {
         let kept = self.all::<T>().await?.into_iter().filter(|stored| keeps(&stored.value)).collect();
         Ok(cut(kept, page, newest))
     }
@@ -294,9 +297,9 @@ mod tests {
 
     #[test]
     fn a_page_past_the_end_is_empty_with_the_true_total() {
-        let list = cut((0..5).collect(), Page { number: 3, limit: 2 }, Ord::cmp);
+        let list = cut((0..5).collect(), PageRequest { number: 3, limit: 2 }, Ord::cmp);
         assert_eq!((list.items, list.total), (vec![4], 5));
-        let list = cut((0..5).collect(), Page { number: u32::MAX, limit: 100 }, Ord::cmp);
+        let list = cut((0..5).collect(), PageRequest { number: u32::MAX, limit: 100 }, Ord::cmp);
         assert_eq!((list.items, list.total), (vec![], 5));
     }
 }

@@ -1,44 +1,44 @@
 //! The table: one for all tenants, each in a partition of its own (docs/adr/0002).
 
-mod answers;
-mod budget;
 pub mod client;
 mod counters;
 mod credentials;
-mod directory;
 mod error;
 mod feed;
 mod filters;
 mod history;
-mod inspect;
 mod item;
 pub mod keys;
+mod list_index;
 mod lists;
-mod parts;
-mod processes;
+mod memory_budget;
 mod rate;
 mod read;
 mod receipt_keys;
+mod signature_images;
+mod stored_responses;
 mod tenants;
-mod transact;
-mod write;
+mod transaction;
+mod transaction_items;
+mod unit_of_work;
+mod verify_tenant;
 
-pub use answers::Remembered;
 pub use error::{StoreError, WriteError};
 pub use feed::{Feed, LARGEST_ANSWER};
-pub use filters::{AssetFilter, AssetSort, InstanceFilter, Listed, ModelFilter, Page, ProcessFilter, SortField, UserFilter};
-pub use history::Told;
-pub use inspect::Inspection;
-pub use read::{Batch, Wanted};
+pub use filters::{AssetFilter, AssetSort, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, SortField, UserFilter};
+pub use history::HistoryPage;
+pub use read::{BatchGet, BatchResult};
 pub use receipt_keys::KeyError;
+pub use stored_responses::PreviousRequest;
 pub use tenants::NewTenant;
-pub use write::{Stamp, Work};
+pub use unit_of_work::{ChangeContext, UnitOfWork};
+pub use verify_tenant::TenantVerification;
 
 use crate::domain::id::TenantId;
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::Client;
-use directory::Cache;
 use keys::Keys;
+use list_index::Cache;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::SetOnce;
@@ -52,7 +52,7 @@ pub struct Store {
     client: Client,
     table: String,
     clock: Clock,
-    directories: Arc<Cache>,
+    list_indexes: Arc<Cache>,
 }
 
 /// What can be read and written of one tenant. Makes keys of no other.
@@ -69,24 +69,24 @@ impl Store {
     /// The table `table`, as `client` reaches it.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
-        Self { client, table: table.into(), clock, directories: Arc::new(Cache::new(budget::from_env())) }
+        Self { client, table: table.into(), clock, list_indexes: Arc::new(Cache::new(memory_budget::from_env())) }
     }
 
     /// The same table with directories of its own, which may take so many bytes of memory; none at all for 0.
     #[must_use]
-    pub fn with_directory_bytes(self, budget: usize) -> Self {
-        Self { directories: Arc::new(Cache::new(budget)), ..self }
+    pub fn with_list_index_bytes(self, budget: usize) -> Self {
+        Self { list_indexes: Arc::new(Cache::new(budget)), ..self }
     }
 
     /// How many bytes its directories take.
     #[must_use]
-    pub fn directory_bytes(&self) -> usize {
-        self.directories.bytes()
+    pub fn list_index_bytes(&self) -> usize {
+        self.list_indexes.bytes()
     }
 
     /// Throws its directories away. They are copies: the next lists load them again.
-    pub fn forget_directories(&self) {
-        self.directories.clear();
+    pub fn forget_list_indexes(&self) {
+        self.list_indexes.clear();
     }
 
     /// One tenant's part.

@@ -3,7 +3,7 @@
 use super::TenantStore;
 use super::error::StoreError;
 use super::keys::{EXPIRES, TYPE};
-use crate::domain::api_key::LARGEST_RATE_LIMIT;
+use crate::domain::api_key::MAX_RATE_LIMIT;
 use crate::domain::id::ApiKeyId;
 use crate::domain::rate::{WINDOW, window};
 use crate::domain::time::Timestamp;
@@ -34,7 +34,7 @@ impl TenantStore {
             .expression_attribute_names("#expires", EXPIRES)
             .expression_attribute_names("#type", TYPE)
             .expression_attribute_values(":one", AttributeValue::N("1".to_owned()))
-            .expression_attribute_values(":most", AttributeValue::N(LARGEST_RATE_LIMIT.to_string()))
+            .expression_attribute_values(":most", AttributeValue::N(MAX_RATE_LIMIT.to_string()))
             .expression_attribute_values(":expires", AttributeValue::N(((minute + 1) * WINDOW + KEPT).to_string()))
             .expression_attribute_values(":type", AttributeValue::S("rate".to_owned()))
             .return_values(ReturnValue::UpdatedNew)
@@ -46,7 +46,7 @@ impl TenantStore {
                 count.ok_or_else(|| StoreError::broken("a count without a number"))
             }
             Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => {
-                Ok(u64::from(LARGEST_RATE_LIMIT) + 1)
+                Ok(u64::from(MAX_RATE_LIMIT) + 1)
             }
             Err(error) => Err(error.into()),
         }

@@ -18,9 +18,9 @@ const ROUNDS: u32 = 5;
 
 /// The keys of a batch, and what is to be asked of each.
 #[derive(Debug, Default)]
-pub struct Wanted(HashSet<Key>);
+pub struct BatchGet(HashSet<Key>);
 
-impl Wanted {
+impl BatchGet {
     /// Nothing yet.
     #[must_use]
     pub fn new() -> Self {
@@ -37,11 +37,11 @@ impl Wanted {
 
 /// What a batch found.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct BatchResult {
     items: HashMap<Key, Item>,
 }
 
-impl Batch {
+impl BatchResult {
     /// The thing that was asked for; `None` if the tenant has none such.
     ///
     /// # Errors
@@ -74,9 +74,9 @@ impl TenantStore {
     /// # Errors
     ///
     /// The table does not answer, or leaves keys out time and again.
-    pub async fn batch(&self, wanted: Wanted) -> Result<Batch, StoreError> {
+    pub async fn batch(&self, wanted: BatchGet) -> Result<BatchResult, StoreError> {
         let keys: Vec<Key> = wanted.0.into_iter().collect();
-        Ok(Batch { items: self.items(&keys).await? })
+        Ok(BatchResult { items: self.items(&keys).await? })
     }
 
     /// The items of these keys, a hundred a call, the calls together.

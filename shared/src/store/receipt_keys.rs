@@ -2,12 +2,12 @@
 
 use super::TenantStore;
 use super::error::{StoreError, WriteError};
-use super::write::{Stamp, Work};
+use super::unit_of_work::{ChangeContext, UnitOfWork};
 use crate::domain::id::{Id, ReceiptKeysId, TenantId};
-use crate::domain::receipt_key::{CurrentKey, KEY_LENGTH, ReceiptKeys, Sealed, SigningKey};
+use crate::domain::receipt_key::{CurrentKey, EncryptedSeed, KEY_LENGTH, ReceiptKeys, SigningKey};
 use crate::domain::record::Stored;
 use crate::domain::time::Timestamp;
-use crate::seal::{SealError, Sealer};
+use crate::key_encryption::{KeyEncryption, KeyEncryptionError};
 use uuid::Uuid;
 
 /// How often it is tried again when others make or replace the key at the same time.
@@ -16,9 +16,9 @@ const TRIES: u32 = 5;
 /// Why there is no key to sign with.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The sealer.
+    /// The key_encryption.
     #[error(transparent)]
-    Seal(#[from] SealError),
+    Seal(#[from] KeyEncryptionError),
     /// The table.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -45,15 +45,15 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// The sealer and the table.
-    pub async fn signing_key(&self, sealer: &dyn Sealer, stamp: &Stamp) -> Result<SigningKey, KeyError> {
+    /// The key_encryption and the table.
+    pub async fn signing_key(&self, key_encryption: &dyn KeyEncryption, context: &ChangeContext) -> Result<SigningKey, KeyError> {
         for _ in 0..TRIES {
             let keys = match self.receipt_keys().await? {
                 Some(keys) => keys.value,
                 None => {
-                    let key = self.new_key(sealer, stamp.at).await?;
-                    let mut work = Work::new(self, stamp);
-                    let made = work.create(ReceiptKeys::first(self.new_id(stamp.at)?, key))?;
+                    let key = self.new_key(key_encryption, context.at).await?;
+                    let mut work = UnitOfWork::new(self, context);
+                    let made = work.create(ReceiptKeys::first(self.new_id(context.at)?, key))?;
                     match work.commit().await {
                         Ok(()) => made.value,
                         Err(WriteError::Stale) => continue,
@@ -61,7 +61,7 @@ impl TenantStore {
                     }
                 }
             };
-            let seed = sealer.open(self.id, &keys.current.sealed.0).await?;
+            let seed = key_encryption.decrypt_key(self.id, &keys.current.sealed.0).await?;
             let key = SigningKey::of(&seed).map_err(StoreError::broken)?;
             if key.public().ok() != Some(keys.current.public_key) {
                 return Err(StoreError::broken("a sealed key that does not fit its public half").into());
@@ -75,14 +75,18 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// The sealer and the table.
-    pub async fn rotate_receipt_key(&self, sealer: &dyn Sealer, stamp: &Stamp) -> Result<ReceiptKeys, KeyError> {
-        let key = self.new_key(sealer, stamp.at).await?;
+    /// The key_encryption and the table.
+    pub async fn rotate_receipt_key(
+        &self,
+        key_encryption: &dyn KeyEncryption,
+        context: &ChangeContext,
+    ) -> Result<ReceiptKeys, KeyError> {
+        let key = self.new_key(key_encryption, context.at).await?;
         for _ in 0..TRIES {
-            let mut work = Work::new(self, stamp);
+            let mut work = UnitOfWork::new(self, context);
             let keys = match self.receipt_keys().await? {
                 Some(keys) => work.update(&keys, keys.value.rotated(key.clone()), false)?,
-                None => work.create(ReceiptKeys::first(self.new_id(stamp.at)?, key.clone()))?,
+                None => work.create(ReceiptKeys::first(self.new_id(context.at)?, key.clone()))?,
             };
             match work.commit().await {
                 Ok(()) => return Ok(keys.value),
@@ -93,11 +97,11 @@ impl TenantStore {
         Err(WriteError::Stale.into())
     }
 
-    async fn new_key(&self, sealer: &dyn Sealer, since: Timestamp) -> Result<CurrentKey, KeyError> {
+    async fn new_key(&self, key_encryption: &dyn KeyEncryption, since: Timestamp) -> Result<CurrentKey, KeyError> {
         let seed: [u8; KEY_LENGTH] = self.store.random()?;
         let public_key = SigningKey::of(&seed).and_then(|key| key.public()).map_err(StoreError::broken)?;
         let tenant: TenantId = self.id;
-        let sealed = Sealed(sealer.seal(tenant, &seed).await?);
-        Ok(CurrentKey { public_key, sealed, sealed_by: sealer.name().to_owned(), since })
+        let sealed = EncryptedSeed(key_encryption.encrypt_key(tenant, &seed).await?);
+        Ok(CurrentKey { public_key, sealed, sealed_by: key_encryption.name().to_owned(), since })
     }
 }

@@ -3,8 +3,8 @@
 use super::Store;
 use super::error::{StoreError, WriteError};
 use super::keys::{self, Key, PK, SK, TYPE};
-use super::transact::{Guard, Part};
-use super::write::{Stamp, Work};
+use super::transaction::{Condition, TransactionItem};
+use super::unit_of_work::{ChangeContext, UnitOfWork};
 use crate::domain::api_key::ApiKey;
 use crate::domain::id::{ApiKeyId, Id, TenantId, UserId};
 use crate::domain::process::{Process, SYSTEM};
@@ -37,27 +37,27 @@ impl Store {
     ///
     /// The table.
     pub async fn create_tenant(&self, name: Name, admin: Option<Email>, rate_limit: u32) -> Result<NewTenant, WriteError> {
-        let stamp = Stamp::operator(self.now());
-        let tenant_id = TenantId::new(stamp.at, self.random()?);
+        let context = ChangeContext::operator(self.now());
+        let tenant_id = TenantId::new(context.at, self.random()?);
         let tenant = self.tenant(tenant_id);
         let secret = Secret::new(self.random()?);
         let name_of_key = "first key".parse().map_err(StoreError::broken)?;
         let scopes = Scope::ALL.iter().copied().collect();
-        let key = ApiKey::new(tenant.new_id(stamp.at)?, name_of_key, scopes, secret.hash(), rate_limit);
+        let key = ApiKey::new(tenant.new_id(context.at)?, name_of_key, scopes, secret.hash(), rate_limit);
         let key_id = key.id;
         let mut registered = keys::registry(tenant_id).item();
         registered.insert(TYPE.to_owned(), AttributeValue::S("registration".to_owned()));
-        let mut work = Work::new(&tenant, &stamp);
-        work.add(Part { guard: Guard::Certain, write: self.put_new(registered)? });
+        let mut work = UnitOfWork::new(&tenant, &context);
+        work.add(TransactionItem { guard: Condition::Certain, write: self.put_new(registered)? });
         work.create(Tenant::new(tenant_id, name))?;
         work.create(key)?;
         for process in SYSTEM {
-            work.create(process.process(tenant.new_id(stamp.at)?).map_err(StoreError::broken)?)?;
+            work.create(process.process(tenant.new_id(context.at)?).map_err(StoreError::broken)?)?;
         }
         let user_id = match admin {
             None => None,
             Some(email) => {
-                let id = tenant.new_id(stamp.at)?;
+                let id = tenant.new_id(context.at)?;
                 let display_name = email.as_str().parse().map_err(StoreError::broken)?;
                 work.create(User { id, email, display_name, role: Role::Admin, is_active: true })?;
                 Some(id)
@@ -73,7 +73,7 @@ impl Store {
     ///
     /// The table.
     pub async fn upgrade_tenant(&self, id: TenantId) -> Result<Vec<String>, WriteError> {
-        let stamp = Stamp::operator(self.now());
+        let context = ChangeContext::operator(self.now());
         let tenant = self.tenant(id);
         let present: Vec<Stored<Process>> = tenant.all().await?;
         let mut added = Vec::new();
@@ -82,8 +82,8 @@ impl Store {
             if present.iter().any(|known| known.value.slug == slug) {
                 continue;
             }
-            let process = process.process(tenant.new_id(stamp.at)?).map_err(StoreError::broken)?;
-            let mut work = Work::new(&tenant, &stamp);
+            let process = process.process(tenant.new_id(context.at)?).map_err(StoreError::broken)?;
+            let mut work = UnitOfWork::new(&tenant, &context);
             work.create(process)?;
             match work.commit().await {
                 // Somebody upgrades the same tenant at the same time.

@@ -1,17 +1,17 @@
 //! Fields that a tenant adds to its assets, and the JSON Schema of an asset type that checks them (contract 5).
 
+mod cost;
 mod policy;
-mod work;
 
+use super::field_error::{ErrorLocation, FieldError, ValueError};
 use super::json::parse_strict;
-use super::refusal::{Fault, Place, Refusal};
+use cost::Effort;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
-use work::Effort;
 
 /// The largest custom fields and schemas, in bytes of compact JSON.
 const LARGEST: usize = 32 * 1024;
@@ -21,7 +21,7 @@ const FIELD_LEVELS: usize = 8;
 const SCHEMA_LEVELS: usize = 32;
 /// What a compiled pattern, and the cache of its search, may take of memory.
 const PATTERN_BYTES: (usize, usize) = (1024 * 1024, 256 * 1024);
-/// How many of the faults that a schema finds are named.
+/// How many of the errors that a schema finds are named.
 const FAULTS: usize = 100;
 /// How long the text of one may be, in characters.
 const LONGEST_FAULT: usize = 300;
@@ -40,10 +40,10 @@ impl CustomFields {
     /// # Errors
     ///
     /// Says which limit is broken.
-    pub fn from_json(text: &str) -> Result<Self, Refusal> {
+    pub fn from_json(text: &str) -> Result<Self, ValueError> {
         match parse_limited(text, FIELD_LEVELS)? {
             Value::Object(fields) => Ok(Self(fields)),
-            _ => Err(Refusal::new("must be an object")),
+            _ => Err(ValueError::new("must be an object")),
         }
     }
 
@@ -61,17 +61,17 @@ impl From<CustomFields> for String {
 }
 
 impl TryFrom<String> for CustomFields {
-    type Error = Refusal;
-    fn try_from(text: String) -> Result<Self, Refusal> {
+    type Error = ValueError;
+    fn try_from(text: String) -> Result<Self, ValueError> {
         Self::from_json(&text)
     }
 }
 
-fn parse_limited(text: &str, levels: usize) -> Result<Value, Refusal> {
+fn parse_limited(text: &str, levels: usize) -> Result<Value, ValueError> {
     let value = parse_strict(text, levels)?;
     let size = value.to_string().len();
     if size > LARGEST {
-        return Err(Refusal::new(format!("must have at most {LARGEST} bytes as JSON; this has {size}")));
+        return Err(ValueError::new(format!("must have at most {LARGEST} bytes as JSON; this has {size}")));
     }
     Ok(value)
 }
@@ -91,14 +91,14 @@ impl FieldsSchema {
     /// # Errors
     ///
     /// Says what makes the schema invalid.
-    pub fn from_json(text: &str) -> Result<Self, Refusal> {
+    pub fn from_json(text: &str) -> Result<Self, ValueError> {
         let schema = parse_limited(text, SCHEMA_LEVELS)?;
         if !schema.is_object() {
-            return Err(Refusal::new("must be a JSON Schema, an object"));
+            return Err(ValueError::new("must be a JSON Schema, an object"));
         }
         let dialect = schema.get("$schema").and_then(Value::as_str).map(|uri| uri.trim_end_matches('#'));
         if dialect.is_some_and(|uri| uri != "https://json-schema.org/draft/2020-12/schema") {
-            return Err(Refusal::new("must be a JSON Schema of draft 2020-12"));
+            return Err(ValueError::new("must be a JSON Schema of draft 2020-12"));
         }
         policy::check(&schema)?;
         compile(&schema)?;
@@ -119,24 +119,28 @@ impl From<FieldsSchema> for String {
 }
 
 impl TryFrom<String> for FieldsSchema {
-    type Error = Refusal;
+    type Error = ValueError;
     /// From the table, where only checked schemas are.
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        serde_json::from_str(&text).map(Self).map_err(|_| Refusal::new("must be JSON"))
+    fn try_from(text: String) -> Result<Self, ValueError> {
+        serde_json::from_str(&text).map(Self).map_err(|_| ValueError::new("must be JSON"))
     }
 }
 
-fn compile(schema: &Value) -> Result<Validator, Refusal> {
+fn compile(schema: &Value) -> Result<Validator, ValueError> {
     jsonschema::options()
         .with_draft(Draft::Draft202012)
         .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES.0).dfa_size_limit(PATTERN_BYTES.1))
         .build(schema)
         .map_err(|error| {
-            Refusal::new(format!("is not a valid JSON Schema: {} (at {})", shortened(error.to_string()), error.instance_path()))
+            ValueError::new(format!(
+                "is not a valid JSON Schema: {} (at {})",
+                shortened(error.to_string()),
+                error.instance_path()
+            ))
         })
 }
 
-/// A fault's text; the validator's own quotes the value, however large, and one fault for each of many.
+/// A field_error's text; the validator's own quotes the value, however large, and one field_error for each of many.
 fn shortened(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(LONGEST_FAULT) {
         text.truncate(end);
@@ -150,27 +154,33 @@ fn shortened(mut text: String) -> String {
 pub struct Schemas(Mutex<BTreeMap<(Uuid, u64), Arc<Validator>>>);
 
 impl Schemas {
-    /// Checks custom fields by version `version` of the schema of the type `id`; gives every fault, or the first where
+    /// Checks custom fields by version `version` of the schema of the type `id`; gives every field_error, or the first where
     /// all of them would be much work.
     ///
     /// # Errors
     ///
     /// The schema doesn't compile, which a stored one always did.
-    pub fn faults(&self, id: Uuid, version: u64, schema: &FieldsSchema, fields: &CustomFields) -> Result<Vec<Fault>, Refusal> {
+    pub fn errors(
+        &self,
+        id: Uuid,
+        version: u64,
+        schema: &FieldsSchema,
+        fields: &CustomFields,
+    ) -> Result<Vec<FieldError>, ValueError> {
         let validator = self.compiled(id, version, schema)?;
         let instance = Value::Object(fields.0.clone());
-        let fault = |error: ValidationError<'_>| Fault {
-            place: Place::Pointer(format!("/custom_fields{}", error.instance_path())),
+        let field_error = |error: ValidationError<'_>| FieldError {
+            place: ErrorLocation::Pointer(format!("/custom_fields{}", error.instance_path())),
             detail: shortened(error.to_string()),
         };
-        Ok(match work::effort(&schema.0, &instance) {
-            Effort::Little => validator.iter_errors(&instance).map(fault).take(FAULTS).collect(),
-            Effort::Much => validator.validate(&instance).err().map(fault).into_iter().collect(),
-            Effort::TooMuch => vec![Fault::field("custom_fields", "are too much work to check by the schema of the type")],
+        Ok(match cost::effort(&schema.0, &instance) {
+            Effort::Little => validator.iter_errors(&instance).map(field_error).take(FAULTS).collect(),
+            Effort::Much => validator.validate(&instance).err().map(field_error).into_iter().collect(),
+            Effort::TooMuch => vec![FieldError::field("custom_fields", "are too much work to check by the schema of the type")],
         })
     }
 
-    fn compiled(&self, id: Uuid, version: u64, schema: &FieldsSchema) -> Result<Arc<Validator>, Refusal> {
+    fn compiled(&self, id: Uuid, version: u64, schema: &FieldsSchema) -> Result<Arc<Validator>, ValueError> {
         let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(validator) = kept.get(&(id, version)) {
             return Ok(Arc::clone(validator));
@@ -206,13 +216,13 @@ mod tests {
         )
         .expect("a schema");
         let schemas = Schemas::default();
-        let faults = |fields: &str| {
+        let errors = |fields: &str| {
             let fields = CustomFields::from_json(fields).expect("fields");
-            schemas.faults(Uuid::nil(), 1, &schema, &fields).expect("compiled").into_iter().map(|f| f.place).collect::<Vec<_>>()
+            schemas.errors(Uuid::nil(), 1, &schema, &fields).expect("compiled").into_iter().map(|f| f.place).collect::<Vec<_>>()
         };
-        assert_eq!(faults(r#"{"ram":16,"os":"mac"}"#), []);
-        assert_eq!(faults(r#"{"os":"dos"}"#).len(), 2);
-        assert_eq!(faults(r#"{"ram":"16"}"#), [Place::Pointer("/custom_fields/ram".into())]);
+        assert_eq!(errors(r#"{"ram":16,"os":"mac"}"#), []);
+        assert_eq!(errors(r#"{"os":"dos"}"#).len(), 2);
+        assert_eq!(errors(r#"{"ram":"16"}"#), [ErrorLocation::Pointer("/custom_fields/ram".into())]);
     }
 
     #[test]
@@ -267,10 +277,10 @@ mod tests {
         let check = |count: usize| {
             let fields = serde_json::json!({"a": vec![1; count]}).to_string();
             let fields = CustomFields::from_json(&fields).expect("fields");
-            Schemas::default().faults(Uuid::nil(), 1, &schema, &fields).expect("compiled")
+            Schemas::default().errors(Uuid::nil(), 1, &schema, &fields).expect("compiled")
         };
         assert_eq!((check(20).len(), check(1_000).len(), check(16_000).len()), (20, 1, 1));
-        assert_eq!(check(16_000)[0].place, Place::Pointer("/custom_fields".into()));
+        assert_eq!(check(16_000)[0].place, ErrorLocation::Pointer("/custom_fields".into()));
         let greedy: Vec<Value> = (0..40).map(|n| serde_json::json!({"pattern": format!("x{{{}}}", 900 + n)})).collect();
         assert!(FieldsSchema::from_json(&serde_json::json!({ "allOf": greedy }).to_string()).is_err());
     }
@@ -279,6 +289,6 @@ mod tests {
     fn a_pattern_that_backtracks_is_matched_in_linear_time() {
         let schema = FieldsSchema::from_json(r#"{"properties":{"a":{"pattern":"^(a+)+$"}}}"#).expect("a schema");
         let fields = CustomFields::from_json(&format!(r#"{{"a":"{}!"}}"#, "a".repeat(20_000))).expect("fields");
-        assert_eq!(Schemas::default().faults(Uuid::nil(), 1, &schema, &fields).expect("compiled").len(), 1);
+        assert_eq!(Schemas::default().errors(Uuid::nil(), 1, &schema, &fields).expect("compiled").len(), 1);
     }
 }

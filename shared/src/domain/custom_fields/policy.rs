@@ -1,7 +1,7 @@
 //! What a schema may say: it is a tenant's own program in our process.
 
-use super::work;
-use crate::domain::refusal::Refusal;
+use super::cost;
+use crate::domain::field_error::ValueError;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ const STATES: u64 = 20_000;
 /// # Errors
 ///
 /// Says what it must not do.
-pub fn check(schema: &Value) -> Result<(), Refusal> {
+pub fn check(schema: &Value) -> Result<(), ValueError> {
     Expansion { root: schema, nodes: 0, states: 0 }.visit(schema, 0, true)
 }
 
@@ -35,25 +35,25 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    fn count(&mut self, level: usize) -> Result<(), Refusal> {
+    fn count(&mut self, level: usize) -> Result<(), ValueError> {
         self.nodes += 1;
         if level > LEVELS || self.nodes > NODES {
-            return Err(Refusal::new("must not have references in a circle, nor so many that it grows out of hand"));
+            return Err(ValueError::new("must not have references in a circle, nor so many that it grows out of hand"));
         }
         Ok(())
     }
 
-    fn pattern(&mut self, pattern: &str) -> Result<(), Refusal> {
-        self.states = self.states.saturating_add(work::states(pattern));
+    fn pattern(&mut self, pattern: &str) -> Result<(), ValueError> {
+        self.states = self.states.saturating_add(cost::states(pattern));
         if self.states > STATES {
-            return Err(Refusal::new(format!(
+            return Err(ValueError::new(format!(
                 "must not have patterns that repeat so much: {STATES} characters in all, repeated"
             )));
         }
         Ok(())
     }
 
-    fn visit(&mut self, node: &Value, level: usize, is_root: bool) -> Result<(), Refusal> {
+    fn visit(&mut self, node: &Value, level: usize, is_root: bool) -> Result<(), ValueError> {
         self.count(level)?;
         match node {
             Value::Object(members) => members.iter().try_for_each(|(name, value)| self.keyword(name, value, level, is_root)),
@@ -62,18 +62,18 @@ impl Expansion<'_> {
         }
     }
 
-    fn keyword(&mut self, name: &str, value: &Value, level: usize, is_root: bool) -> Result<(), Refusal> {
+    fn keyword(&mut self, name: &str, value: &Value, level: usize, is_root: bool) -> Result<(), ValueError> {
         match (name, value) {
             ("$ref", Value::String(reference)) => {
                 let found = target(self.root, reference);
                 let found =
-                    found.ok_or_else(|| Refusal::new("must have no reference that leads out of it (only #/… within it)"))?;
+                    found.ok_or_else(|| ValueError::new("must have no reference that leads out of it (only #/… within it)"))?;
                 self.visit(found, level + 1, false)
             }
             ("$id", Value::String(_)) if is_root => Ok(()),
-            ("$id", Value::String(_)) => Err(Refusal::new("must not use $id below its root")),
+            ("$id", Value::String(_)) => Err(ValueError::new("must not use $id below its root")),
             ("$dynamicRef" | "$dynamicAnchor" | "$anchor" | "$recursiveRef", Value::String(_)) => {
-                Err(Refusal::new(format!("must not use {name}; refer with $ref and #/…")))
+                Err(ValueError::new(format!("must not use {name}; refer with $ref and #/…")))
             }
             ("pattern", Value::String(pattern)) => self.pattern(pattern),
             // Only what a reference leads to counts; definitions nobody uses cost nothing.
@@ -94,7 +94,7 @@ impl Expansion<'_> {
         }
     }
 
-    fn data(&mut self, value: &Value, level: usize) -> Result<(), Refusal> {
+    fn data(&mut self, value: &Value, level: usize) -> Result<(), ValueError> {
         self.count(level)?;
         match value {
             Value::Object(members) => members.values().try_for_each(|member| self.data(member, level + 1)),

@@ -1,11 +1,11 @@
 //! One step further: what was submitted, checked against the steps (contract 7, "advance").
 
-use super::{Instance, ProcessRefusal, State};
-use crate::domain::answer::{Answers, Checked};
+use super::{Instance, ProcessError, State};
+use crate::domain::field_error::FieldError;
 use crate::domain::id::UserId;
-use crate::domain::png::Signature;
+use crate::domain::process::values::{CheckedValue, StepValues};
 use crate::domain::process::{Step, StepKind};
-use crate::domain::refusal::Fault;
+use crate::domain::signature_image::SignatureImage;
 use crate::domain::time::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,11 +15,11 @@ const LARGEST_ANSWERS: usize = 128 * 1024;
 
 /// A run that goes one step further.
 #[derive(Debug, Clone)]
-pub struct Advanced {
+pub struct Advancement {
     /// The run afterwards.
     pub instance: Instance,
     /// Images to be kept, by step key.
-    pub signatures: BTreeMap<String, Signature>,
+    pub signatures: BTreeMap<String, SignatureImage>,
 }
 
 impl Instance {
@@ -36,18 +36,18 @@ impl Instance {
         expected: Option<usize>,
         active: &BTreeSet<UserId>,
         at: Timestamp,
-    ) -> Result<Advanced, ProcessRefusal> {
+    ) -> Result<Advancement, ProcessError> {
         let open = self.open_step()?;
         if expected.is_some_and(|expected| expected != open) {
-            return Err(ProcessRefusal::Moved(open));
+            return Err(ProcessError::Moved(open));
         }
         let steps = self.steps.as_slice();
-        let (mut faults, mut changed) = (Vec::new(), None);
+        let (mut errors, mut changed) = (Vec::new(), None);
         let mut answers = self.answers.0.clone();
         let mut signatures = BTreeMap::new();
         for (key, value) in data {
             let Some(place) = steps.iter().position(|step| step.key == *key) else {
-                faults.push(fault(key, "is the key of no step"));
+                errors.push(field_error(key, "is the key of no step"));
                 continue;
             };
             if place < open {
@@ -61,35 +61,37 @@ impl Instance {
                 continue;
             }
             match steps[place].check(value, active) {
-                Ok(Checked::Value(value)) => {
+                Ok(CheckedValue::Value(value)) => {
                     answers.insert(key.clone(), value);
                 }
-                Ok(Checked::Signature(image)) => {
+                Ok(CheckedValue::Signature(image)) => {
                     answers.insert(key.clone(), json!({"sha256": image.hash(), "bytes": image.bytes().len()}));
                     signatures.insert(key.clone(), image);
                 }
                 Err(refusal) if self.is_same(key, &steps[place], value, active) => drop(refusal),
-                Err(refusal) => faults.push(fault(key, refusal.to_string())),
+                Err(refusal) => errors.push(field_error(key, refusal.to_string())),
             }
         }
         let step = &steps[open];
-        if step.is_required() && !answers.contains_key(&step.key) && !faults.iter().any(|f| f.place == fault(&step.key, "").place)
+        if step.is_required()
+            && !answers.contains_key(&step.key)
+            && !errors.iter().any(|f| f.place == field_error(&step.key, "").place)
         {
-            faults.push(fault(&step.key, "is required"));
+            errors.push(field_error(&step.key, "is required"));
         }
-        let answers = Answers(answers);
+        let answers = StepValues(answers);
         if String::from(answers.clone()).len() > LARGEST_ANSWERS {
             let detail = format!("all values together must have at most {LARGEST_ANSWERS} bytes as JSON, images aside");
-            faults.push(Fault::field("step_data", detail));
+            errors.push(FieldError::field("step_data", detail));
         }
-        if !faults.is_empty() {
-            return Err(ProcessRefusal::Faults(faults));
+        if !errors.is_empty() {
+            return Err(ProcessError::Invalid(errors));
         }
         if let Some(key) = changed {
-            return Err(ProcessRefusal::Submitted(key));
+            return Err(ProcessError::Submitted(key));
         }
         let state = if open + 1 == steps.len() { State::Completed { at } } else { State::InProgress { step: open + 1 } };
-        Ok(Advanced { instance: Self { state, answers, ..self.clone() }, signatures })
+        Ok(Advancement { instance: Self { state, answers, ..self.clone() }, signatures })
     }
 
     /// Whether `value` says what was said before: as it was sent or as it was kept. A signature may also come back as
@@ -101,15 +103,17 @@ impl Instance {
             (Some(known), StepKind::Signature) => {
                 let text = value.as_str().unwrap_or_default();
                 text == self.signature_path(key)
-                    || Signature::from_data_url(text).is_ok_and(|image| known["sha256"] == image.hash())
+                    || SignatureImage::from_data_url(text).is_ok_and(|image| known["sha256"] == image.hash())
             }
-            (Some(known), _) => known == value || matches!(step.check(value, active), Ok(Checked::Value(said)) if said == *known),
+            (Some(known), _) => {
+                known == value || matches!(step.check(value, active), Ok(CheckedValue::Value(said)) if said == *known)
+            }
         }
     }
 }
 
-fn fault(key: &str, detail: impl Into<String>) -> Fault {
-    Fault::within("step_data", &format!("/{}", key.replace('~', "~0").replace('/', "~1")), detail)
+fn field_error(key: &str, detail: impl Into<String>) -> FieldError {
+    FieldError::within("step_data", &format!("/{}", key.replace('~', "~0").replace('/', "~1")), detail)
 }
 
 /// The ids in `data` that may be picked users, to be looked up before [`Instance::advance`] decides. Which steps

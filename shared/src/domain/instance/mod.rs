@@ -1,18 +1,18 @@
 //! A run of a process on one asset: what was answered, what may come next, what it does to the asset (contract 7).
 
 mod advance;
-mod refusal;
+mod error;
 
-pub use advance::{Advanced, possible_users};
-pub use refusal::ProcessRefusal;
+pub use advance::{Advancement, possible_users};
+pub use error::ProcessError;
 
-use super::answer::Answers;
 use super::asset::{Asset, Status};
 use super::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
-use super::png::data_url_length;
+use super::process::values::StepValues;
 use super::process::{Process, ProcessStatus, Step, StepKind, Steps};
 use super::record::{Kind, Record, Reference};
 use super::scope::words;
+use super::signature_image::data_url_length;
 use super::text::{Name, Notes};
 use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ pub struct Instance {
     #[serde(flatten)]
     pub state: State,
     /// What was submitted.
-    pub answers: Answers,
+    pub answers: StepValues,
     /// The steps as they were at the start.
     pub steps: Steps,
     /// The status that the asset gets, as it was at the start.
@@ -92,7 +92,7 @@ pub struct Instance {
 
 /// Who starts a run.
 #[derive(Debug, Clone)]
-pub struct Starter {
+pub struct StartedBy {
     /// The key.
     pub key: Option<ApiKeyId>,
     /// The bound user's name, else the key's.
@@ -104,15 +104,15 @@ pub struct Starter {
 /// # Errors
 ///
 /// Why not.
-pub fn startable(process: &Process, asset: &Asset) -> Result<(), ProcessRefusal> {
+pub fn startable(process: &Process, asset: &Asset) -> Result<(), ProcessError> {
     if process.status == ProcessStatus::Inactive {
-        return Err(ProcessRefusal::Inactive);
+        return Err(ProcessError::Inactive);
     }
     if let Some(running) = asset.running_instance_id {
-        return Err(ProcessRefusal::Running(asset.id, running));
+        return Err(ProcessError::Running(asset.id, running));
     }
     if asset.status != process.trigger_status {
-        return Err(ProcessRefusal::WrongStatus { asset: asset.id, is: asset.status, needed: process.trigger_status });
+        return Err(ProcessError::WrongStatus { asset: asset.id, is: asset.status, needed: process.trigger_status });
     }
     Ok(())
 }
@@ -134,7 +134,7 @@ impl Instance {
     /// # Errors
     ///
     /// Why it can't start.
-    pub fn start(id: InstanceId, process: &Process, asset: &Asset, by: &Starter) -> Result<(Self, Asset), ProcessRefusal> {
+    pub fn start(id: InstanceId, process: &Process, asset: &Asset, by: &StartedBy) -> Result<(Self, Asset), ProcessError> {
         startable(process, asset)?;
         let instance = Self {
             id,
@@ -142,7 +142,7 @@ impl Instance {
             asset_id: asset.id,
             movement_id: None,
             state: State::InProgress { step: 0 },
-            answers: Answers::default(),
+            answers: StepValues::default(),
             steps: process.steps.clone(),
             target_status: process.target_status,
             process_name: process.name.clone(),
@@ -177,11 +177,11 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// [`ProcessRefusal::Closed`].
-    pub fn open_step(&self) -> Result<usize, ProcessRefusal> {
+    /// [`ProcessError::Closed`].
+    pub fn open_step(&self) -> Result<usize, ProcessError> {
         match self.state {
             State::InProgress { step } => Ok(step),
-            _ => Err(ProcessRefusal::Closed(self.status())),
+            _ => Err(ProcessError::Closed(self.status())),
         }
     }
 
@@ -212,8 +212,8 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// [`ProcessRefusal::Closed`].
-    pub fn cancelled(&self, reason: Option<Notes>, at: Timestamp) -> Result<Self, ProcessRefusal> {
+    /// [`ProcessError::Closed`].
+    pub fn cancelled(&self, reason: Option<Notes>, at: Timestamp) -> Result<Self, ProcessError> {
         let step = self.open_step()?;
         Ok(Self { state: State::Cancelled { step, at, reason }, ..self.clone() })
     }

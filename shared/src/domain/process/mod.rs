@@ -2,14 +2,15 @@
 
 mod steps;
 mod system;
+pub mod values;
 
-pub use steps::{MOST_STEPS, Step, StepKind, Steps};
+pub use steps::{MAX_STEPS, Step, StepKind, Steps};
 pub use system::{SYSTEM, SystemProcess};
 
 use super::asset::Status;
+use super::field_error::ValueError;
 use super::id::ProcessId;
 use super::record::{Kind, Record, Unique};
-use super::refusal::Refusal;
 use super::scope::words;
 use super::text::{Name, Notes};
 use serde::{Deserialize, Serialize};
@@ -56,16 +57,16 @@ impl Slug {
 }
 
 impl FromStr for Slug {
-    type Err = Refusal;
-    fn from_str(text: &str) -> Result<Self, Refusal> {
+    type Err = ValueError;
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let word = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
         let fits = text.len() <= LONGEST_SLUG && text.split('-').all(word);
         fits.then(|| Self(text.to_owned()))
-            .ok_or_else(|| Refusal::new("must be up to 64 of a-z and 0-9, with single hyphens between"))
+            .ok_or_else(|| ValueError::new("must be up to 64 of a-z and 0-9, with single hyphens between"))
     }
 }
 
-super::refusal::text_form!(Slug, |slug| slug.0);
+super::field_error::text_form!(Slug, |slug| slug.0);
 
 /// A process definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! The steps of a process, and what makes them a process that can be run (interface 2.3, contract 7).
 
+use crate::domain::field_error::ValueError;
 use crate::domain::json::parse_strict;
-use crate::domain::refusal::Refusal;
 use crate::domain::scope::words;
 use crate::domain::text::Name;
 use serde::{Deserialize, Serialize};
@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 
 /// How many steps a process may have.
-const STEPS: std::ops::RangeInclusive<usize> = 1..=MOST_STEPS;
+const STEPS: std::ops::RangeInclusive<usize> = 1..=MAX_STEPS;
 /// The most of them.
-pub const MOST_STEPS: usize = 50;
+pub const MAX_STEPS: usize = 50;
 /// How many entries a checklist or a selection may have.
 const ENTRIES: std::ops::RangeInclusive<usize> = 1..=100;
 /// The largest steps, in bytes of compact JSON: every run keeps a copy.
@@ -85,7 +85,7 @@ impl Steps {
     ///
     /// # Errors
     ///
-    /// Every fault, with its JSON Pointer from the list on (`/2/key`; empty for the list itself).
+    /// Every field_error, with its JSON Pointer from the list on (`/2/key`; empty for the list itself).
     pub fn from_json(text: &str) -> Result<Self, Vec<(String, String)>> {
         let whole = |reason: String| vec![(String::new(), reason)];
         let value = parse_strict(text, 4).map_err(|refusal| whole(refusal.to_string()))?;
@@ -96,47 +96,47 @@ impl Steps {
         if !STEPS.contains(&steps.len()) {
             return Err(whole(format!("must have {} to {} steps", STEPS.start(), STEPS.end())));
         }
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         let mut keys = BTreeSet::new();
         let last = steps.len() - 1;
         let mut read = Vec::new();
         for (place, step) in steps.into_iter().enumerate() {
-            let mut reader = Reader { step, place, faults: &mut faults };
+            let mut reader = Reader { step, place, errors: &mut errors };
             let Some(step) = reader.step() else { continue };
             if !keys.insert(step.key.clone()) {
-                reader.fault("key", "must differ from the keys of the other steps");
+                reader.field_error("key", "must differ from the keys of the other steps");
             }
             if step.kind == StepKind::Complete && place != last {
-                reader.fault("type", "may be complete only for the last step");
+                reader.field_error("type", "may be complete only for the last step");
             }
             read.push(step);
         }
-        if faults.is_empty() { Ok(Self(read)) } else { Err(faults) }
+        if errors.is_empty() { Ok(Self(read)) } else { Err(errors) }
     }
 }
 
-/// Reads one step and notes its faults.
+/// Reads one step and notes its errors.
 struct Reader<'a> {
     step: Value,
     place: usize,
-    faults: &'a mut Vec<(String, String)>,
+    errors: &'a mut Vec<(String, String)>,
 }
 
 impl Reader<'_> {
-    fn fault(&mut self, member: &str, reason: impl Into<String>) {
+    fn field_error(&mut self, member: &str, reason: impl Into<String>) {
         let member = member.replace('~', "~0").replace('/', "~1");
         let pointer = if member.is_empty() { format!("/{}", self.place) } else { format!("/{}/{member}", self.place) };
-        self.faults.push((pointer, reason.into()));
+        self.errors.push((pointer, reason.into()));
     }
 
     fn step(&mut self) -> Option<Step> {
         let Value::Object(members) = &self.step else {
-            self.fault("", "must be an object");
+            self.field_error("", "must be an object");
             return None;
         };
         let known = ["type", "key", "label", "required", "items", "options"];
         let unknown: Vec<String> = members.keys().filter(|name| !known.contains(&name.as_str())).cloned().collect();
-        unknown.iter().for_each(|name| self.fault(name, "is no member of a step"));
+        unknown.iter().for_each(|name| self.field_error(name, "is no member of a step"));
         let kind = self.text::<StepKind>("type");
         let key = self.text::<Key>("key");
         let label = self.text::<Name>("label");
@@ -144,7 +144,7 @@ impl Reader<'_> {
             None => None,
             Some(Value::Bool(required)) => Some(required),
             Some(_) => {
-                self.fault("required", "must be true or false");
+                self.field_error("required", "must be true or false");
                 None
             }
         };
@@ -153,19 +153,19 @@ impl Reader<'_> {
         Some(Step { kind: kind?, key: key?.0, label: label?, required, items, options })
     }
 
-    fn text<T: FromStr<Err = Refusal>>(&mut self, member: &str) -> Option<T> {
+    fn text<T: FromStr<Err = ValueError>>(&mut self, member: &str) -> Option<T> {
         let read = match self.step.get(member) {
-            None => Err(Refusal::new("is required")),
-            Some(value) => value.as_str().ok_or_else(|| Refusal::new("must be a string")).and_then(str::parse),
+            None => Err(ValueError::new("is required")),
+            Some(value) => value.as_str().ok_or_else(|| ValueError::new("must be a string")).and_then(str::parse),
         };
-        read.map_err(|refusal| self.fault(member, refusal.to_string())).ok()
+        read.map_err(|refusal| self.field_error(member, refusal.to_string())).ok()
     }
 
     /// The list of entries that a checklist or a select needs and no other step may have.
     fn entries(&mut self, member: &str, needed: bool, known: bool) -> Option<Vec<String>> {
         let Some(value) = self.step.get(member) else {
             if needed {
-                self.fault(member, "is required for this type of step");
+                self.field_error(member, "is required for this type of step");
             }
             return None;
         };
@@ -173,11 +173,11 @@ impl Reader<'_> {
         let texts: Option<Vec<Name>> = texts.flatten();
         let distinct = texts.as_ref().map(|texts| texts.iter().collect::<BTreeSet<_>>().len());
         match texts {
-            _ if known && !needed => self.fault(member, "does not belong to this type of step"),
+            _ if known && !needed => self.field_error(member, "does not belong to this type of step"),
             Some(texts) if ENTRIES.contains(&texts.len()) && distinct == Some(texts.len()) => {
                 return Some(texts.into_iter().map(String::from).collect());
             }
-            _ => self.fault(member, "must be a list of 1 to 100 different texts of 1 to 255 characters"),
+            _ => self.field_error(member, "must be a list of 1 to 100 different texts of 1 to 255 characters"),
         }
         None
     }
@@ -187,13 +187,13 @@ impl Reader<'_> {
 struct Key(String);
 
 impl FromStr for Key {
-    type Err = Refusal;
-    fn from_str(text: &str) -> Result<Self, Refusal> {
+    type Err = ValueError;
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let fits = text.len() <= LONGEST_KEY
             && text.starts_with(|c: char| c.is_ascii_lowercase())
             && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
         fits.then(|| Self(text.to_owned()))
-            .ok_or_else(|| Refusal::new("must be a lower-case letter and then letters, digits or _, at most 64"))
+            .ok_or_else(|| ValueError::new("must be a lower-case letter and then letters, digits or _, at most 64"))
     }
 }
 
@@ -205,10 +205,10 @@ impl From<Steps> for String {
 }
 
 impl TryFrom<String> for Steps {
-    type Error = Refusal;
+    type Error = ValueError;
     /// From the table, where only checked steps are.
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        serde_json::from_str(&text).map(Self).map_err(|_| Refusal::new("must be a list of steps"))
+    fn try_from(text: String) -> Result<Self, ValueError> {
+        serde_json::from_str(&text).map(Self).map_err(|_| ValueError::new("must be a list of steps"))
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn faults(steps: &Value) -> Vec<String> {
+    fn errors(steps: &Value) -> Vec<String> {
         let mut places: Vec<String> =
             Steps::from_json(&steps.to_string()).err().unwrap_or_default().into_iter().map(|(p, _)| p).collect();
         places.sort();
@@ -241,14 +241,14 @@ mod tests {
 
     #[test]
     fn every_fault_of_every_step_is_named() {
-        assert_eq!(faults(&json!([])), [""]);
-        assert_eq!(faults(&json!("x")), [""]);
+        assert_eq!(errors(&json!([])), [""]);
+        assert_eq!(errors(&json!("x")), [""]);
         let many: Vec<Value> = (0..51).map(|n| json!({"type": "text", "key": format!("k{n}"), "label": "x"})).collect();
-        assert_eq!(faults(&json!(many)), [""]);
+        assert_eq!(errors(&json!(many)), [""]);
         assert_eq!(
-            faults(&json!([
+            errors(&json!([
                 {"type": "complete", "key": "a", "label": "x"},
-                {"type": "stamp", "key": "A", "label": "", "required": 1, "colour": "red"},
+                {"type": "context", "key": "A", "label": "", "required": 1, "colour": "red"},
                 {"type": "checklist", "key": "a", "label": "x", "options": ["x"]},
                 {"type": "select", "key": "b", "label": "x", "options": ["x", "x"]},
                 {"type": "text", "key": "c", "label": "x", "items": ["x"]},

@@ -2,8 +2,8 @@
 
 use super::{Process, ProcessStatus, Slug, Steps};
 use crate::domain::asset::Status;
+use crate::domain::field_error::ValueError;
 use crate::domain::id::ProcessId;
-use crate::domain::refusal::Refusal;
 
 /// A process that every tenant has.
 #[derive(Debug, Clone, Copy)]
@@ -28,8 +28,8 @@ impl SystemProcess {
     /// # Errors
     ///
     /// The text below is wrong, which a test would have found.
-    pub fn process(&self, id: ProcessId) -> Result<Process, Refusal> {
-        let steps = Steps::from_json(self.steps).map_err(|faults| Refusal::new(format!("{}: {faults:?}", self.name)))?;
+    pub fn process(&self, id: ProcessId) -> Result<Process, ValueError> {
+        let steps = Steps::from_json(self.steps).map_err(|faults| ValueError::new(format!("{}: {faults:?}", self.name)))?;
         Ok(Process {
             id,
             name: self.name.parse()?,
@@ -87,7 +87,7 @@ pub const SYSTEM: [SystemProcess; 7] = [
         trigger_status: Status::InService,
         target_status: Status::InStock,
         steps: r#"[
-            {"type": "checklist", "key": "checks", "label": "Checked", "items": ["Fault is gone", "Device starts", "Nothing is missing"], "required": true},
+            {"type": "checklist", "key": "checks", "label": "CheckedValue", "items": ["FieldError is gone", "Device starts", "Nothing is missing"], "required": true},
             {"type": "text", "key": "invoice", "label": "Number of the invoice"},
             {"type": "complete", "key": "complete", "label": "Put it into stock"}
         ]"#,
