@@ -1,7 +1,7 @@
 //! How every function's binary starts, and how its answers go to Lambda.
 
 use crate::app::{App, system_clock};
-use crate::http::{self, chain};
+use crate::http::{self, error_chain};
 use crate::key_encryption::KeyEncryption;
 use crate::log;
 use crate::store::{Store, client};
@@ -45,7 +45,7 @@ where
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(cause = chain(&*error), "the function can't run");
+            tracing::error!(cause = error_chain(&*error), "the function can't run");
             ExitCode::FAILURE
         }
     }

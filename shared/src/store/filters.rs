@@ -36,7 +36,14 @@ pub struct Page<T> {
     /// How many things all pages have.
     pub total: usize,
     /// Which page.
-    pub page: PageRequest,
+    pub request: PageRequest,
+}
+
+impl<T> Page<T> {
+    /// Returns the page with `view` of each item.
+    pub fn map<V>(self, view: impl FnMut(T) -> V) -> Page<V> {
+        Page { items: self.items.into_iter().map(view).collect(), total: self.total, request: self.request }
+    }
 }
 
 words! {

@@ -1,7 +1,6 @@
 //! Lists: filter, search, sort, count and cut. The only module that knows how a list gets its candidates: assets,
 //! users, runs and movements from a directory in memory, what is few from the table (docs/adr/0008).
 
-use super::TenantStore;
 use super::error::StoreError;
 use super::filters::{
     AssetFilter, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, RowQuery, SortValue, UserFilter,
@@ -12,6 +11,7 @@ use super::list_index::{
     SortedRows, UserColumns, card,
 };
 use super::read::BatchGet;
+use super::{PointReads, TenantStore, UnverifiedStore};
 use crate::domain::api_key::ApiKey;
 use crate::domain::asset::{Asset, CatalogNames};
 use crate::domain::catalog::{AssetKind, AssetType, Manufacturer, Model};
@@ -46,7 +46,7 @@ fn occur_in(words: &SearchTerms, texts: &[&str]) -> bool {
 fn cut<T>(mut all: Vec<T>, page: PageRequest, compare: impl FnMut(&T, &T) -> Ordering) -> Page<T> {
     all.sort_unstable_by(compare);
     let total = all.len();
-    Page { items: all.into_iter().skip(page.skip()).take(page.limit as usize).collect(), total, page }
+    Page { items: all.into_iter().skip(page.skip()).take(page.limit as usize).collect(), total, request: page }
 }
 
 /// Newest first, equals by id.
@@ -54,7 +54,7 @@ fn newest<T: Record>(a: &Stored<T>, b: &Stored<T>) -> Ordering {
     b.created_at.cmp(&a.created_at).then_with(|| a.value.id().cmp(&b.value.id()))
 }
 
-impl TenantStore {
+impl UnverifiedStore {
     /// A page of the tenant's assets, each with what it shows of the catalog.
     ///
     /// # Errors
@@ -76,35 +76,14 @@ impl TenantStore {
         if let Some(listed) = self.by_list_index::<AssetIndex, _>(page, look, belongs).await? {
             return Ok(listed);
         }
-        let types = async { if filter.kind.is_some() { self.all::<AssetType>().await } else { Ok(Vec::new()) } };
+        let store = self.verified().await;
+        let types = async { if filter.kind.is_some() { store.all::<AssetType>().await } else { Ok(Vec::new()) } };
         let mut logical: Vec<Uuid> =
             types.await?.iter().filter(|t| t.value.kind == AssetKind::Logical).map(|t| t.value.id.uuid()).collect();
         logical.sort_unstable();
-        let Page { items, total, page } = self.by_table::<AssetColumns>(page, &filter.wish(logical)).await?;
+        let Page { items, total, request } = store.by_table::<AssetColumns>(page, &filter.wish(logical)).await?;
         let names = self.catalog_names(&items).await?;
-        Ok(Page { items: items.into_iter().zip(names).collect(), total, page })
-    }
-
-    /// What assets show of the catalog: one round trip for all of them.
-    ///
-    /// # Errors
-    ///
-    /// The table.
-    pub async fn catalog_names(&self, assets: &[Stored<Asset>]) -> Result<Vec<CatalogNames>, StoreError> {
-        let wanted = assets.iter().fold(BatchGet::new(), |wanted, asset| {
-            wanted
-                .with::<AssetType>(self, asset.value.asset_type_id)
-                .with::<Model>(self, asset.value.model_id)
-                .with::<Manufacturer>(self, asset.value.manufacturer_id)
-        });
-        let batch = self.batch(wanted).await?;
-        let names = assets.iter().map(|asset| {
-            let asset_type = batch.get::<AssetType>(self, asset.value.asset_type_id)?;
-            let model = batch.get::<Model>(self, asset.value.model_id)?;
-            let manufacturer = batch.get::<Manufacturer>(self, asset.value.manufacturer_id)?;
-            Ok(CatalogNames::of(asset_type.as_ref(), model.as_ref(), manufacturer.as_ref()))
-        });
-        names.collect()
+        Ok(Page { items: items.into_iter().zip(names).collect(), total, request })
     }
 
     /// A page of the tenant's users.
@@ -140,10 +119,8 @@ impl TenantStore {
             (total, rows.iter().map(|row| (row.place.id(), row.version, ())).collect())
         };
         match self.by_list_index::<SortedRows<F>, _>(page, look, |stored| self.wants(wish, stored)).await? {
-            Some(Page { items, total, page }) => {
-                Ok(Page { items: items.into_iter().map(|(stored, ())| stored).collect(), total, page })
-            }
-            None => self.by_table(page, wish).await,
+            Some(page) => Ok(page.map(|(stored, ())| stored)),
+            None => self.verified().await.by_table(page, wish).await,
         }
     }
 
@@ -161,12 +138,12 @@ impl TenantStore {
         for round in 1..=TRIES {
             let Some((mut total, rows)) = self.consult(&seen, &look).await? else { return Ok(None) };
             let id = |id: Uuid| Some(IdOf::<B>::from_uuid(id));
-            let wanted = rows.iter().fold(BatchGet::new(), |wanted, row| wanted.with::<B::Entity>(self, id(row.0)));
-            let batch = self.batch(wanted).await?;
+            let wanted = rows.iter().fold(BatchGet::new(), |wanted, row| wanted.with::<B::Entity>(id(row.0)));
+            let batch = self.batch_get(wanted).await?;
             let mut items = Vec::new();
             seen.clear();
             for (thing, version, more) in rows {
-                let stored = batch.get::<B::Entity>(self, id(thing))?;
+                let stored = batch.get::<B::Entity>(id(thing))?;
                 let found = stored.as_ref().map(|stored| stored.version);
                 if found != Some(version) {
                     seen.push((thing, found));
@@ -177,10 +154,34 @@ impl TenantStore {
                 }
             }
             if seen.is_empty() || round == TRIES {
-                return Ok(Some(Page { items, total, page }));
+                return Ok(Some(Page { items, total, request: page }));
             }
         }
         Ok(None)
+    }
+}
+
+impl PointReads {
+    /// What assets show of the catalog: one round trip for all of them.
+    ///
+    /// # Errors
+    ///
+    /// The table.
+    pub async fn catalog_names(&self, assets: &[Stored<Asset>]) -> Result<Vec<CatalogNames>, StoreError> {
+        let wanted = assets.iter().fold(BatchGet::new(), |wanted, asset| {
+            wanted
+                .with::<AssetType>(asset.value.asset_type_id)
+                .with::<Model>(asset.value.model_id)
+                .with::<Manufacturer>(asset.value.manufacturer_id)
+        });
+        let batch = self.batch_get(wanted).await?;
+        let names = assets.iter().map(|asset| {
+            let asset_type = batch.get::<AssetType>(asset.value.asset_type_id)?;
+            let model = batch.get::<Model>(asset.value.model_id)?;
+            let manufacturer = batch.get::<Manufacturer>(asset.value.manufacturer_id)?;
+            Ok(CatalogNames::of(asset_type.as_ref(), model.as_ref(), manufacturer.as_ref()))
+        });
+        names.collect()
     }
 
     /// Whether a thing is wanted as it is now.
@@ -191,11 +192,12 @@ impl TenantStore {
         wish.scan(&shelf, |_| wanted = true);
         Ok(wanted)
     }
+}
 
+impl TenantStore {
     /// A page by everything that the table has of a kind: right for any tenant, at a cost that grows with it. Keeps
     /// places and ranks only. What was changed while the rest was read is judged as it is now.
     async fn by_table<F: Columns>(&self, page: PageRequest, wish: &RowQuery<'_, F>) -> Result<Page<Stored<F::Of>>, StoreError> {
-        self.admitted().await;
         let mut kept: Vec<(Option<SortValue<'static>>, SortKey, u64)> = Vec::new();
         let mut pages = self.of_kind(F::Of::KIND).into_paginator().send();
         while let Some(part) = pages.next().await {
@@ -218,17 +220,17 @@ impl TenantStore {
         while items.len() < limit && !left.is_empty() {
             let (next, rest) = left.split_at(left.len().min(limit - items.len()));
             let id = |place: &SortKey| Some(<F::Of as Record>::Id::from_uuid(place.id()));
-            let wanted = next.iter().fold(BatchGet::new(), |wanted, (_, place, _)| wanted.with::<F::Of>(self, id(place)));
-            let batch = self.batch(wanted).await?;
+            let wanted = next.iter().fold(BatchGet::new(), |wanted, (_, place, _)| wanted.with::<F::Of>(id(place)));
+            let batch = self.batch_get(wanted).await?;
             for (_, place, version) in next {
-                match batch.get::<F::Of>(self, id(place))? {
+                match batch.get::<F::Of>(id(place))? {
                     Some(stored) if stored.version == *version || self.wants(wish, &stored)? => items.push(stored),
                     _ => total -= 1,
                 }
             }
             left = rest;
         }
-        Ok(Page { items, total, page })
+        Ok(Page { items, total, request: page })
     }
 
     /// A page of the tenant's asset types; `q` searches name and code.

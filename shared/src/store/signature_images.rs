@@ -1,6 +1,6 @@
 //! Signatures: images that a run, or the movement that it belongs to, keeps beside it, so that lists of runs stay small.
 
-use super::TenantStore;
+use super::PointReads;
 use super::error::StoreError;
 use super::keys::{Item, Key, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
@@ -20,7 +20,7 @@ impl UnitOfWork<'_> {
     /// # Errors
     ///
     /// It can't be an item.
-    pub fn sign(&mut self, store: &TenantStore, name: &ImageName, image: &SignatureImage) -> Result<(), StoreError> {
+    pub fn sign(&mut self, store: &PointReads, name: &ImageName, image: &SignatureImage) -> Result<(), StoreError> {
         let mut item = store.keys.signature(name).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("signature".to_owned()));
         item.insert(IMAGE.to_owned(), AttributeValue::B(Blob::new(image.bytes())));
@@ -37,7 +37,7 @@ impl UnitOfWork<'_> {
     }
 }
 
-impl TenantStore {
+impl PointReads {
     /// Reads signatures' images; those that are not there are left out.
     ///
     /// # Errors

@@ -1,8 +1,9 @@
 //! One transaction, retried while others are in its way.
 
+use super::Store;
 use super::error::{StoreError, means_later};
 use super::keys::Item;
-use super::{Store, pause};
+use super::retry::pause;
 use crate::domain::record::Kind;
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;

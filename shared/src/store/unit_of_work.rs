@@ -192,7 +192,7 @@ impl<'a> UnitOfWork<'a> {
         let mut parts = Vec::new();
         // First, so that it is the first to be looked at: when a request comes again, other conditions fail as well.
         if let Some(claim) = &self.context.claim {
-            parts.push(self.store.keep(claim, &answer()?, self.context.at)?);
+            parts.push(self.store.store_response(claim, &answer()?, self.context.at)?);
         }
         parts.extend(self.parts);
         for ((kind, id), count) in self.counts {

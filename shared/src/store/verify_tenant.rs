@@ -2,7 +2,7 @@
 
 use super::TenantStore;
 use super::error::StoreError;
-use super::history::{entry_of, head};
+use super::history::{chain_head_in, entry_of};
 use super::item::{LAST_HASH, VERSION};
 use super::keys::Keys;
 use super::list_index::late;
@@ -84,7 +84,7 @@ impl TenantStore {
             .map(|(id, (kind, _))| (*id, *kind));
         for (id, kind) in open.collect::<Vec<_>>() {
             let head = match kind {
-                Some(kind) => self.head_of(self.keys.record(kind, id)).await?,
+                Some(kind) => self.chain_head(self.keys.record(kind, id)).await?,
                 None => None,
             };
             match head {
@@ -106,7 +106,7 @@ impl TenantStore {
             while let Some(page) = pages.next().await {
                 for item in page?.items.unwrap_or_default() {
                     let id = item.get("id").and_then(|id| id.as_s().ok()).and_then(|id| id.parse().ok());
-                    let (Some(id), Some(head)) = (id, head(&item)) else {
+                    let (Some(id), Some(head)) = (id, chain_head_in(&item)) else {
                         return Err(StoreError::broken("a record without id, version or hash"));
                     };
                     expected += head.version;

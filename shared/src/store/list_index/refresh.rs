@@ -5,10 +5,10 @@ use super::change_event::{ChangeEvent, UnknownEvent, apply};
 use super::index::{Inconsistent, ListIndex};
 use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
-use crate::store::TenantStore;
 use crate::store::client::OPERATION;
 use crate::store::error::StoreError;
 use crate::store::keys::{self, Item, Keys};
+use crate::store::{PointReads, TenantStore, UnverifiedStore};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use chrono::TimeDelta;
 use futures_util::future::try_join_all;
@@ -79,7 +79,7 @@ impl From<StoreError> for RefreshError {
 /// What was found in the table of a thing that a page should have shown: its version, or that it is gone.
 pub type ObservedVersion = (Uuid, Option<u64>);
 
-impl TenantStore {
+impl UnverifiedStore {
     fn slot<B: ListIndex>(&self) -> SharedSlot<B> {
         self.store.list_indexes.slot(self.id, B::Entity::KIND)
     }
@@ -100,7 +100,7 @@ impl TenantStore {
             Some(shared) => shared,
             None => {
                 // Nobody makes a slot for a tenant that there may not be.
-                self.admitted().await;
+                self.verified().await;
                 self.slot::<B>()
             }
         };
@@ -121,11 +121,9 @@ impl TenantStore {
             Ok(_) | Err(RefreshError::TooLong | RefreshError::Inconsistent) => {
                 *slot = Slot::Empty;
                 self.store.list_indexes.weigh::<B>(self.id, &shared, 0);
-                self.admitted().await;
                 // An index that is so far behind that it contradicts the table again is not read with every list.
-                self.load::<B>()
-                    .await
-                    .and_then(|loaded| if agrees(&loaded.book, seen) { Ok(loaded) } else { Err(RefreshError::Inconsistent) })
+                let loaded = self.verified().await.load::<B>().await;
+                loaded.and_then(|loaded| if agrees(&loaded.book, seen) { Ok(loaded) } else { Err(RefreshError::Inconsistent) })
             }
             Err(failed) => Err(failed),
         };
@@ -176,7 +174,9 @@ impl TenantStore {
         (directory.synced, directory.strange) = (now, strange);
         Ok(directory)
     }
+}
 
+impl PointReads {
     /// Every event that the book follows, since then and a little before (see [`apply`]), by the ids' time, in at most
     /// so many pages; and the strange ones.
     async fn news<B: ListIndex>(
@@ -207,7 +207,9 @@ impl TenantStore {
         }
         Ok((news, strange))
     }
+}
 
+impl TenantStore {
     /// Reads the index whole, and the events that it may not have heard of yet.
     async fn load<B: ListIndex>(&self) -> Result<LoadedIndex<B>, RefreshError> {
         let began = self.store.now();
