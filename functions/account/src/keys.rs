@@ -124,7 +124,7 @@ pub async fn rotate_key(request: UnverifiedRequest) -> Answer {
 
 /// Nobody grants what they don't hold.
 fn grantable(caller: &Caller, scopes: &Scopes) -> Result<(), ApiError> {
-    match ApiKey::first_lacking(scopes, &caller.scopes) {
+    match ApiKey::first_missing_scope(scopes, &caller.scopes) {
         Some(scope) => Err(ApiError::Forbidden(scope)),
         None => Ok(()),
     }

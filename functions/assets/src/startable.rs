@@ -4,7 +4,7 @@ use serde::Serialize;
 use shared::auth::UnverifiedRequest;
 use shared::domain::asset::{Asset, Status};
 use shared::domain::id::{InstanceId, ProcessId};
-use shared::domain::instance::{ProcessError, startable};
+use shared::domain::instance::{ProcessError, check_startable};
 use shared::domain::process::{Process, Slug};
 use shared::domain::scope::Scope;
 use shared::domain::text::Name;
@@ -43,7 +43,7 @@ pub struct AssetProcessView {
 
 impl AssetProcessView {
     fn new(process: Process, asset: &Asset) -> Self {
-        let refusal = startable(&process, asset).err();
+        let refusal = check_startable(&process, asset).err();
         let code = refusal.as_ref().map(|refusal| match refusal {
             ProcessError::Inactive => ConflictCode::ProcessInactive,
             ProcessError::Running(..) => ConflictCode::ProcessRunning,

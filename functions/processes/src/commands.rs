@@ -8,7 +8,7 @@ use shared::auth::{Caller, TRIES};
 use shared::domain::asset::Asset;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, Id, InstanceId, ProcessId, UserId};
-use shared::domain::instance::{Instance, InstanceStatus, ProcessError, StartedBy, State, possible_users};
+use shared::domain::instance::{Instance, InstanceStatus, ProcessError, Starter, State, candidate_users};
 use shared::domain::process::Process;
 use shared::domain::record::{Kind, Reference, Stored};
 use shared::domain::text::Notes;
@@ -66,9 +66,9 @@ pub(crate) async fn pair(
 }
 
 /// Who starts something.
-pub(crate) fn starter(caller: &Caller) -> StartedBy {
+pub(crate) fn starter(caller: &Caller) -> Starter {
     let by = &caller.context.by;
-    StartedBy { key: by.key_id, name: by.user_name.clone().unwrap_or_else(|| by.key_name.clone()) }
+    Starter { key_id: by.key_id, name: by.user_name.clone().unwrap_or_else(|| by.key_name.clone()) }
 }
 
 /// Starts a run: the run, the asset that it runs on and the count of the definition's runs change together.
@@ -101,7 +101,7 @@ pub(crate) async fn run_and_users(
     id: InstanceId,
     data: &Map<String, Value>,
 ) -> Result<(Stored<Instance>, BTreeSet<UserId>), ApiError> {
-    let candidates: BTreeSet<UserId> = possible_users(data).collect();
+    let candidates: BTreeSet<UserId> = candidate_users(data).collect();
     let wanted = BatchGet::new().with::<Instance>(store, Some(id));
     let wanted = candidates.iter().fold(wanted, |wanted, user| wanted.with::<User>(store, Some(*user)));
     let batch = store.batch(wanted).await?;
@@ -167,7 +167,7 @@ pub(crate) fn complete(work: &mut UnitOfWork<'_>, asset: &Stored<Asset>, run: &I
     if let Some(user) = run.recipient() {
         work.require(Reference::new("assigned_to", Kind::User, user.uuid()));
     }
-    work.update(asset, run.released(&asset.value), false).map(|_| ())
+    work.update(asset, run.asset_after(&asset.value), false).map(|_| ())
 }
 
 pub(crate) fn recipient_gone(user: Option<UserId>) -> ApiError {
@@ -189,7 +189,7 @@ pub(crate) async fn cancel(
         let next = run.value.cancelled(reason.clone(), caller.context.at).map_err(refused)?;
         let Some(asset) = asset_of(caller, &run.value).await? else { continue };
         let mut work = UnitOfWork::new(&caller.store, &caller.context);
-        work.update(&asset, next.released(&asset.value), false)?;
+        work.update(&asset, next.asset_after(&asset.value), false)?;
         let stored = work.update(&run, next, false)?;
         match work.commit_with(|| views::kept(&stored, |view| response::record(stored.version, view))).await {
             Ok(()) => return Ok(stored),
@@ -212,8 +212,8 @@ pub(crate) fn refused(refusal: ProcessError) -> ApiError {
         ProcessError::Invalid(errors) => return ApiError::Invalid(errors),
         ProcessError::Inactive => (ConflictCode::ProcessInactive, json!({})),
         ProcessError::Running(asset, run) => (ConflictCode::ProcessRunning, json!({"instance_id": run, "asset_id": asset})),
-        ProcessError::WrongStatus { asset, is, needed } => {
-            (ConflictCode::WrongAssetStatus, json!({"asset_id": asset, "status_of_asset": is, "trigger_status": needed}))
+        ProcessError::WrongStatus { asset, actual, required } => {
+            (ConflictCode::WrongAssetStatus, json!({"asset_id": asset, "status_of_asset": actual, "trigger_status": required}))
         }
         ProcessError::Closed(status) => (ConflictCode::InstanceClosed, json!({"instance_status": status})),
         ProcessError::Moved(step) => (ConflictCode::StepMoved, json!({"current_step": step})),

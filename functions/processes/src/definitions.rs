@@ -53,7 +53,7 @@ pub async fn create_process(request: UnverifiedRequest) -> Answer {
     let wanted = body.slug.is_some();
     let process = Process {
         id: caller.store.new_id(caller.context.at)?,
-        slug: body.slug.unwrap_or_else(|| Slug::of(&body.name, 1)),
+        slug: body.slug.unwrap_or_else(|| Slug::from_name(&body.name, 1)),
         name: body.name,
         description: body.description.unwrap_or_default(),
         trigger_status: body.trigger_status,
@@ -71,7 +71,7 @@ async fn create_slugged(caller: &Caller, process: Process, wanted: bool) -> Answ
     let reply = |process: &Stored<Process>| response::created("processes", process.value.id, ProcessView::from(process.clone()));
     for nth in 1..=COUNTED + TRIES {
         let nth = if nth > COUNTED { u32::from_le_bytes(caller.store.store().random()?) } else { nth };
-        let slug = if wanted { process.slug.clone() } else { Slug::of(&name, nth) };
+        let slug = if wanted { process.slug.clone() } else { Slug::from_name(&name, nth) };
         match caller.store.create(Process { slug, ..process.clone() }, &caller.context, |made| keep(reply(made))).await {
             Err(WriteError::Duplicate(..)) if !wanted => {}
             other => return reply(&other?),

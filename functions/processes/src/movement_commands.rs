@@ -10,8 +10,8 @@ use shared::domain::asset::Asset;
 use shared::domain::asset_tag::TagTemplate;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, InstanceId, MovementId, ProcessId, UserId};
-use shared::domain::instance::{Instance, InstanceStatus, ProcessError, possible_users};
-use shared::domain::movement::{Movement, NUMBERS, fits, said_to, standing};
+use shared::domain::instance::{Instance, InstanceStatus, ProcessError, candidate_users};
+use shared::domain::movement::{Movement, NUMBER_TEMPLATE, data_for_instance, fits, overall_status};
 use shared::domain::process::Process;
 use shared::domain::record::Stored;
 use shared::domain::text::Notes;
@@ -50,7 +50,7 @@ pub(crate) async fn start(caller: &Caller, mut found: Group) -> Result<MovementV
     let store = &caller.store;
     let id: MovementId = store.new_id(caller.context.at)?;
     let starter = commands::starter(caller);
-    let template: TagTemplate = NUMBERS.parse().map_err(StoreError::broken)?;
+    let template: TagTemplate = NUMBER_TEMPLATE.parse().map_err(StoreError::broken)?;
     let number = store.next_movement_number(&template).await?;
     let ids: Vec<AssetId> = found.1.iter().map(|asset| asset.value.id).collect();
     let run_ids: Vec<InstanceId> = ids.iter().map(|_| store.new_id(caller.context.at)).collect::<Result<_, _>>()?;
@@ -79,8 +79,8 @@ pub(crate) async fn start(caller: &Caller, mut found: Group) -> Result<MovementV
             number: number.clone(),
             process_id: process.value.id,
             process_name: process.value.name.clone(),
-            runs: run_ids.clone(),
-            started_by: starter.key,
+            instance_ids: run_ids.clone(),
+            started_by: starter.key_id,
             started_by_name: starter.name.clone(),
         };
         let movement = work.create(movement)?;
@@ -138,11 +138,11 @@ pub(crate) async fn read(
     data: &Map<String, Value>,
 ) -> Result<(Stored<Movement>, Vec<Stored<Instance>>, BTreeSet<UserId>), ApiError> {
     let movement = present(store.get::<Movement>(id).await?)?;
-    let users: BTreeSet<UserId> = possible_users(data).collect();
+    let users: BTreeSet<UserId> = candidate_users(data).collect();
     let wanted = users.iter().fold(BatchGet::new(), |wanted, user| wanted.with::<User>(store, Some(*user)));
-    let wanted = movement.value.runs.iter().fold(wanted, |wanted, run| wanted.with::<Instance>(store, Some(*run)));
+    let wanted = movement.value.instance_ids.iter().fold(wanted, |wanted, run| wanted.with::<Instance>(store, Some(*run)));
     let batch = store.batch(wanted).await?;
-    let runs = movement.value.runs.iter().filter_map(|run| batch.get::<Instance>(store, Some(*run)).transpose());
+    let runs = movement.value.instance_ids.iter().filter_map(|run| batch.get::<Instance>(store, Some(*run)).transpose());
     let runs = runs.collect::<Result<Vec<_>, _>>()?;
     let mut active = BTreeSet::new();
     for user in users {
@@ -154,7 +154,7 @@ pub(crate) async fn read(
 
 /// The step that is open in all runs that are; `submitted` is the step that was meant, once that is known.
 fn open(runs: &[Stored<Instance>], submitted: Option<usize>) -> Result<usize, ProcessError> {
-    Err(match (standing(runs.iter().map(|run| (run.value.status(), run.value.current_step()))), submitted) {
+    Err(match (overall_status(runs.iter().map(|run| (run.value.status(), run.value.current_step()))), submitted) {
         ((InstanceStatus::InProgress, step), None) => return Ok(step),
         ((InstanceStatus::InProgress, step), Some(meant)) if step == meant => return Ok(step),
         ((InstanceStatus::InProgress | InstanceStatus::Completed, step), Some(_)) => ProcessError::Moved(step),
@@ -175,7 +175,7 @@ pub(crate) async fn advance(caller: &Caller, id: MovementId, submission: &Submis
         let (mut signed, mut recipient) = (false, None);
         let before = runs.clone();
         for run in runs.iter_mut().filter(|run| run.value.status() == InstanceStatus::InProgress) {
-            let said = said_to(&run.value, &before, data);
+            let said = data_for_instance(&run.value, &before, data);
             let next = submission.judged(run.value.advance(&said, *expected, &active, caller.context.at))?;
             if next.instance.status() == InstanceStatus::Completed {
                 let Some(asset) = commands::asset_of(caller, &run.value).await? else { continue 'tries };
@@ -216,7 +216,7 @@ pub(crate) async fn cancel(caller: &Caller, id: MovementId, reason: Option<Notes
         for run in runs.iter_mut().filter(|run| run.value.status() == InstanceStatus::InProgress) {
             let next = run.value.cancelled(reason.clone(), caller.context.at).map_err(commands::refused)?;
             let Some(asset) = commands::asset_of(caller, &run.value).await? else { continue 'tries };
-            work.update(&asset, next.released(&asset.value), false)?;
+            work.update(&asset, next.asset_after(&asset.value), false)?;
             *run = work.update(run, next, false)?;
         }
         match work.commit_with(|| views::kept_movement(&movement, &runs, response::data)).await {

@@ -31,10 +31,10 @@ pub async fn list_movements(request: UnverifiedRequest) -> Answer {
     let (store, mut rows) = (&caller.store, Rows::default());
     // Twenty movements of large runs are more than a function's memory should hold at once.
     for some in listed.items.chunks(AT_ONCE) {
-        let ids = some.iter().flat_map(|movement| &movement.value.runs);
+        let ids = some.iter().flat_map(|movement| &movement.value.instance_ids);
         let batch = store.batch(ids.fold(BatchGet::new(), |wanted, run| wanted.with::<Instance>(store, Some(*run)))).await?;
         for movement in some {
-            let runs = movement.value.runs.iter().filter_map(|run| batch.get::<Instance>(store, Some(*run)).transpose());
+            let runs = movement.value.instance_ids.iter().filter_map(|run| batch.get::<Instance>(store, Some(*run)).transpose());
             let runs = runs.collect::<Result<Vec<_>, _>>()?;
             rows.push(&views::movement(store, movement.clone(), runs, true).await?)?;
         }

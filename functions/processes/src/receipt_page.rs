@@ -119,7 +119,7 @@ pub(crate) fn write(signed: &SignedReceipt, pictures: &Pictures) -> String {
     }
     let mut chain = String::new();
     for event in events {
-        row(&mut chain, &format!("{} {}", event.version, event.kind), &format!("<code>{}</code>", escaped(&event.hash)));
+        row(&mut chain, &format!("{} {}", event.version, event.event_type), &format!("<code>{}</code>", escaped(&event.hash)));
     }
     let title = escaped(&process.name);
     let (kid, proof) = (escaped(&signed.signature.kid), escaped(&signed.signature.value));

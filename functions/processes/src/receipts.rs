@@ -9,7 +9,7 @@ use shared::domain::asset::Asset;
 use shared::domain::field_error::ValueError;
 use shared::domain::id::InstanceId;
 use shared::domain::instance::{Instance, InstanceStatus};
-use shared::domain::receipt::{Receipt, ReceiptError, picked};
+use shared::domain::receipt::{Receipt, ReceiptError};
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::domain::signed_receipt::SignedReceipt;
@@ -92,7 +92,7 @@ async fn receipt(caller: &Caller, run: &Stored<Instance>) -> Result<Receipt, Api
     }
     let users = async {
         let mut users = BTreeMap::new();
-        for user in picked(instance) {
+        for user in instance.picked_users() {
             users.insert(user, store.whole_history::<User>(user).await?.unwrap_or_default());
         }
         Ok(users)
@@ -100,7 +100,7 @@ async fn receipt(caller: &Caller, run: &Stored<Instance>) -> Result<Receipt, Api
     let (history, asset) = (store.whole_history::<Instance>(instance.id), store.whole_history::<Asset>(instance.asset_id));
     let (history, asset, users) = tokio::try_join!(history, asset, users)?;
     let (history, asset) = (history.unwrap_or_default(), asset.unwrap_or_default());
-    Receipt::of(store.id(), run, &history, &asset, &users).map_err(refused)
+    Receipt::new(store.id(), run, &history, &asset, &users).map_err(refused)
 }
 
 fn refused(refusal: ReceiptError) -> ApiError {

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// The signatures that an answer about these runs can show as images.
 pub(crate) fn shown(runs: &[Stored<Instance>]) -> Result<BTreeSet<ImageName>, StoreError> {
     let bare = |run: &Stored<Instance>| {
-        serde_json::to_vec(&InstanceView::new(run.clone(), |_| None)).map(|text| response::weight(&text))
+        serde_json::to_vec(&InstanceView::new(run.clone(), |_| None)).map(|text| response::escaped_len(&text))
     };
     let mut weight: usize = runs.iter().map(bare).sum::<Result<_, _>>().map_err(StoreError::broken)?;
     let mut shown = BTreeSet::new();

@@ -51,7 +51,7 @@ impl RequestHeaders {
         let of = id.and_then(|id| id.parse().ok()).unwrap_or_else(|| tenant.uuid());
         match &self.expected {
             None => Ok(None),
-            Some(Ok(expected)) => Ok(Some(Precondition { of, expected: expected.clone() })),
+            Some(Ok(expected)) => Ok(Some(Precondition { record_id: of, expected: expected.clone() })),
             Some(Err(refusal)) => Err(ApiError::Malformed(format!("The header If-Match {refusal}."))),
         }
     }

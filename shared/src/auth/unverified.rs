@@ -182,12 +182,12 @@ impl UnverifiedRequest {
         let key = &found.key.value;
         let owner = found.owner.as_ref().map(|owner| &owner.value);
         let owner_is_fine = key.user_id.is_none() || owner.is_some_and(|owner| owner.is_active);
-        if !token.secret.is_one_of(&key.accepted(now)) || !owner_is_fine {
+        if !token.secret.is_one_of(&key.accepted_hashes(now)) || !owner_is_fine {
             return Err(ApiError::Unauthorized);
         }
         self.trace.note_caller(token.tenant, token.key);
         // While the old secret of a rotated key still works, both count.
-        for other in key.accepted(now).into_iter().filter(|other| **other != secret) {
+        for other in key.accepted_hashes(now).into_iter().filter(|other| **other != secret) {
             used = Ok(used? + store.counted_requests(token.key, &other.0, now).await?);
         }
         let rate = Rate::new(key.rate_limit_per_minute, used?, now);

@@ -1,4 +1,4 @@
-//! Checking a chain of the audit trail: that every change of a thing is there, unaltered, one after the other.
+//! Verifies the history of a record: that no entry is missing or altered, and that each follows from the one before.
 
 use super::event;
 use super::id::EventId;
@@ -8,97 +8,98 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// A stored entry, as the table has it.
+/// An entry of the history as it is stored in the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// The event that the item's key names.
+pub struct HistoryEntry {
+    /// The event id in the item's key.
     pub id: EventId,
-    /// The entry's text, which was hashed.
+    /// The canonical JSON of the event.
     pub text: String,
-    /// The hash that is kept beside it.
+    /// The hash that is stored with it.
     pub hash: String,
 }
 
-/// What a record says of its own history.
+/// The end of a history as the record itself states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainHead {
-    /// How many changes there were.
+    /// The number of changes.
     pub version: u64,
-    /// The hash of the latest.
+    /// The hash of the latest entry.
     pub last_hash: String,
 }
 
-/// Why a chain does not hold.
+/// Why a history is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainError {
-    /// The entry is not what an entry looks like.
+    /// The entry is not a JSON event.
     #[error("the entry can't be read")]
     Unreadable,
-    /// The entry is not the canonical text of what it says.
+    /// The entry is not in its canonical form (RFC 8785).
     #[error("the entry is not in its canonical form")]
     NotCanonical,
-    /// The hash beside the entry is not the entry's.
-    #[error("the entry does not have the hash that is kept beside it")]
+    /// The stored hash is not the hash of the entry.
+    #[error("the stored hash is not the hash of the entry")]
     WrongHash,
-    /// The entry says that it is another event than the item's key, or of another version.
-    #[error("the entry is another event's")]
+    /// The entry has another event id than its key, or another version.
+    #[error("the entry belongs to another event or version")]
     WrongId,
-    /// The entry names another hash than that of the entry before.
-    #[error("the entry does not follow from the one before")]
+    /// The entry's `previous_hash` is not the hash of the entry before.
+    #[error("the entry does not follow from the one before it")]
     WrongPrevious,
     /// There is no entry for this version.
     #[error("the entry is missing")]
     Missing,
-    /// Two entries are of the same version.
+    /// There are two entries for this version.
     #[error("there are two entries for the same version")]
     Doubled,
-    /// The first entry is no creation, or a later one is.
-    #[error("the history does not begin with a creation, or begins twice")]
+    /// The first entry is not a creation, or a later one is.
+    #[error("the history does not begin with a creation, or contains a second one")]
     NotCreated,
-    /// Something happened after the deletion.
-    #[error("something happened after the deletion")]
+    /// There is an entry after the deletion.
+    #[error("there is an entry after the deletion")]
     AfterDeletion,
-    /// The record does not carry the hash of its latest entry.
+    /// The record's hash of its latest entry is not the hash of that entry.
     #[error("the record carries another hash than its latest entry")]
     WrongHead,
-    /// The record is gone, and no entry says so.
-    #[error("the record is gone, and no entry says so")]
+    /// The record is missing, and there is no entry for its deletion.
+    #[error("the record is missing, and there is no entry for its deletion")]
     Gone,
 }
 
-/// The first place where a chain does not hold.
+/// The first entry at which a history is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct BrokenLink {
-    /// The event there; null when it is missing.
+    /// The id of the entry's event; null if the entry is missing.
     #[schema(required)]
     pub event_id: Option<EventId>,
-    /// The version that it should have made.
+    /// The version that the entry should describe.
     pub version: u64,
-    /// Why.
+    /// Why the history is not valid here.
     pub reason: ChainError,
 }
 
-/// What a check of a chain found.
+/// The result of verifying a history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Verification {
-    /// Whether the whole chain holds.
+    /// Whether the whole history is valid.
     pub valid: bool,
-    /// How many entries were found good, from the first on.
+    /// The number of valid entries, counted from the first.
     pub checked: u64,
-    /// The first place where it does not hold.
+    /// The first entry at which the history is not valid; null if all are.
     #[schema(required)]
     pub broken: Option<BrokenLink>,
 }
 
-/// What is kept of an entry until those before it have come.
+/// The facts of an entry that are needed once all entries before it have been added.
 #[derive(Debug)]
 struct Link {
     id: EventId,
     hash: String,
     previous: Option<String>,
     verb: Verb,
-    flaw: Option<ChainError>,
+    /// What is wrong with the entry itself.
+    error: Option<ChainError>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,20 +109,22 @@ enum Verb {
     Other,
 }
 
-/// Which thing an entry is about: its kind's noun and its id. Ids alone are unique, too; the noun is for people.
+/// The record that an entry is about. The kind is `None` if this version of the service does not know it.
 pub type Subject = (Option<Kind>, Uuid);
 
-/// The chain of one thing while it is checked. Entries may come in any order.
+/// The history of one record while it is verified. Entries may be added in any order.
 #[derive(Debug, Default)]
 pub struct Chain {
     head: Option<ChainHead>,
     checked: u64,
+    /// The hash and the verb of the last entry that was checked.
     last: Option<(String, Verb)>,
+    /// Entries beyond a gap, by version.
     waiting: BTreeMap<u64, Link>,
     broken: Option<BrokenLink>,
 }
 
-/// Reads which thing an entry is about and which version it made; `None` when it can't be read.
+/// Returns the record that an entry is about and the version that it describes; `None` if the entry can't be read.
 #[must_use]
 pub fn subject(text: &str) -> Option<(Subject, u64)> {
     let entry: Value = serde_json::from_str(text).ok()?;
@@ -130,56 +133,57 @@ pub fn subject(text: &str) -> Option<(Subject, u64)> {
     Some(((kind, entry["entity_id"].as_str()?.parse().ok()?), entry["version"].as_u64()?))
 }
 
-/// Whether an entry says that the thing was deleted.
+/// Returns whether an entry describes the deletion of its record.
 #[must_use]
 pub fn is_deletion(text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|entry| entry["type"].as_str().is_some_and(|kind| kind.ends_with(".deleted")))
 }
 
 impl Chain {
-    /// A chain of which nothing has been seen; `head` is what the record says, if there is one.
+    /// Creates a chain without entries; `head` comes from the record, if it exists.
     #[must_use]
     pub fn new(head: Option<ChainHead>) -> Self {
         Self { head, ..Self::default() }
     }
 
-    /// The next version of which there is no entry yet.
+    /// Returns the first version that has no entry yet.
     #[must_use]
     pub fn next(&self) -> u64 {
         self.checked + 1
     }
 
-    /// Whether the chain holds so far, and neither a record nor a deletion says where it ends.
+    /// Returns whether the chain is valid so far, but ends with neither a record nor a deletion.
     #[must_use]
     pub fn ends_open(&self) -> bool {
         let deleted = self.last.as_ref().is_some_and(|(_, verb)| *verb == Verb::Deleted);
         self.head.is_none() && self.broken.is_none() && self.waiting.is_empty() && self.checked > 0 && !deleted
     }
 
-    /// Whether there are entries beyond the one that the record ends with.
+    /// Returns whether the chain is valid so far, but has entries beyond the record's version.
     #[must_use]
     pub fn is_beyond(&self) -> bool {
         self.broken.is_none() && self.head.as_ref().is_some_and(|head| head.version < self.checked)
     }
 
-    /// Whether the chain holds so far, and lacks an entry that must be there.
+    /// Returns whether the chain is valid so far, but lacks an entry that must exist.
     #[must_use]
     pub fn has_gap(&self) -> bool {
         self.broken.is_none() && (!self.waiting.is_empty() || self.is_behind() || self.checked == 0)
     }
 
+    /// Returns whether the record's version is beyond the last entry.
     fn is_behind(&self) -> bool {
         self.head.as_ref().is_some_and(|head| head.version > self.checked)
     }
 
-    /// The hash of the latest entry so far.
+    /// Returns the hash of the last entry so far.
     #[must_use]
     pub fn hash(&self) -> Option<&str> {
         self.last.as_ref().map(|(hash, _)| hash.as_str())
     }
 
-    /// Adds the entry that made `version`, wherever in the chain that is.
-    pub fn add(&mut self, version: u64, entry: &Entry) {
+    /// Adds the entry that describes `version`.
+    pub fn add(&mut self, version: u64, entry: &HistoryEntry) {
         if self.broken.is_some() {
             return;
         }
@@ -190,7 +194,7 @@ impl Chain {
         }
         self.waiting.insert(version, link);
         while let Some(link) = self.waiting.remove(&(self.checked + 1)) {
-            if let Err(reason) = self.follow(&link) {
+            if let Err(reason) = self.check_next(&link) {
                 self.broken = Some(BrokenLink { event_id: Some(link.id), version: self.checked + 1, reason });
                 return;
             }
@@ -199,9 +203,9 @@ impl Chain {
         }
     }
 
-    /// Whether the next link fits the chain so far.
-    fn follow(&self, link: &Link) -> Result<(), ChainError> {
-        link.flaw.map_or(Ok(()), Err)?;
+    /// Checks that `link` continues the chain.
+    fn check_next(&self, link: &Link) -> Result<(), ChainError> {
+        link.error.map_or(Ok(()), Err)?;
         let previous = self.last.as_ref();
         if (link.verb == Verb::Created) != previous.is_none() {
             return Err(ChainError::NotCreated);
@@ -216,7 +220,7 @@ impl Chain {
         if head.is_some_and(|head| head.last_hash != link.hash) { Err(ChainError::WrongHead) } else { Ok(()) }
     }
 
-    /// What the check found, once every entry has come.
+    /// Returns the result, after every entry has been added.
     #[must_use]
     pub fn finish(self) -> Verification {
         let next = self.next();
@@ -233,14 +237,14 @@ impl Chain {
 }
 
 impl Link {
-    /// What an entry says; what is wrong with it in itself comes with it.
-    fn read(version: u64, entry: &Entry) -> Self {
+    /// Reads an entry and checks it by itself.
+    fn read(version: u64, entry: &HistoryEntry) -> Self {
         let mut link = Self {
             id: entry.id,
             hash: entry.hash.clone(),
             previous: None,
             verb: Verb::Other,
-            flaw: Some(ChainError::Unreadable),
+            error: Some(ChainError::Unreadable),
         };
         let Ok(value) = serde_json::from_str::<Value>(&entry.text) else { return link };
         let (Some(id), Some(kind)) = (value["id"].as_str(), value["type"].as_str()) else { return link };
@@ -250,7 +254,7 @@ impl Link {
             _ => Verb::Other,
         };
         link.previous = value["previous_hash"].as_str().map(str::to_owned);
-        link.flaw = if event::hash(&entry.text) != entry.hash {
+        link.error = if event::hash(&entry.text) != entry.hash {
             Some(ChainError::WrongHash)
         } else if serde_json_canonicalizer::to_string(&value).ok().as_deref() != Some(&entry.text) {
             Some(ChainError::NotCanonical)
@@ -270,15 +274,15 @@ mod tests {
     use crate::domain::id::Id;
     use crate::domain::time::Timestamp;
 
-    /// A good chain of these verbs.
-    fn entries(verbs: &[&str]) -> Vec<Entry> {
+    /// Returns the entries of a valid history with these verbs.
+    fn entries(verbs: &[&str]) -> Vec<HistoryEntry> {
         let mut previous: Option<String> = None;
-        let made = verbs.iter().zip(1u8..).map(|(verb, version)| {
+        let entries = verbs.iter().zip(1u8..).map(|(verb, version)| {
             let id = EventId::new(Timestamp::from_millis(version.into()), [version; 10]);
             let event = Event {
                 id,
                 at: Timestamp::from_millis(5),
-                kind: format!("asset.{verb}"),
+                event_type: format!("asset.{verb}"),
                 entity_id: Uuid::from_u128(1),
                 version: version.into(),
                 actor: Actor::operator(),
@@ -288,24 +292,24 @@ mod tests {
             let text = event.canonical().expect("finite");
             let hash = event::hash(&text);
             previous = Some(hash.clone());
-            Entry { id, text, hash }
+            HistoryEntry { id, text, hash }
         });
-        made.collect()
+        entries.collect()
     }
 
-    fn check(entries: &[Entry], head: Option<(u64, &str)>) -> Result<u64, (u64, ChainError)> {
+    fn check(entries: &[HistoryEntry], head: Option<(u64, &str)>) -> Result<u64, (u64, ChainError)> {
         let mut chain = Chain::new(head.map(|(version, hash)| ChainHead { version, last_hash: hash.to_owned() }));
         for entry in entries {
             let (_, version) = subject(&entry.text).unwrap_or(((None, Uuid::nil()), chain.next()));
             chain.add(version, entry);
         }
-        let found = chain.finish();
-        assert_eq!(found.valid, found.broken.is_none());
-        found.broken.map_or(Ok(found.checked), |broken| Err((broken.version, broken.reason)))
+        let result = chain.finish();
+        assert_eq!(result.valid, result.broken.is_none());
+        result.broken.map_or(Ok(result.checked), |broken| Err((broken.version, broken.reason)))
     }
 
     #[test]
-    fn a_whole_chain_holds_in_any_order() {
+    fn a_complete_history_is_valid_in_any_order() {
         let mut all = entries(&["created", "updated", "updated"]);
         let last = all[2].hash.clone();
         assert_eq!(check(&all, Some((3, &last))), Ok(3));
@@ -317,17 +321,16 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_counts() {
+    fn changing_any_byte_is_detected() {
         let good = entries(&["created", "updated", "updated"]);
         let head = good[2].hash.clone();
         for (version, entry) in good.iter().enumerate() {
-            for place in 0..entry.text.len() {
+            for index in 0..entry.text.len() {
                 let mut bad = good.clone();
                 let mut bytes = entry.text.clone().into_bytes();
-                bytes[place] ^= 1;
+                bytes[index] ^= 1;
                 bad[version].text = String::from_utf8(bytes).expect("ASCII");
-                let found = check(&bad, Some((3, &head)));
-                assert!(found.is_err(), "byte {place} of entry {version}");
+                assert!(check(&bad, Some((3, &head))).is_err(), "byte {index} of entry {version}");
             }
             let mut bad = good.clone();
             bad[version].hash = event::hash("x");
@@ -336,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_replaced_together_with_its_hash_breaks_the_next_or_the_head() {
+    fn replacing_an_entry_and_its_hash_breaks_the_next_entry_or_the_head() {
         let good = entries(&["created", "updated", "updated"]);
         let head = good[2].hash.clone();
         for (version, reason) in [(2, ChainError::WrongPrevious), (3, ChainError::WrongHead)] {
@@ -344,13 +347,13 @@ mod tests {
             let entry = &mut bad[version - 1];
             entry.text = entry.text.replace("operator", "somebody");
             entry.hash = event::hash(&entry.text);
-            let place = if version == 3 { 3 } else { version as u64 + 1 };
-            assert_eq!(check(&bad, Some((3, &head))), Err((place, reason)));
+            let broken_version = if version == 3 { 3 } else { version as u64 + 1 };
+            assert_eq!(check(&bad, Some((3, &head))), Err((broken_version, reason)));
         }
     }
 
     #[test]
-    fn what_is_missing_doubled_or_too_much_is_found() {
+    fn missing_repeated_and_misplaced_entries_are_found() {
         let good = entries(&["created", "updated", "updated"]);
         let head = Some((3, good[2].hash.as_str()));
         assert_eq!(check(&good[1..], head), Err((1, ChainError::Missing)));
@@ -368,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn another_spelling_of_the_same_entry_is_not_the_entry() {
+    fn an_entry_that_is_not_canonical_is_refused() {
         let mut all = entries(&["created", "deleted"]);
         all[1].text = all[1].text.replacen(',', ", ", 1);
         all[1].hash = event::hash(&all[1].text);

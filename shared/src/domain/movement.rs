@@ -1,5 +1,5 @@
-//! Movements: one process on several assets at once, with one picker, one checklist, one signature for all of them
-//! (one handover of a laptop, a dock and two screens).
+//! Movements: one process on several assets at once, such as the handover of a laptop, a dock and two screens. Each step is
+//! submitted once for all of them.
 
 use super::asset::Asset;
 use super::field_error::ValueError;
@@ -13,92 +13,100 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// How many assets a movement may have.
-pub const ASSETS: std::ops::RangeInclusive<usize> = 2..=20;
-/// How movements are numbered.
-pub const NUMBERS: &str = "MOV-NNNNNN";
-/// How many items a transaction may have (AWS: TransactWriteItems).
-const ITEMS: usize = 100;
+/// The number of assets that a movement may have.
+const ASSET_COUNTS: std::ops::RangeInclusive<usize> = 2..=20;
+/// The template of the numbers of movements.
+pub const NUMBER_TEMPLATE: &str = "MOV-NNNNNN";
+/// The maximum number of items in a transaction (AWS: TransactWriteItems).
+const MAX_ITEMS: usize = 100;
 
-/// The assets of a movement, as a request names them: 2 to 20, each once.
+/// The assets of a movement in a request: 2 to 20 different ids.
 #[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
 #[schema(value_type = Vec<AssetId>, min_items = 2, max_items = 20)]
 pub struct AssetIds(Vec<AssetId>);
 
 impl AssetIds {
-    /// The ids, in the order of the request.
+    /// Returns the ids in the order of the request.
     #[must_use]
     pub fn as_slice(&self) -> &[AssetId] {
         &self.0
     }
 
-    /// Reads the JSON text of a list of ids.
+    /// Parses the JSON text of a list of ids.
     ///
     /// # Errors
     ///
-    /// Says what an acceptable list is.
+    /// Returns an error that says what the list must be.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
-        let wrong = || ValueError::new("must be a list of 2 to 20 different asset ids");
-        let ids: Vec<AssetId> = serde_json::from_str(text).map_err(|_| wrong())?;
+        let invalid = || ValueError::new("must be a list of 2 to 20 different asset ids");
+        let ids: Vec<AssetId> = serde_json::from_str(text).map_err(|_| invalid())?;
         let distinct: BTreeSet<AssetId> = ids.iter().copied().collect();
-        if ASSETS.contains(&ids.len()) && distinct.len() == ids.len() { Ok(Self(ids)) } else { Err(wrong()) }
+        if ASSET_COUNTS.contains(&ids.len()) && distinct.len() == ids.len() { Ok(Self(ids)) } else { Err(invalid()) }
     }
 }
 
-/// One process on several assets. Its runs know how far it is.
+/// One process on several assets. The state of a movement is that of its instances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Movement {
-    /// Which one.
+    /// Identifier.
     pub id: MovementId,
-    /// For people: `MOV-000001`.
+    /// The number that people use, such as `MOV-000001`. Unique in the tenant.
     pub number: String,
-    /// Which definition.
+    /// The process definition.
     pub process_id: ProcessId,
-    /// Its name at the start.
+    /// The name of the definition when the movement was started.
     pub process_name: Name,
-    /// One run for each asset.
-    pub runs: Vec<InstanceId>,
-    /// The key that started it.
+    /// One process instance for each asset.
+    pub instance_ids: Vec<InstanceId>,
+    /// The API key that started it.
     pub started_by: Option<ApiKeyId>,
-    /// Whoever that was.
+    /// The name of the user who started it, else that of the API key.
     pub started_by_name: String,
 }
 
-/// Whether the last advance of such a movement would fit into one transaction: for each asset two things and two
-/// events, one item for the definition, for each user who loses or gets an asset and for each signature, and the answer that is
-/// kept for when the request comes again.
+/// Returns whether the last step of such a movement fits into one transaction. For each asset it updates the asset and the
+/// instance with an event for each; besides the definition, each user who loses or gets an asset, each signature, and the
+/// stored response.
 #[must_use]
 pub fn fits(process: &Process, assets: &[Stored<Asset>]) -> bool {
     let users: BTreeSet<_> = assets.iter().filter_map(|asset| asset.value.assigned_to).collect();
-    let asking = |kind: StepKind| process.steps.as_slice().iter().filter(|step| step.kind == kind).count();
-    let (pickers, signatures) = (asking(StepKind::UserPicker), asking(StepKind::Signature));
-    let losers = if pickers > 0 || process.target_status.is_nobodys() { users.len() } else { 0 };
-    4 * assets.len() + 2 + losers + pickers + signatures <= ITEMS
+    let count = |kind: StepKind| process.steps.as_slice().iter().filter(|step| step.kind == kind).count();
+    let (pickers, signatures) = (count(StepKind::UserPicker), count(StepKind::Signature));
+    let losers = if pickers > 0 || process.target_status.clears_assignment() { users.len() } else { 0 };
+    4 * assets.len() + 2 + losers + pickers + signatures <= MAX_ITEMS
 }
 
-/// Where a movement stands, by its runs' status and step: in progress while any is, else completed if any was.
-pub fn standing(runs: impl IntoIterator<Item = (InstanceStatus, usize)>) -> (InstanceStatus, usize) {
+/// Returns the status and current step of a movement from those of its instances: in progress while one of them is, else
+/// completed if one of them is, else cancelled.
+pub fn overall_status(instances: impl IntoIterator<Item = (InstanceStatus, usize)>) -> (InstanceStatus, usize) {
     let rank = |status: InstanceStatus| match status {
         InstanceStatus::InProgress => 0,
         InstanceStatus::Completed => 1,
         InstanceStatus::Cancelled => 2,
     };
-    runs.into_iter().min_by_key(|(status, _)| rank(*status)).unwrap_or((InstanceStatus::Cancelled, 0))
+    instances.into_iter().min_by_key(|(status, _)| rank(*status)).unwrap_or((InstanceStatus::Cancelled, 0))
 }
 
-/// What `data` says to `run`. A signature may come back as the path that any of the movement's runs shows, and is then
-/// the run's own path, if both show the same image.
+/// Returns `step_data`, submitted for all `instances` of a movement, as `instance` expects it.
+///
+/// A signature submitted before may be sent again as the path of its image. That path contains the id of one of the
+/// instances, so it is replaced by the path of `instance` if both have the same image.
 #[must_use]
-pub fn said_to<'a>(run: &Instance, runs: &[Stored<Instance>], data: &'a Map<String, Value>) -> Cow<'a, Map<String, Value>> {
-    let mut said = Cow::Borrowed(data);
-    for (image, _) in run.signatures() {
-        let shows = |other: &&Stored<Instance>| data.get(&image.step) == Some(&json!(other.value.signature_path(&image.step)));
-        let other = runs.iter().find(shows);
-        if other.is_some_and(|other| other.value.signatures().any(|(theirs, _)| theirs == image)) {
-            said.to_mut().insert(image.step.clone(), json!(run.signature_path(&image.step)));
+pub fn data_for_instance<'a>(
+    instance: &Instance,
+    instances: &[Stored<Instance>],
+    step_data: &'a Map<String, Value>,
+) -> Cow<'a, Map<String, Value>> {
+    let mut data = Cow::Borrowed(step_data);
+    for (image, _) in instance.signatures() {
+        let is_sent =
+            |other: &&Stored<Instance>| step_data.get(&image.step) == Some(&json!(other.value.signature_path(&image.step)));
+        let sent = instances.iter().find(is_sent);
+        if sent.is_some_and(|other| other.value.signatures().any(|(other_image, _)| other_image == image)) {
+            data.to_mut().insert(image.step.clone(), json!(instance.signature_path(&image.step)));
         }
     }
-    said
+    data
 }
 
 impl Record for Movement {
@@ -113,11 +121,11 @@ impl Record for Movement {
         Map::from_iter([
             ("number".to_owned(), json!(self.number)),
             ("process_id".to_owned(), json!(self.process_id)),
-            ("instances".to_owned(), json!(self.runs)),
+            ("instances".to_owned(), json!(self.instance_ids)),
         ])
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Unique { field: "number", value: self.number.clone(), kept: true }]
+        vec![Unique { field: "number", value: self.number.clone(), reserved_after_deletion: true }]
     }
 }

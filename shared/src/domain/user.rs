@@ -1,4 +1,4 @@
-//! People of a tenant, whom assets are assigned to (contract 4).
+//! The users of a tenant, to whom assets are assigned.
 
 use super::field_error::{ValueError, text_form};
 use super::id::UserId;
@@ -8,20 +8,20 @@ use super::text::{Name, fold};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// An address as it was given; compared without regard to case.
+/// An e-mail address as it was given. Compared without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, format = Email, max_length = 254)]
 pub struct Email(String);
 
 impl Email {
-    /// The address as everyone spells it.
+    /// Returns the case-folded address, by which addresses are compared.
     #[must_use]
     pub fn folded(&self) -> String {
         fold(&self.0)
     }
 
-    /// The address as it was given.
+    /// Returns the address as it was given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -31,7 +31,7 @@ impl Email {
 impl std::str::FromStr for Email {
     type Err = ValueError;
 
-    /// Only the form that every mail system shares is checked: whether mail arrives is not ours to know.
+    /// Checks only the form that all mail systems share, not whether the address exists.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let text = text.trim();
         let fits = text.len() <= 254
@@ -51,33 +51,33 @@ text_form!(Email, |email| email.0);
 /// A user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// Which one.
+    /// Identifier.
     pub id: UserId,
-    /// Unique in the tenant.
+    /// E-mail address, unique in the tenant.
     pub email: Email,
-    /// How lists and receipts name the user.
+    /// The name that lists and receipts show.
     pub display_name: Name,
-    /// What keys bound to the user may do at most.
+    /// Limits the scopes of the keys that are bound to the user.
     pub role: Role,
-    /// Whether the user can be assigned anything and own working keys.
+    /// Whether assets can be assigned to the user, and the keys bound to the user work.
     pub is_active: bool,
 }
 
-/// What a PATCH changes.
+/// A change to a user. `None` leaves a field as it is.
 #[derive(Debug, Clone, Default)]
 pub struct UserChange {
-    /// The new address.
+    /// The new e-mail address.
     pub email: Option<Email>,
-    /// The new name.
+    /// The new display name.
     pub display_name: Option<Name>,
     /// The new role.
     pub role: Option<Role>,
-    /// Whether the user is active from now on.
+    /// Whether the user is active.
     pub is_active: Option<bool>,
 }
 
 impl User {
-    /// The user as `change` makes it.
+    /// Returns the user with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &UserChange) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl Record for User {
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Unique { field: "email", value: self.email.folded(), kept: false }]
+        vec![Unique { field: "email", value: self.email.folded(), reserved_after_deletion: false }]
     }
 }
 

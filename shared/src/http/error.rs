@@ -124,7 +124,7 @@ impl ApiError {
 
     /// A 422 for the header `Idempotency-Key`.
     pub fn idempotency(detail: impl Into<String>) -> Self {
-        Self::Invalid(vec![FieldError { place: ErrorLocation::Header("Idempotency-Key"), detail: detail.into() }])
+        Self::Invalid(vec![FieldError { location: ErrorLocation::Header("Idempotency-Key"), detail: detail.into() }])
     }
 
     /// No wildcard arm: a new variant does not compile until it has a status.

@@ -4,7 +4,7 @@ use super::Answer;
 use super::error::ApiError;
 use super::params::{self, Limit, PageNumber};
 use super::response::{self, Meta, present};
-use crate::domain::chain::{Entry, Verification};
+use crate::domain::chain::{HistoryEntry, Verification};
 use crate::domain::event::{Actor, Event};
 use crate::domain::id::EventId;
 use crate::domain::record::Record;
@@ -57,7 +57,7 @@ pub struct EventView {
 impl EventView {
     /// The view of a stored entry; `None` when it can't be read.
     #[must_use]
-    pub fn read(entry: Entry) -> Option<Self> {
+    pub fn read(entry: HistoryEntry) -> Option<Self> {
         let event: Event = match serde_json::from_str(&entry.text) {
             Ok(event) => event,
             Err(_) => {
@@ -65,8 +65,18 @@ impl EventView {
                 return None;
             }
         };
-        let Event { id, at, kind, entity_id, version, actor, changes, previous_hash } = event;
-        Some(Self { id, at, kind, entity_id, version, actor, changes: Some(changes), previous_hash, hash: entry.hash })
+        let Event { id, at, event_type, entity_id, version, actor, changes, previous_hash } = event;
+        Some(Self {
+            id,
+            at,
+            kind: event_type,
+            entity_id,
+            version,
+            actor,
+            changes: Some(changes),
+            previous_hash,
+            hash: entry.hash,
+        })
     }
 }
 
@@ -100,7 +110,7 @@ pub async fn read<T: Record>(store: &TenantStore, id: T::Id, query: HistoryQuery
     let total = usize::try_from(total).unwrap_or(usize::MAX);
     let mut weight = 0;
     let data = entries.into_iter().filter_map(|entry| {
-        weight += response::weight(entry.text.as_bytes());
+        weight += response::escaped_len(entry.text.as_bytes());
         let view = EventView::read(entry)?;
         Some(if weight > LARGEST_ANSWER { EventView { changes: None, ..view } } else { view })
     });

@@ -3,7 +3,7 @@
 use super::error::ApiError;
 use super::request_notes::RequestNotes;
 use crate::app::App;
-use crate::domain::request::none_match_names;
+use crate::domain::request::if_none_match_contains;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -73,7 +73,7 @@ pub(crate) fn listed(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
 
 /// 304 for what the client has already (contract 6). A header that is no list of entity tags names nothing.
 fn unchanged(response: Response, unless: Option<&str>) -> Response {
-    let names = |tag: &HeaderValue| none_match_names(unless?, tag.to_str().ok()?).ok();
+    let names = |tag: &HeaderValue| if_none_match_contains(unless?, tag.to_str().ok()?).ok();
     match response.headers().get(header::ETAG) {
         Some(tag) if response.status() == StatusCode::OK && names(tag) == Some(true) => {
             (StatusCode::NOT_MODIFIED, [(header::ETAG, tag.clone())]).into_response()

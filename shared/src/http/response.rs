@@ -5,7 +5,7 @@ use super::error::ApiError;
 use crate::domain::field_error::FieldError;
 use crate::domain::id::Id;
 use crate::domain::instance::ImageName;
-pub use crate::domain::json::weight;
+pub use crate::domain::json::escaped_len;
 use crate::domain::request::{StoredResponse, entity_tag};
 use crate::store::{Page, PageRequest, StoreError};
 use axum::body::{Body, Bytes};
@@ -207,7 +207,7 @@ impl Rows {
     /// As [`json`].
     pub fn push(&mut self, view: &impl Serialize) -> Result<(), ApiError> {
         let row = to_raw_value(view).map_err(|error| ApiError::Internal(error.into()))?;
-        let weight = weight(row.get().as_bytes()) + 1;
+        let weight = escaped_len(row.get().as_bytes()) + 1;
         (self.weight, self.largest) = (self.weight + weight, self.largest.max(weight));
         if self.are_too_many() {
             self.rows = Vec::new();

@@ -5,7 +5,7 @@ use super::error::StoreError;
 use super::history::entry_of;
 use super::keys::{self, Key, Keys, PK, SK};
 use super::list_index::late;
-use crate::domain::chain::Entry;
+use crate::domain::chain::HistoryEntry;
 use crate::domain::id::EventId;
 use crate::domain::json;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
@@ -18,7 +18,7 @@ pub const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct Feed {
     /// The events.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<HistoryEntry>,
     /// The last of them.
     pub last: Option<EventId>,
     /// Whether there are more already.
@@ -44,7 +44,7 @@ impl TenantStore {
             for item in page?.items.unwrap_or_default() {
                 let id = Key::of(&item).as_ref().and_then(keys::event_of);
                 let entry = entry_of(&item);
-                let length = entry.as_ref().map_or(0, |entry| json::weight(entry.text.as_bytes()));
+                let length = entry.as_ref().map_or(0, |entry| json::escaped_len(entry.text.as_bytes()));
                 if feed.entries.len() == limit || !feed.entries.is_empty() && weight + length > LARGEST_ANSWER {
                     feed.has_more = true;
                     return Ok(feed);

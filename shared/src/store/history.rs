@@ -10,7 +10,7 @@ use super::filters::PageRequest;
 use super::item::{LAST_HASH, UPDATED_AT, VERSION};
 use super::keys::{self, HS, Item, Key, Keys, PK};
 use super::list_index::{LAG, late};
-use crate::domain::chain::{BrokenLink, Chain, ChainError, ChainHead, Entry, Verification, is_deletion, subject};
+use crate::domain::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry, Verification, is_deletion, subject};
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
@@ -29,7 +29,7 @@ const AT_ONCE: u64 = 1_000;
 #[derive(Debug, Clone)]
 pub struct HistoryPage {
     /// The page's entries. One that is lost leaves a gap in the versions.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<HistoryEntry>,
     /// How many changes there were.
     pub total: u64,
     /// Which page.
@@ -47,7 +47,7 @@ struct HistoryState {
     /// The lowest version from which on every row that the index has was read.
     read_from: u64,
     /// Among the tenant's recent events, once those were looked at.
-    recent: Option<BTreeMap<u64, Entry>>,
+    recent: Option<BTreeMap<u64, HistoryEntry>>,
 }
 
 impl HistoryState {
@@ -64,7 +64,7 @@ impl HistoryState {
     /// Whether an entry that was found nowhere is lost, and not only late.
     fn is_lost(&self, version: u64, now: Timestamp) -> bool {
         // It is older than whatever came after it.
-        let later = self.rows.range(version + 1..).next().map(|(_, id)| id.made_at());
+        let later = self.rows.range(version + 1..).next().map(|(_, id)| id.timestamp());
         let by = later.or(self.head.as_ref().map(|(_, at)| *at));
         by.is_none_or(|by| by.plus(LOST_AFTER) < now)
     }
@@ -93,7 +93,7 @@ impl TenantStore {
     /// # Errors
     ///
     /// As [`TenantStore::history`].
-    pub async fn whole_history<T: Record>(&self, id: T::Id) -> Result<Option<Vec<Entry>>, StoreError> {
+    pub async fn whole_history<T: Record>(&self, id: T::Id) -> Result<Option<Vec<HistoryEntry>>, StoreError> {
         let Some(mut trail) = self.trail::<T>(id, None).await? else { return Ok(None) };
         let versions = 1..=trail.total();
         Ok(Some(self.entries_of(&mut trail, versions).await?.into_values().collect()))
@@ -140,7 +140,7 @@ impl TenantStore {
         let is_told = match &trail.head {
             Some((head, _)) => trail.newest_row() >= head.version,
             // What was made before the index could forget it would be in there.
-            None if trail.rows.is_empty() => id.made_at().plus(LAG + late()) < self.store.now(),
+            None if trail.rows.is_empty() => id.timestamp().plus(LAG + late()) < self.store.now(),
             None => match self.newest_entry(&trail).await? {
                 Some(entry) if subject(&entry.text).is_some_and(|((kind, _), _)| kind != Some(T::KIND)) => return Ok(None),
                 Some(entry) => is_deletion(&entry.text),
@@ -191,7 +191,7 @@ impl TenantStore {
     }
 
     /// The newest entry that the index has.
-    async fn newest_entry(&self, trail: &HistoryState) -> Result<Option<Entry>, StoreError> {
+    async fn newest_entry(&self, trail: &HistoryState) -> Result<Option<HistoryEntry>, StoreError> {
         let Some((_, id)) = trail.rows.last_key_value() else { return Ok(None) };
         Ok(self.items(&[self.keys.event(*id)]).await?.values().next().and_then(entry_of))
     }
@@ -220,7 +220,7 @@ impl TenantStore {
         &self,
         trail: &mut HistoryState,
         versions: RangeInclusive<u64>,
-    ) -> Result<BTreeMap<u64, Entry>, StoreError> {
+    ) -> Result<BTreeMap<u64, HistoryEntry>, StoreError> {
         if versions.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -238,8 +238,8 @@ impl TenantStore {
         let keys: Vec<Key> = wanted.values().cloned().collect();
         let mut items = self.items(&keys).await?;
         let read = |(version, key)| Some((version, entry_of(&items.remove(&key)?)?));
-        let mut found: BTreeMap<u64, Entry> = wanted.into_iter().filter_map(read).collect();
-        let missing = |found: &BTreeMap<u64, Entry>, trail: &HistoryState| {
+        let mut found: BTreeMap<u64, HistoryEntry> = wanted.into_iter().filter_map(read).collect();
+        let missing = |found: &BTreeMap<u64, HistoryEntry>, trail: &HistoryState| {
             versions.clone().find(|version| !found.contains_key(version) && !known(trail, version))
         };
         if missing(&found, trail).is_some() && trail.recent.is_none() {
@@ -271,8 +271,8 @@ pub(super) fn head(item: &Item) -> Option<ChainHead> {
 }
 
 /// An event's item as it was stored; what an entry lacks is empty, and no good hash.
-pub(super) fn entry_of(item: &Item) -> Option<Entry> {
+pub(super) fn entry_of(item: &Item) -> Option<HistoryEntry> {
     let id = keys::event_of(&Key::of(item)?)?;
     let text = |name| text(item, name).unwrap_or_default().to_owned();
-    Some(Entry { id, text: text("entry"), hash: text("hash") })
+    Some(HistoryEntry { id, text: text("entry"), hash: text("hash") })
 }

@@ -34,7 +34,7 @@ impl TenantStore {
         let event = Event {
             id: EventId::new(self.store.now(), self.store.random()?),
             at: context.at,
-            kind: format!("{}.{verb}", T::KIND.noun()),
+            event_type: format!("{}.{verb}", T::KIND.noun()),
             entity_id: value.id().uuid(),
             version,
             actor: context.by.clone(),

@@ -80,7 +80,7 @@ impl<'a> UnitOfWork<'a> {
         let changes = event::changes(&Map::new(), &value.audit());
         let (event, last_hash) = self.store.event::<T>(&value, "created", 1, self.context, changes, None)?;
         let at = self.context.at;
-        if Keys::list_index(T::KIND, value.id().uuid()).is_some() && value.id().made_at() != at {
+        if Keys::list_index(T::KIND, value.id().uuid()).is_some() && value.id().timestamp() != at {
             return Err(StoreError::broken("an id of another moment: lists tell from it when a thing was made"));
         }
         let stored = Stored { value, version: 1, created_at: at, updated_at: at, last_hash, uses: 0 };
@@ -128,7 +128,7 @@ impl<'a> UnitOfWork<'a> {
         let (event, _) = self.store.event::<T>(&old.value, "deleted", version, self.context, changes, Some(&old.last_hash))?;
         let write = self.store.delete_of(old)?;
         self.parts.extend([TransactionItem { guard: Condition::Unused(old.version), write }, event]);
-        let freed: Vec<Unique> = old.value.unique().into_iter().filter(|unique| !unique.kept).collect();
+        let freed: Vec<Unique> = old.value.unique().into_iter().filter(|unique| !unique.reserved_after_deletion).collect();
         self.parts.extend(self.store.claims(&old.value, &freed, &[])?);
         self.count(&old.value.references(), &[]);
         Ok(())
@@ -143,10 +143,10 @@ impl<'a> UnitOfWork<'a> {
     /// Compares a thing that is to be changed with what the request expects of it. What is compared here, the write's
     /// own condition holds fast: it asks for the version of `old`.
     fn meet<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
-        let Some(precondition) = self.context.precondition.as_ref().filter(|it| it.of == old.value.id().uuid()) else {
+        let Some(precondition) = self.context.precondition.as_ref().filter(|it| it.record_id == old.value.id().uuid()) else {
             return Ok(());
         };
-        if !precondition.expected.holds(old.version) {
+        if !precondition.expected.contains(old.version) {
             return Err(WriteError::Unexpected);
         }
         self.met = true;

@@ -2,7 +2,7 @@
 
 use crate::domain::field_error::ValueError;
 use crate::domain::json::parse_strict;
-use crate::domain::scope::words;
+use crate::domain::string_enum::string_enum;
 use crate::domain::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,9 +20,9 @@ const LARGEST: usize = 64 * 1024;
 /// Longest key of a step.
 const LONGEST_KEY: usize = 64;
 
-words! {
+string_enum! {
     /// What a step asks for.
-    StepKind, "user_picker, checklist, signature, complete, text, textarea, select, date, confirmation", {
+    StepKind {
         /// An active user.
         UserPicker = "user_picker",
         /// Which of the items are done.
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(
             errors(&json!([
                 {"type": "complete", "key": "a", "label": "x"},
-                {"type": "context", "key": "A", "label": "", "required": 1, "colour": "red"},
+                {"type": "stamp", "key": "A", "label": "", "required": 1, "colour": "red"},
                 {"type": "checklist", "key": "a", "label": "x", "options": ["x"]},
                 {"type": "select", "key": "b", "label": "x", "options": ["x", "x"]},
                 {"type": "text", "key": "c", "label": "x", "items": ["x"]},

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 pub struct StepValues(pub(in crate::domain) Map<String, Value>);
 
 impl StepValues {
-    /// The answers by step key.
+    /// The values by step key.
     #[must_use]
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
@@ -24,8 +24,8 @@ impl StepValues {
 }
 
 impl From<StepValues> for String {
-    fn from(answers: StepValues) -> Self {
-        Value::Object(answers.0).to_string()
+    fn from(values: StepValues) -> Self {
+        Value::Object(values.0).to_string()
     }
 }
 

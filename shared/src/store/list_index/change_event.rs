@@ -42,7 +42,7 @@ impl ChangeEvent {
     /// It says something that this version does not know of what it does know: whoever wrote it may mean anything by it.
     pub fn read(entry: &str) -> Result<Result<Self, UnknownEvent>, Inconsistent> {
         let event: Event = serde_json::from_str(entry).map_err(|_| Inconsistent)?;
-        let (noun, verb) = event.kind.split_once('.').ok_or(Inconsistent)?;
+        let (noun, verb) = event.event_type.split_once('.').ok_or(Inconsistent)?;
         let Some(kind) = Kind::ALL.iter().copied().find(|kind| kind.noun() == noun) else {
             return Ok(Err(UnknownEvent(event.id)));
         };
@@ -52,7 +52,7 @@ impl ChangeEvent {
             "deleted" => Verb::Deleted,
             _ => return Err(Inconsistent),
         };
-        let (id, made) = (event.entity_id, event.id.made_at());
+        let (id, made) = (event.entity_id, event.id.timestamp());
         Ok(Ok(Self { kind, verb, made, id, version: event.version, at: event.at, changes: event.changes }))
     }
 
