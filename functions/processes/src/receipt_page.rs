@@ -55,7 +55,7 @@ fn person(actor: &Actor) -> String {
 /// What was submitted, in HTML.
 fn value(step: &ReceiptStep, pictures: &Pictures) -> String {
     let lines = |entries: &[Value]| entries.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n");
-    let text = match (&step.value, step.step.kind) {
+    let text = match (&step.value, &step.step.kind) {
         (Value::Null, _) => "–".to_owned(),
         (Value::Bool(true), _) => "yes".to_owned(),
         (signed, StepKind::Signature) => return signature(&step.step.key, signed, pictures),

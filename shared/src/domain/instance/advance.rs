@@ -101,7 +101,7 @@ impl Instance {
     /// Returns whether `value` is the step's present value, as it was submitted or as it is stored. A signature may also be
     /// the path of its image.
     fn has_value(&self, step: &Step, value: &Value, active_users: &BTreeSet<UserId>) -> bool {
-        match (self.step_values.0.get(&step.key), step.kind) {
+        match (self.step_values.0.get(&step.key), &step.kind) {
             (None, _) => value.is_null(),
             (Some(stored), StepKind::Signature) => {
                 let text = value.as_str().unwrap_or_default();

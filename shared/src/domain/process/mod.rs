@@ -1,10 +1,12 @@
 //! Process definitions: the steps of a process, and the status that an asset has before and after it.
 
+mod step;
 mod steps;
 mod system;
 pub mod values;
 
-pub use steps::{MAX_STEPS, Step, StepKind, Steps};
+pub use step::{Step, StepKind, StepType};
+pub use steps::{MAX_STEPS, Steps};
 pub use system::{SYSTEM_PROCESSES, SystemProcess};
 
 use super::asset::Status;

@@ -1,4 +1,4 @@
-//! What steps are answered with: which values each accepts, and what is kept of them (contract 7, "Values").
+//! The values that steps accept, and the form in which they are stored.
 
 use super::{Step, StepKind};
 use crate::domain::field_error::ValueError;
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// What was submitted, by step key. A signature is here as `{"sha256", "bytes"}`; its image has an item of its own.
+/// The submitted values by step key. A signature is `{"sha256", "bytes"}` of its image, which has an item of its own.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StepValues(pub(in crate::domain) Map<String, Value>);
 
 impl StepValues {
-    /// The values by step key.
+    /// Returns the values by step key.
     #[must_use]
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
@@ -37,56 +37,66 @@ impl TryFrom<String> for StepValues {
 }
 
 /// A value that a step accepts.
+#[derive(Debug, PartialEq, Eq)]
 pub(in crate::domain) enum CheckedValue {
+    /// A value in the form in which it is stored.
     Value(Value),
+    /// The image of a signature.
     Signature(SignatureImage),
 }
 
 impl Step {
-    /// Whether a value must be there when the step is submitted.
-    #[must_use]
-    pub fn is_required(&self) -> bool {
-        self.required.unwrap_or(self.kind == StepKind::Confirmation)
-    }
-
-    pub(in crate::domain) fn check(&self, value: &Value, active: &BTreeSet<UserId>) -> Result<CheckedValue, ValueError> {
+    /// Checks a submitted value. `active_users` contains the active ones of the users that it may name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that says what the value must be.
+    pub(in crate::domain) fn check(&self, value: &Value, active_users: &BTreeSet<UserId>) -> Result<CheckedValue, ValueError> {
         let text = || value.as_str().ok_or_else(|| ValueError::new("must be a string"));
-        let filled = |text: String| {
-            let missing = self.is_required() && text.trim().is_empty();
-            if missing { Err(ValueError::new("must not be empty")) } else { Ok(json!(text)) }
-        };
-        let value = match self.kind {
-            StepKind::UserPicker => {
-                let user: UserId = text()?.parse()?;
-                if !active.contains(&user) {
-                    return Err(ValueError::new("names no active user of this tenant"));
-                }
-                json!(user)
-            }
-            StepKind::Checklist => self.check_list(value)?,
+        let checked = match &self.kind {
+            StepKind::UserPicker => check_user(text()?, active_users)?,
+            StepKind::Checklist { items } => self.check_entries(value, items)?,
             StepKind::Signature => return SignatureImage::from_data_url(text()?).map(CheckedValue::Signature),
-            StepKind::Complete | StepKind::Confirmation if *value == json!(true) => json!(true),
-            StepKind::Complete | StepKind::Confirmation => return Err(ValueError::new("must be true")),
-            StepKind::Text => filled(text()?.parse::<Line>()?.into())?,
-            StepKind::Textarea => filled(text()?.parse::<Notes>()?.into())?,
-            StepKind::Select if self.options.iter().flatten().any(|option| *value == json!(option)) => value.clone(),
-            StepKind::Select => return Err(ValueError::new("must be one of the options")),
+            StepKind::Complete | StepKind::Confirmation => check_true(value)?,
+            StepKind::Text => self.check_text(text()?.parse::<Line>()?.into())?,
+            StepKind::Textarea => self.check_text(text()?.parse::<Notes>()?.into())?,
+            StepKind::Select { options } => check_option(value, options)?,
             StepKind::Date => json!(text()?.parse::<Date>()?),
         };
-        Ok(CheckedValue::Value(value))
+        Ok(CheckedValue::Value(checked))
     }
 
-    fn check_list(&self, value: &Value) -> Result<Value, ValueError> {
-        let items = self.items.as_deref().unwrap_or_default();
-        let wrong = || ValueError::new("must be a list of the checklist's entries, each at most once");
-        let checked: Vec<&str> = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect()).ok_or_else(wrong)?;
-        let distinct: BTreeSet<&str> = checked.iter().copied().collect();
-        if distinct.len() != checked.len() || !checked.iter().all(|entry| items.iter().any(|item| item == entry)) {
-            return Err(wrong());
+    fn check_entries(&self, value: &Value, items: &[String]) -> Result<Value, ValueError> {
+        let invalid = || ValueError::new("must be a list of the checklist's entries, each at most once");
+        let entries: Option<Vec<&str>> = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
+        let entries = entries.ok_or_else(invalid)?;
+        let distinct: BTreeSet<&str> = entries.iter().copied().collect();
+        if distinct.len() != entries.len() || !entries.iter().all(|entry| items.iter().any(|item| item == entry)) {
+            return Err(invalid());
         }
-        if self.is_required() && checked.len() != items.len() {
-            return Err(ValueError::new("must have every entry checked"));
+        if self.is_required() && entries.len() != items.len() {
+            return Err(ValueError::new("must contain all entries of the checklist"));
         }
         Ok(value.clone())
     }
+
+    fn check_text(&self, text: String) -> Result<Value, ValueError> {
+        let is_missing = self.is_required() && text.trim().is_empty();
+        if is_missing { Err(ValueError::new("must not be empty")) } else { Ok(json!(text)) }
+    }
+}
+
+fn check_user(text: &str, active_users: &BTreeSet<UserId>) -> Result<Value, ValueError> {
+    let user: UserId = text.parse()?;
+    let is_active = active_users.contains(&user);
+    if is_active { Ok(json!(user)) } else { Err(ValueError::new("must be the id of an active user of this tenant")) }
+}
+
+fn check_true(value: &Value) -> Result<Value, ValueError> {
+    if *value == json!(true) { Ok(json!(true)) } else { Err(ValueError::new("must be true")) }
+}
+
+fn check_option(value: &Value, options: &[String]) -> Result<Value, ValueError> {
+    let is_option = options.iter().any(|option| *value == json!(option));
+    if is_option { Ok(value.clone()) } else { Err(ValueError::new("must be one of the step's options")) }
 }
