@@ -1,6 +1,6 @@
 //! Verifies the history of a record: that no entry is missing or altered, and that each follows from the one before.
 
-use super::event;
+use super::event::{self, EventType, Verb};
 use super::id::EventId;
 use super::record::Kind;
 use serde::Serialize;
@@ -97,16 +97,10 @@ struct Link {
     id: EventId,
     hash: String,
     previous: Option<String>,
-    verb: Verb,
+    /// `None` for a type that this version of the service does not know.
+    verb: Option<Verb>,
     /// What is wrong with the entry itself.
     error: Option<ChainError>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
-    Created,
-    Deleted,
-    Other,
 }
 
 /// The record that an entry is about. The kind is `None` if this version of the service does not know it.
@@ -118,7 +112,7 @@ pub struct Chain {
     head: Option<ChainHead>,
     checked: u64,
     /// The hash and the verb of the last entry that was checked.
-    last: Option<(String, Verb)>,
+    last: Option<(String, Option<Verb>)>,
     /// Entries beyond a gap, by version.
     waiting: BTreeMap<u64, Link>,
     broken: Option<BrokenLink>,
@@ -128,15 +122,19 @@ pub struct Chain {
 #[must_use]
 pub fn subject(text: &str) -> Option<(Subject, u64)> {
     let entry: Value = serde_json::from_str(text).ok()?;
-    let noun = entry["type"].as_str()?.split_once('.')?.0;
-    let kind = Kind::ALL.iter().copied().find(|kind| kind.noun() == noun);
+    let kind = EventType::parse(entry["type"].as_str()?)?.kind;
     Some(((kind, entry["entity_id"].as_str()?.parse().ok()?), entry["version"].as_u64()?))
 }
 
 /// Returns whether an entry describes the deletion of its record.
 #[must_use]
 pub fn is_deletion(text: &str) -> bool {
-    serde_json::from_str::<Value>(text).is_ok_and(|entry| entry["type"].as_str().is_some_and(|kind| kind.ends_with(".deleted")))
+    let entry: Option<Value> = serde_json::from_str(text).ok();
+    entry.is_some_and(|entry| verb_of(&entry) == Some(Verb::Deleted))
+}
+
+fn verb_of(entry: &Value) -> Option<Verb> {
+    EventType::parse(entry["type"].as_str()?)?.verb
 }
 
 impl Chain {
@@ -155,7 +153,7 @@ impl Chain {
     /// Returns whether the chain is valid so far, but ends with neither a record nor a deletion.
     #[must_use]
     pub fn ends_open(&self) -> bool {
-        let deleted = self.last.as_ref().is_some_and(|(_, verb)| *verb == Verb::Deleted);
+        let deleted = self.last.as_ref().is_some_and(|(_, verb)| *verb == Some(Verb::Deleted));
         self.head.is_none() && self.broken.is_none() && self.waiting.is_empty() && self.checked > 0 && !deleted
     }
 
@@ -207,10 +205,10 @@ impl Chain {
     fn check_next(&self, link: &Link) -> Result<(), ChainError> {
         link.error.map_or(Ok(()), Err)?;
         let previous = self.last.as_ref();
-        if (link.verb == Verb::Created) != previous.is_none() {
+        if (link.verb == Some(Verb::Created)) != previous.is_none() {
             return Err(ChainError::NotCreated);
         }
-        if previous.is_some_and(|(_, verb)| *verb == Verb::Deleted) {
+        if previous.is_some_and(|(_, verb)| *verb == Some(Verb::Deleted)) {
             return Err(ChainError::AfterDeletion);
         }
         if link.previous.as_ref() != previous.map(|(hash, _)| hash) {
@@ -229,7 +227,7 @@ impl Chain {
         let broken = match (self.broken, &self.head) {
             (Some(broken), _) => Some(broken),
             (None, _) if has_gap => end(ChainError::Missing),
-            (None, None) if self.last.as_ref().is_none_or(|(_, verb)| *verb != Verb::Deleted) => end(ChainError::Gone),
+            (None, None) if self.last.as_ref().is_none_or(|(_, verb)| *verb != Some(Verb::Deleted)) => end(ChainError::Gone),
             (None, _) => None,
         };
         Verification { valid: broken.is_none(), checked: self.checked, broken }
@@ -239,20 +237,11 @@ impl Chain {
 impl Link {
     /// Reads an entry and checks it by itself.
     fn read(version: u64, entry: &HistoryEntry) -> Self {
-        let mut link = Self {
-            id: entry.id,
-            hash: entry.hash.clone(),
-            previous: None,
-            verb: Verb::Other,
-            error: Some(ChainError::Unreadable),
-        };
+        let mut link =
+            Self { id: entry.id, hash: entry.hash.clone(), previous: None, verb: None, error: Some(ChainError::Unreadable) };
         let Ok(value) = serde_json::from_str::<Value>(&entry.text) else { return link };
-        let (Some(id), Some(kind)) = (value["id"].as_str(), value["type"].as_str()) else { return link };
-        link.verb = match kind.split_once('.').map(|(_, verb)| verb) {
-            Some("created") => Verb::Created,
-            Some("deleted") => Verb::Deleted,
-            _ => Verb::Other,
-        };
+        let (Some(id), true) = (value["id"].as_str(), value["type"].is_string()) else { return link };
+        link.verb = verb_of(&value);
         link.previous = value["previous_hash"].as_str().map(str::to_owned);
         link.error = if event::hash(&entry.text) != entry.hash {
             Some(ChainError::WrongHash)

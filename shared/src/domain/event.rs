@@ -2,6 +2,7 @@
 
 use super::hex;
 use super::id::{ApiKeyId, EventId, UserId};
+use super::record::Kind;
 use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -30,6 +31,55 @@ impl Actor {
     }
 }
 
+/// What an event did to its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// It created the record.
+    Created,
+    /// It changed the record.
+    Updated,
+    /// It deleted the record.
+    Deleted,
+}
+
+impl Verb {
+    const ALL: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
+
+    /// Returns the text of the type of an event about a record of this kind, such as `asset.created`.
+    #[must_use]
+    pub fn event_type(self, kind: Kind) -> String {
+        format!("{}.{}", kind.noun(), self.as_str())
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+/// The parts of an event's type: `asset.created` says that an asset was created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventType {
+    /// The kind of record; `None` if this version of the service does not know it.
+    pub kind: Option<Kind>,
+    /// What happened to the record; `None` if this version of the service does not know it.
+    pub verb: Option<Verb>,
+}
+
+impl EventType {
+    /// Parses the text of an event's type; `None` if it is not of the form `noun.verb`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (noun, verb) = text.split_once('.')?;
+        let kind = Kind::ALL.iter().copied().find(|kind| kind.noun() == noun);
+        let verb = Verb::ALL.into_iter().find(|known| known.as_str() == verb);
+        Some(Self { kind, verb })
+    }
+}
+
 /// One change of a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
@@ -37,7 +87,8 @@ pub struct Event {
     pub id: EventId,
     /// When the change was requested.
     pub at: Timestamp,
-    /// What happened, such as `asset.updated`.
+    /// The type of the event, such as `asset.updated`. Text, since a later version of the service may add types; see
+    /// [`EventType`].
     #[serde(rename = "type")]
     pub event_type: String,
     /// The id of the changed record.
@@ -97,6 +148,21 @@ mod tests {
         let (Value::Object(old), Value::Object(new)) = (old, new) else { unreachable!() };
         assert_eq!(Value::Object(changes(&old, &new)), json!({"c": {"old": "x", "new": "y"}, "d": {"old": null, "new": [1]}}));
         assert!(changes(&new, &new).is_empty());
+    }
+
+    #[test]
+    fn an_event_type_is_split_into_kind_and_verb() {
+        let parts = |kind, verb| Some(EventType { kind, verb });
+        for &kind in Kind::ALL {
+            for verb in Verb::ALL {
+                assert_eq!(EventType::parse(&verb.event_type(kind)), parts(Some(kind), Some(verb)));
+            }
+        }
+        assert_eq!(Verb::Created.event_type(Kind::Asset), "asset.created");
+        assert_eq!(EventType::parse("drone.deleted"), parts(None, Some(Verb::Deleted)));
+        assert_eq!(EventType::parse("asset.painted"), parts(Some(Kind::Asset), None));
+        assert_eq!(EventType::parse("asset.updated.twice"), parts(Some(Kind::Asset), None));
+        assert_eq!(EventType::parse("asset"), None);
     }
 
     #[test]

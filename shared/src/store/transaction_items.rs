@@ -6,7 +6,7 @@ use super::keys::{HS, Item, Key, Keys, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
 use super::unit_of_work::ChangeContext;
 use super::{Store, TenantStore};
-use crate::domain::event::{self, Event};
+use crate::domain::event::{self, Event, Verb};
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Kind, Record, Reference, Stored, Unique};
 use aws_sdk_dynamodb::types::{
@@ -25,7 +25,7 @@ impl TenantStore {
     pub(super) fn event<T: Record>(
         &self,
         value: &T,
-        verb: &str,
+        verb: Verb,
         version: u64,
         context: &ChangeContext,
         changes: Map<String, Value>,
@@ -34,7 +34,7 @@ impl TenantStore {
         let event = Event {
             id: EventId::new(self.store.now(), self.store.random()?),
             at: context.at,
-            event_type: format!("{}.{verb}", T::KIND.noun()),
+            event_type: verb.event_type(T::KIND),
             entity_id: value.id().uuid(),
             version,
             actor: context.by.clone(),
