@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use shared::auth::{Caller, TRIES};
 use shared::domain::asset::Asset;
 use shared::domain::field_error::FieldError;
-use shared::domain::id::{AssetId, Id, InstanceId, ProcessId, UserId};
+use shared::domain::id::{AssetId, InstanceId, ProcessId, UserId};
 use shared::domain::instance::{Instance, InstanceStatus, ProcessError, Starter, State, candidate_users};
 use shared::domain::process::Process;
-use shared::domain::record::{Kind, Reference, Stored};
+use shared::domain::record::Stored;
 use shared::domain::text::Notes;
 use shared::domain::user::User;
 use shared::http::error::{ApiError, ConflictCode};
@@ -165,7 +165,7 @@ fn still_open(run: &Instance, submitted: usize) -> Result<(), ApiError> {
 /// Changes the asset of a run that is completed. Who gets it must be active, and be it who has it already.
 pub(crate) fn complete(work: &mut UnitOfWork<'_>, asset: &Stored<Asset>, run: &Instance) -> Result<(), WriteError> {
     if let Some(user) = run.recipient() {
-        work.require(Reference::new("assigned_to", Kind::User, user.uuid()));
+        work.require(User::reference("assigned_to", user));
     }
     work.update(asset, run.asset_after(&asset.value), false).map(|_| ())
 }

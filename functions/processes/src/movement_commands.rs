@@ -11,14 +11,14 @@ use shared::domain::asset_tag::TagTemplate;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, InstanceId, MovementId, ProcessId, UserId};
 use shared::domain::instance::{Instance, InstanceStatus, ProcessError, candidate_users};
-use shared::domain::movement::{Movement, NUMBER_TEMPLATE, data_for_instance, fits, overall_status};
+use shared::domain::movement::{Movement, NUMBER_TEMPLATE, data_for_instance, overall_status};
 use shared::domain::process::Process;
 use shared::domain::record::Stored;
 use shared::domain::text::Notes;
 use shared::domain::user::User;
 use shared::http::error::ApiError;
 use shared::http::response::{self, present};
-use shared::store::{BatchGet, StoreError, TenantStore, UnitOfWork, WriteError, pause};
+use shared::store::{BatchGet, MAX_TRANSACTION_ITEMS, StoreError, TenantStore, UnitOfWork, WriteError, pause};
 use std::collections::BTreeSet;
 
 /// A definition and the assets that it is to start on.
@@ -56,7 +56,7 @@ pub(crate) async fn start(caller: &Caller, mut found: Group) -> Result<MovementV
     let run_ids: Vec<InstanceId> = ids.iter().map(|_| store.new_id(caller.context.at)).collect::<Result<_, _>>()?;
     for round in 0..TRIES {
         let (process, assets) = &found;
-        if !fits(&process.value, assets) {
+        if Movement::items_of_last_step(&process.value, assets) > MAX_TRANSACTION_ITEMS {
             let detail = "are assigned to too many different users for one transaction; start fewer of them together";
             return Err(invalid("asset_ids", detail));
         }

@@ -4,10 +4,11 @@ use super::catalog::{AssetKind, AssetType, Manufacturer, Model};
 use super::custom_fields::CustomFields;
 use super::id::{AssetId, AssetTypeId, Id, InstanceId, ManufacturerId, ModelId, UserId, short};
 use super::money::Price;
-use super::record::{Kind, Record, Reference, Stored, Unique};
+use super::record::{Kind, Record, Reference, RequiredValue, Stored, Unique};
 use super::string_enum::string_enum;
 use super::text::{Line, Name, Notes};
 use super::time::Date;
+use super::user::User;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -120,6 +121,19 @@ pub struct Asset {
     pub running_instance_id: Option<InstanceId>,
 }
 
+impl Asset {
+    /// Returns the reference to the model. The asset carries the model's manufacturer and type; if the model changed them
+    /// after it was read, the asset must not be linked to it.
+    fn model_reference(&self, id: ModelId) -> Reference {
+        let copied =
+            [("manufacturer_id", self.manufacturer_id.map(Id::uuid)), ("asset_type_id", self.asset_type_id.map(Id::uuid))];
+        let copied = copied.into_iter().filter_map(|(attribute, id)| Some((attribute, id?)));
+        copied.fold(Reference::new("model_id", Kind::Model, id.uuid()), |reference, (attribute, id)| {
+            reference.requiring(attribute, RequiredValue::Text(id.to_string()))
+        })
+    }
+}
+
 impl Record for Asset {
     const KIND: Kind = Kind::Asset;
     type Id = AssetId;
@@ -160,20 +174,8 @@ impl Record for Asset {
     }
 
     fn references(&self) -> Vec<Reference> {
-        let reference = |field, kind, id: Option<uuid::Uuid>| id.map(|id| Reference::new(field, kind, id));
-        // The asset carries the model's manufacturer and type. If the model changed them after it was read, the asset must
-        // not be linked to it.
-        let taken =
-            [("manufacturer_id", self.manufacturer_id.map(Id::uuid)), ("asset_type_id", self.asset_type_id.map(Id::uuid))];
-        let taken = taken.into_iter().filter_map(|(name, id)| Some((name, id?))).collect();
-        let model = reference("model_id", Kind::Model, self.model_id.map(Id::uuid));
-        [
-            reference("asset_type_id", Kind::AssetType, self.asset_type_id.map(Id::uuid)),
-            model.map(|model| Reference { taken, ..model }),
-            reference("assigned_to", Kind::User, self.assigned_to.map(Id::uuid)),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        let asset_type = self.asset_type_id.map(|id| Reference::new("asset_type_id", Kind::AssetType, id.uuid()));
+        let user = self.assigned_to.map(|id| User::reference("assigned_to", id));
+        [asset_type, self.model_id.map(|id| self.model_reference(id)), user].into_iter().flatten().collect()
     }
 }

@@ -17,8 +17,6 @@ use std::collections::BTreeSet;
 const ASSET_COUNTS: std::ops::RangeInclusive<usize> = 2..=20;
 /// The template of the numbers of movements.
 pub const NUMBER_TEMPLATE: &str = "MOV-NNNNNN";
-/// The maximum number of items in a transaction (AWS: TransactWriteItems).
-const MAX_ITEMS: usize = 100;
 
 /// The assets of a movement in a request: 2 to 20 different ids.
 #[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
@@ -64,16 +62,20 @@ pub struct Movement {
     pub started_by_name: String,
 }
 
-/// Returns whether the last step of such a movement fits into one transaction. For each asset it updates the asset and the
-/// instance with an event for each; besides the definition, each user who loses or gets an asset, each signature, and the
-/// stored response.
-#[must_use]
-pub fn fits(process: &Process, assets: &[Stored<Asset>]) -> bool {
-    let users: BTreeSet<_> = assets.iter().filter_map(|asset| asset.value.assigned_to).collect();
-    let count = |kind: StepKind| process.steps.as_slice().iter().filter(|step| step.kind == kind).count();
-    let (pickers, signatures) = (count(StepKind::UserPicker), count(StepKind::Signature));
-    let losers = if pickers > 0 || process.target_status.clears_assignment() { users.len() } else { 0 };
-    4 * assets.len() + 2 + losers + pickers + signatures <= MAX_ITEMS
+impl Movement {
+    /// Returns the number of items that submitting the last step of a movement writes in one transaction.
+    ///
+    /// For each asset these are the asset, its process instance and an event for each of them. In addition, they are the
+    /// process definition, the stored response, each user who may lose an asset, each user who may be picked, and each
+    /// signature.
+    #[must_use]
+    pub fn items_of_last_step(process: &Process, assets: &[Stored<Asset>]) -> usize {
+        let steps_of = |kind: StepKind| process.steps.as_slice().iter().filter(|step| step.kind == kind).count();
+        let (pickers, signatures) = (steps_of(StepKind::UserPicker), steps_of(StepKind::Signature));
+        let assigned: BTreeSet<_> = assets.iter().filter_map(|asset| asset.value.assigned_to).collect();
+        let losers = if pickers > 0 || process.target_status.clears_assignment() { assigned.len() } else { 0 };
+        4 * assets.len() + 2 + losers + pickers + signatures
+    }
 }
 
 /// Returns the status and current step of a movement from those of its instances: in progress while one of them is, else

@@ -89,16 +89,41 @@ pub struct Reference {
     pub kind: Kind,
     /// The id of the referenced record.
     pub id: Uuid,
-    /// Ids that were copied from the referenced record, by attribute. The referenced record must still have them when the
-    /// reference is new.
-    pub taken: Vec<(&'static str, Uuid)>,
+    /// What the referenced record must look like when the reference is new.
+    pub requirements: Vec<Requirement>,
+}
+
+/// A value that an attribute of a referenced record must have when the reference is new: a user who is newly assigned must
+/// be active, but stays assigned when deactivated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    /// The name of the attribute.
+    pub attribute: &'static str,
+    /// The value that it must have.
+    pub value: RequiredValue,
+}
+
+/// The value of a [`Requirement`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequiredValue {
+    /// Text.
+    Text(String),
+    /// `true` or `false`.
+    Bool(bool),
 }
 
 impl Reference {
-    /// Creates a reference without copied ids.
+    /// Creates a reference without requirements: the referenced record must only exist.
     #[must_use]
     pub fn new(field: &'static str, kind: Kind, id: Uuid) -> Self {
-        Self { field, kind, id, taken: Vec::new() }
+        Self { field, kind, id, requirements: Vec::new() }
+    }
+
+    /// Adds a requirement.
+    #[must_use]
+    pub fn requiring(mut self, attribute: &'static str, value: RequiredValue) -> Self {
+        self.requirements.push(Requirement { attribute, value });
+        self
     }
 }
 

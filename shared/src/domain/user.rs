@@ -1,8 +1,8 @@
 //! The users of a tenant, to whom assets are assigned.
 
 use super::field_error::{ValueError, text_form};
-use super::id::UserId;
-use super::record::{Kind, Record, Unique};
+use super::id::{Id, UserId};
+use super::record::{Kind, Record, Reference, RequiredValue, Unique};
 use super::scope::Role;
 use super::text::{Name, fold};
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,12 @@ pub struct UserChange {
 }
 
 impl User {
+    /// Returns a reference to a user from the field `field`. Only an active user can be newly assigned or picked.
+    #[must_use]
+    pub fn reference(field: &'static str, id: UserId) -> Reference {
+        Reference::new(field, Kind::User, id.uuid()).requiring("is_active", RequiredValue::Bool(true))
+    }
+
     /// Returns the user with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &UserChange) -> Self {
@@ -115,6 +121,24 @@ impl Record for User {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::record::Requirement;
+    use crate::domain::time::Timestamp;
+
+    #[test]
+    fn a_reference_requires_the_attribute_that_an_active_user_has() {
+        let id = UserId::new(Timestamp::from_millis(0), [0; 10]);
+        let user = User {
+            id,
+            email: "a@b.c".parse().expect("an address"),
+            display_name: "A".parse().expect("a name"),
+            role: Role::Viewer,
+            is_active: true,
+        };
+        let stored = serde_json::to_value(&user).expect("json");
+        for Requirement { attribute, value } in User::reference("assigned_to", id).requirements {
+            assert_eq!((attribute, &value, &stored[attribute]), ("is_active", &RequiredValue::Bool(true), &json!(true)));
+        }
+    }
 
     #[test]
     fn an_address_has_a_local_part_and_a_domain() {

@@ -31,7 +31,7 @@ pub use read::{BatchGet, BatchResult};
 pub use receipt_keys::KeyError;
 pub use stored_responses::PreviousRequest;
 pub use tenants::NewTenant;
-pub use unit_of_work::{ChangeContext, UnitOfWork};
+pub use unit_of_work::{ChangeContext, MAX_TRANSACTION_ITEMS, UnitOfWork};
 pub use verify_tenant::TenantVerification;
 
 use crate::domain::id::TenantId;

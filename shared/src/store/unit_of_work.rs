@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+/// The maximum number of items in a transaction (AWS: TransactWriteItems).
+pub const MAX_TRANSACTION_ITEMS: usize = 100;
 /// What the items of a transaction may weigh: 4 MB (AWS: TransactWriteItems), less what is pointed to, such as a
 /// definition with many steps.
 const LARGEST: usize = 3_800_000;

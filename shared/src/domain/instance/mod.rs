@@ -15,6 +15,7 @@ use super::signature_image::data_url_len;
 use super::string_enum::string_enum;
 use super::text::{Name, Notes};
 use super::time::Timestamp;
+use super::user::User;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -283,9 +284,9 @@ impl Record for Instance {
         if self.status() != InstanceStatus::InProgress {
             return Vec::new();
         }
-        let process = Reference::new("process_id", Kind::Process, self.process_id.uuid());
+        let process = Process::reference("process_id", self.process_id);
         let users: BTreeSet<UserId> = self.picked_users().collect();
-        let users = users.into_iter().map(|user| Reference::new("step_data", Kind::User, user.uuid()));
+        let users = users.into_iter().map(|user| User::reference("step_data", user));
         std::iter::once(process).chain(users).collect()
     }
 }

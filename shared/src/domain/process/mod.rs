@@ -11,8 +11,8 @@ pub use system::{SYSTEM_PROCESSES, SystemProcess};
 
 use super::asset::Status;
 use super::field_error::ValueError;
-use super::id::ProcessId;
-use super::record::{Kind, Record, Unique};
+use super::id::{Id, ProcessId};
+use super::record::{Kind, Record, Reference, RequiredValue, Unique};
 use super::string_enum::string_enum;
 use super::text::{Name, Notes};
 use serde::{Deserialize, Serialize};
@@ -117,6 +117,13 @@ pub struct ProcessChange {
 pub struct SystemProcessFixed;
 
 impl Process {
+    /// Returns a reference to a process from the field `field`. Only an active process can be started.
+    #[must_use]
+    pub fn reference(field: &'static str, id: ProcessId) -> Reference {
+        let active = RequiredValue::Text(ProcessStatus::Active.as_str().to_owned());
+        Reference::new(field, Kind::Process, id.uuid()).requiring("status", active)
+    }
+
     /// Returns the process with `change` applied.
     ///
     /// # Errors
@@ -169,7 +176,7 @@ impl Record for Process {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::Id;
+    use crate::domain::record::Requirement;
     use crate::domain::time::Timestamp;
     use proptest::prelude::*;
 
@@ -180,6 +187,16 @@ mod tests {
         assert_eq!(Slug::from_name("日本", 1).as_str(), "process");
         for wrong in ["", "A", "a--b", "-a", "a-", "a_b", &"a".repeat(65)] {
             assert!(wrong.parse::<Slug>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_reference_requires_the_attribute_that_an_active_process_has() {
+        let id = ProcessId::new(Timestamp::from_millis(0), [0; 10]);
+        let stored = serde_json::to_value(SYSTEM_PROCESSES[0].process(id).expect("a process")).expect("json");
+        for Requirement { attribute, value } in Process::reference("process_id", id).requirements {
+            let RequiredValue::Text(text) = value else { panic!("{value:?}") };
+            assert_eq!((attribute, &stored[attribute]), ("status", &json!(text)));
         }
     }
 
