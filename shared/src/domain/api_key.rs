@@ -1,7 +1,7 @@
 //! API keys as the table stores them.
 
 use super::id::{ApiKeyId, Id, UserId};
-use super::record::{Kind, Record};
+use super::record::{Kind, Record, fields};
 use super::scope::{Scope, Scopes};
 use super::text::Name;
 use super::time::Timestamp;
@@ -131,14 +131,28 @@ impl Record for ApiKey {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
-            ("scopes".to_owned(), json!(self.scopes)),
-            ("user_id".to_owned(), json!(self.user_id)),
-            ("expires_at".to_owned(), json!(self.expires_at)),
-            ("rate_limit_per_minute".to_owned(), json!(self.rate_limit_per_minute)),
-            ("rotated_at".to_owned(), json!(self.rotated_at)),
-            ("replaced_until".to_owned(), json!(self.previous_secret.as_ref().map(|previous| previous.until))),
+        let Self {
+            id: _,
+            name,
+            scopes,
+            user_id,
+            hash: _,
+            previous_secret,
+            expires_at,
+            last_used_at: _,
+            rate_limit_per_minute,
+            created_by: _,
+            rotated_at,
+        } = self;
+        let replaced_until = previous_secret.as_ref().map(|previous| previous.until);
+        fields([
+            ("name", json!(name)),
+            ("scopes", json!(scopes)),
+            ("user_id", json!(user_id)),
+            ("expires_at", json!(expires_at)),
+            ("rate_limit_per_minute", json!(rate_limit_per_minute)),
+            ("rotated_at", json!(rotated_at)),
+            ("replaced_until", json!(replaced_until)),
         ])
     }
 }

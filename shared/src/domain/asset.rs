@@ -4,7 +4,7 @@ use super::catalog::{AssetKind, AssetType, Manufacturer, Model};
 use super::custom_fields::CustomFields;
 use super::id::{AssetId, AssetTypeId, Id, InstanceId, ManufacturerId, ModelId, UserId, short};
 use super::money::Price;
-use super::record::{Kind, Record, Reference, RequiredValue, Stored, Unique};
+use super::record::{Kind, Record, Reference, RequiredValue, Stored, Unique, fields};
 use super::string_enum::string_enum;
 use super::text::{Line, Name, Notes};
 use super::time::Date;
@@ -143,25 +143,43 @@ impl Record for Asset {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        let fields = [
-            ("asset_tag", json!(self.asset_tag)),
-            ("name", json!(self.name)),
-            ("status", json!(self.status)),
-            ("asset_type_id", json!(self.asset_type_id)),
-            ("model_id", json!(self.model_id)),
-            ("manufacturer", json!(self.manufacturer)),
-            ("model", json!(self.model)),
-            ("serial_number", json!(self.serial_number)),
-            ("purchase_date", json!(self.purchase_date)),
+        let Self {
+            id: _,
+            asset_tag,
+            name,
+            status,
+            asset_type_id,
+            model_id,
+            manufacturer_id: _,
+            manufacturer,
+            model,
+            serial_number,
+            purchase_date,
+            purchase_price,
+            warranty_until,
+            assigned_to,
+            notes,
+            custom_fields,
+            running_instance_id,
+        } = self;
+        fields([
+            ("asset_tag", json!(asset_tag)),
+            ("name", json!(name)),
+            ("status", json!(status)),
+            ("asset_type_id", json!(asset_type_id)),
+            ("model_id", json!(model_id)),
+            ("manufacturer", json!(manufacturer)),
+            ("model", json!(model)),
+            ("serial_number", json!(serial_number)),
+            ("purchase_date", json!(purchase_date)),
             // As text, since the canonical form (RFC 8785 §3.2.2.3) would round a number to a double.
-            ("purchase_price", json!(self.purchase_price)),
-            ("warranty_until", json!(self.warranty_until)),
-            ("assigned_to", json!(self.assigned_to)),
-            ("notes", json!(self.notes)),
-            ("custom_fields", Value::Object(self.custom_fields.as_map().clone())),
-            ("running_instance_id", json!(self.running_instance_id)),
-        ];
-        fields.into_iter().map(|(field, value)| (field.to_owned(), value)).collect()
+            ("purchase_price", json!(purchase_price)),
+            ("warranty_until", json!(warranty_until)),
+            ("assigned_to", json!(assigned_to)),
+            ("notes", json!(notes)),
+            ("custom_fields", Value::Object(custom_fields.as_map().clone())),
+            ("running_instance_id", json!(running_instance_id)),
+        ])
     }
 
     /// The process instance in progress is not shown, so starting and cancelling one leaves `updated_at` as it is.

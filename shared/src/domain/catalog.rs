@@ -3,7 +3,7 @@
 use super::custom_fields::FieldsSchema;
 use super::field_error::{ValueError, text_form};
 use super::id::{AssetTypeId, Id, ManufacturerId, ModelId};
-use super::record::{Kind, Patch, Record, Reference, Unique};
+use super::record::{Kind, Patch, Record, Reference, Unique, fields};
 use super::string_enum::string_enum;
 use super::text::{Name, Notes, fold};
 use serde::{Deserialize, Serialize};
@@ -97,13 +97,13 @@ impl AssetType {
     /// Returns the asset type with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &AssetTypeChange) -> Self {
-        let change = change.clone();
+        let AssetTypeChange { name, code, kind, custom_fields_schema } = change.clone();
         Self {
             id: self.id,
-            name: change.name.unwrap_or_else(|| self.name.clone()),
-            code: change.code.unwrap_or_else(|| self.code.clone()),
-            kind: change.kind.unwrap_or(self.kind),
-            custom_fields_schema: change.custom_fields_schema.or(self.custom_fields_schema.clone()),
+            name: name.unwrap_or_else(|| self.name.clone()),
+            code: code.unwrap_or_else(|| self.code.clone()),
+            kind: kind.unwrap_or(self.kind),
+            custom_fields_schema: custom_fields_schema.or(self.custom_fields_schema.clone()),
         }
     }
 }
@@ -117,11 +117,12 @@ impl Record for AssetType {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
-            ("code".to_owned(), json!(self.code)),
-            ("kind".to_owned(), json!(self.kind)),
-            ("custom_fields_schema".to_owned(), json!(self.custom_fields_schema.as_ref().map(FieldsSchema::as_value))),
+        let Self { id: _, name, code, kind, custom_fields_schema } = self;
+        fields([
+            ("name", json!(name)),
+            ("code", json!(code)),
+            ("kind", json!(kind)),
+            ("custom_fields_schema", json!(custom_fields_schema.as_ref().map(FieldsSchema::as_value))),
         ])
     }
 
@@ -160,12 +161,12 @@ impl Manufacturer {
     /// Returns the manufacturer with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &ManufacturerChange) -> Self {
-        let change = change.clone();
+        let ManufacturerChange { name, website, notes } = change.clone();
         Self {
             id: self.id,
-            name: change.name.unwrap_or_else(|| self.name.clone()),
-            website: change.website.or(self.website.clone()),
-            notes: change.notes.or(self.notes.clone()),
+            name: name.unwrap_or_else(|| self.name.clone()),
+            website: website.or(self.website.clone()),
+            notes: notes.or(self.notes.clone()),
         }
     }
 }
@@ -179,11 +180,8 @@ impl Record for Manufacturer {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
-            ("website".to_owned(), json!(self.website)),
-            ("notes".to_owned(), json!(self.notes)),
-        ])
+        let Self { id: _, name, website, notes } = self;
+        fields([("name", json!(name)), ("website", json!(website)), ("notes", json!(notes))])
     }
 
     fn unique(&self) -> Vec<Unique> {
@@ -224,13 +222,13 @@ impl Model {
     /// Returns the model with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &ModelChange) -> Self {
-        let change = change.clone();
+        let ModelChange { name, manufacturer_id, asset_type_id, notes } = change.clone();
         Self {
             id: self.id,
-            name: change.name.unwrap_or_else(|| self.name.clone()),
-            manufacturer_id: change.manufacturer_id.unwrap_or(self.manufacturer_id),
-            asset_type_id: change.asset_type_id.unwrap_or(self.asset_type_id),
-            notes: change.notes.or(self.notes.clone()),
+            name: name.unwrap_or_else(|| self.name.clone()),
+            manufacturer_id: manufacturer_id.unwrap_or(self.manufacturer_id),
+            asset_type_id: asset_type_id.unwrap_or(self.asset_type_id),
+            notes: notes.or(self.notes.clone()),
         }
     }
 
@@ -250,11 +248,12 @@ impl Record for Model {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
-            ("manufacturer_id".to_owned(), json!(self.manufacturer_id)),
-            ("asset_type_id".to_owned(), json!(self.asset_type_id)),
-            ("notes".to_owned(), json!(self.notes)),
+        let Self { id: _, name, manufacturer_id, asset_type_id, notes } = self;
+        fields([
+            ("name", json!(name)),
+            ("manufacturer_id", json!(manufacturer_id)),
+            ("asset_type_id", json!(asset_type_id)),
+            ("notes", json!(notes)),
         ])
     }
 

@@ -6,7 +6,7 @@ use super::field_error::ValueError;
 use super::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
 use super::instance::{Instance, InstanceStatus};
 use super::process::{Process, StepKind};
-use super::record::{Kind, Record, Stored, Unique};
+use super::record::{Kind, Record, Stored, Unique, fields};
 use super::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -120,11 +120,8 @@ impl Record for Movement {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("number".to_owned(), json!(self.number)),
-            ("process_id".to_owned(), json!(self.process_id)),
-            ("instances".to_owned(), json!(self.instance_ids)),
-        ])
+        let Self { id: _, number, process_id, process_name: _, instance_ids, started_by: _, started_by_name: _ } = self;
+        fields([("number", json!(number)), ("process_id", json!(process_id)), ("instances", json!(instance_ids))])
     }
 
     fn unique(&self) -> Vec<Unique> {

@@ -2,7 +2,7 @@
 
 use super::field_error::{ValueError, text_form};
 use super::id::ReceiptKeysId;
-use super::record::{Kind, Record};
+use super::record::{Kind, Record, fields};
 use super::time::Timestamp;
 use base64_simd::{STANDARD, URL_SAFE_NO_PAD};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
@@ -155,11 +155,16 @@ impl Record for ReceiptKeys {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        let retired = |key: &RetiredKey| json!({"kid": key.public_key.kid(), "since": key.since, "until": key.until});
-        Map::from_iter([
-            ("kid".to_owned(), json!(self.current.public_key.kid())),
-            ("encrypted_by".to_owned(), json!(self.current.encrypted_by)),
-            ("retired".to_owned(), self.retired.iter().map(retired).collect()),
+        let Self { id: _, current, retired } = self;
+        let CurrentKey { public_key, encrypted_seed: _, encrypted_by, since: _ } = current;
+        let retired_key = |key: &RetiredKey| {
+            let RetiredKey { public_key, since, until } = key;
+            json!({"kid": public_key.kid(), "since": since, "until": until})
+        };
+        fields([
+            ("kid", json!(public_key.kid())),
+            ("encrypted_by", json!(encrypted_by)),
+            ("retired", retired.iter().map(retired_key).collect()),
         ])
     }
 }

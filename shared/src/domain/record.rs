@@ -137,7 +137,8 @@ pub trait Record: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Returns its identifier.
     fn id(&self) -> Self::Id;
 
-    /// Returns its fields as the history shows them, without secrets.
+    /// Returns its fields as the history shows them, without secrets. Implementations destructure `self` completely, so that
+    /// a new field can't be forgotten.
     fn audit(&self) -> Map<String, Value>;
 
     /// Returns whether the API shows this field of the history. A change to other fields only leaves `updated_at` as it is.
@@ -155,6 +156,11 @@ pub trait Record: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
     fn references(&self) -> Vec<Reference> {
         Vec::new()
     }
+}
+
+/// Collects the fields that [`Record::audit`] returns.
+pub(in crate::domain) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields.into_iter().map(|(field, value)| (field.to_owned(), value)).collect()
 }
 
 /// A record as it is stored in the table.

@@ -5,7 +5,7 @@ use super::asset_tag::{TagPrefix, TagTemplate};
 use super::field_error::ValueError;
 use super::id::TenantId;
 use super::json::parse_strict;
-use super::record::{Kind, Patch, Record};
+use super::record::{Kind, Patch, Record, fields};
 use super::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -80,13 +80,13 @@ impl Tenant {
     /// Returns the tenant with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &TenantChange) -> Self {
-        let change = change.clone();
+        let TenantChange { name, asset_tag_prefix, asset_tag_template, status_transitions } = change.clone();
         Self {
             id: self.id,
-            name: change.name.unwrap_or_else(|| self.name.clone()),
-            asset_tag_prefix: change.asset_tag_prefix.unwrap_or_else(|| self.asset_tag_prefix.clone()),
-            asset_tag_template: change.asset_tag_template.unwrap_or_else(|| self.asset_tag_template.clone()),
-            status_transitions: change.status_transitions.or(self.status_transitions.clone()),
+            name: name.unwrap_or_else(|| self.name.clone()),
+            asset_tag_prefix: asset_tag_prefix.unwrap_or_else(|| self.asset_tag_prefix.clone()),
+            asset_tag_template: asset_tag_template.unwrap_or_else(|| self.asset_tag_template.clone()),
+            status_transitions: status_transitions.or(self.status_transitions.clone()),
         }
     }
 }
@@ -100,11 +100,12 @@ impl Record for Tenant {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
-            ("asset_tag_prefix".to_owned(), json!(self.asset_tag_prefix)),
-            ("asset_tag_template".to_owned(), json!(self.asset_tag_template)),
-            ("status_transitions".to_owned(), json!(self.status_transitions)),
+        let Self { id: _, name, asset_tag_prefix, asset_tag_template, status_transitions } = self;
+        fields([
+            ("name", json!(name)),
+            ("asset_tag_prefix", json!(asset_tag_prefix)),
+            ("asset_tag_template", json!(asset_tag_template)),
+            ("status_transitions", json!(status_transitions)),
         ])
     }
 }

@@ -2,7 +2,7 @@
 
 use super::field_error::{ValueError, text_form};
 use super::id::{Id, UserId};
-use super::record::{Kind, Record, Reference, RequiredValue, Unique};
+use super::record::{Kind, Record, Reference, RequiredValue, Unique, fields};
 use super::scope::Role;
 use super::text::{Name, fold};
 use serde::{Deserialize, Serialize};
@@ -86,12 +86,13 @@ impl User {
     /// Returns the user with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &UserChange) -> Self {
+        let UserChange { email, display_name, role, is_active } = change.clone();
         Self {
             id: self.id,
-            email: change.email.clone().unwrap_or_else(|| self.email.clone()),
-            display_name: change.display_name.clone().unwrap_or_else(|| self.display_name.clone()),
-            role: change.role.unwrap_or(self.role),
-            is_active: change.is_active.unwrap_or(self.is_active),
+            email: email.unwrap_or_else(|| self.email.clone()),
+            display_name: display_name.unwrap_or_else(|| self.display_name.clone()),
+            role: role.unwrap_or(self.role),
+            is_active: is_active.unwrap_or(self.is_active),
         }
     }
 }
@@ -105,11 +106,12 @@ impl Record for User {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("email".to_owned(), json!(self.email)),
-            ("display_name".to_owned(), json!(self.display_name)),
-            ("role".to_owned(), json!(self.role)),
-            ("is_active".to_owned(), json!(self.is_active)),
+        let Self { id: _, email, display_name, role, is_active } = self;
+        fields([
+            ("email", json!(email)),
+            ("display_name", json!(display_name)),
+            ("role", json!(role)),
+            ("is_active", json!(is_active)),
         ])
     }
 

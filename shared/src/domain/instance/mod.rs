@@ -10,7 +10,7 @@ use super::asset::{Asset, Status};
 use super::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
 use super::process::values::StepValues;
 use super::process::{Process, ProcessStatus, StepKind, Steps};
-use super::record::{Kind, Record, Reference};
+use super::record::{Kind, Record, Reference, fields};
 use super::signature_image::data_url_len;
 use super::string_enum::string_enum;
 use super::text::{Name, Notes};
@@ -259,23 +259,37 @@ impl Record for Instance {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        let (completed_at, cancelled_at, reason) = match &self.state {
-            State::InProgress { .. } => (None, None, None),
+        let Self {
+            id: _,
+            process_id,
+            asset_id,
+            movement_id,
+            state,
+            step_values,
+            steps: _,
+            target_status: _,
+            process_name: _,
+            asset_name: _,
+            asset_tag: _,
+            started_by: _,
+            started_by_name: _,
+        } = self;
+        let (completed_at, cancelled_at, reason) = match state {
+            State::InProgress { step: _ } => (None, None, None),
             State::Completed { at } => (Some(*at), None, None),
-            State::Cancelled { at, reason, .. } => (None, Some(*at), reason.clone()),
+            State::Cancelled { step: _, at, reason } => (None, Some(*at), reason.clone()),
         };
-        let fields = [
-            ("process_id", json!(self.process_id)),
-            ("asset_id", json!(self.asset_id)),
-            ("movement_id", json!(self.movement_id)),
+        fields([
+            ("process_id", json!(process_id)),
+            ("asset_id", json!(asset_id)),
+            ("movement_id", json!(movement_id)),
             ("status", json!(self.status())),
             ("current_step", json!(self.current_step())),
-            ("step_data", Value::Object(self.step_values.0.clone())),
+            ("step_data", Value::Object(step_values.0.clone())),
             ("completed_at", json!(completed_at)),
             ("cancelled_at", json!(cancelled_at)),
             ("cancel_reason", json!(reason)),
-        ];
-        fields.into_iter().map(|(field, value)| (field.to_owned(), value)).collect()
+        ])
     }
 
     /// Returns references to the definition and to the picked users while the instance is in progress, so that none of them

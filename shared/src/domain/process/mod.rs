@@ -12,7 +12,7 @@ pub use system::{SYSTEM_PROCESSES, SystemProcess};
 use super::asset::Status;
 use super::field_error::ValueError;
 use super::id::{Id, ProcessId};
-use super::record::{Kind, Record, Reference, RequiredValue, Unique};
+use super::record::{Kind, Record, Reference, RequiredValue, Unique, fields};
 use super::string_enum::string_enum;
 use super::text::{Name, Notes};
 use serde::{Deserialize, Serialize};
@@ -130,17 +130,17 @@ impl Process {
     ///
     /// Returns [`SystemProcessFixed`] if anything but the status of a system process would change.
     pub fn changed(&self, change: &ProcessChange) -> Result<Self, SystemProcessFixed> {
-        let change = change.clone();
+        let ProcessChange { name, description, trigger_status, target_status, steps, status } = change.clone();
         let next = Self {
             id: self.id,
             slug: self.slug.clone(),
             is_system: self.is_system,
-            name: change.name.unwrap_or_else(|| self.name.clone()),
-            description: change.description.unwrap_or_else(|| self.description.clone()),
-            trigger_status: change.trigger_status.unwrap_or(self.trigger_status),
-            target_status: change.target_status.unwrap_or(self.target_status),
-            steps: change.steps.unwrap_or_else(|| self.steps.clone()),
-            status: change.status.unwrap_or(self.status),
+            name: name.unwrap_or_else(|| self.name.clone()),
+            description: description.unwrap_or_else(|| self.description.clone()),
+            trigger_status: trigger_status.unwrap_or(self.trigger_status),
+            target_status: target_status.unwrap_or(self.target_status),
+            steps: steps.unwrap_or_else(|| self.steps.clone()),
+            status: status.unwrap_or(self.status),
         };
         let only_status_changes = Self { status: self.status, ..next.clone() } == *self;
         if self.is_system && !only_status_changes { Err(SystemProcessFixed) } else { Ok(next) }
@@ -156,15 +156,16 @@ impl Record for Process {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
-            ("slug".to_owned(), json!(self.slug)),
-            ("description".to_owned(), json!(self.description)),
-            ("trigger_status".to_owned(), json!(self.trigger_status)),
-            ("target_status".to_owned(), json!(self.target_status)),
-            ("is_system".to_owned(), json!(self.is_system)),
-            ("status".to_owned(), json!(self.status)),
-            ("steps".to_owned(), json!(self.steps.as_slice())),
+        let Self { id: _, name, slug, description, trigger_status, target_status, is_system, status, steps } = self;
+        fields([
+            ("name", json!(name)),
+            ("slug", json!(slug)),
+            ("description", json!(description)),
+            ("trigger_status", json!(trigger_status)),
+            ("target_status", json!(target_status)),
+            ("is_system", json!(is_system)),
+            ("status", json!(status)),
+            ("steps", json!(steps.as_slice())),
         ])
     }
 
