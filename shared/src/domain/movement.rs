@@ -128,3 +128,119 @@ impl Record for Movement {
         vec![Unique { field: "number", value: self.number.clone(), reserved_after_deletion: true }]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::asset::Status;
+    use crate::domain::id::{Id, UserId};
+    use crate::domain::instance::Starter;
+    use crate::domain::process::values::StepValues;
+    use crate::domain::process::{ProcessStatus, Steps};
+    use crate::domain::text::Notes;
+    use crate::domain::time::Timestamp;
+    use uuid::Uuid;
+
+    fn stored<T>(value: T) -> Stored<T> {
+        let at = Timestamp::from_millis(0);
+        Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new(), uses: 0 }
+    }
+
+    fn asset(number: u128, user: Option<u128>) -> Asset {
+        let asset = json!({
+            "id": Uuid::from_u128(number), "asset_tag": "AST-000001", "name": "Laptop", "status": "in_use", "custom_fields": "{}"
+        });
+        let asset: Asset = serde_json::from_value(asset).expect("an asset");
+        Asset { assigned_to: user.map(|number| UserId::from_uuid(Uuid::from_u128(number))), ..asset }
+    }
+
+    fn process(steps: &Value, target_status: Status) -> Process {
+        Process {
+            id: ProcessId::from_uuid(Uuid::from_u128(1)),
+            name: "Return".parse().expect("a name"),
+            slug: "return".parse().expect("a slug"),
+            description: Notes::default(),
+            trigger_status: Status::InUse,
+            target_status,
+            is_system: false,
+            status: ProcessStatus::Active,
+            steps: Steps::from_json(&steps.to_string()).expect("steps"),
+        }
+    }
+
+    /// An instance of a movement whose step `sign` was signed with the image of this hash.
+    fn signed(number: u128, hash: &str) -> Stored<Instance> {
+        let steps = json!([{"type": "signature", "key": "sign", "label": "Sign"}]);
+        let starter = Starter { key_id: None, name: "Key".into() };
+        let id = InstanceId::from_uuid(Uuid::from_u128(number));
+        let started = Instance::start(id, &process(&steps, Status::Returned), &asset(number, None), &starter);
+        let (instance, _) = started.expect("can be started");
+        let movement_id = Some(MovementId::from_uuid(Uuid::from_u128(99)));
+        let step_values = StepValues(Map::from_iter([("sign".to_owned(), json!({"sha256": hash, "bytes": 10}))]));
+        stored(Instance { movement_id, step_values, ..instance })
+    }
+
+    #[test]
+    fn a_movement_has_2_to_20_different_assets() {
+        let ids = |numbers: std::ops::Range<u128>| -> Vec<AssetId> {
+            numbers.map(|number| AssetId::from_uuid(Uuid::from_u128(number))).collect()
+        };
+        let parse = |ids: &[AssetId]| AssetIds::from_json(&json!(ids).to_string());
+        for good in [ids(0..2), ids(0..20)] {
+            assert_eq!(parse(&good).map(|ids| ids.as_slice().to_vec()), Ok(good));
+        }
+        for bad in [ids(0..0), ids(0..1), ids(0..21), [ids(0..2), ids(0..1)].concat()] {
+            assert!(parse(&bad).is_err(), "{bad:?}");
+        }
+        for bad in ["null", "\"x\"", "[1, 2]", "[\"a\", \"b\"]"] {
+            assert!(AssetIds::from_json(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_movement_is_in_progress_while_an_instance_is_else_completed_if_one_is() {
+        use InstanceStatus::{Cancelled, Completed, InProgress};
+        for (instances, expected) in [
+            (vec![(Completed, 4), (InProgress, 2), (Cancelled, 1)], (InProgress, 2)),
+            (vec![(Cancelled, 1), (Completed, 4)], (Completed, 4)),
+            (vec![(Cancelled, 1), (Cancelled, 1)], (Cancelled, 1)),
+            (vec![], (Cancelled, 0)),
+        ] {
+            assert_eq!(overall_status(instances.clone()), expected, "{instances:?}");
+        }
+    }
+
+    #[test]
+    fn the_path_of_a_signature_is_translated_to_the_instance_that_has_the_same_image() {
+        let instances = [signed(1, "same"), signed(2, "same"), signed(3, "other")];
+        let [first, second, third] = instances.each_ref().map(|instance| &instance.value);
+        let data = Map::from_iter([("sign".to_owned(), json!(first.signature_path("sign"))), ("note".to_owned(), json!("x"))]);
+        let path = |instance: &Instance| data_for_instance(instance, &instances, &data)["sign"].clone();
+        assert_eq!(path(first), first.signature_path("sign"));
+        assert_eq!(path(second), second.signature_path("sign"));
+        assert_eq!(path(third), first.signature_path("sign"), "another image keeps the foreign path, which is then refused");
+        assert_eq!(data_for_instance(second, &instances, &data)["note"], "x");
+    }
+
+    #[test]
+    fn data_without_a_path_of_the_movement_stays_as_it_is() {
+        let instances = [signed(1, "same"), signed(2, "same")];
+        for value in ["data:image/png;base64,AAAA", "/v1/processes/instances/x/signatures/sign"] {
+            let data = Map::from_iter([("sign".to_owned(), json!(value))]);
+            assert!(matches!(data_for_instance(&instances[1].value, &instances, &data), Cow::Borrowed(same) if *same == data));
+        }
+    }
+
+    #[test]
+    fn the_last_step_writes_four_items_for_each_asset_and_one_for_each_user_and_signature() {
+        let assets = [stored(asset(1, Some(8))), stored(asset(2, Some(8))), stored(asset(3, Some(9))), stored(asset(4, None))];
+        let text = json!({"type": "text", "key": "t", "label": "T"});
+        let picker = json!({"type": "user_picker", "key": "p", "label": "P"});
+        let signature = json!({"type": "signature", "key": "s", "label": "S"});
+        let count = |steps: &[&Value], target| Movement::items_of_last_step(&process(&json!(steps), target), &assets);
+        assert_eq!(count(&[&text], Status::InUse), 4 * 4 + 2, "assignments stay");
+        assert_eq!(count(&[&text], Status::Returned), 4 * 4 + 2 + 2, "two users lose their assets");
+        assert_eq!(count(&[&picker], Status::InUse), 4 * 4 + 2 + 2 + 1, "and a picked user gets them");
+        assert_eq!(count(&[&picker, &signature], Status::InUse), 4 * 4 + 2 + 2 + 1 + 1);
+    }
+}

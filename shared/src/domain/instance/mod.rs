@@ -2,6 +2,8 @@
 
 mod advance;
 mod error;
+#[cfg(test)]
+mod tests;
 
 pub use advance::{Advancement, candidate_users};
 pub use error::ProcessError;

@@ -100,3 +100,114 @@ fn check_option(value: &Value, options: &[String]) -> Result<Value, ValueError> 
     let is_option = options.iter().any(|option| *value == json!(option));
     if is_option { Ok(value.clone()) } else { Err(ValueError::new("must be one of the step's options")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::Id;
+    use crate::domain::signature_image::data_url;
+    use uuid::Uuid;
+
+    fn user(number: u128) -> UserId {
+        UserId::from_uuid(Uuid::from_u128(number))
+    }
+
+    /// Checks `value` for a step of this kind. User 1 is active.
+    fn check(required: Option<bool>, kind: &StepKind, value: &Value) -> Result<CheckedValue, String> {
+        let step = Step { key: "k".into(), label: "L".parse().expect("a label"), required, kind: kind.clone() };
+        step.check(value, &BTreeSet::from([user(1)])).map_err(|error| error.to_string())
+    }
+
+    fn assert_accepted(kind: &StepKind, value: &Value, stored: &Value) {
+        assert_eq!(check(None, kind, value), Ok(CheckedValue::Value(stored.clone())), "{value}");
+    }
+
+    fn assert_refused(kind: &StepKind, values: &[Value]) {
+        for value in values {
+            assert!(check(None, kind, value).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_user_picker_accepts_the_id_of_an_active_user() {
+        assert_accepted(&StepKind::UserPicker, &json!(user(1)), &json!(user(1)));
+        assert_refused(&StepKind::UserPicker, &[json!(user(2)), json!("ada"), json!(1), json!(null)]);
+    }
+
+    #[test]
+    fn a_checklist_accepts_its_entries_each_at_most_once() {
+        let kind = StepKind::Checklist { items: vec!["a".into(), "b".into()] };
+        for value in [json!([]), json!(["b"]), json!(["b", "a"])] {
+            assert_accepted(&kind, &value, &value);
+        }
+        assert_refused(&kind, &[json!(["a", "a"]), json!(["c"]), json!([1]), json!("a"), json!({"a": true})]);
+    }
+
+    #[test]
+    fn a_required_checklist_needs_all_its_entries() {
+        let kind = StepKind::Checklist { items: vec!["a".into(), "b".into()] };
+        assert_eq!(check(Some(true), &kind, &json!(["b", "a"])), Ok(CheckedValue::Value(json!(["b", "a"]))));
+        let error = Err("must contain all entries of the checklist".to_owned());
+        assert_eq!(check(Some(true), &kind, &json!(["a"])), error);
+    }
+
+    #[test]
+    fn a_signature_accepts_a_png_data_url() {
+        let mut bytes = Vec::new();
+        let encoder = png::Encoder::new(&mut bytes, 1, 1);
+        encoder.write_header().expect("a header").write_image_data(&[0]).expect("data");
+        let signature = check(None, &StepKind::Signature, &json!(data_url(&bytes)));
+        assert!(matches!(signature, Ok(CheckedValue::Signature(image)) if image.bytes() == bytes));
+        assert_refused(&StepKind::Signature, &[json!("x"), json!(data_url(b"x")), json!(true), json!({"sha256": "x"})]);
+    }
+
+    #[test]
+    fn complete_and_confirmation_accept_true_only() {
+        for kind in [StepKind::Complete, StepKind::Confirmation] {
+            assert_accepted(&kind, &json!(true), &json!(true));
+            assert_refused(&kind, &[json!(false), json!("true"), json!(1)]);
+        }
+    }
+
+    #[test]
+    fn text_accepts_one_line_of_at_most_255_characters() {
+        assert_accepted(&StepKind::Text, &json!("  ä  "), &json!("ä"));
+        assert_accepted(&StepKind::Text, &json!("ä".repeat(255)), &json!("ä".repeat(255)));
+        assert_refused(&StepKind::Text, &[json!("ä".repeat(256)), json!("a\nb"), json!(1), json!(["a"])]);
+    }
+
+    #[test]
+    fn textarea_accepts_several_lines_of_at_most_10000_characters() {
+        assert_accepted(&StepKind::Textarea, &json!(" a\nb "), &json!(" a\nb "));
+        assert_refused(&StepKind::Textarea, &[json!("x".repeat(10_001)), json!("a\u{7}"), json!(1)]);
+    }
+
+    #[test]
+    fn required_text_must_not_be_blank() {
+        for kind in [StepKind::Text, StepKind::Textarea] {
+            assert_accepted(&kind, &json!(""), &json!(""));
+            assert_eq!(check(Some(true), &kind, &json!(" ")), Err("must not be empty".to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_select_accepts_one_of_its_options() {
+        let kind = StepKind::Select { options: vec!["x".into(), "y".into()] };
+        assert_accepted(&kind, &json!("y"), &json!("y"));
+        assert_refused(&kind, &[json!("z"), json!(["x"]), json!(0)]);
+    }
+
+    #[test]
+    fn a_date_accepts_a_calendar_date() {
+        assert_accepted(&StepKind::Date, &json!("2028-02-29"), &json!("2028-02-29"));
+        assert_refused(&StepKind::Date, &[json!("2027-02-29"), json!("2028-02-29T00:00:00Z"), json!(20280229)]);
+    }
+
+    #[test]
+    fn only_a_confirmation_is_required_by_default() {
+        let is_required =
+            |required, kind| Step { key: "k".into(), label: "L".parse().expect("a label"), required, kind }.is_required();
+        assert!(is_required(None, StepKind::Confirmation) && !is_required(Some(false), StepKind::Confirmation));
+        assert!(!is_required(None, StepKind::Text) && is_required(Some(true), StepKind::Text));
+    }
+}
