@@ -91,5 +91,5 @@ async fn a_record_that_does_not_fit_its_history_is_caught() {
     let verify = ["verify", "--tenant", &tenant];
     assert!(operator.refusal(&verify).contains("another hash than its latest entry"));
     dynamo.delete_item().table_name(server::TABLE).set_key(Some(key)).send().await.unwrap();
-    assert!(operator.refusal(&verify).contains("the record is gone, and no entry says so"));
+    assert!(operator.refusal(&verify).contains("the record is missing, and there is no entry for its deletion"));
 }

@@ -3,7 +3,7 @@
 use super::{lines, text};
 use axum::http::HeaderValue;
 use shared::domain::id::{ApiKeyId, Id};
-use shared::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, entity_tag, none_match_names};
+use shared::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, entity_tag, if_none_match_contains};
 use uuid::Uuid;
 
 /// Whatever list of entity tags is understood, it is understood alike with one more, and that one is found in it.
@@ -14,15 +14,15 @@ pub fn run(bytes: &[u8]) {
     assert!(HeaderValue::from_str(&own).is_ok(), "{own}");
 
     let expected = ExpectedVersions::parse(value);
-    let named = none_match_names(value, &own);
+    let named = if_none_match_contains(value, &own);
     assert_eq!(expected.is_ok(), named.is_ok(), "{value:?}");
     if expected.is_ok() && value.trim() != "*" {
         for longer in [format!("{value},{own}"), format!("{own} , {value}")] {
-            assert!(ExpectedVersions::parse(&longer).is_ok_and(|expected| expected.holds(version)), "{longer:?}");
-            assert_eq!(none_match_names(&longer, &own), Ok(true), "{longer:?}");
+            assert!(ExpectedVersions::parse(&longer).is_ok_and(|expected| expected.contains(version)), "{longer:?}");
+            assert_eq!(if_none_match_contains(&longer, &own), Ok(true), "{longer:?}");
         }
         let weak = format!("W/{own}");
-        assert!(ExpectedVersions::parse(&weak).is_ok_and(|expected| !expected.holds(version)));
+        assert!(ExpectedVersions::parse(&weak).is_ok_and(|expected| !expected.contains(version)));
     }
     if let Ok(ExpectedVersions::Versions(versions)) = expected {
         assert!(versions.len() <= value.len() / 2, "{value:?} names {versions:?}");

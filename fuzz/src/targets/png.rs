@@ -1,7 +1,7 @@
 //! Signatures: a data URL, or the bytes of an image.
 
 use super::text;
-use shared::domain::signature_image::{SignatureImage, data_url, data_url_length};
+use shared::domain::signature_image::{SignatureImage, data_url, data_url_len};
 use std::io::Cursor;
 
 /// An image that is accepted keeps its bytes, and another decoder and encoder make of it one that is accepted too.
@@ -11,7 +11,7 @@ pub fn run(bytes: &[u8]) {
     }
     for image in [bytes.to_vec(), with_checksums(bytes)] {
         let url = data_url(&image);
-        assert_eq!(url.len(), data_url_length(image.len()));
+        assert_eq!(url.len(), data_url_len(image.len()));
         if let Ok(signature) = SignatureImage::from_data_url(&url) {
             assert_eq!(signature.bytes(), image);
             assert_eq!(signature.hash().len(), 64);

@@ -25,7 +25,7 @@ pub fn run(bytes: &[u8]) {
     let errors = errors.expect("a schema that was accepted compiles");
     assert!(errors.len() <= 100, "{} faults", errors.len());
     for field_error in errors {
-        let within = matches!(&field_error.place, ErrorLocation::Pointer(pointer) if pointer.starts_with("/custom_fields"));
+        let within = matches!(&field_error.location, ErrorLocation::Pointer(pointer) if pointer.starts_with("/custom_fields"));
         assert!(within && field_error.detail.chars().count() <= 301, "{field_error:?}");
     }
 }

@@ -241,13 +241,13 @@ async fn receipts_at_once_make_one_key_and_its_event() {
     assert_eq!(made[0]["changes"]["kid"]["new"], keys.keys[0].kid);
     // Nothing of the secret half is told, nor kept in the open.
     let key = api.store.tenant(client.tenant).receipt_keys().await.unwrap().unwrap().value.current;
-    let sealed = String::from(key.sealed.clone());
+    let sealed = String::from(key.encrypted_seed.clone());
     assert!(!json!(events).to_string().contains(&sealed));
-    let seed = api.key_encryption.decrypt_key(client.tenant, &key.sealed.0).await.unwrap();
+    let seed = api.key_encryption.decrypt_key(client.tenant, &key.encrypted_seed.0).await.unwrap();
     assert!(!api.dump().await.0.iter().any(|item| item.contains(&format!("{seed:?}"))));
-    assert!(!key.sealed.0.windows(seed.len()).any(|window| window == seed));
+    assert!(!key.encrypted_seed.0.windows(seed.len()).any(|window| window == seed));
     let other = api.tenant().await;
-    assert!(api.key_encryption.decrypt_key(other.tenant, &key.sealed.0).await.is_err());
+    assert!(api.key_encryption.decrypt_key(other.tenant, &key.encrypted_seed.0).await.is_err());
     // Lists know the new kind of event.
     assert_eq!(client.get("/assets").await.json()["meta"]["total"], 1);
 }

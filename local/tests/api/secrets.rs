@@ -47,7 +47,7 @@ fn traces(key: &str) -> Vec<String> {
     for bytes in [&bytes[..], key.as_bytes(), &key.as_bytes()[SECRET]] {
         // Without the padding, and the last digit, which depends on what follows.
         let encoded = shared::domain::signature_image::data_url(bytes);
-        let encoded = encoded[shared::domain::signature_image::DATA_URL.len()..].trim_end_matches('=');
+        let encoded = encoded[shared::domain::signature_image::DATA_URL_PREFIX.len()..].trim_end_matches('=');
         let encoded = &encoded[..encoded.len() - 1];
         traces.extend([encoded.to_owned(), encoded.replace('+', "-").replace('/', "_")]);
     }

@@ -1,4 +1,4 @@
-//! What the service is about: values, rules and decisions. Knows no HTTP, no AWS and no clock.
+//! The domain: values, rules and decisions of the service, without HTTP, AWS and the clock.
 
 pub mod api_key;
 pub mod asset;
@@ -25,6 +25,7 @@ pub mod request;
 pub mod scope;
 pub mod signature_image;
 pub mod signed_receipt;
+pub(crate) mod string_enum;
 pub mod tenant;
 pub mod text;
 pub mod time;

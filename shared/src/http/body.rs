@@ -8,7 +8,7 @@ use crate::domain::catalog::{AssetKind, TypeCode, Website};
 use crate::domain::custom_fields::{CustomFields, FieldsSchema};
 use crate::domain::field_error::{ErrorLocation, FieldError, ValueError};
 use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, UserId};
-use crate::domain::json::{HALF_A_CHARACTER, parse_strict};
+use crate::domain::json::{UNPAIRED_SURROGATE, parse_strict};
 use crate::domain::money::Price;
 use crate::domain::movement::AssetIds;
 use crate::domain::process::{MAX_STEPS, ProcessStatus, Slug, Steps};
@@ -206,8 +206,8 @@ impl<'a> Fields<'a> {
         let members = serde_json::from_str::<Members<'a>>(raw.get());
         let members = members
             .map_err(|_| {
-                let detail = if raw.get().starts_with('{') { HALF_A_CHARACTER } else { "must be an object" };
-                ApiError::Invalid(vec![FieldError { place: ErrorLocation::Pointer(String::new()), detail: detail.into() }])
+                let detail = if raw.get().starts_with('{') { UNPAIRED_SURROGATE } else { "must be an object" };
+                ApiError::Invalid(vec![FieldError { location: ErrorLocation::Pointer(String::new()), detail: detail.into() }])
             })?
             .0;
         let mut errors = Vec::new();

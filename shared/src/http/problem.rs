@@ -52,7 +52,7 @@ pub struct ProblemFieldError {
 impl From<&FieldError> for ProblemFieldError {
     fn from(field_error: &FieldError) -> Self {
         let mut problem = Self { pointer: None, parameter: None, header: None, detail: field_error.detail.clone() };
-        match &field_error.place {
+        match &field_error.location {
             ErrorLocation::Pointer(pointer) => problem.pointer = Some(pointer.clone()),
             ErrorLocation::Parameter(name) => problem.parameter = Some(name.clone()),
             ErrorLocation::Header(name) => problem.header = Some(name),

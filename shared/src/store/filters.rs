@@ -6,7 +6,8 @@ use crate::domain::catalog::AssetKind;
 use crate::domain::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, ProcessId, UserId};
 use crate::domain::instance::InstanceStatus;
 use crate::domain::process::ProcessStatus;
-use crate::domain::scope::{Role, words};
+use crate::domain::scope::Role;
+use crate::domain::string_enum::string_enum;
 use crate::domain::time::{Date, Timestamp};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -46,9 +47,9 @@ impl<T> Page<T> {
     }
 }
 
-words! {
+string_enum! {
     /// What assets can be sorted by; `-` before it turns the order round.
-    SortField, "created_at, updated_at, name, asset_tag, status, each perhaps with - before it", {
+    SortField {
         /// When it was made.
         CreatedAt = "created_at",
         /// When it was last changed.
@@ -80,7 +81,8 @@ impl std::str::FromStr for AssetSort {
     type Err = crate::domain::field_error::ValueError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (descending, field) = text.strip_prefix('-').map_or((false, text), |field| (true, field));
-        Ok(Self { field: field.parse()?, descending })
+        let field = field.parse().map_err(|error: Self::Err| Self::Err::new(format!("{error}, optionally preceded by -")))?;
+        Ok(Self { field, descending })
     }
 }
 

@@ -298,9 +298,9 @@ mod tests {
     #[test]
     fn a_long_value_still_makes_a_key() {
         let keys = Keys::of(TenantId::new(Timestamp::from_millis(0), [0; 10]));
-        let long = Unique { field: "name", value: "ä".repeat(255 * 3), kept: false };
+        let long = Unique { field: "name", value: "ä".repeat(255 * 3), reserved_after_deletion: false };
         assert!(keys.unique(Kind::Manufacturer, &long).sort().len() < 1024);
-        let short = Unique { field: "email", value: "a@b.c".into(), kept: false };
+        let short = Unique { field: "email", value: "a@b.c".into(), reserved_after_deletion: false };
         assert_eq!(keys.unique(Kind::User, &short).sort(), "UNIQ#user.email#a@b.c");
     }
 

@@ -40,7 +40,7 @@ pub use receipt_keys::KeyError;
 pub use retry::{AttemptError, retry};
 pub use stored_responses::PreviousRequest;
 pub use tenants::NewTenant;
-pub use unit_of_work::{ChangeContext, UnitOfWork};
+pub use unit_of_work::{ChangeContext, MAX_TRANSACTION_ITEMS, UnitOfWork};
 pub use verify_tenant::TenantVerification;
 
 use crate::domain::id::TenantId;

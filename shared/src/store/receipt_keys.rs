@@ -4,7 +4,7 @@ use super::TenantStore;
 use super::error::{StoreError, WriteError};
 use super::unit_of_work::{ChangeContext, UnitOfWork};
 use crate::domain::id::{Id, ReceiptKeysId, TenantId};
-use crate::domain::receipt_key::{CurrentKey, EncryptedSeed, KEY_LENGTH, ReceiptKeys, SigningKey};
+use crate::domain::receipt_key::{CurrentKey, EncryptedSeed, KEY_BYTES, ReceiptKeys, SigningKey};
 use crate::domain::record::Stored;
 use crate::domain::time::Timestamp;
 use crate::key_encryption::{KeyEncryption, KeyEncryptionError};
@@ -53,7 +53,7 @@ impl TenantStore {
                 None => {
                     let key = self.new_key(key_encryption, context.at).await?;
                     let mut work = UnitOfWork::new(self, context);
-                    let made = work.create(ReceiptKeys::first(self.new_id(context.at)?, key))?;
+                    let made = work.create(ReceiptKeys::new(self.new_id(context.at)?, key))?;
                     match work.commit().await {
                         Ok(()) => made.value,
                         Err(WriteError::Stale) => continue,
@@ -61,8 +61,8 @@ impl TenantStore {
                     }
                 }
             };
-            let seed = key_encryption.decrypt_key(self.id, &keys.current.sealed.0).await?;
-            let key = SigningKey::of(&seed).map_err(StoreError::broken)?;
+            let seed = key_encryption.decrypt_key(self.id, &keys.current.encrypted_seed.0).await?;
+            let key = SigningKey::from_seed(&seed).map_err(StoreError::broken)?;
             if key.public().ok() != Some(keys.current.public_key) {
                 return Err(StoreError::broken("a sealed key that does not fit its public half").into());
             }
@@ -86,7 +86,7 @@ impl TenantStore {
             let mut work = UnitOfWork::new(self, context);
             let keys = match self.receipt_keys().await? {
                 Some(keys) => work.update(&keys, keys.value.rotated(key.clone()), false)?,
-                None => work.create(ReceiptKeys::first(self.new_id(context.at)?, key.clone()))?,
+                None => work.create(ReceiptKeys::new(self.new_id(context.at)?, key.clone()))?,
             };
             match work.commit().await {
                 Ok(()) => return Ok(keys.value),
@@ -98,10 +98,10 @@ impl TenantStore {
     }
 
     async fn new_key(&self, key_encryption: &dyn KeyEncryption, since: Timestamp) -> Result<CurrentKey, KeyError> {
-        let seed: [u8; KEY_LENGTH] = self.store.random()?;
-        let public_key = SigningKey::of(&seed).and_then(|key| key.public()).map_err(StoreError::broken)?;
+        let seed: [u8; KEY_BYTES] = self.store.random()?;
+        let public_key = SigningKey::from_seed(&seed).and_then(|key| key.public()).map_err(StoreError::broken)?;
         let tenant: TenantId = self.id;
-        let sealed = EncryptedSeed(key_encryption.encrypt_key(tenant, &seed).await?);
-        Ok(CurrentKey { public_key, sealed, sealed_by: key_encryption.name().to_owned(), since })
+        let encrypted_seed = EncryptedSeed(key_encryption.encrypt_key(tenant, &seed).await?);
+        Ok(CurrentKey { public_key, encrypted_seed, encrypted_by: key_encryption.name().to_owned(), since })
     }
 }

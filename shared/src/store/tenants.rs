@@ -7,7 +7,7 @@ use super::transaction::{Condition, TransactionItem};
 use super::unit_of_work::{ChangeContext, UnitOfWork};
 use crate::domain::api_key::ApiKey;
 use crate::domain::id::{ApiKeyId, Id, TenantId, UserId};
-use crate::domain::process::{Process, SYSTEM};
+use crate::domain::process::{Process, SYSTEM_PROCESSES};
 use crate::domain::record::Stored;
 use crate::domain::scope::{Role, Scope};
 use crate::domain::tenant::Tenant;
@@ -51,7 +51,7 @@ impl Store {
         work.add(TransactionItem { guard: Condition::Certain, write: self.put_new(registered)? });
         work.create(Tenant::new(tenant_id, name))?;
         work.create(key)?;
-        for process in SYSTEM {
+        for process in SYSTEM_PROCESSES {
             work.create(process.process(tenant.new_id(context.at)?).map_err(StoreError::broken)?)?;
         }
         let user_id = match admin {
@@ -77,7 +77,7 @@ impl Store {
         let tenant = self.tenant(id);
         let present: Vec<Stored<Process>> = tenant.all().await?;
         let mut added = Vec::new();
-        for process in SYSTEM {
+        for process in SYSTEM_PROCESSES {
             let slug = process.slug();
             if present.iter().any(|known| known.value.slug == slug) {
                 continue;

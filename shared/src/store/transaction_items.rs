@@ -6,9 +6,9 @@ use super::keys::{HS, Item, Key, Keys, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
 use super::unit_of_work::ChangeContext;
 use super::{Store, TenantStore};
-use crate::domain::event::{self, Event};
+use crate::domain::event::{self, Event, Verb};
 use crate::domain::id::{EventId, Id};
-use crate::domain::record::{Kind, Record, Reference, Stored, Unique};
+use crate::domain::record::{Kind, Record, Reference, RequiredValue, Stored, Unique};
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
@@ -25,7 +25,7 @@ impl TenantStore {
     pub(super) fn event<T: Record>(
         &self,
         value: &T,
-        verb: &str,
+        verb: Verb,
         version: u64,
         context: &ChangeContext,
         changes: Map<String, Value>,
@@ -34,7 +34,7 @@ impl TenantStore {
         let event = Event {
             id: EventId::new(self.store.now(), self.store.random()?),
             at: context.at,
-            kind: format!("{}.{verb}", T::KIND.noun()),
+            event_type: verb.event_type(T::KIND),
             entity_id: value.id().uuid(),
             version,
             actor: context.by.clone(),
@@ -141,8 +141,8 @@ impl TenantStore {
         Ok(TransactWriteItem::builder().delete(delete).build())
     }
 
-    /// Counts at a thing how many point to it. Whatever is pointed to anew must be fit for it, and still have what was
-    /// taken over from it. Its version does not matter: others may come to point to it at the same time.
+    /// Adds `delta` to the number of references to a record. `gained` is a new reference to it, whose requirements it must
+    /// meet. Its version does not matter, since others may add references at the same time.
     pub(super) fn count_of(
         &self,
         kind: Kind,
@@ -153,19 +153,14 @@ impl TenantStore {
         let mut names = HashMap::from([("#pk".to_owned(), PK.to_owned())]);
         let mut values = Item::new();
         let mut condition = "attribute_exists(#pk)".to_owned();
-        // An inactive user can be left, but not be given anything (contract 4); an inactive process can't be
-        // started (contract 7).
-        let fit = match kind {
-            Kind::User => Some(("is_active", AttributeValue::Bool(true))),
-            Kind::Process => Some(("status", AttributeValue::S("active".to_owned()))),
-            _ => None,
-        };
-        let taken = gained.iter().flat_map(|gained| &gained.taken);
-        let taken = taken.map(|(name, id)| (*name, AttributeValue::S(id.to_string())));
-        for (place, (name, value)) in fit.filter(|_| gained.is_some()).into_iter().chain(taken).enumerate() {
-            condition.push_str(&format!(" AND #fit{place} = :fit{place}"));
-            names.insert(format!("#fit{place}"), name.to_owned());
-            values.insert(format!(":fit{place}"), value);
+        for (place, requirement) in gained.iter().flat_map(|gained| &gained.requirements).enumerate() {
+            condition.push_str(&format!(" AND #required{place} = :required{place}"));
+            names.insert(format!("#required{place}"), requirement.attribute.to_owned());
+            let value = match &requirement.value {
+                RequiredValue::Text(text) => AttributeValue::S(text.clone()),
+                RequiredValue::Bool(flag) => AttributeValue::Bool(*flag),
+            };
+            values.insert(format!(":required{place}"), value);
         }
         let key = self.keys.record(kind, id).item();
         if delta == 0 {

@@ -6,7 +6,7 @@ use super::error::{StoreError, WriteError};
 use super::item::{self, OWNER, USES, VERSION};
 use super::keys::{self, Item, Keys};
 use super::transaction::{Condition, TransactionError, TransactionItem};
-use crate::domain::event::{self, Actor};
+use crate::domain::event::{self, Actor, Verb};
 use crate::domain::id::Id;
 use crate::domain::record::{Kind, Record, Reference, Stored, Unique};
 use crate::domain::request::{IdempotentRequest, Precondition, StoredResponse};
@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+/// The maximum number of items in a transaction (AWS: TransactWriteItems).
+pub const MAX_TRANSACTION_ITEMS: usize = 100;
 /// What the items of a transaction may weigh: 4 MB (AWS: TransactWriteItems), less what is pointed to, such as a
 /// definition with many steps.
 const LARGEST: usize = 3_800_000;
@@ -78,9 +80,9 @@ impl<'a> UnitOfWork<'a> {
     /// It can't be an item.
     pub fn create<T: Record>(&mut self, value: T) -> Result<Stored<T>, StoreError> {
         let changes = event::changes(&Map::new(), &value.audit());
-        let (event, last_hash) = self.store.event::<T>(&value, "created", 1, self.context, changes, None)?;
+        let (event, last_hash) = self.store.event::<T>(&value, Verb::Created, 1, self.context, changes, None)?;
         let at = self.context.at;
-        if Keys::list_index(T::KIND, value.id().uuid()).is_some() && value.id().made_at() != at {
+        if Keys::list_index(T::KIND, value.id().uuid()).is_some() && value.id().timestamp() != at {
             return Err(StoreError::broken("an id of another moment: lists tell from it when a thing was made"));
         }
         let stored = Stored { value, version: 1, created_at: at, updated_at: at, last_hash, uses: 0 };
@@ -105,7 +107,8 @@ impl<'a> UnitOfWork<'a> {
         }
         let version = old.version + 1;
         let updated_at = if changes.keys().any(|field| T::is_shown(field)) { self.context.at } else { old.updated_at };
-        let (event, last_hash) = self.store.event::<T>(&next, "updated", version, self.context, changes, Some(&old.last_hash))?;
+        let (event, last_hash) =
+            self.store.event::<T>(&next, Verb::Updated, version, self.context, changes, Some(&old.last_hash))?;
         let stored = Stored { value: next, version, updated_at, last_hash, ..old.clone() };
         let guard = if unused { Condition::Unused(old.version) } else { Condition::Record };
         let write = self.store.update_of(old, &stored, unused)?;
@@ -125,10 +128,11 @@ impl<'a> UnitOfWork<'a> {
         self.meet(old)?;
         let changes = event::changes(&old.value.audit(), &Map::new());
         let version = old.version + 1;
-        let (event, _) = self.store.event::<T>(&old.value, "deleted", version, self.context, changes, Some(&old.last_hash))?;
+        let (event, _) =
+            self.store.event::<T>(&old.value, Verb::Deleted, version, self.context, changes, Some(&old.last_hash))?;
         let write = self.store.delete_of(old)?;
         self.parts.extend([TransactionItem { guard: Condition::Unused(old.version), write }, event]);
-        let freed: Vec<Unique> = old.value.unique().into_iter().filter(|unique| !unique.kept).collect();
+        let freed: Vec<Unique> = old.value.unique().into_iter().filter(|unique| !unique.reserved_after_deletion).collect();
         self.parts.extend(self.store.claims(&old.value, &freed, &[])?);
         self.count(&old.value.references(), &[]);
         Ok(())
@@ -143,10 +147,10 @@ impl<'a> UnitOfWork<'a> {
     /// Compares a thing that is to be changed with what the request expects of it. What is compared here, the write's
     /// own condition holds fast: it asks for the version of `old`.
     fn meet<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
-        let Some(precondition) = self.context.precondition.as_ref().filter(|it| it.of == old.value.id().uuid()) else {
+        let Some(precondition) = self.context.precondition.as_ref().filter(|it| it.record_id == old.value.id().uuid()) else {
             return Ok(());
         };
-        if !precondition.expected.holds(old.version) {
+        if !precondition.expected.contains(old.version) {
             return Err(WriteError::Unexpected);
         }
         self.met = true;

@@ -6,7 +6,7 @@ use super::history::{chain_head_in, entry_of};
 use super::item::{LAST_HASH, VERSION};
 use super::keys::Keys;
 use super::list_index::late;
-use crate::domain::chain::{BrokenLink, Chain, ChainError, ChainHead, Entry, subject};
+use crate::domain::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry, subject};
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::Kind;
 use crate::domain::time::Timestamp;
@@ -135,8 +135,8 @@ impl TenantStore {
 }
 
 impl ChainScan {
-    fn add(&mut self, entry: &Entry) {
-        if entry.id.made_at() >= self.began.plus(-late()) && !self.recent.insert(entry.id) {
+    fn add(&mut self, entry: &HistoryEntry) {
+        if entry.id.timestamp() >= self.began.plus(-late()) && !self.recent.insert(entry.id) {
             return;
         }
         let about = subject(&entry.text);

@@ -1,21 +1,13 @@
 //! Events as a directory reads them.
 
 use super::index::{Inconsistent, ListIndex};
-use crate::domain::event::Event;
+use crate::domain::event::{Event, EventType, Verb};
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use uuid::Uuid;
-
-/// What an event says happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
-    Created,
-    Updated,
-    Deleted,
-}
 
 /// An event of a kind that this version does not know: of something that it shows nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,17 +34,10 @@ impl ChangeEvent {
     /// It says something that this version does not know of what it does know: whoever wrote it may mean anything by it.
     pub fn read(entry: &str) -> Result<Result<Self, UnknownEvent>, Inconsistent> {
         let event: Event = serde_json::from_str(entry).map_err(|_| Inconsistent)?;
-        let (noun, verb) = event.kind.split_once('.').ok_or(Inconsistent)?;
-        let Some(kind) = Kind::ALL.iter().copied().find(|kind| kind.noun() == noun) else {
-            return Ok(Err(UnknownEvent(event.id)));
-        };
-        let verb = match verb {
-            "created" => Verb::Created,
-            "updated" => Verb::Updated,
-            "deleted" => Verb::Deleted,
-            _ => return Err(Inconsistent),
-        };
-        let (id, made) = (event.entity_id, event.id.made_at());
+        let EventType { kind, verb } = EventType::parse(&event.event_type).ok_or(Inconsistent)?;
+        let Some(kind) = kind else { return Ok(Err(UnknownEvent(event.id))) };
+        let verb = verb.ok_or(Inconsistent)?;
+        let (id, made) = (event.entity_id, event.id.timestamp());
         Ok(Ok(Self { kind, verb, made, id, version: event.version, at: event.at, changes: event.changes }))
     }
 

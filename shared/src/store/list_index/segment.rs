@@ -31,7 +31,7 @@ impl SortKey {
 
     /// When the thing was made.
     pub fn made_at(self) -> Timestamp {
-        EventId::from_uuid(self.id()).made_at()
+        EventId::from_uuid(self.id()).timestamp()
     }
 }
 
