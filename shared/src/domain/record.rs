@@ -103,7 +103,7 @@ impl Reference {
 }
 
 /// A thing with an item of its own.
-pub trait Record: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Which kind.
     const KIND: Kind;
     /// Its identifier's type.
