@@ -71,7 +71,7 @@ pub async fn create_key(request: UnverifiedRequest) -> Answer {
     let key = ApiKey {
         user_id: body.user_id.or(None),
         expires_at: body.expires_at.or(None),
-        created_by: caller.context.by.key_id,
+        created_by: caller.context.actor.key_id,
         ..ApiKey::new(caller.store.new_id(now)?, body.name, body.scopes, secret.hash(), rate_limit)
     };
     let id = key.id;
@@ -114,7 +114,7 @@ pub async fn rotate_key(request: UnverifiedRequest) -> Answer {
     let kept = |key: &Stored<ApiKey>| keep(response::data(KeyView::from(key.clone())));
     // Deciding again would end the secret that another rotation has just answered.
     let next = key.value.rotated(secret.hash(), now, until);
-    let key = match caller.store.update(&key, next, &caller.context, false, kept).await {
+    let key = match caller.store.update(&key, next, &caller.context, kept).await {
         Err(WriteError::Stale) if caller.store.get::<ApiKey>(key.value.id).await?.is_none() => return Err(ApiError::NotFound),
         written => written?,
     };

@@ -125,7 +125,7 @@ pub(crate) async fn update(
         let transitions = known.tenant.as_ref().and_then(|tenant| tenant.value.status_transitions.as_ref());
         let next = old.value.changed(change, &known.found, caller.app.schemas(), transitions).map_err(refused)?;
         let mut work = UnitOfWork::new(&caller.store, &caller.context);
-        let stored = work.update(old, next, false)?;
+        let stored = work.update(old, next)?;
         match work.commit().await {
             Ok(()) => return Ok(stored),
             Err(WriteError::Stale | WriteError::MissingReference(_)) => {

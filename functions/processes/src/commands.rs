@@ -67,7 +67,7 @@ pub(crate) async fn pair(
 
 /// Who starts something.
 pub(crate) fn starter(caller: &Caller) -> StartedBy {
-    let by = &caller.context.by;
+    let by = &caller.context.actor;
     StartedBy { key: by.key_id, name: by.user_name.clone().unwrap_or_else(|| by.key_name.clone()) }
 }
 
@@ -80,7 +80,7 @@ pub(crate) async fn start(caller: &Caller, mut found: Pair) -> Result<Stored<Ins
         let (run, next) = Instance::start(id, &process.value, &asset.value, &starter).map_err(refused)?;
         let mut work = UnitOfWork::new(&caller.store, &caller.context);
         let run = work.create(run)?;
-        work.update(asset, next, false)?;
+        work.update(asset, next)?;
         let started =
             |view: InstanceView| response::created("processes/instances", view.id, InstanceOrMovement::Run(Box::new(view)));
         match work.commit_with(|| views::kept(&run, started)).await {
@@ -142,7 +142,7 @@ pub(crate) async fn advance(
         for (step, image) in &next.signatures {
             work.sign(&caller.store, &run.value.image_name(step, &image.hash()), image)?;
         }
-        let stored = work.update(&run, next.instance, false)?;
+        let stored = work.update(&run, next.instance)?;
         match work.commit_with(|| views::kept(&stored, |view| response::record(stored.version, view))).await {
             Ok(()) => return Ok(stored),
             Err(WriteError::MissingReference("assigned_to")) => return Err(recipient_gone(stored.value.recipient())),
@@ -167,7 +167,7 @@ pub(crate) fn complete(work: &mut UnitOfWork<'_>, asset: &Stored<Asset>, run: &I
     if let Some(user) = run.recipient() {
         work.require(Reference::new("assigned_to", Kind::User, user.uuid()));
     }
-    work.update(asset, run.released(&asset.value), false).map(|_| ())
+    work.update(asset, run.released(&asset.value)).map(|_| ())
 }
 
 pub(crate) fn recipient_gone(user: Option<UserId>) -> ApiError {
@@ -189,8 +189,8 @@ pub(crate) async fn cancel(
         let next = run.value.cancelled(reason.clone(), caller.context.at).map_err(refused)?;
         let Some(asset) = asset_of(caller, &run.value).await? else { continue };
         let mut work = UnitOfWork::new(&caller.store, &caller.context);
-        work.update(&asset, next.released(&asset.value), false)?;
-        let stored = work.update(&run, next, false)?;
+        work.update(&asset, next.released(&asset.value))?;
+        let stored = work.update(&run, next)?;
         match work.commit_with(|| views::kept(&stored, |view| response::record(stored.version, view))).await {
             Ok(()) => return Ok(stored),
             Err(WriteError::Stale) => {}

@@ -66,7 +66,7 @@ pub(crate) async fn start(caller: &Caller, mut found: Group) -> Result<MovementV
             match Instance::start(*run_id, &process.value, &asset.value, &starter) {
                 Ok((run, next)) => {
                     runs.push(work.create(Instance { movement_id: Some(id), ..run })?);
-                    work.update(asset, next, false)?;
+                    work.update(asset, next)?;
                 }
                 Err(refusal) => refusals.push((asset.value.id, refusal)),
             }
@@ -187,7 +187,7 @@ pub(crate) async fn advance(caller: &Caller, id: MovementId, submission: &Submis
                 work.sign(store, &run.value.image_name(key, &image.hash()), image)?;
             }
             signed = true;
-            *run = work.update(run, next.instance, false)?;
+            *run = work.update(run, next.instance)?;
         }
         match work.commit_with(|| views::kept_movement(&movement, &runs, response::data)).await {
             Ok(()) => return views::movement(store, movement, runs, false).await,
@@ -216,8 +216,8 @@ pub(crate) async fn cancel(caller: &Caller, id: MovementId, reason: Option<Notes
         for run in runs.iter_mut().filter(|run| run.value.status() == InstanceStatus::InProgress) {
             let next = run.value.cancelled(reason.clone(), caller.context.at).map_err(commands::refused)?;
             let Some(asset) = commands::asset_of(caller, &run.value).await? else { continue 'tries };
-            work.update(&asset, next.released(&asset.value), false)?;
-            *run = work.update(run, next, false)?;
+            work.update(&asset, next.released(&asset.value))?;
+            *run = work.update(run, next)?;
         }
         match work.commit_with(|| views::kept_movement(&movement, &runs, response::data)).await {
             Ok(()) => return views::movement(store, movement, runs, false).await,

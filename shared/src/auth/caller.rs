@@ -38,7 +38,12 @@ impl Caller {
         for round in 0..TRIES {
             let (next, unused) = decide(&old.value)?;
             let unkept = |_: &Stored<T>| Err(StoreError::broken("a request that may come again, and no answer to keep"));
-            match self.store.update(&old, next, &self.context, unused, unkept).await {
+            let written = if unused {
+                self.store.update_unreferenced(&old, next, &self.context, unkept).await
+            } else {
+                self.store.update(&old, next, &self.context, unkept).await
+            };
+            match written {
                 Err(WriteError::Stale) => old = self.again(&old, round).await?,
                 other => return other.map_err(dangling),
             }

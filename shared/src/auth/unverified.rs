@@ -170,7 +170,7 @@ impl UnverifiedRequest {
                 return Err(WriteError::AlreadyAnswered.into());
             }
         }
-        let context = ChangeContext { claim, precondition, ..caller.context };
+        let context = ChangeContext { idempotency: claim, precondition, ..caller.context };
         Ok((Caller { context, ..caller }, found?))
     }
 
@@ -213,7 +213,7 @@ impl UnverifiedRequest {
         Ok(Caller {
             store: store.clone(),
             scopes,
-            context: ChangeContext { by, at: now, claim: None, precondition: None },
+            context: ChangeContext { actor: by, at: now, idempotency: None, precondition: None },
             app: self.app.clone(),
         })
     }

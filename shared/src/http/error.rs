@@ -294,7 +294,7 @@ impl From<WriteError> for ApiError {
                 Value::Null,
             ),
             WriteError::ResponseTooLong => Self::idempotency("makes this answer be kept, which is too long for that: send none"),
-            WriteError::Unexpected => Self::PreconditionFailed,
+            WriteError::PreconditionFailed => Self::PreconditionFailed,
             WriteError::Store(error) => error.into(),
         }
     }

@@ -22,14 +22,18 @@ const CONNECT: Duration = Duration::from_secs(1);
 const ATTEMPT: Duration = Duration::from_secs(2);
 /// How long an operation may take with all its attempts. A unit of work ends as long after its beginning, however
 /// often others are in its way: lists rely on it (docs/adr/0008).
-pub const OPERATION: Duration = Duration::from_secs(5);
+pub const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Limits and retries, for every client of the table.
 #[must_use]
 pub fn configure(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dynamodb::config::Builder {
     let retries = RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(BACKOFF);
     config.retry_config(retries).timeout_config(
-        TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(ATTEMPT).operation_timeout(OPERATION).build(),
+        TimeoutConfig::builder()
+            .connect_timeout(CONNECT)
+            .operation_attempt_timeout(ATTEMPT)
+            .operation_timeout(OPERATION_TIMEOUT)
+            .build(),
     )
 }
 

@@ -42,7 +42,7 @@ impl TenantStore {
         let mut weight = 0;
         while let Some(page) = pages.next().await {
             for item in page?.items.unwrap_or_default() {
-                let id = Key::of(&item).as_ref().and_then(keys::event_of);
+                let id = Key::of(&item).as_ref().and_then(keys::event_id);
                 let entry = entry_of(&item);
                 let length = entry.as_ref().map_or(0, |entry| json::weight(entry.text.as_bytes()));
                 if feed.entries.len() == limit || !feed.entries.is_empty() && weight + length > LARGEST_ANSWER {

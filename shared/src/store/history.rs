@@ -272,7 +272,7 @@ pub(super) fn head(item: &Item) -> Option<ChainHead> {
 
 /// An event's item as it was stored; what an entry lacks is empty, and no good hash.
 pub(super) fn entry_of(item: &Item) -> Option<Entry> {
-    let id = keys::event_of(&Key::of(item)?)?;
+    let id = keys::event_id(&Key::of(item)?)?;
     let text = |name| text(item, name).unwrap_or_default().to_owned();
     Some(Entry { id, text: text("entry"), hash: text("hash") })
 }

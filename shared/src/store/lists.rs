@@ -186,7 +186,7 @@ impl TenantStore {
     /// Whether a thing is wanted as it is now.
     fn wants<F: Columns>(&self, wish: &RowQuery<'_, F>, stored: &Stored<F::Of>) -> Result<bool, StoreError> {
         let mut shelf = SortedRows::default();
-        shelf.put(card::<F>(&item::whole(&self.keys, stored)?).map_err(StoreError::broken)?);
+        shelf.put(card::<F>(&item::from_record(&self.keys, stored)?).map_err(StoreError::broken)?);
         let mut wanted = false;
         wish.scan(&shelf, |_| wanted = true);
         Ok(wanted)

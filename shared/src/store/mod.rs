@@ -1,5 +1,6 @@
 //! The table: one for all tenants, each in a partition of its own (docs/adr/0002).
 
+mod change_context;
 pub mod client;
 mod counters;
 mod credentials;
@@ -22,7 +23,9 @@ mod transaction;
 mod transaction_items;
 mod unit_of_work;
 mod verify_tenant;
+mod write;
 
+pub use change_context::ChangeContext;
 pub use error::{StoreError, WriteError};
 pub use feed::{Feed, LARGEST_ANSWER};
 pub use filters::{AssetFilter, AssetSort, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, SortField, UserFilter};
@@ -31,7 +34,7 @@ pub use read::{BatchGet, BatchResult};
 pub use receipt_keys::KeyError;
 pub use stored_responses::PreviousRequest;
 pub use tenants::NewTenant;
-pub use unit_of_work::{ChangeContext, UnitOfWork};
+pub use unit_of_work::UnitOfWork;
 pub use verify_tenant::TenantVerification;
 
 use crate::domain::id::TenantId;
@@ -115,7 +118,7 @@ impl Store {
     ///
     /// It does not.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        self.client.get_item().table_name(&self.table).set_key(Some(keys::nothing().item())).send().await?;
+        self.client.get_item().table_name(&self.table).set_key(Some(keys::health_check().item())).send().await?;
         Ok(())
     }
 

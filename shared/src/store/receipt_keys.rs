@@ -1,8 +1,9 @@
 //! The keys that a tenant's receipts are signed with.
 
 use super::TenantStore;
+use super::change_context::ChangeContext;
 use super::error::{StoreError, WriteError};
-use super::unit_of_work::{ChangeContext, UnitOfWork};
+use super::unit_of_work::UnitOfWork;
 use crate::domain::id::{Id, ReceiptKeysId, TenantId};
 use crate::domain::receipt_key::{CurrentKey, EncryptedSeed, KEY_LENGTH, ReceiptKeys, SigningKey};
 use crate::domain::record::Stored;
@@ -85,7 +86,7 @@ impl TenantStore {
         for _ in 0..TRIES {
             let mut work = UnitOfWork::new(self, context);
             let keys = match self.receipt_keys().await? {
-                Some(keys) => work.update(&keys, keys.value.rotated(key.clone()), false)?,
+                Some(keys) => work.update(&keys, keys.value.rotated(key.clone()))?,
                 None => work.create(ReceiptKeys::first(self.new_id(context.at)?, key.clone()))?,
             };
             match work.commit().await {

@@ -32,7 +32,7 @@ impl UnitOfWork<'_> {
             .expression_attribute_names("#image", IMAGE)
             .build()
             .map_err(StoreError::broken)?;
-        self.add(TransactionItem { guard: Condition::Certain, write: TransactWriteItem::builder().put(put).build() });
+        self.add(TransactionItem { condition: Condition::Invariant, write: TransactWriteItem::builder().put(put).build() });
         Ok(())
     }
 }

@@ -90,7 +90,7 @@ impl TenantStore {
             .expression_attribute_values(":now", AttributeValue::N(seconds(at).to_string()))
             .build()
             .map_err(StoreError::broken)?;
-        Ok(TransactionItem { guard: Condition::Answer, write: TransactWriteItem::builder().put(put).build() })
+        Ok(TransactionItem { condition: Condition::NoStoredResponse, write: TransactWriteItem::builder().put(put).build() })
     }
 }
 

@@ -1,10 +1,11 @@
 //! Tenants: made and listed by the operator, never over HTTP (contract 3).
 
 use super::Store;
+use super::change_context::ChangeContext;
 use super::error::{StoreError, WriteError};
 use super::keys::{self, Key, PK, SK, TYPE};
 use super::transaction::{Condition, TransactionItem};
-use super::unit_of_work::{ChangeContext, UnitOfWork};
+use super::unit_of_work::UnitOfWork;
 use crate::domain::api_key::ApiKey;
 use crate::domain::id::{ApiKeyId, Id, TenantId, UserId};
 use crate::domain::process::{Process, SYSTEM};
@@ -48,7 +49,7 @@ impl Store {
         let mut registered = keys::registry(tenant_id).item();
         registered.insert(TYPE.to_owned(), AttributeValue::S("registration".to_owned()));
         let mut work = UnitOfWork::new(&tenant, &context);
-        work.add(TransactionItem { guard: Condition::Certain, write: self.put_new(registered)? });
+        work.add(TransactionItem { condition: Condition::Invariant, write: self.put_new(registered)? });
         work.create(Tenant::new(tenant_id, name))?;
         work.create(key)?;
         for process in SYSTEM {
@@ -109,12 +110,12 @@ impl Store {
             .expression_attribute_names("#pk", PK)
             .expression_attribute_names("#sk", SK)
             .expression_attribute_values(":pk", keys::registry_partition())
-            .expression_attribute_values(":sk", AttributeValue::S("T#".to_owned()))
+            .expression_attribute_values(":sk", keys::registry_prefix())
             .into_paginator()
             .send();
         let mut tenants = Vec::new();
         while let Some(page) = pages.next().await {
-            for id in page?.items().iter().filter_map(Key::of).filter_map(|key| keys::registered(&key)) {
+            for id in page?.items().iter().filter_map(Key::of).filter_map(|key| keys::registered_tenant(&key)) {
                 tenants.extend(self.tenant(id).get::<Tenant>(id).await?);
             }
         }

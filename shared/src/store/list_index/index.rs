@@ -95,7 +95,7 @@ pub fn read<T: std::str::FromStr>(text: &str) -> Result<T, Inconsistent> {
 
 /// The thing that an item of its kind is of, and its version.
 pub fn head(kind: Kind, item: &Item) -> Result<(Uuid, u64), Inconsistent> {
-    let id = Key::of(item).and_then(|key| keys::recorded(kind, &key)).ok_or(Inconsistent)?;
+    let id = Key::of(item).and_then(|key| keys::record_id(kind, &key)).ok_or(Inconsistent)?;
     let version = item.get(VERSION).and_then(|version| version.as_n().ok()).ok_or(Inconsistent)?;
     Ok((id, read(version)?))
 }

@@ -6,7 +6,7 @@ use super::index::{Inconsistent, ListIndex};
 use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
 use crate::store::TenantStore;
-use crate::store::client::OPERATION;
+use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::error::StoreError;
 use crate::store::keys::{self, Item, Keys};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
@@ -38,7 +38,7 @@ const ROWS_PER_PAGE: usize = 6_400;
 
 /// An event is in the table at most so long after the time that its id tells, as another instance's clock sees it.
 pub fn late() -> TimeDelta {
-    TimeDelta::from_std(OPERATION).unwrap_or(TimeDelta::MAX) + SKEW + ON_THE_WAY
+    TimeDelta::from_std(OPERATION_TIMEOUT).unwrap_or(TimeDelta::MAX) + SKEW + ON_THE_WAY
 }
 
 /// A tenant's things of one kind, as they were at `synced`.
