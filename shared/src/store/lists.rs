@@ -3,13 +3,11 @@
 
 use super::TenantStore;
 use super::error::StoreError;
-use super::filters::{
-    AssetFilter, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, RowQuery, SortValue, UserFilter,
-};
+use super::filters::{AssetFilter, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, UserFilter};
 use super::item;
 use super::list_index::{
-    AssetColumns, AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, ObservedVersion, SearchTerms, SortKey,
-    SortedRows, UserColumns, card,
+    AssetColumns, AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, ObservedVersion, RowQuery, SearchTerms,
+    SortKey, SortValue, SortedRows, UserColumns, row_from_item,
 };
 use super::read::BatchGet;
 use crate::domain::api_key::ApiKey;
@@ -69,10 +67,10 @@ impl TenantStore {
         let types = || logical.lock().unwrap_or_else(PoisonError::into_inner);
         let look = |book: &AssetIndex| {
             types().clone_from(&book.logical_types());
-            let (total, rows) = filter.wish(types().clone()).choose(&book.assets, page);
-            (total, rows.iter().map(|row| (row.place.id(), row.version, book.names(row.facts))).collect())
+            let (total, rows) = filter.row_query(types().clone()).select(&book.assets, page);
+            (total, rows.iter().map(|row| (row.sort_key.id(), row.version, book.catalog_names(row.columns))).collect())
         };
-        let belongs = |stored: &Stored<Asset>| self.wants(&filter.wish(types().clone()), stored);
+        let belongs = |stored: &Stored<Asset>| self.wants(&filter.row_query(types().clone()), stored);
         if let Some(listed) = self.by_list_index::<AssetIndex, _>(page, look, belongs).await? {
             return Ok(listed);
         }
@@ -80,7 +78,7 @@ impl TenantStore {
         let mut logical: Vec<Uuid> =
             types.await?.iter().filter(|t| t.value.kind == AssetKind::Logical).map(|t| t.value.id.uuid()).collect();
         logical.sort_unstable();
-        let Page { items, total, page } = self.by_table::<AssetColumns>(page, &filter.wish(logical)).await?;
+        let Page { items, total, page } = self.by_table::<AssetColumns>(page, &filter.row_query(logical)).await?;
         let names = self.catalog_names(&items).await?;
         Ok(Page { items: items.into_iter().zip(names).collect(), total, page })
     }
@@ -113,7 +111,7 @@ impl TenantStore {
     ///
     /// The table.
     pub async fn list_users(&self, filter: &UserFilter, page: PageRequest) -> Result<Page<Stored<User>>, StoreError> {
-        self.list_shelf::<UserColumns>(page, &filter.wish()).await
+        self.list_shelf::<UserColumns>(page, &filter.row_query()).await
     }
 
     /// A page of the tenant's runs.
@@ -122,7 +120,7 @@ impl TenantStore {
     ///
     /// The table.
     pub async fn list_instances(&self, filter: InstanceFilter, page: PageRequest) -> Result<Page<Stored<Instance>>, StoreError> {
-        self.list_shelf::<InstanceColumns>(page, &filter.wish()).await
+        self.list_shelf::<InstanceColumns>(page, &filter.row_query()).await
     }
 
     /// A page of the tenant's movements.
@@ -134,10 +132,14 @@ impl TenantStore {
         self.list_shelf::<MovementColumns>(page, &RowQuery::default()).await
     }
 
-    async fn list_shelf<F: Columns>(&self, page: PageRequest, wish: &RowQuery<'_, F>) -> Result<Page<Stored<F::Of>>, StoreError> {
+    async fn list_shelf<F: Columns>(
+        &self,
+        page: PageRequest,
+        wish: &RowQuery<'_, F>,
+    ) -> Result<Page<Stored<F::Record>>, StoreError> {
         let look = |shelf: &SortedRows<F>| {
-            let (total, rows) = wish.choose(shelf, page);
-            (total, rows.iter().map(|row| (row.place.id(), row.version, ())).collect())
+            let (total, rows) = wish.select(shelf, page);
+            (total, rows.iter().map(|row| (row.sort_key.id(), row.version, ())).collect())
         };
         match self.by_list_index::<SortedRows<F>, _>(page, look, |stored| self.wants(wish, stored)).await? {
             Some(Page { items, total, page }) => {
@@ -184,9 +186,9 @@ impl TenantStore {
     }
 
     /// Whether a thing is wanted as it is now.
-    fn wants<F: Columns>(&self, wish: &RowQuery<'_, F>, stored: &Stored<F::Of>) -> Result<bool, StoreError> {
+    fn wants<F: Columns>(&self, wish: &RowQuery<'_, F>, stored: &Stored<F::Record>) -> Result<bool, StoreError> {
         let mut shelf = SortedRows::default();
-        shelf.put(card::<F>(&item::from_record(&self.keys, stored)?).map_err(StoreError::broken)?);
+        shelf.upsert(row_from_item::<F>(&item::from_record(&self.keys, stored)?).map_err(StoreError::broken)?);
         let mut wanted = false;
         wish.scan(&shelf, |_| wanted = true);
         Ok(wanted)
@@ -194,18 +196,22 @@ impl TenantStore {
 
     /// A page by everything that the table has of a kind: right for any tenant, at a cost that grows with it. Keeps
     /// places and ranks only. What was changed while the rest was read is judged as it is now.
-    async fn by_table<F: Columns>(&self, page: PageRequest, wish: &RowQuery<'_, F>) -> Result<Page<Stored<F::Of>>, StoreError> {
+    async fn by_table<F: Columns>(
+        &self,
+        page: PageRequest,
+        wish: &RowQuery<'_, F>,
+    ) -> Result<Page<Stored<F::Record>>, StoreError> {
         self.admitted().await;
         let mut kept: Vec<(Option<SortValue<'static>>, SortKey, u64)> = Vec::new();
-        let mut pages = self.of_kind(F::Of::KIND).into_paginator().send();
+        let mut pages = self.of_kind(F::Record::KIND).into_paginator().send();
         while let Some(part) = pages.next().await {
             let mut shelf = SortedRows::default();
             for item in part?.items.unwrap_or_default() {
-                shelf.put(card::<F>(&item).map_err(StoreError::broken)?);
+                shelf.upsert(row_from_item::<F>(&item).map_err(StoreError::broken)?);
             }
             wish.scan(&shelf, |spot| {
-                let rank = |view: &_| wish.order.as_ref().map(|order| order.rank(view).into_owned());
-                kept.extend(shelf.view(spot).map(|view| (rank(&view), view.place, view.version)));
+                let rank = |view: &_| wish.order.as_ref().map(|order| order.value(view).into_owned());
+                kept.extend(shelf.row(spot).map(|view| (rank(&view), view.sort_key, view.version)));
             });
         }
         kept.sort_unstable_by(|a, b| match (&wish.order, &a.0, &b.0) {
@@ -217,11 +223,11 @@ impl TenantStore {
         // What is gone, or does not belong any more, gives way to what comes next.
         while items.len() < limit && !left.is_empty() {
             let (next, rest) = left.split_at(left.len().min(limit - items.len()));
-            let id = |place: &SortKey| Some(<F::Of as Record>::Id::from_uuid(place.id()));
-            let wanted = next.iter().fold(BatchGet::new(), |wanted, (_, place, _)| wanted.with::<F::Of>(self, id(place)));
+            let id = |place: &SortKey| Some(<F::Record as Record>::Id::from_uuid(place.id()));
+            let wanted = next.iter().fold(BatchGet::new(), |wanted, (_, place, _)| wanted.with::<F::Record>(self, id(place)));
             let batch = self.batch(wanted).await?;
             for (_, place, version) in next {
-                match batch.get::<F::Of>(self, id(place))? {
+                match batch.get::<F::Record>(self, id(place))? {
                     Some(stored) if stored.version == *version || self.wants(wish, &stored)? => items.push(stored),
                     _ => total -= 1,
                 }

@@ -41,7 +41,7 @@ use crate::domain::id::TenantId;
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::Client;
 use keys::Keys;
-use list_index::Cache;
+use list_index::ListIndexCache;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::SetOnce;
@@ -55,7 +55,7 @@ pub struct Store {
     client: Client,
     table: String,
     clock: Clock,
-    list_indexes: Arc<Cache>,
+    list_indexes: Arc<ListIndexCache>,
 }
 
 /// What can be read and written of one tenant. Makes keys of no other.
@@ -72,13 +72,13 @@ impl Store {
     /// The table `table`, as `client` reaches it.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
-        Self { client, table: table.into(), clock, list_indexes: Arc::new(Cache::new(memory_budget::from_env())) }
+        Self { client, table: table.into(), clock, list_indexes: Arc::new(ListIndexCache::new(memory_budget::from_env())) }
     }
 
     /// The same table with directories of its own, which may take so many bytes of memory; none at all for 0.
     #[must_use]
     pub fn with_list_index_bytes(self, budget: usize) -> Self {
-        Self { list_indexes: Arc::new(Cache::new(budget)), ..self }
+        Self { list_indexes: Arc::new(ListIndexCache::new(budget)), ..self }
     }
 
     /// How many bytes its directories take.

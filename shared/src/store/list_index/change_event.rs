@@ -1,4 +1,4 @@
-//! Events as a directory reads them.
+//! The change feed: events, and how they are applied to a list index.
 
 use super::index::{Inconsistent, ListIndex};
 use crate::domain::event::Event;
@@ -9,64 +9,71 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// What an event says happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
+enum Operation {
     Created,
     Updated,
     Deleted,
 }
 
-/// An event of a kind that this version does not know: of something that it shows nowhere.
+/// An event of a kind of record that this version of the service does not have. No list shows such records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UnknownEvent(EventId);
 
-/// One change of one thing.
+/// One change of one record.
 #[derive(Debug, Clone)]
 pub struct ChangeEvent {
     pub kind: Kind,
-    verb: Verb,
-    /// When its event got its id.
-    made: Timestamp,
-    pub id: Uuid,
+    operation: Operation,
+    /// When the event's id was created.
+    id_created_at: Timestamp,
+    pub record_id: Uuid,
     pub version: u64,
     pub at: Timestamp,
     changes: serde_json::Map<String, Value>,
 }
 
 impl ChangeEvent {
-    /// Reads a stored entry.
+    /// Parses the entry of a stored event.
     ///
     /// # Errors
     ///
-    /// It says something that this version does not know of what it does know: whoever wrote it may mean anything by it.
-    pub fn read(entry: &str) -> Result<Result<Self, UnknownEvent>, Inconsistent> {
+    /// Returns [`Inconsistent`] when the event is about a known kind of record, but says something that this version
+    /// of the service does not know.
+    pub fn parse(entry: &str) -> Result<Result<Self, UnknownEvent>, Inconsistent> {
         let event: Event = serde_json::from_str(entry).map_err(|_| Inconsistent)?;
-        let (noun, verb) = event.kind.split_once('.').ok_or(Inconsistent)?;
+        let (noun, operation) = event.kind.split_once('.').ok_or(Inconsistent)?;
         let Some(kind) = Kind::ALL.iter().copied().find(|kind| kind.noun() == noun) else {
             return Ok(Err(UnknownEvent(event.id)));
         };
-        let verb = match verb {
-            "created" => Verb::Created,
-            "updated" => Verb::Updated,
-            "deleted" => Verb::Deleted,
+        let operation = match operation {
+            "created" => Operation::Created,
+            "updated" => Operation::Updated,
+            "deleted" => Operation::Deleted,
             _ => return Err(Inconsistent),
         };
-        let (id, made) = (event.entity_id, event.id.made_at());
-        Ok(Ok(Self { kind, verb, made, id, version: event.version, at: event.at, changes: event.changes }))
+        Ok(Ok(Self {
+            kind,
+            operation,
+            id_created_at: event.id.made_at(),
+            record_id: event.entity_id,
+            version: event.version,
+            at: event.at,
+            changes: event.changes,
+        }))
     }
 
-    /// Whether a field changed that counts as a change.
-    pub fn shows<T: Record>(&self) -> bool {
+    /// Whether the event changes a field that counts for `updated_at`.
+    pub fn changes_shown_field<T: Record>(&self) -> bool {
         self.changes.keys().any(|field| T::is_shown(field))
     }
 
-    /// The fields that changed, with what they hold now; a field that is neither text nor flag is left out.
+    /// Returns the new values of the changed fields. Values that are neither text nor Boolean are left out.
     ///
     /// # Errors
     ///
-    /// A change without a new value.
-    pub fn fields(&self) -> impl Iterator<Item = Result<(&str, Option<&str>), Inconsistent>> {
+    /// Returns [`Inconsistent`] for a change without a new value.
+    pub fn new_values(&self) -> impl Iterator<Item = Result<(&str, Option<&str>), Inconsistent>> {
         self.changes.iter().filter_map(|(field, change)| match change.get("new") {
             None => Some(Err(Inconsistent)),
             Some(Value::Null) => Some(Ok((field.as_str(), None))),
@@ -77,37 +84,38 @@ impl ChangeEvent {
     }
 }
 
-/// Brings a book up to date with all events since a moment, and with those of as long before it as clocks differ.
-/// Events that it has seen change nothing, whatever order they come in.
+/// Applies all events that were written since `since`, and those of a little earlier: of as long as the clocks of two
+/// function instances may differ. The events may be in any order, and may have been applied before.
 ///
-/// Of two events of one thing the later may have the earlier id, by as much as clocks differ: whoever reads from a
-/// moment on may read that something was made, and not that it was deleted. So deletions are looked for further back,
-/// and what is told there of things that the book does not have is old: it had them, and lost them.
+/// Of two events of one record, the later one may have the earlier id, by that difference. A reader of the events
+/// since a moment could therefore get the creation of a record without its deletion. So deletions are looked for a
+/// little further back, and in this earlier part, events of records that the index does not have are ignored: the
+/// index had those records, and removed them.
 ///
 /// # Errors
 ///
-/// The events don't follow from what the book holds: it missed something.
-pub fn apply<B: ListIndex>(book: &mut B, news: Vec<ChangeEvent>, since: Timestamp) -> Result<(), Inconsistent> {
-    let mut things: BTreeMap<(Kind, Uuid), Vec<ChangeEvent>> = BTreeMap::new();
-    for one in news {
-        things.entry((one.kind, one.id)).or_default().push(one);
+/// Returns [`Inconsistent`] when an event does not follow from the index, because an event was missed.
+pub fn apply_events<I: ListIndex>(index: &mut I, events: Vec<ChangeEvent>, since: Timestamp) -> Result<(), Inconsistent> {
+    let mut by_record: BTreeMap<(Kind, Uuid), Vec<ChangeEvent>> = BTreeMap::new();
+    for event in events {
+        by_record.entry((event.kind, event.record_id)).or_default().push(event);
     }
-    for ((kind, id), mut news) in things {
-        if news.iter().any(|one| one.verb == Verb::Deleted) {
-            book.remove(kind, id);
+    for ((kind, id), mut events) in by_record {
+        if events.iter().any(|event| event.operation == Operation::Deleted) {
+            index.remove(kind, id);
             continue;
         }
-        news.sort_by_key(|one| one.version);
-        for one in news {
-            let known = book.version(kind, id).unwrap_or(0);
-            if one.version <= known || known == 0 && one.made < since {
+        events.sort_by_key(|event| event.version);
+        for event in events {
+            let present = index.version(kind, id).unwrap_or(0);
+            if event.version <= present || present == 0 && event.id_created_at < since {
                 continue;
             }
-            // Clocks differ: an event may be read before the one that it follows, but never without it.
-            if one.version > known + 1 || (known == 0) != (one.verb == Verb::Created) {
+            // Clocks differ, so an event may be read before the one that it follows, but never without it.
+            if event.version > present + 1 || (present == 0) != (event.operation == Operation::Created) {
                 return Err(Inconsistent);
             }
-            book.change(&one)?;
+            index.apply_change(&event)?;
         }
     }
     Ok(())

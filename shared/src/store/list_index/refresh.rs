@@ -1,7 +1,7 @@
 //! Loading a directory and keeping it up to date (docs/adr/0008).
 
-use super::cache::{SharedSlot, Slot};
-use super::change_event::{ChangeEvent, UnknownEvent, apply};
+use super::cache::{CacheSlot, SharedSlot};
+use super::change_event::{ChangeEvent, UnknownEvent, apply_events};
 use super::index::{Inconsistent, ListIndex};
 use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
@@ -81,7 +81,7 @@ pub type ObservedVersion = (Uuid, Option<u64>);
 
 impl TenantStore {
     fn slot<B: ListIndex>(&self) -> SharedSlot<B> {
-        self.store.list_indexes.slot(self.id, B::Entity::KIND)
+        self.store.list_indexes.get_or_insert(self.id, B::Entity::KIND)
     }
 
     /// Looks into the directory of a kind as it is now, after everything that was written before this call; `None`
@@ -96,7 +96,7 @@ impl TenantStore {
         seen: &[ObservedVersion],
         look: impl FnOnce(&B) -> T,
     ) -> Result<Option<T>, StoreError> {
-        let shared = match self.store.list_indexes.present::<B>(self.id, B::Entity::KIND) {
+        let shared = match self.store.list_indexes.get::<B>(self.id, B::Entity::KIND) {
             Some(shared) => shared,
             None => {
                 // Nobody makes a slot for a tenant that there may not be.
@@ -107,8 +107,8 @@ impl TenantStore {
         let mut slot = shared.lock().await;
         let now = self.store.now();
         let held = match &*slot {
-            Slot::Unavailable(until) if *until > now => return Ok(None),
-            Slot::Loaded(held) if held.loaded.plus(OLDEST) > now => Some((held.synced, held.book.len())),
+            CacheSlot::Unavailable(until) if *until > now => return Ok(None),
+            CacheSlot::Loaded(held) if held.loaded.plus(OLDEST) > now => Some((held.synced, held.book.len())),
             _ => None,
         };
         // Nothing is taken out of the slot before the reading is done: a request that ends early changes nothing.
@@ -119,8 +119,8 @@ impl TenantStore {
         let directory = match followed {
             Ok(directory) if agrees(&directory.book, seen) => Ok(directory),
             Ok(_) | Err(RefreshError::TooLong | RefreshError::Inconsistent) => {
-                *slot = Slot::Empty;
-                self.store.list_indexes.weigh::<B>(self.id, &shared, 0);
+                *slot = CacheSlot::Empty;
+                self.store.list_indexes.set_bytes::<B>(self.id, &shared, 0);
                 self.admitted().await;
                 // An index that is so far behind that it contradicts the table again is not read with every list.
                 self.load::<B>()
@@ -131,7 +131,7 @@ impl TenantStore {
         };
         let directory = directory.map(|mut directory| {
             if directory.book.bytes() > self.store.list_indexes.budget() {
-                directory.book.shrink();
+                directory.book.shrink_to_fit();
             }
             directory
         });
@@ -140,8 +140,8 @@ impl TenantStore {
             Ok(_) if bytes > self.store.list_indexes.budget() => now.plus(TOO_BIG),
             Ok(directory) => {
                 let found = look(&directory.book);
-                *slot = Slot::Loaded(directory);
-                self.store.list_indexes.weigh::<B>(self.id, &shared, bytes);
+                *slot = CacheSlot::Loaded(directory);
+                self.store.list_indexes.set_bytes::<B>(self.id, &shared, bytes);
                 return Ok(Some(found));
             }
             Err(RefreshError::Store(error)) => return Err(error),
@@ -150,15 +150,15 @@ impl TenantStore {
             Err(RefreshError::Inconsistent | RefreshError::TooLong) => now.plus(strange_for()),
         };
         tracing::warn!(tenant_id = %self.id, kind = B::Entity::KIND.noun(), until = %refused, "lists read the table itself");
-        *slot = Slot::Unavailable(refused);
-        self.store.list_indexes.weigh::<B>(self.id, &shared, 0);
+        *slot = CacheSlot::Unavailable(refused);
+        self.store.list_indexes.set_bytes::<B>(self.id, &shared, 0);
         Ok(None)
     }
 
     /// Takes the directory out of its slot, with all that happened since.
     async fn follow<B: ListIndex>(
         &self,
-        slot: &mut Slot<B>,
+        slot: &mut CacheSlot<B>,
         synced: Timestamp,
         rows: usize,
         now: Timestamp,
@@ -167,17 +167,17 @@ impl TenantStore {
         // A load reads the events of so long anyhow: only after a longer absence can it be cheaper.
         let pages = (synced.plus(LAG) < now).then_some(1 + rows / ROWS_PER_PAGE);
         let (news, strange) = self.news::<B>(since, pages).await?;
-        let Slot::Loaded(held) = &*slot else { return Err(RefreshError::TooLong) };
+        let CacheSlot::Loaded(held) = &*slot else { return Err(RefreshError::TooLong) };
         if !strange.is_subset(&held.strange) {
             return Err(RefreshError::Inconsistent);
         }
-        let Slot::Loaded(mut directory) = std::mem::take(slot) else { return Err(RefreshError::TooLong) };
-        apply(&mut directory.book, news, since)?;
+        let CacheSlot::Loaded(mut directory) = std::mem::take(slot) else { return Err(RefreshError::TooLong) };
+        apply_events(&mut directory.book, news, since)?;
         (directory.synced, directory.strange) = (now, strange);
         Ok(directory)
     }
 
-    /// Every event that the book follows, since then and a little before (see [`apply`]), by the ids' time, in at most
+    /// Every event that the book follows, since then and a little before (see [`apply_events`]), by the ids' time, in at most
     /// so many pages; and the strange ones.
     async fn news<B: ListIndex>(
         &self,
@@ -192,7 +192,7 @@ impl TenantStore {
             let page = page.map_err(StoreError::from)?;
             for item in page.items.unwrap_or_default() {
                 let entry = item.get("entry").and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
-                match ChangeEvent::read(entry)? {
+                match ChangeEvent::parse(entry)? {
                     Ok(one) if B::follows(one.kind) => news.push(one),
                     Ok(_) => {}
                     Err(one) => {
@@ -215,15 +215,15 @@ impl TenantStore {
         let take = |kind: Kind, items: Option<Vec<Item>>| {
             let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
             for item in items.unwrap_or_default() {
-                book.take(kind, &item)?;
+                book.load_item(kind, &item)?;
             }
             let budget = self.store.list_indexes.budget();
             if book.bytes() > budget {
-                book.shrink();
+                book.shrink_to_fit();
             }
             if book.bytes() > budget { Err(RefreshError::TooBig) } else { Ok(()) }
         };
-        let beside = try_join_all(B::BESIDE.iter().map(async |kind| {
+        let beside = try_join_all(B::JOINED_KINDS.iter().map(async |kind| {
             let mut pages = self.of_kind(*kind).into_paginator().send();
             while let Some(page) = pages.next().await {
                 take(*kind, page.map_err(StoreError::from)?.items)?;
@@ -235,8 +235,8 @@ impl TenantStore {
         let since = began.plus(-(LAG + late()));
         let (_, (), (news, strange)) = futures_util::try_join!(beside, self.index::<B>(&take), self.news::<B>(since, None))?;
         let mut book = book.into_inner().unwrap_or_else(PoisonError::into_inner);
-        book.shrink();
-        apply(&mut book, news, since)?;
+        book.shrink_to_fit();
+        apply_events(&mut book, news, since)?;
         Ok(LoadedIndex { book, synced: began, loaded: began, strange })
     }
 
