@@ -140,7 +140,7 @@ pub(crate) async fn advance(
             complete(&mut work, &asset, &next.instance)?;
         }
         for (step, image) in &next.signatures {
-            work.sign(&caller.store, &run.value.image_name(step, &image.hash()), image)?;
+            work.put_signature_image(&caller.store, &run.value.image_name(step, &image.hash()), image)?;
         }
         let stored = work.update(&run, next.instance)?;
         match work.commit_with(|| views::kept(&stored, |view| response::record(stored.version, view))).await {

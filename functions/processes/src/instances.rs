@@ -146,7 +146,7 @@ pub async fn get_signature(request: UnverifiedRequest) -> Answer {
             let run = present(store.get::<Instance>(request.id()?).await?)?;
             let key = request.path_parameter("key")?;
             let (wanted, _) = present(run.value.signatures().find(|(name, _)| name.step == key))?;
-            present(store.signatures([wanted.clone()].into()).await?.remove(&wanted))
+            present(store.signature_images([wanted.clone()].into()).await?.remove(&wanted))
         })
         .await?;
     Ok(Reply::bytes("image/png", image))

@@ -184,7 +184,7 @@ pub(crate) async fn advance(caller: &Caller, id: MovementId, submission: &Submis
             }
             // One image serves all.
             for (key, image) in next.signatures.iter().filter(|_| !signed) {
-                work.sign(store, &run.value.image_name(key, &image.hash()), image)?;
+                work.put_signature_image(store, &run.value.image_name(key, &image.hash()), image)?;
             }
             signed = true;
             *run = work.update(run, next.instance)?;

@@ -79,7 +79,7 @@ pub async fn get_receipt(request: UnverifiedRequest) -> Answer {
     let pictured = views::shown(std::slice::from_ref(&run))?;
     let left_out = run.value.signatures().map(|(name, _)| name).filter(|name| !pictured.contains(name));
     let paths = left_out.map(|name| (name.step.clone(), run.value.signature_path(&name.step))).collect();
-    let images = caller.store.signatures(pictured).await?;
+    let images = caller.store.signature_images(pictured).await?;
     let images = images.into_iter().map(|(name, image)| (name.step, image)).collect();
     page(receipt_page::write(&signed, &Pictures { images, paths }))
 }

@@ -34,7 +34,7 @@ pub(crate) async fn views(
     omit_signatures: bool,
 ) -> Result<Vec<InstanceView>, ApiError> {
     let wanted = if omit_signatures { BTreeSet::new() } else { shown(&runs)? };
-    let images = store.signatures(wanted).await?;
+    let images = store.signature_images(wanted).await?;
     Ok(runs.into_iter().map(|run| InstanceView::new(run, |name| images.get(name).cloned())).collect())
 }
 

@@ -248,7 +248,7 @@ impl From<KeyEncryptionError> for ApiError {
     fn from(error: KeyEncryptionError) -> Self {
         match error {
             KeyEncryptionError::Unavailable(_) => Self::Unavailable(error.into()),
-            KeyEncryptionError::Refused(_) => Self::Internal(error.into()),
+            KeyEncryptionError::Rejected(_) => Self::Internal(error.into()),
         }
     }
 }
@@ -256,7 +256,7 @@ impl From<KeyEncryptionError> for ApiError {
 impl From<KeyError> for ApiError {
     fn from(error: KeyError) -> Self {
         match error {
-            KeyError::Seal(error) => error.into(),
+            KeyError::Encryption(error) => error.into(),
             KeyError::Write(error) => error.into(),
         }
     }

@@ -1,4 +1,4 @@
-//! What lists can be asked for: pages, filters and orders.
+//! Pages, filters and orders of lists.
 
 use super::list_index::{AssetColumns, InstanceColumns, RowQuery, SearchTerms, SortBy, SortOrder, SortValue, UserColumns};
 use crate::domain::asset::Status;
@@ -10,7 +10,7 @@ use crate::domain::scope::{Role, words};
 use crate::domain::time::Date;
 use uuid::Uuid;
 
-/// The page of a list that a request asks for.
+/// The page of a list that a request wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
     /// The page's number, from 1.

@@ -54,7 +54,7 @@ impl TenantStore {
     /// The body with the images that the answer had. They are kept once, where their runs have them.
     async fn with_images(&self, kept: &StoredResponse) -> Result<String, StoreError> {
         let names: BTreeSet<_> = kept.images.iter().map(|(_, name)| name.clone()).collect();
-        let images = self.signatures(names).await?;
+        let images = self.signature_images(names).await?;
         let shown: HashMap<(&str, &str), String> = kept
             .images
             .iter()

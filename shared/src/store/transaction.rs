@@ -34,7 +34,7 @@ pub(super) struct TransactionItem {
 
 /// Why a transaction had no effect.
 pub(super) enum TransactionError {
-    /// The first condition that failed, with the present item if the write asks for it.
+    /// The first condition that failed, with the present item if the write requests it.
     ConditionFailed(Condition, Option<Item>),
     /// The same request was being written by another function instance until the deadline.
     ConcurrentRequest,

@@ -23,7 +23,7 @@ pub struct AssetColumns {
     pub assigned_to: Option<Uuid>,
     pub warranty_until: Option<Date>,
     pub status: Option<Status>,
-    /// Tells an empty serial number from none.
+    /// Distinguishes an empty serial number from none.
     pub has_serial: bool,
 }
 

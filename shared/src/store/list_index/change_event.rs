@@ -84,13 +84,13 @@ impl ChangeEvent {
     }
 }
 
-/// Applies all events that were written since `since`, and those of a little earlier: of as long as the clocks of two
-/// function instances may differ. The events may be in any order, and may have been applied before.
+/// Applies the events since `since`, and those of a short time before it. They may be in any order, and may have been
+/// applied before.
 ///
-/// Of two events of one record, the later one may have the earlier id, by that difference. A reader of the events
-/// since a moment could therefore get the creation of a record without its deletion. So deletions are looked for a
-/// little further back, and in this earlier part, events of records that the index does not have are ignored: the
-/// index had those records, and removed them.
+/// The clocks of two function instances differ, so a record's deletion may have an earlier id than its creation. The
+/// events since `since` alone could then contain the creation without the deletion, and bring the record back. So
+/// `events` must begin as long before `since` as clocks may differ. From that time, events of records that the index
+/// does not have are ignored: it had them, and removed them.
 ///
 /// # Errors
 ///

@@ -51,7 +51,7 @@ impl<C> SortOrder<C> {
 /// A condition on a row's columns.
 pub type ColumnFilter<'q, C> = Box<dyn Fn(&C) -> bool + Send + Sync + 'q>;
 
-/// Everything that a list asks of the rows of a kind. All conditions must hold.
+/// The conditions and the order of a list. A row matches if all conditions hold.
 pub struct RowQuery<'q, C> {
     /// Words that the searched texts must contain.
     pub terms: SearchTerms,
