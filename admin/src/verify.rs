@@ -17,16 +17,16 @@ pub async fn tenant(store: &TenantStore) -> Result<Value> {
     // Draws on stderr, and only where that is a terminal.
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:40} {pos} of {len} changes, {elapsed}")?);
     let found = store
-        .inspect(|done, of| {
+        .verify_chains(|done, of| {
             bar.set_length(of);
             bar.set_position(done);
         })
         .await?;
     bar.finish_and_clear();
-    if let Some((kind, id, broken)) = found.broken.first() {
-        bail!("{} of {} histories do not hold; first: {}", found.broken.len(), found.things, told(*kind, *id, broken));
+    if let Some((kind, id, broken)) = found.broken_links.first() {
+        bail!("{} of {} histories do not hold; first: {}", found.broken_links.len(), found.records, told(*kind, *id, broken));
     }
-    Ok(json!({"tenant_id": store.id(), "valid": true, "things": found.things, "changes": found.events}))
+    Ok(json!({"tenant_id": store.id(), "valid": true, "things": found.records, "changes": found.events}))
 }
 
 fn told(kind: Option<Kind>, id: Uuid, broken: &BrokenLink) -> String {

@@ -18,7 +18,7 @@ async fn tenant(operator: &Operator) -> (String, TenantStore, Vec<shared::store:
         let next = User { display_name: name.parse().unwrap(), ..user.value.clone() };
         let context = ChangeContext::operator(store.store().now());
         let mut work = UnitOfWork::new(&store, &context);
-        user = work.update(&user, next, false).unwrap();
+        user = work.update(&user, next).unwrap();
         work.commit().await.unwrap();
     }
     let entries = store.whole_history::<User>(id).await.unwrap().unwrap();

@@ -73,7 +73,7 @@ pub async fn create_key(request: UnverifiedRequest, body: JsonBody<NewKey>) -> R
     let key = ApiKey {
         user_id: body.user_id.or(None),
         expires_at: body.expires_at.or(None),
-        created_by: caller.context.by.key_id,
+        created_by: caller.context.actor.key_id,
         ..ApiKey::new(caller.store.new_id(now)?, body.name, body.scopes, secret.hash(), rate_limit)
     };
     let id = key.id;
@@ -129,7 +129,7 @@ pub async fn rotate_key(
 /// Commits a rotation, in one attempt: a second one would end the secret that a concurrent rotation has just returned.
 async fn commit_rotation(caller: &Caller, key: &Stored<ApiKey>, next: ApiKey) -> Result<Stored<ApiKey>, ApiError> {
     let mut unit = UnitOfWork::new(&caller.store, &caller.context);
-    let rotated = unit.update(key, next, false)?;
+    let rotated = unit.update(key, next)?;
     let stored_response = || Data { data: KeyView::from(rotated.clone()) }.to_stored(Vec::new());
     match unit.commit_with(stored_response).await {
         Err(WriteError::Stale) if caller.store.get::<ApiKey>(key.value.id).await?.is_none() => Err(ApiError::NotFound),
@@ -139,7 +139,7 @@ async fn commit_rotation(caller: &Caller, key: &Stored<ApiKey>, next: ApiKey) ->
 
 /// Returns an error if the caller's key lacks one of these scopes: nobody grants what they don't have.
 fn check_grantable(caller: &Caller, scopes: &Scopes) -> Result<(), ApiError> {
-    match ApiKey::first_lacking(scopes, &caller.scopes) {
+    match ApiKey::first_missing_scope(scopes, &caller.scopes) {
         Some(scope) => Err(ApiError::Forbidden(scope)),
         None => Ok(()),
     }

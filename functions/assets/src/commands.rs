@@ -176,7 +176,7 @@ impl Command for UpdateAsset {
         let old = inputs.asset.as_ref().ok_or(ApiError::NotFound)?;
         let transitions = inputs.tenant.as_ref().and_then(|tenant| tenant.value.status_transitions.as_ref());
         let next = old.value.changed(&self.change, &inputs.references, caller.app.schemas(), transitions);
-        Ok(unit.update(old, next.map_err(change_error)?, false)?)
+        Ok(unit.update(old, next.map_err(change_error)?)?)
     }
 }
 

@@ -5,7 +5,7 @@ use shared::auth::UnverifiedRequest;
 use shared::domain::asset::{Asset, Status};
 use shared::domain::id::AssetId;
 use shared::domain::id::{InstanceId, ProcessId};
-use shared::domain::instance::{ProcessError, startable};
+use shared::domain::instance::{ProcessError, check_startable};
 use shared::domain::process::{Process, Slug};
 use shared::domain::scope::Scope;
 use shared::domain::text::Name;
@@ -45,7 +45,7 @@ pub struct AssetProcessView {
 
 impl AssetProcessView {
     fn new(process: Process, asset: &Asset) -> Self {
-        let error = startable(&process, asset).err();
+        let error = check_startable(&process, asset).err();
         let code = error.as_ref().map(|error| match error {
             ProcessError::Inactive => ConflictCode::ProcessInactive,
             ProcessError::Running(..) => ConflictCode::ProcessRunning,

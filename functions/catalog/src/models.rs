@@ -196,8 +196,8 @@ pub async fn update_model(
     let model = caller
         .change(model, |unit, old| {
             let next = old.value.changed(&change);
-            let must_be_unused = old.value.is_another_product(&next);
-            Ok(unit.update(old, next, must_be_unused)?)
+            let is_another_product = old.value.is_another_product(&next);
+            Ok(if is_another_product { unit.update_unreferenced(old, next) } else { unit.update(old, next) }?)
         })
         .await?;
     Ok(Versioned { version: model.version, data: model.into() })

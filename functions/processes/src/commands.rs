@@ -9,7 +9,7 @@ use shared::auth::{Caller, Command};
 use shared::domain::asset::Asset;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, Id, InstanceId, ProcessId, UserId};
-use shared::domain::instance::{Instance, InstanceStatus, ProcessError, StartedBy, State, possible_users};
+use shared::domain::instance::{Instance, InstanceStatus, ProcessError, Starter, State, candidate_users};
 use shared::domain::process::Process;
 use shared::domain::record::{Kind, Reference, Stored};
 use shared::domain::request::StoredResponse;
@@ -56,7 +56,7 @@ impl Command for StartInstance {
         let started = Instance::start(id, &process.value, &asset.value, &started_by(caller));
         let (instance, next) = started.map_err(process_error)?;
         let instance = unit.create(instance)?;
-        unit.update(asset, next, false)?;
+        unit.update(asset, next)?;
         Ok(instance)
     }
 
@@ -71,9 +71,9 @@ pub(crate) fn created(view: InstanceView) -> Created<InstanceOrMovement> {
 }
 
 /// Returns who starts an instance: the user whom the key is bound to, else the key.
-pub(crate) fn started_by(caller: &Caller) -> StartedBy {
-    let actor = &caller.context.by;
-    StartedBy { key: actor.key_id, name: actor.user_name.clone().unwrap_or_else(|| actor.key_name.clone()) }
+pub(crate) fn started_by(caller: &Caller) -> Starter {
+    let actor = &caller.context.actor;
+    Starter { key_id: actor.key_id, name: actor.user_name.clone().unwrap_or_else(|| actor.key_name.clone()) }
 }
 
 /// The submission of step data.
@@ -105,12 +105,12 @@ impl Submission {
     /// Adds the users whom the data may pick to a batch. Which steps pick a user is known only from the instance; this
     /// way both are read together.
     pub(crate) fn with_users(&self, batch: BatchGet) -> BatchGet {
-        batch.with_all::<User>(possible_users(&self.data))
+        batch.with_all::<User>(candidate_users(&self.data))
     }
 
     /// Returns those of the users who can be picked: the active ones.
     pub(crate) fn active_users(&self, batch: &BatchResult) -> Result<BTreeSet<UserId>, StoreError> {
-        let users = batch.get_all::<User>(possible_users(&self.data))?;
+        let users = batch.get_all::<User>(candidate_users(&self.data))?;
         Ok(users.iter().filter(|user| user.value.is_active).map(|user| user.value.id).collect())
     }
 }
@@ -175,9 +175,9 @@ impl Command for AdvanceInstance {
             complete(unit, asset, &next.instance)?;
         }
         for (step, image) in &next.signatures {
-            unit.sign(&caller.store, &instance.value.image_name(step, &image.hash()), image)?;
+            unit.put_signature_image(&caller.store, &instance.value.image_name(step, &image.hash()), image)?;
         }
-        Ok(unit.update(instance, next.instance, false)?)
+        Ok(unit.update(instance, next.instance)?)
     }
 
     fn stored_response(&self, instance: &Stored<Instance>) -> Result<StoredResponse, StoreError> {
@@ -207,7 +207,7 @@ pub(crate) fn complete(unit: &mut UnitOfWork<'_>, asset: &Stored<Asset>, instanc
     if let Some(user) = instance.recipient() {
         unit.require(Reference::new("assigned_to", Kind::User, user.uuid()));
     }
-    unit.update(asset, instance.released(&asset.value), false).map(|_| ())
+    unit.update(asset, instance.asset_after(&asset.value)).map(|_| ())
 }
 
 /// Returns the error of a last step whose recipient has become inactive.
@@ -242,8 +242,8 @@ impl Command for CancelInstance {
         let next = instance.value.cancelled(self.reason.clone(), caller.context.at).map_err(process_error)?;
         // The asset can't be deleted while the instance is open: without it, the instance has just ended.
         let asset = asset.as_ref().ok_or(AttemptError::Outdated(WriteError::Stale))?;
-        unit.update(asset, next.released(&asset.value), false)?;
-        Ok(unit.update(instance, next, false)?)
+        unit.update(asset, next.asset_after(&asset.value))?;
+        Ok(unit.update(instance, next)?)
     }
 
     fn stored_response(&self, instance: &Stored<Instance>) -> Result<StoredResponse, StoreError> {

@@ -55,7 +55,7 @@ pub async fn create_process(request: UnverifiedRequest, body: JsonBody<NewProces
     let has_own_slug = body.slug.is_some();
     let process = Process {
         id: caller.store.new_id(caller.context.at)?,
-        slug: body.slug.unwrap_or_else(|| Slug::of(&body.name, 1)),
+        slug: body.slug.unwrap_or_else(|| Slug::from_name(&body.name, 1)),
         name: body.name,
         description: body.description.unwrap_or_default(),
         trigger_status: body.trigger_status,
@@ -81,7 +81,7 @@ async fn create_with_free_slug(caller: &Caller, process: Process) -> Result<Crea
         let is_counted = attempt <= MAX_COUNTED_SLUGS;
         let number = if is_counted { attempt } else { u32::from_le_bytes(caller.store.store().random()?) };
         let mut unit = UnitOfWork::new(&caller.store, &caller.context);
-        let stored = unit.create(Process { slug: Slug::of(&process.name, number), ..process.clone() })?;
+        let stored = unit.create(Process { slug: Slug::from_name(&process.name, number), ..process.clone() })?;
         let created = created(stored);
         match unit.commit_with(|| created.to_stored(Vec::new())).await {
             Err(WriteError::Duplicate(..)) => {}

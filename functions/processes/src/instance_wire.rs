@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use shared::domain::field_error::ValueError;
 use shared::domain::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
 use shared::domain::instance::{ImageName, Instance, InstanceStatus, State};
-use shared::domain::movement::{AssetIds, Movement, standing};
+use shared::domain::movement::{AssetIds, Movement, overall_status};
 use shared::domain::process::Step;
 use shared::domain::record::Stored;
 use shared::domain::signature_image::data_url;
@@ -156,7 +156,7 @@ impl InstanceView {
     /// Returns the view of an instance. `image` returns a signature's image; for `None` the view has its path.
     pub(crate) fn new(stored: Stored<Instance>, image: impl Fn(&ImageName) -> Option<Vec<u8>>) -> Self {
         let instance = stored.value;
-        let mut step_data = instance.answers.as_map().clone();
+        let mut step_data = instance.step_values.as_map().clone();
         for (name, _) in instance.signatures() {
             let shown = image(&name).map_or_else(|| instance.signature_path(&name.step), |bytes| data_url(&bytes));
             step_data.insert(name.step, json!(shown));
@@ -219,7 +219,7 @@ pub struct MovementView {
 impl MovementView {
     pub(crate) fn new(stored: Stored<Movement>, instances: Vec<InstanceView>) -> Self {
         let Movement { id, number, process_id, process_name, started_by, started_by_name, .. } = stored.value;
-        let (status, current_step) = standing(instances.iter().map(|instance| (instance.status, instance.current_step)));
+        let (status, current_step) = overall_status(instances.iter().map(|instance| (instance.status, instance.current_step)));
         let started_at = stored.created_at;
         Self { id, number, process_id, process_name, status, current_step, instances, started_by, started_by_name, started_at }
     }

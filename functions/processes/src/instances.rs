@@ -169,7 +169,7 @@ pub async fn get_signature(request: UnverifiedRequest, id: PathId<InstanceId>, k
             let instance = found(store.get::<Instance>(id.parse()?).await?)?;
             let key = key.parse()?;
             let (name, _) = found(instance.value.signatures().find(|(name, _)| name.step == key))?;
-            found(store.signatures([name.clone()].into()).await?.remove(&name))
+            found(store.signature_images([name.clone()].into()).await?.remove(&name))
         })
         .await?;
     Ok(Png(image))

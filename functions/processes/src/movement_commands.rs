@@ -8,7 +8,7 @@ use shared::domain::asset::Asset;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, MovementId, UserId};
 use shared::domain::instance::{Instance, InstanceStatus, ProcessError};
-use shared::domain::movement::{Movement, said_to, standing};
+use shared::domain::movement::{Movement, data_for_instance, overall_status};
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::text::Notes;
@@ -45,7 +45,7 @@ impl MovementInputs {
     /// Returns [`ApiError::NotFound`] if there is no such movement.
     pub(crate) async fn read(reads: &PointReads, id: MovementId, submission: Option<&Submission>) -> Result<Self, ApiError> {
         let movement = found(reads.get::<Movement>(id).await?)?;
-        let ids = movement.value.runs.iter().copied();
+        let ids = movement.value.instance_ids.iter().copied();
         let batch = BatchGet::new().with_all::<Instance>(ids.clone());
         let batch = match submission {
             Some(submission) => submission.with_users(batch),
@@ -84,7 +84,7 @@ impl MovementInputs {
 /// known.
 fn open_step(instances: &[Stored<Instance>], meant: Option<usize>) -> Result<usize, ProcessError> {
     let positions = instances.iter().map(|instance| (instance.value.status(), instance.value.current_step()));
-    Err(match (standing(positions), meant) {
+    Err(match (overall_status(positions), meant) {
         ((InstanceStatus::InProgress, step), None) => return Ok(step),
         ((InstanceStatus::InProgress, step), Some(meant)) if step == meant => return Ok(step),
         ((InstanceStatus::InProgress | InstanceStatus::Completed, step), Some(_)) => ProcessError::Moved(step),
@@ -125,7 +125,7 @@ impl Command for AdvanceMovement {
                 instances.push(instance.clone());
                 continue;
             }
-            let own_data = said_to(&instance.value, &inputs.instances, data);
+            let own_data = data_for_instance(&instance.value, &inputs.instances, data);
             let advanced = instance.value.advance(&own_data, *expected_step, &inputs.active, caller.context.at);
             let next = self.submission.result(advanced)?;
             if next.instance.status() == InstanceStatus::Completed {
@@ -133,10 +133,10 @@ impl Command for AdvanceMovement {
             }
             // All instances share the images, so only the first one adds them.
             for (key, image) in next.signatures.iter().filter(|_| !has_images) {
-                unit.sign(&caller.store, &instance.value.image_name(key, &image.hash()), image)?;
+                unit.put_signature_image(&caller.store, &instance.value.image_name(key, &image.hash()), image)?;
             }
             has_images = true;
-            instances.push(unit.update(instance, next.instance, false)?);
+            instances.push(unit.update(instance, next.instance)?);
         }
         Ok((inputs.movement.clone(), instances))
     }
@@ -185,8 +185,8 @@ impl Command for CancelMovement {
         for instance in instances.iter_mut().filter(|it| it.value.status() == InstanceStatus::InProgress) {
             let asset = inputs.asset_of(&instance.value)?;
             let next = instance.value.cancelled(self.reason.clone(), caller.context.at).map_err(process_error)?;
-            unit.update(asset, next.released(&asset.value), false)?;
-            *instance = unit.update(instance, next, false)?;
+            unit.update(asset, next.asset_after(&asset.value))?;
+            *instance = unit.update(instance, next)?;
         }
         Ok((inputs.movement.clone(), instances))
     }

@@ -13,13 +13,13 @@ use shared::domain::asset_tag::TagTemplate;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, InstanceId, MovementId, ProcessId};
 use shared::domain::instance::{Instance, ProcessError};
-use shared::domain::movement::{Movement, NUMBERS, fits};
+use shared::domain::movement::{Movement, NUMBER_TEMPLATE};
 use shared::domain::process::Process;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::http::error::ApiError;
 use shared::http::response::{Created, found};
-use shared::store::{AttemptError, BatchGet, PointReads, StoreError, UnitOfWork, WriteError};
+use shared::store::{AttemptError, BatchGet, MAX_TRANSACTION_ITEMS, PointReads, StoreError, UnitOfWork, WriteError};
 
 /// The start of a process on several assets.
 pub(crate) struct StartMovement {
@@ -38,7 +38,7 @@ impl StartMovement {
     ///
     /// Returns [`ApiError::Unavailable`] if the table does not respond.
     pub(crate) async fn numbered(self, caller: &Caller) -> Result<Self, ApiError> {
-        let template: TagTemplate = NUMBERS.parse().map_err(StoreError::broken)?;
+        let template: TagTemplate = NUMBER_TEMPLATE.parse().map_err(StoreError::broken)?;
         Ok(Self { number: caller.store.next_movement_number(&template).await?, ..self })
     }
 }
@@ -70,7 +70,7 @@ impl Command for StartMovement {
         unit: &mut UnitOfWork<'_>,
         (process, assets): &Self::Inputs,
     ) -> Result<ChangedMovement, AttemptError<ApiError>> {
-        if !fits(&process.value, assets) {
+        if Movement::items_of_last_step(&process.value, assets) > MAX_TRANSACTION_ITEMS {
             let detail = "are assigned to too many different users for one transaction; start fewer of them together";
             return Err(invalid("asset_ids", detail).into());
         }
@@ -82,7 +82,7 @@ impl Command for StartMovement {
             match Instance::start(instance_id, &process.value, &asset.value, &starter) {
                 Ok((instance, next)) => {
                     instances.push(unit.create(Instance { movement_id: Some(id), ..instance })?);
-                    unit.update(asset, next, false)?;
+                    unit.update(asset, next)?;
                 }
                 Err(error) => errors.push((asset.value.id, error)),
             }
@@ -96,8 +96,8 @@ impl Command for StartMovement {
             number: self.number.clone(),
             process_id: process.value.id,
             process_name: process.value.name.clone(),
-            runs: instance_ids,
-            started_by: starter.key,
+            instance_ids,
+            started_by: starter.key_id,
             started_by_name: starter.name,
         };
         Ok((unit.create(movement)?, instances))

@@ -34,10 +34,10 @@ pub async fn list_movements(
         .await?;
     let (store, mut items) = (&caller.store, PageItems::default());
     for movements in page.items.chunks(MOVEMENTS_PER_READ) {
-        let ids = movements.iter().flat_map(|movement| movement.value.runs.iter().copied());
+        let ids = movements.iter().flat_map(|movement| movement.value.instance_ids.iter().copied());
         let batch = store.batch_get(BatchGet::new().with_all::<Instance>(ids)).await?;
         for movement in movements {
-            let instances = batch.get_all::<Instance>(movement.value.runs.iter().copied())?;
+            let instances = batch.get_all::<Instance>(movement.value.instance_ids.iter().copied())?;
             items.push(&views::movement(store, movement.clone(), instances, true).await?)?;
         }
         if items.is_too_large() {

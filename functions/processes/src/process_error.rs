@@ -13,8 +13,8 @@ pub(crate) fn process_error(error: ProcessError) -> ApiError {
         ProcessError::Running(asset, instance) => {
             (ConflictCode::ProcessRunning, json!({"instance_id": instance, "asset_id": asset}))
         }
-        ProcessError::WrongStatus { asset, is, needed } => {
-            let context = json!({"asset_id": asset, "status_of_asset": is, "trigger_status": needed});
+        ProcessError::WrongStatus { asset, actual, required } => {
+            let context = json!({"asset_id": asset, "status_of_asset": actual, "trigger_status": required});
             (ConflictCode::WrongAssetStatus, context)
         }
         ProcessError::Closed(status) => (ConflictCode::InstanceClosed, json!({"instance_status": status})),

@@ -74,7 +74,7 @@ fn person(actor: &Actor) -> String {
 
 /// Returns what was submitted to a step.
 fn text_of(step: &ReceiptStep, images: &Images) -> StepText {
-    let text = match (&step.value, step.step.kind) {
+    let text = match (&step.value, &step.step.kind) {
         (Value::Null, _) => "–".to_owned(),
         (Value::Bool(true), _) => "yes".to_owned(),
         (signed, StepKind::Signature) => return signature(&step.step.key, signed, images),

@@ -10,7 +10,7 @@ use shared::domain::asset::Asset;
 use shared::domain::field_error::ValueError;
 use shared::domain::id::InstanceId;
 use shared::domain::instance::{Instance, InstanceStatus};
-use shared::domain::receipt::{Receipt, ReceiptError, picked};
+use shared::domain::receipt::{Receipt, ReceiptError};
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::domain::signed_receipt::SignedReceipt;
@@ -112,7 +112,7 @@ pub async fn get_receipt(
     let shown = views::shown_images(std::slice::from_ref(&instance))?;
     let left_out = instance.value.signatures().map(|(name, _)| name).filter(|name| !shown.contains(name));
     let paths = left_out.map(|name| (name.step.clone(), instance.value.signature_path(&name.step))).collect();
-    let images = caller.store.signatures(shown).await?;
+    let images = caller.store.signature_images(shown).await?;
     let images = images.into_iter().map(|(name, image)| (name.step, image)).collect();
     let page = receipt_page::render(&signed, &Images { images, paths });
     Ok(ReceiptResponse::Html(page.map_err(|error| ApiError::Internal(error.into()))?))
@@ -126,7 +126,7 @@ async fn receipt(caller: &Caller, instance: &Stored<Instance>) -> Result<Receipt
     }
     let users = async {
         let mut users = BTreeMap::new();
-        for user in picked(value) {
+        for user in value.picked_users() {
             users.insert(user, store.whole_history::<User>(user).await?.unwrap_or_default());
         }
         Ok(users)
@@ -134,7 +134,7 @@ async fn receipt(caller: &Caller, instance: &Stored<Instance>) -> Result<Receipt
     let (history, asset) = (store.whole_history::<Instance>(value.id), store.whole_history::<Asset>(value.asset_id));
     let (history, asset, users) = tokio::try_join!(history, asset, users)?;
     let (history, asset) = (history.unwrap_or_default(), asset.unwrap_or_default());
-    Receipt::of(store.id(), instance, &history, &asset, &users).map_err(receipt_error)
+    Receipt::new(store.id(), instance, &history, &asset, &users).map_err(receipt_error)
 }
 
 fn receipt_error(error: ReceiptError) -> ApiError {

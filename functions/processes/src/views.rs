@@ -2,18 +2,19 @@
 
 use crate::instance_wire::{InstanceView, MovementView};
 use shared::domain::instance::{ImageName, Instance};
+use shared::domain::json;
 use shared::domain::movement::Movement;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::http::error::ApiError;
-use shared::http::response::{Success, weight};
+use shared::http::response::Success;
 use shared::store::{MAX_BODY_BEFORE_OMISSION, StoreError, TenantStore};
 use std::collections::BTreeSet;
 
 /// Returns the signatures that a response about these instances shows as images. The others are shown as paths.
 pub(crate) fn shown_images(instances: &[Stored<Instance>]) -> Result<BTreeSet<ImageName>, StoreError> {
     let without_images = |instance: &Stored<Instance>| {
-        serde_json::to_vec(&InstanceView::new(instance.clone(), |_| None)).map(|text| weight(&text))
+        serde_json::to_vec(&InstanceView::new(instance.clone(), |_| None)).map(|text| json::escaped_len(&text))
     };
     let mut bytes: usize = instances.iter().map(without_images).sum::<Result<_, _>>().map_err(StoreError::broken)?;
     let mut shown = BTreeSet::new();
@@ -33,7 +34,7 @@ pub(crate) async fn views(
     omit_signatures: bool,
 ) -> Result<Vec<InstanceView>, ApiError> {
     let shown = if omit_signatures { BTreeSet::new() } else { shown_images(&instances)? };
-    let images = store.signatures(shown).await?;
+    let images = store.signature_images(shown).await?;
     let view = |instance| InstanceView::new(instance, |name| images.get(name).cloned());
     Ok(instances.into_iter().map(view).collect())
 }

@@ -268,7 +268,7 @@ async fn nothing_that_holds_a_secret_prints_it() {
     let record = ApiKey::new(token.key, "k".parse().unwrap(), scopes, hash.clone(), 1);
     let record = record.rotated(SecretHash("0".repeat(64)), now, now.plus_seconds(60));
     let claim = IdempotentRequest::new(token.key, "k".parse().unwrap(), "/v1/keys", key.as_bytes());
-    let context = ChangeContext { by: Actor::operator(), at: now, claim: Some(claim), precondition: None };
+    let context = ChangeContext { actor: Actor::operator(), at: now, idempotency: Some(claim), precondition: None };
     let printed = format!("{tenant} {token:?} {token:#?} {:?} {hash:?} {record:?} {record:#?} {context:?}", token.secret);
     assert!(printed.contains(&token.tenant.to_string()) && printed.contains(&token.key.uuid().to_string()));
     for trace in traces(&key).into_iter().chain([hash.0.clone(), "0".repeat(64)]) {

@@ -49,7 +49,7 @@ impl Caller {
         old: Stored<T>,
         decide: impl Fn(&T) -> Result<T, ApiError>,
     ) -> Result<Stored<T>, ApiError> {
-        self.change(old, |unit, old| Ok(unit.update(old, decide(&old.value)?, false)?)).await
+        self.change(old, |unit, old| Ok(unit.update(old, decide(&old.value)?)?)).await
     }
 
     /// Decides a change of one record with `decide`, which adds it to the unit of work. Retries as [`Caller::update`]

@@ -53,7 +53,9 @@ impl RequestHeaders {
     pub(super) fn precondition(&self, id: Option<Uuid>, tenant: TenantId) -> Result<Option<Precondition>, ApiError> {
         match &self.expected {
             None => Ok(None),
-            Some(Ok(expected)) => Ok(Some(Precondition { of: id.unwrap_or_else(|| tenant.uuid()), expected: expected.clone() })),
+            Some(Ok(expected)) => {
+                Ok(Some(Precondition { record_id: id.unwrap_or_else(|| tenant.uuid()), expected: expected.clone() }))
+            }
             Some(Err(error)) => Err(ApiError::Malformed(format!("The header If-Match {error}."))),
         }
     }

@@ -113,7 +113,7 @@ impl UnverifiedRequest {
                 return Err(WriteError::AlreadyAnswered.into());
             }
         }
-        let context = ChangeContext { claim: idempotency, precondition, ..caller.context };
+        let context = ChangeContext { idempotency, precondition, ..caller.context };
         Ok((Caller { context, ..caller }, inputs?))
     }
 }

@@ -39,13 +39,13 @@ impl KeyCheck<'_> {
         let key = &credentials.key.value;
         let owner = credentials.owner.as_ref().map(|owner| &owner.value);
         let has_active_owner = key.user_id.is_none() || owner.is_some_and(|owner| owner.is_active);
-        if !token.secret.is_one_of(&key.accepted(now)) || !has_active_owner {
+        if !token.secret.is_one_of(&key.accepted_hashes(now)) || !has_active_owner {
             return Err(ApiError::Unauthorized);
         }
         self.notes.note_caller(token.tenant, token.key);
         let mut used = counted?;
         // While the previous secret of a rotated key is still accepted, both count.
-        for other in key.accepted(now).into_iter().filter(|other| **other != secret) {
+        for other in key.accepted_hashes(now).into_iter().filter(|other| **other != secret) {
             used += store.counted_requests(token.key, &other.0, now).await?;
         }
         let rate = Rate::new(key.rate_limit_per_minute, used, now);
@@ -69,7 +69,7 @@ impl KeyCheck<'_> {
             user_name: owner.map(|owner| owner.display_name.to_string()),
         };
         verification.pass();
-        let context = ChangeContext { by: actor, at: now, claim: None, precondition: None };
+        let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };
         Ok(Caller { store: store.verified().await, scopes, context, app: self.app.clone() })
     }
 }

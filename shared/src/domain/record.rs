@@ -128,7 +128,7 @@ impl Reference {
 }
 
 /// A record, which has its own item in the table.
-pub trait Record: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Its kind.
     const KIND: Kind;
     /// The type of its identifier.

@@ -135,7 +135,7 @@ impl ApiError {
 
     /// Returns a 422 for the header `Idempotency-Key`.
     pub fn idempotency_key(detail: impl Into<String>) -> Self {
-        Self::Invalid(vec![FieldError { place: ErrorLocation::Header("Idempotency-Key"), detail: detail.into() }])
+        Self::Invalid(vec![FieldError { location: ErrorLocation::Header("Idempotency-Key"), detail: detail.into() }])
     }
 
     /// Returns a 503 for a request that came near its deadline.

@@ -18,7 +18,7 @@ impl From<KeyEncryptionError> for ApiError {
     fn from(error: KeyEncryptionError) -> Self {
         match error {
             KeyEncryptionError::Unavailable(_) => Self::Unavailable(Dependency::KeyEncryption, error.into()),
-            KeyEncryptionError::Refused(_) => Self::Internal(error.into()),
+            KeyEncryptionError::Rejected(_) => Self::Internal(error.into()),
         }
     }
 }
@@ -26,7 +26,7 @@ impl From<KeyEncryptionError> for ApiError {
 impl From<KeyError> for ApiError {
     fn from(error: KeyError) -> Self {
         match error {
-            KeyError::Seal(error) => error.into(),
+            KeyError::Encryption(error) => error.into(),
             KeyError::Write(error) => error.into(),
         }
     }
@@ -64,7 +64,7 @@ impl From<WriteError> for ApiError {
                 Value::Null,
             ),
             WriteError::ResponseTooLong => Self::idempotency_key("must not be sent: the response would be too long to store"),
-            WriteError::Unexpected => Self::PreconditionFailed,
+            WriteError::PreconditionFailed => Self::PreconditionFailed,
             WriteError::Store(error) => error.into(),
         }
     }

@@ -3,10 +3,11 @@
 use super::error::ApiError;
 use super::page::Meta;
 use super::params::{self, Limit, PageNumber};
-use super::response::{found, weight};
-use crate::domain::chain::{Entry, Verification};
+use super::response::found;
+use crate::domain::chain::{HistoryEntry, Verification};
 use crate::domain::event::{Actor, Event};
 use crate::domain::id::EventId;
+use crate::domain::json;
 use crate::domain::record::Record;
 use crate::domain::time::Timestamp;
 use crate::store::{HistoryPage, MAX_BODY_BEFORE_OMISSION, UnverifiedStore};
@@ -37,7 +38,7 @@ pub struct EventView {
     /// What happened.
     #[serde(rename = "type")]
     #[schema(examples("asset.updated"))]
-    pub kind: String,
+    pub event_type: String,
     /// The resource that changed.
     pub entity_id: Uuid,
     /// Version of the resource after the change, from 1.
@@ -57,7 +58,7 @@ pub struct EventView {
 impl EventView {
     /// Returns the view of a stored entry; `None`, logged, if the entry can't be read.
     #[must_use]
-    pub fn read(entry: Entry) -> Option<Self> {
+    pub fn read(entry: HistoryEntry) -> Option<Self> {
         let event: Event = match serde_json::from_str(&entry.text) {
             Ok(event) => event,
             Err(_) => {
@@ -65,8 +66,8 @@ impl EventView {
                 return None;
             }
         };
-        let Event { id, at, kind, entity_id, version, actor, changes, previous_hash } = event;
-        Some(Self { id, at, kind, entity_id, version, actor, changes: Some(changes), previous_hash, hash: entry.hash })
+        let Event { id, at, event_type, entity_id, version, actor, changes, previous_hash } = event;
+        Some(Self { id, at, event_type, entity_id, version, actor, changes: Some(changes), previous_hash, hash: entry.hash })
     }
 }
 
@@ -101,7 +102,7 @@ pub async fn read<T: Record>(store: &UnverifiedStore, id: T::Id, query: HistoryQ
     let total = usize::try_from(total).unwrap_or(usize::MAX);
     let mut bytes = 0;
     let data = entries.into_iter().filter_map(|entry| {
-        bytes += weight(entry.text.as_bytes());
+        bytes += json::escaped_len(entry.text.as_bytes());
         let view = EventView::read(entry)?;
         Some(if bytes > MAX_BODY_BEFORE_OMISSION { EventView { changes: None, ..view } } else { view })
     });

@@ -3,7 +3,7 @@
 use super::error::ApiError;
 use super::request_notes::RequestNotes;
 use crate::app::App;
-use crate::domain::request::none_match_names;
+use crate::domain::request::if_none_match_contains;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -74,7 +74,7 @@ pub(crate) fn list_header(headers: &HeaderMap, name: &HeaderName) -> Option<Stri
 /// Turns a response into a 304 if `If-None-Match` names its `ETag`. A header that is not a list of entity tags names
 /// none.
 fn not_modified(response: Response, if_none_match: Option<&str>) -> Response {
-    let names = |tag: &HeaderValue| none_match_names(if_none_match?, tag.to_str().ok()?).ok();
+    let names = |tag: &HeaderValue| if_none_match_contains(if_none_match?, tag.to_str().ok()?).ok();
     match response.headers().get(header::ETAG) {
         Some(tag) if response.status() == StatusCode::OK && names(tag) == Some(true) => {
             (StatusCode::NOT_MODIFIED, [(header::ETAG, tag.clone())]).into_response()

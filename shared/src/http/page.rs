@@ -1,8 +1,9 @@
 //! Responses with a page of a list.
 
 use super::error::ApiError;
-use super::response::{ApiResponse, Success, weight};
+use super::response::{ApiResponse, Success};
 use crate::domain::field_error::FieldError;
+use crate::domain::json;
 use crate::store::{Page, PageRequest};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -77,7 +78,7 @@ impl PageItems {
     /// Returns [`ApiError::Internal`] if the item can't be serialized.
     pub fn push(&mut self, item: &impl Serialize) -> Result<(), ApiError> {
         let item = to_raw_value(item).map_err(|error| ApiError::Internal(error.into()))?;
-        let bytes = weight(item.get().as_bytes()) + 1;
+        let bytes = json::escaped_len(item.get().as_bytes()) + 1;
         (self.bytes, self.largest) = (self.bytes + bytes, self.largest.max(bytes));
         if self.is_too_large() {
             self.items = Vec::new();

@@ -4,7 +4,6 @@ use super::error::ApiError;
 use super::page::SerializedPage;
 use crate::domain::id::Id;
 use crate::domain::instance::ImageName;
-pub use crate::domain::json::weight;
 use crate::domain::request::{StoredResponse, entity_tag};
 use crate::store::{Page, StoreError};
 use axum::body::{Body, Bytes};

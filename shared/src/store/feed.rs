@@ -3,9 +3,9 @@
 use super::error::StoreError;
 use super::history::entry_of;
 use super::keys::{self, Key, Keys, PK, SK};
-use super::list_index::late;
+use super::list_index::max_event_delay;
 use super::{PointReads, TenantStore};
-use crate::domain::chain::Entry;
+use crate::domain::chain::HistoryEntry;
 use crate::domain::id::EventId;
 use crate::domain::json;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
@@ -19,7 +19,7 @@ pub const MAX_BODY_BEFORE_OMISSION: usize = 4 * 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct Feed {
     /// The events.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<HistoryEntry>,
     /// The event to continue after: the last of this part, or the one that was asked for.
     pub last: Option<EventId>,
     /// Whether more events follow already.
@@ -37,16 +37,16 @@ impl TenantStore {
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub async fn events(&self, after: Option<EventId>, limit: u32) -> Result<Feed, StoreError> {
         let mut feed = Feed { entries: Vec::new(), last: after, has_more: false };
-        let Some((from, to)) = Keys::events_between(after, self.store.now().plus(-late())) else { return Ok(feed) };
+        let Some((from, to)) = Keys::events_between(after, self.store.now().plus(-max_event_delay())) else { return Ok(feed) };
         let limit = limit as usize;
         let query = self.events_query(from, to).limit(i32::try_from(limit + 1).unwrap_or(i32::MAX));
         let mut pages = query.into_paginator().send();
         let mut bytes = 0;
         while let Some(page) = pages.next().await {
             for item in page?.items.unwrap_or_default() {
-                let id = Key::of(&item).as_ref().and_then(keys::event_of);
+                let id = Key::of(&item).as_ref().and_then(keys::event_id);
                 let entry = entry_of(&item);
-                let length = entry.as_ref().map_or(0, |entry| json::weight(entry.text.as_bytes()));
+                let length = entry.as_ref().map_or(0, |entry| json::escaped_len(entry.text.as_bytes()));
                 let is_full = !feed.entries.is_empty() && bytes + length > MAX_BODY_BEFORE_OMISSION;
                 if feed.entries.len() == limit || is_full {
                     feed.has_more = true;

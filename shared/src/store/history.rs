@@ -8,9 +8,9 @@ use super::error::StoreError;
 use super::filters::PageRequest;
 use super::item::{LAST_HASH, UPDATED_AT, VERSION};
 use super::keys::{self, HS, Item, Key, Keys, PK};
-use super::list_index::{LAG, late};
+use super::list_index::max_secondary_index_delay;
 use super::{PointReads, TenantStore, UnverifiedStore};
-use crate::domain::chain::{BrokenLink, Chain, ChainError, ChainHead, Entry, Verification, is_deletion, subject};
+use crate::domain::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry, Verification, is_deletion, subject};
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
@@ -29,7 +29,7 @@ const ENTRIES_PER_READ: u64 = 1_000;
 #[derive(Debug, Clone)]
 pub struct HistoryPage {
     /// The entries. A lost entry leaves a gap in the versions.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<HistoryEntry>,
     /// How many entries the whole history has.
     pub total: u64,
     /// Which page this is.
@@ -48,7 +48,7 @@ struct HistoryState {
     /// The index was read from this version up.
     read_from: u64,
     /// The entries among the tenant's recent events, once those were read.
-    recent: Option<BTreeMap<u64, Entry>>,
+    recent: Option<BTreeMap<u64, HistoryEntry>>,
 }
 
 impl HistoryState {
@@ -70,7 +70,7 @@ impl HistoryState {
     /// Returns whether an entry that was found nowhere is lost, and not only late.
     fn is_lost(&self, version: u64, now: Timestamp) -> bool {
         // The entry is older than whatever follows it.
-        let next = self.rows.range(version + 1..).next().map(|(_, id)| id.made_at());
+        let next = self.rows.range(version + 1..).next().map(|(_, id)| id.timestamp());
         let latest = next.or(self.head.as_ref().map(|(_, changed_at)| *changed_at));
         latest.is_none_or(|latest| latest.plus(LOST_AFTER) < now)
     }
@@ -106,7 +106,7 @@ impl UnverifiedStore {
         let is_complete = match &state.head {
             Some((head, _)) => state.newest_row() >= head.version,
             // A record that is older than any lag of the index would have rows.
-            None if state.rows.is_empty() => id.made_at().plus(LAG + late()) < self.store.now(),
+            None if state.rows.is_empty() => id.timestamp().plus(max_secondary_index_delay()) < self.store.now(),
             None => match self.newest_entry(&state).await? {
                 Some(entry) if subject(&entry.text).is_some_and(|((kind, _), _)| kind != Some(T::KIND)) => return Ok(None),
                 Some(entry) => is_deletion(&entry.text),
@@ -120,7 +120,7 @@ impl UnverifiedStore {
     }
 
     /// Returns the newest entry that the index names.
-    async fn newest_entry(&self, state: &HistoryState) -> Result<Option<Entry>, StoreError> {
+    async fn newest_entry(&self, state: &HistoryState) -> Result<Option<HistoryEntry>, StoreError> {
         let Some((_, id)) = state.rows.last_key_value() else { return Ok(None) };
         Ok(self.items(&[self.keys.event(*id)]).await?.values().next().and_then(entry_of))
     }
@@ -128,7 +128,7 @@ impl UnverifiedStore {
     /// Reads the tenant's recent events, as far back as the index may lag, and keeps those of the record.
     async fn read_recent(&self, state: &mut HistoryState) -> Result<(), StoreError> {
         let store = self.verified().await;
-        let (from, to) = Keys::events_since(store.store.now().plus(-(LAG + late())));
+        let (from, to) = Keys::events_since(store.store.now().plus(-max_secondary_index_delay()));
         let mut pages = store.events_query(from, to).into_paginator().send();
         let mut recent = BTreeMap::new();
         while let Some(page) = pages.next().await {
@@ -149,7 +149,7 @@ impl UnverifiedStore {
         &self,
         state: &mut HistoryState,
         versions: RangeInclusive<u64>,
-    ) -> Result<BTreeMap<u64, Entry>, StoreError> {
+    ) -> Result<BTreeMap<u64, HistoryEntry>, StoreError> {
         if versions.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -161,7 +161,7 @@ impl UnverifiedStore {
         let keys: Vec<Key> = wanted.values().cloned().collect();
         let mut items = self.items(&keys).await?;
         let read = |(version, key)| Some((version, entry_of(&items.remove(&key)?)?));
-        let mut found: BTreeMap<u64, Entry> = wanted.into_iter().filter_map(read).collect();
+        let mut found: BTreeMap<u64, HistoryEntry> = wanted.into_iter().filter_map(read).collect();
         let is_missing = |version: u64| !found.contains_key(&version) && !state.is_recent(version);
         if state.recent.is_none() && versions.clone().any(is_missing) {
             self.read_recent(state).await?;
@@ -186,7 +186,7 @@ impl TenantStore {
     /// # Errors
     ///
     /// As [`UnverifiedStore::history`].
-    pub async fn whole_history<T: Record>(&self, id: T::Id) -> Result<Option<Vec<Entry>>, StoreError> {
+    pub async fn whole_history<T: Record>(&self, id: T::Id) -> Result<Option<Vec<HistoryEntry>>, StoreError> {
         let store = self.as_unverified();
         let Some(mut state) = store.history_state::<T>(id, None).await? else { return Ok(None) };
         let versions = 1..=state.total();
@@ -273,8 +273,8 @@ pub(super) fn chain_head_in(item: &Item) -> Option<ChainHead> {
 }
 
 /// Returns the entry that an event's item holds. A missing text or hash becomes empty, which no verification accepts.
-pub(super) fn entry_of(item: &Item) -> Option<Entry> {
-    let id = keys::event_of(&Key::of(item)?)?;
+pub(super) fn entry_of(item: &Item) -> Option<HistoryEntry> {
+    let id = keys::event_id(&Key::of(item)?)?;
     let text = |name| text(item, name).unwrap_or_default().to_owned();
-    Some(Entry { id, text: text("entry"), hash: text("hash") })
+    Some(HistoryEntry { id, text: text("entry"), hash: text("hash") })
 }

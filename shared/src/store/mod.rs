@@ -7,6 +7,7 @@
 //! - [`UnverifiedStore`] is what a request has until its key is verified: point reads and reads of bounded size.
 //! - [`TenantStore`] reads and writes everything.
 
+mod change_context;
 pub mod client;
 mod counters;
 mod credentials;
@@ -17,6 +18,7 @@ mod history;
 mod item;
 pub mod keys;
 mod list_index;
+mod list_pages;
 mod lists;
 mod memory_budget;
 mod rate;
@@ -31,6 +33,7 @@ mod transaction_items;
 mod unit_of_work;
 mod verify_tenant;
 
+pub use change_context::ChangeContext;
 pub use error::{StoreError, WriteError};
 pub use feed::{Feed, MAX_BODY_BEFORE_OMISSION};
 pub use filters::{AssetFilter, AssetSort, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, SortField, UserFilter};
@@ -40,14 +43,14 @@ pub use receipt_keys::KeyError;
 pub use retry::{AttemptError, retry};
 pub use stored_responses::PreviousRequest;
 pub use tenants::NewTenant;
-pub use unit_of_work::{ChangeContext, MAX_TRANSACTION_ITEMS, UnitOfWork};
+pub use unit_of_work::{MAX_TRANSACTION_ITEMS, UnitOfWork};
 pub use verify_tenant::TenantVerification;
 
 use crate::domain::id::TenantId;
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::Client;
 use keys::Keys;
-use list_index::Cache;
+use list_index::ListIndexCache;
 use std::ops::Deref;
 use std::sync::Arc;
 use tokio::sync::SetOnce;
@@ -61,7 +64,7 @@ pub struct Store {
     client: Client,
     table: String,
     clock: Clock,
-    list_indexes: Arc<Cache>,
+    list_indexes: Arc<ListIndexCache>,
 }
 
 /// Reads of single items of one tenant: one read unit for each 4 KB.
@@ -109,13 +112,13 @@ impl Store {
     /// Returns the table named `table`, as `client` reaches it.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
-        Self { client, table: table.into(), clock, list_indexes: Arc::new(Cache::new(memory_budget::from_env())) }
+        Self { client, table: table.into(), clock, list_indexes: Arc::new(ListIndexCache::new(memory_budget::from_env())) }
     }
 
     /// Returns the same table with a cache of its own for list indexes, of at most `budget` bytes; 0 keeps none.
     #[must_use]
     pub fn with_list_index_bytes(self, budget: usize) -> Self {
-        Self { list_indexes: Arc::new(Cache::new(budget)), ..self }
+        Self { list_indexes: Arc::new(ListIndexCache::new(budget)), ..self }
     }
 
     /// Returns how many bytes the cached list indexes take.
@@ -155,7 +158,7 @@ impl Store {
     ///
     /// Returns [`StoreError::Unavailable`] or [`StoreError::Internal`] when the read fails.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        self.client.get_item().table_name(&self.table).set_key(Some(keys::nothing().item())).send().await?;
+        self.client.get_item().table_name(&self.table).set_key(Some(keys::health_check().item())).send().await?;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use super::error::StoreError;
 use super::keys::{EXPIRES, TYPE};
 use crate::domain::api_key::MAX_RATE_LIMIT;
 use crate::domain::id::ApiKeyId;
-use crate::domain::rate::{WINDOW, window};
+use crate::domain::rate::{WINDOW_SECONDS, window};
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
@@ -35,7 +35,10 @@ impl PointReads {
             .expression_attribute_names("#type", TYPE)
             .expression_attribute_values(":one", AttributeValue::N("1".to_owned()))
             .expression_attribute_values(":most", AttributeValue::N(MAX_RATE_LIMIT.to_string()))
-            .expression_attribute_values(":expires", AttributeValue::N(((minute + 1) * WINDOW + KEPT_SECONDS).to_string()))
+            .expression_attribute_values(
+                ":expires",
+                AttributeValue::N(((minute + 1) * WINDOW_SECONDS + KEPT_SECONDS).to_string()),
+            )
             .expression_attribute_values(":type", AttributeValue::S("rate".to_owned()))
             .return_values(ReturnValue::UpdatedNew)
             .send()

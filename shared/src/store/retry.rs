@@ -1,8 +1,9 @@
 //! Optimistic locking: decides again from fresh data when another writer was faster.
 
 use super::TenantStore;
+use super::change_context::ChangeContext;
 use super::error::{StoreError, WriteError};
-use super::unit_of_work::{ChangeContext, UnitOfWork};
+use super::unit_of_work::UnitOfWork;
 use crate::domain::request::StoredResponse;
 use std::time::Duration;
 

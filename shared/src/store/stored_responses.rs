@@ -55,7 +55,7 @@ impl PointReads {
     /// Returns the body with the images that the response showed. Images are stored once, beside their instances.
     async fn with_images(&self, response: &StoredResponse) -> Result<String, StoreError> {
         let names: BTreeSet<_> = response.images.iter().map(|(_, name)| name.clone()).collect();
-        let images = self.signatures(names).await?;
+        let images = self.signature_images(names).await?;
         let shown: HashMap<(&str, &str), String> = response
             .images
             .iter()
@@ -91,7 +91,7 @@ impl PointReads {
             .expression_attribute_values(":now", AttributeValue::N(seconds(at).to_string()))
             .build()
             .map_err(StoreError::broken)?;
-        Ok(TransactionItem { guard: Condition::Answer, write: TransactWriteItem::builder().put(put).build() })
+        Ok(TransactionItem { condition: Condition::NoStoredResponse, write: TransactWriteItem::builder().put(put).build() })
     }
 }
 
