@@ -22,6 +22,8 @@ pub mod receipt;
 pub mod receipt_key;
 pub mod record;
 pub mod request;
+#[cfg(test)]
+mod samples;
 pub mod scope;
 pub mod signature_image;
 pub mod signed_receipt;
