@@ -1,4 +1,4 @@
-//! The domain: values, rules and decisions of the service, without HTTP, AWS and the clock.
+//! The domain: values, rules and decisions of the service. It depends on neither HTTP, nor AWS, nor the clock.
 
 pub mod api_key;
 pub mod asset;
