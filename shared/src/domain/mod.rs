@@ -1,4 +1,4 @@
-//! The domain: values, rules and decisions of the service, without HTTP, AWS and the clock.
+//! The domain: values, rules and decisions of the service. It depends on neither HTTP, nor AWS, nor the clock.
 
 pub mod api_key;
 pub mod asset;
@@ -22,6 +22,8 @@ pub mod receipt;
 pub mod receipt_key;
 pub mod record;
 pub mod request;
+#[cfg(test)]
+mod samples;
 pub mod scope;
 pub mod signature_image;
 pub mod signed_receipt;

@@ -133,51 +133,27 @@ impl Record for Movement {
 mod tests {
     use super::*;
     use crate::domain::asset::Status;
-    use crate::domain::id::{Id, UserId};
-    use crate::domain::instance::Starter;
+    use crate::domain::id::Id;
     use crate::domain::process::values::StepValues;
-    use crate::domain::process::{ProcessStatus, Steps};
-    use crate::domain::text::Notes;
-    use crate::domain::time::Timestamp;
+    use crate::domain::samples;
     use uuid::Uuid;
 
     fn stored<T>(value: T) -> Stored<T> {
-        let at = Timestamp::from_millis(0);
+        let at = samples::time(0);
         Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new(), uses: 0 }
     }
 
-    fn asset(number: u128, user: Option<u128>) -> Asset {
-        let asset = json!({
-            "id": Uuid::from_u128(number), "asset_tag": "AST-000001", "name": "Laptop", "status": "in_use", "custom_fields": "{}"
-        });
-        let asset: Asset = serde_json::from_value(asset).expect("an asset");
-        Asset { assigned_to: user.map(|number| UserId::from_uuid(Uuid::from_u128(number))), ..asset }
-    }
-
-    fn process(steps: &Value, target_status: Status) -> Process {
-        Process {
-            id: ProcessId::from_uuid(Uuid::from_u128(1)),
-            name: "Return".parse().expect("a name"),
-            slug: "return".parse().expect("a slug"),
-            description: Notes::default(),
-            trigger_status: Status::InUse,
-            target_status,
-            is_system: false,
-            status: ProcessStatus::Active,
-            steps: Steps::from_json(&steps.to_string()).expect("steps"),
-        }
+    /// An asset that is assigned to this user.
+    fn asset(number: u128, user: Option<u128>) -> Stored<Asset> {
+        stored(Asset { assigned_to: user.map(samples::user), ..samples::asset(number) })
     }
 
     /// An instance of a movement whose step `sign` was signed with the image of this hash.
     fn signed(number: u128, hash: &str) -> Stored<Instance> {
-        let steps = json!([{"type": "signature", "key": "sign", "label": "Sign"}]);
-        let starter = Starter { key_id: None, name: "Key".into() };
-        let id = InstanceId::from_uuid(Uuid::from_u128(number));
-        let started = Instance::start(id, &process(&steps, Status::Returned), &asset(number, None), &starter);
-        let (instance, _) = started.expect("can be started");
+        let process = samples::process(&json!([{"type": "signature", "key": "sign", "label": "Sign"}]));
         let movement_id = Some(MovementId::from_uuid(Uuid::from_u128(99)));
         let step_values = StepValues(Map::from_iter([("sign".to_owned(), json!({"sha256": hash, "bytes": 10}))]));
-        stored(Instance { movement_id, step_values, ..instance })
+        stored(Instance { movement_id, step_values, ..samples::instance(number, &process) })
     }
 
     #[test]
@@ -233,11 +209,13 @@ mod tests {
 
     #[test]
     fn the_last_step_writes_four_items_for_each_asset_and_one_for_each_user_and_signature() {
-        let assets = [stored(asset(1, Some(8))), stored(asset(2, Some(8))), stored(asset(3, Some(9))), stored(asset(4, None))];
+        let assets = [asset(1, Some(8)), asset(2, Some(8)), asset(3, Some(9)), asset(4, None)];
         let text = json!({"type": "text", "key": "t", "label": "T"});
         let picker = json!({"type": "user_picker", "key": "p", "label": "P"});
         let signature = json!({"type": "signature", "key": "s", "label": "S"});
-        let count = |steps: &[&Value], target| Movement::items_of_last_step(&process(&json!(steps), target), &assets);
+        let count = |steps: &[&Value], target_status| {
+            Movement::items_of_last_step(&Process { target_status, ..samples::process(&json!(steps)) }, &assets)
+        };
         assert_eq!(count(&[&text], Status::InUse), 4 * 4 + 2, "assignments stay");
         assert_eq!(count(&[&text], Status::Returned), 4 * 4 + 2 + 2, "two users lose their assets");
         assert_eq!(count(&[&picker], Status::InUse), 4 * 4 + 2 + 2 + 1, "and a picked user gets them");

@@ -34,14 +34,14 @@ impl IdempotencyKey {
     }
 }
 
-/// A request with an idempotency key. A repetition is recognised by API key, idempotency key and fingerprint.
+/// A request with an idempotency key. The same idempotency key of another API key is another request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
     /// The API key that it was sent with.
     pub by: ApiKeyId,
     /// Its idempotency key.
     pub key: IdempotencyKey,
-    /// The hash of its path and body, by which another request under the same idempotency key is refused.
+    /// The hash of its path and body. A different request with the same idempotency key has another one and is refused.
     pub fingerprint: String,
 }
 

@@ -71,6 +71,6 @@ pub fn check(text: &str, keys: &Jwks) -> Result<Value, ValueError> {
     if key.verifies(&canonical, &signature.value) {
         Ok(receipt)
     } else {
-        Err(ValueError::new("has an invalid signature: the receipt was changed after it was signed, or never signed"))
+        Err(ValueError::new("has an invalid signature: the receipt was changed, or never signed"))
     }
 }

@@ -44,7 +44,7 @@ pub enum ChainError {
     #[error("the entry is not in its canonical form")]
     NotCanonical,
     /// The stored hash is not the hash of the entry.
-    #[error("the stored hash is not the hash of the entry")]
+    #[error("the entry does not have the hash that is stored with it")]
     WrongHash,
     /// The entry has another event id than its key, or another version.
     #[error("the entry belongs to another event or version")]

@@ -49,7 +49,7 @@ impl Estimate<'_> {
         Ok(())
     }
 
-    /// Adds the cost of validating `value` against `schema` as often as `times`.
+    /// Adds the cost of validating `value` against `schema`, `times` times.
     fn check(&mut self, schema: &Value, value: &Value, times: u64) -> Result<(), Exceeded> {
         self.spend(times)?;
         let Value::Object(rules) = schema else { return Ok(()) };

@@ -12,7 +12,7 @@ const MAX_NODES: usize = 20_000;
 /// The maximum number of states of all patterns, each of which is compiled.
 const MAX_STATES: u64 = 20_000;
 
-/// Checks that all references of a schema stay within it, don't form a cycle and don't expand to too much.
+/// Checks that all references of a schema stay within it, don't form a cycle and don't expand excessively.
 ///
 /// # Errors
 ///
