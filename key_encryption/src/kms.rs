@@ -10,7 +10,7 @@ use aws_sdk_kms::primitives::Blob;
 use futures_util::future::{BoxFuture, FutureExt};
 use shared::domain::id::TenantId;
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError};
-use shared::store::client::{Environment, EnvironmentError, endpoint, lambda_environment};
+use shared::store::client::{Environment, EnvironmentError, endpoint, function_environment};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -58,9 +58,9 @@ impl KmsKeyEncryption {
 /// # Errors
 ///
 /// Returns [`KeyEncryptionError::Rejected`] when the environment lacks a variable that Lambda sets.
-pub fn lambda_client() -> Result<Client, KeyEncryptionError> {
+pub fn function_client() -> Result<Client, KeyEncryptionError> {
     let rejected = |error: EnvironmentError| KeyEncryptionError::Rejected(error.into());
-    let Environment { region, credentials, http } = lambda_environment().map_err(rejected)?;
+    let Environment { region, credentials, http } = function_environment().map_err(rejected)?;
     let mut config = configure(Config::builder())
         .behavior_version(BehaviorVersion::latest())
         .region(region)

@@ -5,7 +5,7 @@ mod kms;
 
 pub use aws_sdk_kms as sdk;
 pub use file::FileKeyEncryption;
-pub use kms::{Connect, KmsKeyEncryption, configure, lambda_client};
+pub use kms::{Connect, KmsKeyEncryption, configure, function_client};
 
 use shared::key_encryption::KeyEncryption;
 use shared::store::client::variable;

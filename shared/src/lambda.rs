@@ -53,7 +53,7 @@ where
 
 async fn serve(routes: Router<App>, key_encryption: Option<Arc<dyn KeyEncryption>>) -> Result<(), Error> {
     let table = client::required_variable("TABLE_NAME")?;
-    let client = client::lambda_client()?;
+    let client = client::function_client()?;
     // The first request opens the connection. Opening it here would cost more than it saves (docs/adr/0011).
     let app = App::new(Store::new(client, table, system_clock())).with_key_encryption(key_encryption);
     let service = ServiceExt::<Request>::map_response(http::service(routes, app), Encoded);

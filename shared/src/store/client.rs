@@ -100,7 +100,7 @@ pub fn endpoint(name: &'static str) -> Result<Option<String>, EnvironmentError> 
 /// # Errors
 ///
 /// Returns an [`EnvironmentError`] when a variable is missing, or the certificates can't be used.
-pub fn lambda_environment() -> Result<Environment, EnvironmentError> {
+pub fn function_environment() -> Result<Environment, EnvironmentError> {
     let session_token = variable("AWS_SESSION_TOKEN");
     let (key_id, secret) = (required_variable("AWS_ACCESS_KEY_ID")?, required_variable("AWS_SECRET_ACCESS_KEY")?);
     let credentials = Credentials::new(key_id, secret, session_token, None, "Lambda's environment");
@@ -131,9 +131,9 @@ fn read_certificates(path: String) -> Result<Vec<u8>, EnvironmentError> {
 ///
 /// # Errors
 ///
-/// As [`lambda_environment`] and [`endpoint`].
-pub fn lambda_client() -> Result<Client, EnvironmentError> {
-    let Environment { region, credentials, http } = lambda_environment()?;
+/// As [`function_environment`] and [`endpoint`].
+pub fn function_client() -> Result<Client, EnvironmentError> {
+    let Environment { region, credentials, http } = function_environment()?;
     let mut config = configure(Config::builder())
         .behavior_version(BehaviorVersion::latest())
         .region(region)
