@@ -31,7 +31,7 @@ pub enum InstanceOrMovement {
 /// A start on one asset or on several, with its inputs.
 enum StartTarget {
     Asset(StartInstance, Box<<StartInstance as Command>::Inputs>),
-    Assets(StartMovement, <StartMovement as Command>::Inputs),
+    Assets(StartMovement, Box<<StartMovement as Command>::Inputs>),
 }
 
 /// Start a process
@@ -58,7 +58,7 @@ pub async fn start_process(
                     let assets = assets.as_slice().to_vec();
                     let command = StartMovement { process, assets, errors, number: String::new() };
                     let inputs = command.read(&store).await?;
-                    Ok(StartTarget::Assets(command, inputs))
+                    Ok(StartTarget::Assets(command, Box::new(inputs)))
                 }
                 (Some(_), Some(_)) => {
                     errors.push(FieldError::field("asset_ids", "must not be sent together with asset_id"));
@@ -77,7 +77,7 @@ pub async fn start_process(
         }
         StartTarget::Assets(command, inputs) => {
             let command = command.numbered(&caller).await?;
-            let (movement, instances) = caller.execute(&command, inputs).await?;
+            let (movement, instances) = caller.execute(&command, *inputs).await?;
             Ok(movement_start::created(views::movement(&caller.store, movement, instances, false).await?))
         }
     }

@@ -148,8 +148,8 @@ impl Command for AdvanceMovement {
     fn judge(&self, error: WriteError, (_, instances): &ChangedMovement) -> AttemptError<ApiError> {
         match error {
             WriteError::MissingReference("assigned_to") => {
-                let completed = instances.iter().filter(|it| it.value.status() == InstanceStatus::Completed);
-                commands::recipient_inactive(completed.last().and_then(|it| it.value.recipient())).into()
+                let mut completed = instances.iter().filter(|it| it.value.status() == InstanceStatus::Completed);
+                commands::recipient_inactive(completed.next_back().and_then(|it| it.value.recipient())).into()
             }
             WriteError::TooLarge => {
                 let detail = "makes all instances together too large for one transaction; send less with this step, or cancel some instances";
