@@ -1,17 +1,18 @@
-//! How functions start: each release binary against a Runtime API of our own, the table behind TLS; beside a bare one.
+//! Measures the cold starts of the functions: each release binary against a local Runtime API, with the table behind TLS,
+//! compared with a minimal function.
 
 use anyhow::{Context, Result, bail};
+use rig::environment::Environment;
 use rig::events::request;
-use rig::process::{Process, binaries};
-use rig::world::World;
+use rig::function::{Function, binaries_dir};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What is compared with.
-const BARE: &str = "hello";
-/// Each function and a request of its that reads the table.
+/// The minimal function that others are compared with.
+const BASELINE: &str = "hello";
+/// Each function, with a path of its routes that reads the table.
 const FUNCTIONS: [(&str, &str); 6] = [
     ("assets", "/v1/assets/ASSET"),
     ("processes", "/v1/processes"),
@@ -20,26 +21,26 @@ const FUNCTIONS: [(&str, &str); 6] = [
     ("account", "/v1/settings"),
     ("meta", "/v1/health"),
 ];
-const LIMIT: Duration = Duration::from_secs(15);
+/// Timeout of each request.
+const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What the command line says.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// How often each binary is started.
-    #[arg(long, default_value_t = 100)]
+    /// Number of starts per binary.
+    #[arg(long, default_value_t = 100, value_name = "N")]
     starts: usize,
-    /// How many requests each start serves after its first.
-    #[arg(long, default_value_t = 20)]
+    /// Number of warm requests per start.
+    #[arg(long, default_value_t = 20, value_name = "N")]
     warm: usize,
-    /// Only these functions.
-    #[arg(long, value_delimiter = ',')]
+    /// Measure only these functions, for example assets,users [default: all].
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     only: Vec<String>,
-    /// Fail where the goals are missed.
+    /// Exit with code 1 if a goal is missed.
     #[arg(long)]
     strict: bool,
 }
 
-/// What was measured of one binary; times in milliseconds.
+/// The measurements of one binary: times in milliseconds, memory in MiB, sizes in bytes.
 #[derive(Default)]
 struct Figures {
     init: Vec<f64>,
@@ -48,11 +49,11 @@ struct Figures {
     first_cpu: Vec<f64>,
     warm: Vec<f64>,
     memory: Vec<f64>,
-    bytes: u64,
-    zipped: u64,
+    size: u64,
+    zipped_size: u64,
 }
 
-/// Builds the release binaries as they stand, unless `FUNCTIONS_DIR` names others.
+/// Builds the release binaries, unless `FUNCTIONS_DIR` names a folder with others.
 fn build() -> Result<()> {
     if std::env::var_os("FUNCTIONS_DIR").is_some() {
         return Ok(());
@@ -60,82 +61,84 @@ fn build() -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let packages = FUNCTIONS.iter().map(|(name, _)| *name).chain(["probes"]).flat_map(|name| ["-p", name]);
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-    let built = Command::new(cargo).args(["build", "--release", "--manifest-path"]).arg(manifest).args(packages).status()?;
-    if !built.success() {
+    let status = Command::new(cargo).args(["build", "--release", "--manifest-path"]).arg(manifest).args(packages).status()?;
+    if !status.success() {
         bail!("cargo build --release failed");
     }
     Ok(())
 }
 
-/// Starts everything as often as asked for, in turn, so that whatever else the machine does hits all alike.
+/// Runs the benchmark and prints the figures. The binaries take turns, so that other load on the machine affects all of
+/// them alike.
 ///
 /// # Errors
 ///
-/// A binary is not there or does not answer, or a goal is missed and should not be.
+/// Returns an error when a binary is missing or fails, or when a goal is missed with `--strict`.
 pub async fn run(options: Options) -> Result<()> {
     build()?;
-    let world = World::start().await?;
-    let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
-    let chosen = FUNCTIONS.into_iter().filter(|(name, _)| wanted(name));
-    let plan: Vec<(&str, &str)> = std::iter::once((BARE, "/")).chain(chosen).collect();
+    let environment = Environment::start().await?;
+    let is_selected = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
+    let selected = FUNCTIONS.into_iter().filter(|(name, _)| is_selected(name));
+    let functions: Vec<(&str, &str)> = std::iter::once((BASELINE, "/")).chain(selected).collect();
     let mut figures: Vec<Figures> = Vec::new();
-    for (name, _) in &plan {
-        let (bytes, zipped) = size(&binaries().join(name))?;
-        figures.push(Figures { bytes, zipped, ..Figures::default() });
+    for (name, _) in &functions {
+        let (size, zipped_size) = sizes(&binaries_dir().join(name))?;
+        figures.push(Figures { size, zipped_size, ..Figures::default() });
     }
     for _ in 0..options.starts {
-        for ((name, path), figures) in plan.iter().zip(&mut figures) {
-            let path = path.replace("ASSET", &world.asset);
-            let event = request("GET", &path, &world.api_key, None);
-            measure(world.run(name).await?, &event, options.warm, figures).await?;
+        for ((name, path), figures) in functions.iter().zip(&mut figures) {
+            let path = path.replace("ASSET", &environment.asset_id);
+            let event = request("GET", &path, &environment.api_key, None);
+            measure(environment.start_function(name).await?, &event, options.warm, figures).await?;
         }
     }
-    report(&plan, &figures, options.starts)?;
-    let missed = missed(&plan, &figures);
-    for line in &missed {
-        writeln!(std::io::stdout(), "missed: {line}")?;
+    print_report(&functions, &figures, options.starts)?;
+    let missed = missed_goals(&functions, &figures);
+    for goal in &missed {
+        writeln!(std::io::stdout(), "MISSED {goal}")?;
     }
     if options.strict && !missed.is_empty() {
-        bail!("{} goals are missed", missed.len());
+        bail!("{} goals were missed", missed.len());
     }
     Ok(())
 }
 
-async fn measure(process: Process, event: &str, warm: usize, figures: &mut Figures) -> Result<()> {
-    figures.init.push(millis(process.init));
-    let started = process.cpu()?;
-    figures.init_cpu.push(millis(started));
-    let first = process.api.invoke(event, LIMIT).await?;
-    if first.answer["statusCode"] != 200 {
-        bail!("the first answer is {}", first.answer);
+/// Sends the first and the warm requests to a function that has just started.
+async fn measure(function: Function, event: &str, warm: usize, figures: &mut Figures) -> Result<()> {
+    figures.init.push(millis(function.init));
+    let init_cpu = function.cpu_time()?;
+    figures.init_cpu.push(millis(init_cpu));
+    let first = function.runtime_api.invoke(event, TIMEOUT).await?;
+    if first.response["statusCode"] != 200 {
+        bail!("the first request failed: {}", first.response);
     }
-    figures.first.push(millis(first.took));
-    figures.first_cpu.push(millis(process.cpu()?.saturating_sub(started)));
+    figures.first.push(millis(first.duration));
+    figures.first_cpu.push(millis(function.cpu_time()?.saturating_sub(init_cpu)));
     for _ in 0..warm {
-        figures.warm.push(millis(process.api.invoke(event, LIMIT).await?.took));
+        figures.warm.push(millis(function.runtime_api.invoke(event, TIMEOUT).await?.duration));
     }
-    figures.memory.push(process.peak_memory()? as f64 / f64::from(1 << 20));
-    // Its end would fall into the next one's start.
-    process.kill().await
+    figures.memory.push(function.peak_memory_bytes()? as f64 / f64::from(1 << 20));
+    // Waits for the end, so that it doesn't slow down the next function's start.
+    function.kill().await
 }
 
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
 }
 
-/// A file's size, and what gzip makes of it, which is what zip makes of it.
-fn size(binary: &Path) -> Result<(u64, u64)> {
-    let bytes = std::fs::metadata(binary).with_context(|| format!("there is no {}", binary.display()))?.len();
+/// Returns a binary's size and its compressed size, in bytes. Gzip and zip compress alike.
+fn sizes(binary: &Path) -> Result<(u64, u64)> {
+    let size = std::fs::metadata(binary).with_context(|| format!("{} not found", binary.display()))?.len();
     let zipped = Command::new("gzip").arg("-9c").arg(binary).stdout(Stdio::piped()).output()?;
-    Ok((bytes, zipped.stdout.len() as u64))
+    Ok((size, zipped.stdout.len() as u64))
 }
 
-/// The value that so many of a hundred do not pass.
+/// Returns the smallest value that `percent` % of the values don't exceed.
 fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let place = (sorted.len() * percent).div_ceil(100).clamp(1, sorted.len().max(1)) - 1;
-    sorted.get(place).copied().unwrap_or_default()
+    let index = (sorted.len() * percent).div_ceil(100).clamp(1, sorted.len().max(1)) - 1;
+    sorted.get(index).copied().unwrap_or_default()
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -146,47 +149,49 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-fn report(plan: &[(&str, &str)], figures: &[Figures], starts: usize) -> Result<()> {
+fn print_report(functions: &[(&str, &str)], figures: &[Figures], starts: usize) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{starts} starts each; times in ms, the median unless named; cpu is time on a processor")?;
+    writeln!(
+        out,
+        "{starts} starts per function; median times in ms, unless p90 or p99; cpu: CPU time; - warm: first minus warm"
+    )?;
     writeln!(
         out,
         "{:<10}{:>6}{:>7}{:>6}{:>6}{:>7}{:>7}{:>7}{:>7}{:>8}{:>8}{:>8}",
         "", "init", "ratio", "p90", "cpu", "first", "- warm", "cpu", "warm", "p99", "MiB", "MB zip"
     )?;
-    let bare = median(&figures[0].init);
-    for ((name, _), row) in plan.iter().zip(figures) {
+    let baseline = median(&figures[0].init);
+    for ((name, _), row) in functions.iter().zip(figures) {
         let (init, first, warm) = (median(&row.init), median(&row.first), median(&row.warm));
         writeln!(
             out,
             "{name:<10}{init:>6.2}{:>7.2}{:>6.2}{:>6.2}{first:>7.2}{:>7.2}{:>7.2}{warm:>7.2}{:>8.2}{:>8.1}{:>8}",
-            init / bare,
+            init / baseline,
             percentile(&row.init, 90),
             median(&row.init_cpu),
             first - warm,
             median(&row.first_cpu),
             percentile(&row.warm, 99),
             median(&row.memory),
-            format!("{:.1}/{:.1}", megabytes(row.bytes), megabytes(row.zipped)),
+            format!("{:.1}/{:.1}", megabytes(row.size), megabytes(row.zipped_size)),
         )?;
     }
     Ok(())
 }
 
-/// What is not as docs/adr/0011 wants it.
-fn missed(plan: &[(&str, &str)], figures: &[Figures]) -> Vec<String> {
-    let bare = median(&figures[0].init);
+/// Returns each goal of docs/adr/0011 that was missed, with the measured value.
+fn missed_goals(functions: &[(&str, &str)], figures: &[Figures]) -> Vec<String> {
+    let baseline = median(&figures[0].init);
     let mut missed = Vec::new();
-    for ((name, _), row) in plan.iter().zip(figures).skip(1) {
+    for ((name, _), row) in functions.iter().zip(figures).skip(1) {
         let goals = [
-            ("init, as a multiple of the bare one's", median(&row.init) / bare, 2.5),
-            ("the first answer above a warm one, ms", median(&row.first) - median(&row.warm), 4.0),
-            ("the first answer's time on a processor, ms", median(&row.first_cpu), 3.0),
-            ("the zipped binary, MB", megabytes(row.zipped), 4.0),
+            ("init time, as a multiple of the minimal function's", median(&row.init) / baseline, 2.5),
+            ("first request minus warm request, ms", median(&row.first) - median(&row.warm), 4.0),
+            ("CPU time of the first request, ms", median(&row.first_cpu), 3.0),
+            ("zipped binary, MB", megabytes(row.zipped_size), 4.0),
         ];
-        missed.extend(
-            goals.iter().filter(|(_, is, goal)| is > goal).map(|(what, is, goal)| format!("{name}: {what}: {is:.2} > {goal}")),
-        );
+        let exceeded = goals.iter().filter(|(_, value, goal)| value > goal);
+        missed.extend(exceeded.map(|(label, value, goal)| format!("{name}: {label}: {value:.2} (goal: {goal})")));
     }
     missed
 }
