@@ -12,12 +12,12 @@ use std::path::PathBuf;
 /// Manage tenants and API keys of the asset lifecycle service, and verify its audit trail.
 ///
 /// Works directly on the DynamoDB table and prints JSON. Credentials, region and endpoint come from the usual AWS
-/// environment: AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_DYNAMODB and so on.
+/// environment: AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_DYNAMODB, …
 #[derive(Debug, Parser)]
 #[command(name = "admin", version)]
 pub struct Options {
-    /// DynamoDB table name: the output TableName of the CloudFormation stack.
-    #[arg(long, env = "TABLE_NAME", global = true, default_value = "asset-lifecycle")]
+    /// DynamoDB table: the CloudFormation stack's output TableName.
+    #[arg(long, env = "TABLE_NAME", global = true, default_value = "asset-lifecycle", display_order = 100)]
     pub table: String,
     #[command(subcommand)]
     pub command: Command,
@@ -36,9 +36,9 @@ pub enum Command {
     ReceiptKey(ReceiptKeyCommand),
     /// Verify a receipt's signature offline. Exits with code 1 if it is not genuine.
     VerifyReceipt {
-        /// Receipt: the response of GET /v1/processes/instances/{id}/receipt.
+        /// Receipt file: the response of GET /v1/processes/instances/{id}/receipt.
         file: PathBuf,
-        /// Public keys: the response of GET /v1/.well-known/receipt-keys?tenant={tenant_id}.
+        /// Public keys file: the response of GET /v1/.well-known/receipt-keys?tenant={tenant_id}.
         #[arg(long, value_name = "FILE")]
         keys: PathBuf,
     },
@@ -101,8 +101,9 @@ pub enum KeyCommand {
 pub enum ReceiptKeyCommand {
     /// Create a new key that signs a tenant's receipts from now on.
     ///
-    /// Receipts that the old key signed stay verifiable; its private key is destroyed. Set RECEIPT_KMS_KEY_ID (to the
-    /// value that the processes function has) or RECEIPT_KEY_FILE, which encrypts the new private key.
+    /// Receipts that the old key signed can still be verified, but its private key is destroyed. The new private key is
+    /// stored encrypted: set RECEIPT_KMS_KEY_ID to the value that the processes function has or, for a dev server,
+    /// RECEIPT_KEY_FILE to the file receipt.key in its data folder.
     Rotate {
         /// Tenant ID.
         #[arg(long, value_name = "ID")]
@@ -115,7 +116,7 @@ pub struct NewKey {
     /// Tenant ID.
     #[arg(long, value_name = "ID")]
     pub tenant: TenantId,
-    /// Key name, for example what the key is used for.
+    /// Key name, for example ci.
     #[arg(long)]
     pub name: Name,
     /// Scopes, separated by commas, for example assets:read,assets:write.
