@@ -2,7 +2,7 @@
 
 use crate::options::{Command, KeyCommand, NewKey, Options, ReceiptKeyCommand, TenantCommand};
 use crate::{environment, events, receipts, verify};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use aws_sdk_dynamodb::Client;
 use serde_json::{Value, json};
 use shared::app::system_clock;
@@ -11,7 +11,7 @@ use shared::domain::id::{ApiKeyId, TenantId};
 use shared::domain::record::Stored;
 use shared::domain::tenant::Tenant;
 use shared::domain::token::{Secret, Token};
-use shared::store::{ChangeContext, Store, TenantStore, UnitOfWork, WriteError, client};
+use shared::store::{ChangeContext, Store, StoreError, TenantStore, UnitOfWork, WriteError, client};
 
 /// Returns a client configured by the AWS environment.
 async fn client_from_env() -> Result<Client> {
@@ -30,34 +30,34 @@ pub async fn run(options: Options) -> Result<Value> {
         return receipts::verify(file, keys);
     }
     let store = Store::new(client_from_env().await?, &options.table, system_clock());
-    let failed = || format!("the command failed on table {}", options.table);
-    match options.command {
+    let is_table_error = |error: &anyhow::Error| error.is::<StoreError>() || error.is::<WriteError>();
+    execute(&store, options.command).await.map_err(|error| match is_table_error(&error) {
+        true => error.context(format!("table {}", options.table)),
+        false => error,
+    })
+}
+
+async fn execute(store: &Store, command: Command) -> Result<Value> {
+    match command {
         Command::Tenant(TenantCommand::Create { name, admin_email }) => {
-            let created = store.create_tenant(name, admin_email, DEFAULT_RATE_LIMIT).await.with_context(failed)?;
+            let created = store.create_tenant(name, admin_email, DEFAULT_RATE_LIMIT).await?;
             let (tenant_id, key_id, user_id) = (created.tenant_id, created.key_id, created.user_id);
             Ok(json!({"tenant_id": tenant_id, "key_id": key_id, "api_key": created.api_key.expose(), "user_id": user_id}))
         }
         Command::Tenant(TenantCommand::List) => {
             let row = |tenant: Stored<Tenant>| json!({"tenant_id": tenant.value.id, "name": tenant.value.name, "created_at": tenant.created_at});
-            Ok(store.tenants().await.with_context(failed)?.into_iter().map(row).collect())
+            Ok(store.tenants().await?.into_iter().map(row).collect())
         }
-        Command::Tenant(TenantCommand::Upgrade { tenant }) => upgrade(&store, tenant).await.with_context(failed),
-        Command::VerifyReceipt { file, keys } => receipts::verify(&file, &keys),
+        Command::Tenant(TenantCommand::Upgrade { tenant }) => upgrade(store, tenant).await,
+        Command::Key(KeyCommand::Create(new)) => create_key(store, new).await,
+        Command::Key(KeyCommand::Revoke { tenant, key }) => revoke_key(&tenant_store(store, tenant).await?, key).await,
         Command::ReceiptKey(ReceiptKeyCommand::Rotate { tenant }) => {
-            let store = tenant_store(&store, tenant).await.with_context(failed)?;
-            receipts::rotate_key(&store, &change_context(&store)).await.with_context(failed)
+            let store = tenant_store(store, tenant).await?;
+            receipts::rotate_key(&store, &change_context(&store)).await
         }
-        Command::Events { tenant, since } => {
-            let store = tenant_store(&store, tenant).await.with_context(failed)?;
-            events::list(&store, since).await.with_context(failed)
-        }
-        Command::Verify { tenant } => verify::tenant(&tenant_store(&store, tenant).await.with_context(failed)?).await,
-        Command::Key(KeyCommand::Create(new)) => create_key(&store, new).await.with_context(failed),
-        Command::Key(KeyCommand::Revoke { tenant, key }) => {
-            let store = tenant_store(&store, tenant).await.with_context(failed)?;
-            revoke_key(&store, key).await.with_context(failed)?;
-            Ok(json!({"tenant_id": tenant, "key_id": key, "revoked": true}))
-        }
+        Command::VerifyReceipt { file, keys } => receipts::verify(&file, &keys),
+        Command::Events { tenant, since } => events::list(&tenant_store(store, tenant).await?, since).await,
+        Command::Verify { tenant } => verify::tenant(&tenant_store(store, tenant).await?).await,
     }
 }
 
@@ -102,7 +102,7 @@ async fn create_key(store: &Store, new: NewKey) -> Result<Value> {
     Ok(json!({"tenant_id": new.tenant, "key_id": id, "api_key": Token::new(new.tenant, id, secret).expose()}))
 }
 
-async fn revoke_key(store: &TenantStore, id: ApiKeyId) -> Result<()> {
+async fn revoke_key(store: &TenantStore, id: ApiKeyId) -> Result<Value> {
     let context = change_context(store);
     loop {
         let Some(key) = store.get::<ApiKey>(id).await? else {
@@ -111,7 +111,10 @@ async fn revoke_key(store: &TenantStore, id: ApiKeyId) -> Result<()> {
         match store.delete(&key, &context).await {
             // The key changed after it was read: delete its new version.
             Err(WriteError::Stale) => {}
-            other => return Ok(other?),
+            result => {
+                result?;
+                return Ok(json!({"tenant_id": store.id(), "key_id": id, "revoked": true}));
+            }
         }
     }
 }

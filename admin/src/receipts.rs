@@ -37,7 +37,7 @@ pub async fn rotate_key(store: &TenantStore, context: &ChangeContext) -> Result<
     let config = environment::load().await?;
     let kms = Client::from_conf(key_encryption::configure(Builder::from(&config)).build());
     let Some(key_encryption) = key_encryption::from_env(Box::new(move || Ok(kms.clone())))? else {
-        bail!("set {} or {}, which encrypts signing keys", key_encryption::KMS_KEY, key_encryption::KEY_FILE);
+        bail!("set {} or {} to the key that encrypts signing keys", key_encryption::KMS_KEY, key_encryption::KEY_FILE);
     };
     let keys = store.rotate_receipt_key(key_encryption.as_ref(), context).await?;
     Ok(json!({"tenant_id": store.id(), "kid": keys.current.public_key.kid(), "retired": keys.retired.len()}))

@@ -7,9 +7,13 @@ use key_encryption::FileKeyEncryption;
 use serde::{Deserialize, Serialize};
 use shared::domain::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use tracing::instrument::WithSubscriber;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
 
 /// A data folder that is locked for this process, or none when the data is in memory.
 pub struct DataFolder {
@@ -67,7 +71,10 @@ impl DataFolder {
         let created = store.create_tenant("Demo".parse()?, None, MAX_RATE_LIMIT).await?;
         let tenant = DemoTenant { tenant_id: created.tenant_id.to_string(), api_key: created.api_key.expose() };
         if !empty {
-            demo::load(router, &tenant.api_key).await?;
+            // More than a hundred lines about successful requests would hide the greeting.
+            let warnings = shared::log::lines(std::io::stderr).with_filter(LevelFilter::WARN);
+            let subscriber = tracing_subscriber::registry().with(warnings);
+            demo::load(router, &tenant.api_key).with_subscriber(subscriber).await?;
         }
         if let Some(path) = path {
             write_atomically(&path, &serde_json::to_vec_pretty(&tenant)?)?;
@@ -77,10 +84,14 @@ impl DataFolder {
 }
 
 /// Writes a file that appears complete or not at all. Only this user can read it, because it contains an API key.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(bytes)?;
-    file.persist(path)?;
-    Ok(())
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let draft = path.with_extension(format!("{}.tmp", std::process::id()));
+    // A draft of an earlier process with the same id could have other permissions.
+    let _ = fs::remove_file(&draft);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    let written = file.write_all(bytes).and_then(|()| fs::rename(&draft, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written
 }

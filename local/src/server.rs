@@ -65,7 +65,8 @@ pub fn router(app: App) -> Router {
 ///
 /// Returns an error to print as one line, for example when the address is in use or the data folder can't be written to.
 pub async fn run(options: Options) -> Result<()> {
-    let listener = TcpListener::bind(options.addr).await.with_context(|| format!("can't listen on {}", options.addr))?;
+    let in_use = || format!("can't listen on {} (choose another address with --addr)", options.addr);
+    let listener = TcpListener::bind(options.addr).await.with_context(in_use)?;
     let base_url = format!("http://{}/v1", listener.local_addr()?);
     let folder = (!options.memory).then_some(options.data.as_path());
     let data = DataFolder::open(folder)?;
@@ -96,17 +97,17 @@ pub async fn run(options: Options) -> Result<()> {
 
 fn print_greeting(ready: &ReadyFile<'_>, folder: Option<&Path>) -> Result<()> {
     let ReadyFile { base_url, api_key, .. } = ready;
-    let data = folder.map_or("in memory".into(), |folder| format!("in {}", folder.display()));
+    let data = folder.map_or("kept in memory".into(), |folder| format!("stored in {}", folder.display()));
     writeln!(
         std::io::stdout(),
         "The asset lifecycle API is running at {base_url}\n\
          API key: {api_key}\n\
-         Data: {data}\n\n\
+         Data is {data}.\n\n\
          Try:\n  \
          curl -s '{base_url}/assets?limit=3' -H 'Authorization: Bearer {api_key}'\n  \
          curl -s '{base_url}/assets' -H 'Authorization: Bearer {api_key}' -H 'Content-Type: application/json' -d '{{\"name\": \"My laptop\"}}'\n  \
          curl -s '{base_url}/openapi.json'\n\n\
-         Press Ctrl-C to stop."
+         Press Ctrl-C to stop the server."
     )?;
     Ok(())
 }
