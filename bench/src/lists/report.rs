@@ -54,7 +54,7 @@ fn quantile_ms(sorted: &[Duration], quantile: f64) -> f64 {
     sorted.get(index.min(sorted.len() - 1)).map_or(f64::NAN, |duration| duration.as_secs_f64() * 1000.0)
 }
 
-/// All measurements of a run.
+/// All measurements.
 #[derive(Default)]
 pub struct Report {
     pub measurements: Vec<Measurement>,

@@ -2,6 +2,7 @@
 //! while calls to the table fail. At the end, all invariants are checked.
 
 mod fault_injection;
+mod tally;
 mod traffic;
 
 use crate::service::ApiClient;
@@ -22,7 +23,8 @@ use shared::store::Store;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use traffic::{SharedTally, Tally, Tenant};
+use tally::{SharedTally, Tally};
+use traffic::Tenant;
 
 #[derive(clap::Args)]
 pub struct Options {

@@ -1,11 +1,11 @@
 //! The random traffic of a soak test, and the checks of each response.
 
 use super::fault_injection::random_below;
+use super::tally::SharedTally;
 use crate::service::ApiClient;
 use anyhow::Result;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How often a client sends a request, when the responses say to try again.
@@ -20,40 +20,6 @@ pub struct Tenant {
     process_id: String,
     user_id: String,
     asset_ids: Mutex<Vec<String>>,
-}
-
-/// Counts of responses, and what must not have happened.
-#[derive(Default)]
-pub struct Tally {
-    pub requests: u64,
-    /// The number of responses by error code, or `success`.
-    pub responses: BTreeMap<String, u64>,
-    pub violations: Vec<String>,
-}
-
-impl Tally {
-    pub fn count(&mut self, response: &Value) {
-        self.requests += 1;
-        *self.responses.entry(response["code"].as_str().unwrap_or("success").to_owned()).or_default() += 1;
-    }
-}
-
-/// A tally that all clients add to.
-#[derive(Default)]
-pub struct SharedTally(Mutex<Tally>);
-
-impl SharedTally {
-    pub fn lock(&self) -> MutexGuard<'_, Tally> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn take(&self) -> Tally {
-        std::mem::take(&mut *self.lock())
-    }
-
-    fn add_violation(&self, violation: String) {
-        self.lock().violations.push(violation);
-    }
 }
 
 impl Tenant {
