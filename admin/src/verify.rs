@@ -17,17 +17,17 @@ pub async fn tenant(store: &TenantStore) -> Result<Value> {
     // Drawn on stderr, and only on a terminal.
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:40} {pos} of {len} changes, {elapsed}")?);
     let verification = store
-        .inspect(|done, total| {
+        .verify_chains(|done, total| {
             bar.set_length(total);
             bar.set_position(done);
         })
         .await?;
     bar.finish_and_clear();
-    if let Some((kind, id, link)) = verification.broken.first() {
-        let (broken, total) = (verification.broken.len(), verification.things);
+    if let Some((kind, id, link)) = verification.broken_links.first() {
+        let (broken, total) = (verification.broken_links.len(), verification.records);
         bail!("{broken} of {total} histories are broken; the first: {}", describe(*kind, *id, link));
     }
-    Ok(json!({"tenant_id": store.id(), "valid": true, "things": verification.things, "changes": verification.events}))
+    Ok(json!({"tenant_id": store.id(), "valid": true, "things": verification.records, "changes": verification.events}))
 }
 
 fn describe(kind: Option<Kind>, id: Uuid, link: &BrokenLink) -> String {

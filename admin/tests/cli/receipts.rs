@@ -3,7 +3,7 @@
 use crate::operator::Operator;
 use key_encryption::FileKeyEncryption;
 use serde_json::{Value, json};
-use shared::domain::receipt_key::{CurrentKey, EncryptedSeed, Jwks, KEY_LENGTH, ReceiptKeys, SigningKey};
+use shared::domain::receipt_key::{CurrentKey, EncryptedSeed, Jwks, KEY_BYTES, ReceiptKeys, SigningKey};
 use shared::domain::time::Timestamp;
 use shared::store::ChangeContext;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::process::Output;
 
 /// A receipt by the key of this seed.
 fn signed(seed: u8) -> Value {
-    let key = SigningKey::of(&[seed; KEY_LENGTH]).unwrap();
+    let key = SigningKey::from_seed(&[seed; KEY_BYTES]).unwrap();
     let receipt = json!({
         "format": "asset-lifecycle-receipt/1", "tenant_id": "t", "instance_id": "i", "asset": {"asset_tag": "AST-1"},
         "completed_at": "2026-03-05T10:00:00.000Z"
@@ -21,10 +21,15 @@ fn signed(seed: u8) -> Value {
 }
 
 fn keys(seed: u8) -> Value {
-    let public_key = SigningKey::of(&[seed; KEY_LENGTH]).unwrap().public().unwrap();
-    let key = CurrentKey { public_key, sealed: EncryptedSeed(vec![]), sealed_by: "x".into(), since: Timestamp::from_millis(0) };
+    let public_key = SigningKey::from_seed(&[seed; KEY_BYTES]).unwrap().public().unwrap();
+    let key = CurrentKey {
+        public_key,
+        encrypted_seed: EncryptedSeed(vec![]),
+        encrypted_by: "x".into(),
+        since: Timestamp::from_millis(0),
+    };
     let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
-    json!(Jwks::from(&ReceiptKeys::first(id, key)))
+    json!(Jwks::from(&ReceiptKeys::new(id, key)))
 }
 
 fn run(operator: &Operator, receipt: &Path, keys: &Path) -> Output {

@@ -18,7 +18,7 @@ async fn tenant(operator: &Operator) -> (String, TenantStore, Vec<shared::store:
         let next = User { display_name: name.parse().unwrap(), ..user.value.clone() };
         let context = ChangeContext::operator(store.store().now());
         let mut work = UnitOfWork::new(&store, &context);
-        user = work.update(&user, next, false).unwrap();
+        user = work.update(&user, next).unwrap();
         work.commit().await.unwrap();
     }
     let entries = store.whole_history::<User>(id).await.unwrap().unwrap();
@@ -95,5 +95,5 @@ async fn a_record_that_does_not_fit_its_history_is_caught() {
     let verify = ["verify", "--tenant", &tenant];
     assert!(operator.refusal(&verify).contains("another hash than its latest entry"));
     dynamo.delete_item().table_name(server::TABLE).set_key(Some(key)).send().await.unwrap();
-    assert!(operator.refusal(&verify).contains("the record is gone, and no entry says so"));
+    assert!(operator.refusal(&verify).contains("the record is missing, and there is no entry for its deletion"));
 }

@@ -113,6 +113,6 @@ pub fn run(bytes: &[u8]) {
 }
 
 fn assert_points_into_body(field_error: &FieldError) {
-    assert!(matches!(&field_error.place, ErrorLocation::Pointer(pointer) if pointer.starts_with('/')), "{field_error:?}");
+    assert!(matches!(&field_error.location, ErrorLocation::Pointer(pointer) if pointer.starts_with('/')), "{field_error:?}");
     assert!(!field_error.detail.is_empty(), "{field_error:?}");
 }

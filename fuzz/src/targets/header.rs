@@ -3,7 +3,7 @@
 use super::{lines, text};
 use axum::http::HeaderValue;
 use shared::domain::id::{ApiKeyId, Id};
-use shared::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, entity_tag, none_match_names};
+use shared::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, entity_tag, if_none_match_contains};
 use uuid::Uuid;
 
 /// A valid list of entity tags stays valid with one tag more, which it then contains. A valid idempotency key can be sent as
@@ -15,15 +15,15 @@ pub fn run(bytes: &[u8]) {
     assert!(HeaderValue::from_str(&tag).is_ok(), "{tag}");
 
     let expected = ExpectedVersions::parse(value);
-    let is_named = none_match_names(value, &tag);
+    let is_named = if_none_match_contains(value, &tag);
     assert_eq!(expected.is_ok(), is_named.is_ok(), "{value:?}");
     if expected.is_ok() && value.trim() != "*" {
         for longer in [format!("{value},{tag}"), format!("{tag} , {value}")] {
-            assert!(ExpectedVersions::parse(&longer).is_ok_and(|expected| expected.holds(version)), "{longer:?}");
-            assert_eq!(none_match_names(&longer, &tag), Ok(true), "{longer:?}");
+            assert!(ExpectedVersions::parse(&longer).is_ok_and(|expected| expected.contains(version)), "{longer:?}");
+            assert_eq!(if_none_match_contains(&longer, &tag), Ok(true), "{longer:?}");
         }
         let weak = format!("W/{tag}");
-        assert!(ExpectedVersions::parse(&weak).is_ok_and(|expected| !expected.holds(version)));
+        assert!(ExpectedVersions::parse(&weak).is_ok_and(|expected| !expected.contains(version)));
     }
     if let Ok(ExpectedVersions::Versions(versions)) = expected {
         assert!(versions.len() <= value.len() / 2, "{value:?} has {versions:?}");

@@ -1,7 +1,7 @@
 //! Signature images: data URLs and raw PNG bytes.
 
 use super::text;
-use shared::domain::signature_image::{SignatureImage, data_url, data_url_length};
+use shared::domain::signature_image::{SignatureImage, data_url, data_url_len};
 use std::io::Cursor;
 
 /// An accepted image keeps its bytes. Decoded and encoded again by another library, it is still accepted.
@@ -11,7 +11,7 @@ pub fn run(bytes: &[u8]) {
     }
     for png in [bytes.to_vec(), with_valid_checksums(bytes)] {
         let url = data_url(&png);
-        assert_eq!(url.len(), data_url_length(png.len()));
+        assert_eq!(url.len(), data_url_len(png.len()));
         if let Ok(image) = SignatureImage::from_data_url(&url) {
             assert_eq!(image.bytes(), png);
             assert_eq!(image.hash().len(), 64);

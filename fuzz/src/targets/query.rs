@@ -60,7 +60,7 @@ pub fn run(bytes: &[u8]) {
         (Err(ApiError::Invalid(errors)), Err(ApiError::Invalid(again))) => {
             assert_eq!(errors, again);
             for field_error in errors {
-                let ErrorLocation::Parameter(parameter) = &field_error.place else { unreachable!("{field_error:?}") };
+                let ErrorLocation::Parameter(parameter) = &field_error.location else { unreachable!("{field_error:?}") };
                 assert!(pairs.iter().any(|(name, _)| name == parameter), "{field_error:?}");
             }
         }

@@ -26,7 +26,7 @@ pub fn run(bytes: &[u8]) {
     assert!(errors.len() <= 100, "{} errors", errors.len());
     for field_error in errors {
         let is_within_fields =
-            matches!(&field_error.place, ErrorLocation::Pointer(pointer) if pointer.starts_with("/custom_fields"));
+            matches!(&field_error.location, ErrorLocation::Pointer(pointer) if pointer.starts_with("/custom_fields"));
         assert!(is_within_fields && field_error.detail.chars().count() <= 301, "{field_error:?}");
     }
 }

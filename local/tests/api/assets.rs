@@ -234,6 +234,9 @@ async fn custom_fields_come_back_as_sent() {
     let read = client.get(&format!("/assets/{id}")).await;
     assert_eq!(read.data()["custom_fields"], fields);
     assert!(read.text().contains(r#""custom_fields":{"z":1,"a":"#), "in the order of sending");
+    let reordered = r#"{"custom_fields":{"9007199254740992":-9007199254740992,"":"","a":{"deep":[1.5,null,true,"ü"]},"z":1}}"#;
+    let sent = client.send("PATCH", &format!("/assets/{id}"), Some("application/json"), reordered).await;
+    assert_eq!((sent.header("etag"), sent.data()), (read.header("etag"), read.data()), "an object's members have no order");
     for wrong in [r#"{"n":9007199254740993}"#, r#"{"a":1,"a":2}"#, "[]", r#""x""#, r#"{"a":[[[[[[[[1]]]]]]]]}"#] {
         let body = format!(r#"{{"name":"x","custom_fields":{wrong}}}"#);
         assert_eq!(client.post_text("/assets", &body).await.field_errors(), ["/custom_fields"], "{wrong}");

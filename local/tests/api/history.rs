@@ -321,15 +321,15 @@ async fn a_whole_tenant_can_be_checked_while_others_write() {
     let store = api.store.tenant(client.tenant);
     let mut checks = 0;
     while !writers.iter().all(tokio::task::JoinHandle::is_finished) {
-        let found = store.inspect(|done, of| assert!(done <= of)).await.unwrap();
-        assert_eq!(found.broken, [], "after {checks} checks");
+        let found = store.verify_chains(|done, of| assert!(done <= of)).await.unwrap();
+        assert_eq!(found.broken_links, [], "after {checks} checks");
         checks += 1;
     }
     for writer in writers {
         writer.await.unwrap();
     }
-    let found = store.inspect(|_, _| {}).await.unwrap();
-    assert_eq!((found.broken, found.things, found.events), (vec![], 9 + 36, 9 + 36 * 3 + 12));
+    let found = store.verify_chains(|_, _| {}).await.unwrap();
+    assert_eq!((found.broken_links, found.records, found.events), (vec![], 9 + 36, 9 + 36 * 3 + 12));
     assert!(checks > 1, "nothing was checked meanwhile");
 }
 
@@ -383,6 +383,6 @@ async fn an_entry_behind_the_last_is_found() {
     let checked = client.get(&format!("{path}?verify=true")).await.json();
     let verification = &checked["verification"];
     assert_eq!((&verification["valid"], &verification["broken"]["reason"]), (&json!(false), &json!("wrong_head")), "{checked}");
-    let inspection = api.store.tenant(client.tenant).inspect(|_, _| {}).await.unwrap();
-    assert!(!inspection.broken.is_empty(), "the operator's check finds it, too");
+    let inspection = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    assert!(!inspection.broken_links.is_empty(), "the operator's check finds it, too");
 }

@@ -39,6 +39,8 @@ pub struct Api {
     pub faults: Faults,
     pub key_encryption: Arc<dyn KeyEncryption>,
     clock: Arc<AtomicI64>,
+    /// By how many milliseconds each reading of the clock moves it.
+    tick: Arc<AtomicI64>,
     engine: Option<Engine>,
     endpoint: String,
 }
@@ -56,9 +58,9 @@ impl Api {
         };
         let table = format!("test-{}", uuid::Uuid::from_u128(u128::from_ne_bytes(random())));
         let clock = Arc::new(AtomicI64::new(START));
-        let ticking = Arc::clone(&clock);
         // Every look at the clock is a millisecond later, so that what follows sorts after what came before.
-        let now: Clock = Arc::new(move || Timestamp::from_millis(ticking.fetch_add(1, Ordering::Relaxed)));
+        let tick = Arc::new(AtomicI64::new(1));
+        let now = ticking(&clock, &tick, 0);
         let meter = Meter::default();
         let faults = Faults::default();
         let http = Faulty::new(aws_smithy_http_client::Builder::new().build_http(), faults.clone());
@@ -68,7 +70,7 @@ impl Api {
         let store = Store::new(dynamo.clone(), &table, now);
         let key_encryption: Arc<dyn KeyEncryption> = Arc::new(key_encryption::FileKeyEncryption::in_memory().unwrap());
         let router = server::router(App::new(store.clone()).with_key_encryption(Some(Arc::clone(&key_encryption))));
-        Self { router, store, dynamo, table, meter, faults, key_encryption, clock, engine, endpoint }
+        Self { router, store, dynamo, table, meter, faults, key_encryption, clock, tick, engine, endpoint }
     }
 
     /// A new tenant's client, whose key may do everything.
@@ -92,8 +94,7 @@ impl Api {
     /// Another instance of every function on the same table: its clock is off by so many milliseconds, and its
     /// directories may take so many bytes.
     pub fn instance(&self, skew: i64, list_index_bytes: usize) -> Instance {
-        let ticking = Arc::clone(&self.clock);
-        let now: Clock = Arc::new(move || Timestamp::from_millis(ticking.fetch_add(1, Ordering::Relaxed) + skew));
+        let now = ticking(&self.clock, &self.tick, skew);
         let store = Store::new(self.dynamo.clone(), &self.table, now).with_list_index_bytes(list_index_bytes);
         let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&self.key_encryption)));
         Instance { router: server::router(app), store }
@@ -133,6 +134,11 @@ impl Api {
         self.clock.fetch_add(millis, Ordering::Relaxed);
     }
 
+    /// Stops the clock: from now on every reading gives the same moment.
+    pub fn stop_clock(&self) {
+        self.tick.store(0, Ordering::Relaxed);
+    }
+
     /// The present moment.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.clock.load(Ordering::Relaxed))
@@ -150,6 +156,12 @@ impl Api {
         items.sort();
         Dump(items)
     }
+}
+
+/// A clock that each reading moves by `tick`, and that is off by `skew` milliseconds.
+fn ticking(clock: &Arc<AtomicI64>, tick: &Arc<AtomicI64>, skew: i64) -> Clock {
+    let (clock, tick) = (Arc::clone(clock), Arc::clone(tick));
+    Arc::new(move || Timestamp::from_millis(clock.fetch_add(tick.load(Ordering::Relaxed), Ordering::Relaxed) + skew))
 }
 
 /// One more instance of every function.
