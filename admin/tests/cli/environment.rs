@@ -18,9 +18,9 @@ fn what_is_missing_is_named() {
     let home = tempfile::tempdir().unwrap();
     let keys = [("AWS_ACCESS_KEY_ID", "local"), ("AWS_SECRET_ACCESS_KEY", "local")];
     let (done, text) = run(home.path(), "", &keys);
-    assert!(!done && text.starts_with("error: there is no AWS region: set AWS_REGION"), "{text}");
+    assert!(!done && text.starts_with("error: no AWS region: set AWS_REGION"), "{text}");
     let (done, text) = run(home.path(), "", &[("AWS_REGION", "us-east-1")]);
-    assert!(!done && text.starts_with("error: there are no AWS credentials"), "{text}");
+    assert!(!done && text.starts_with("error: no AWS credentials"), "{text}");
 }
 
 #[tokio::test]

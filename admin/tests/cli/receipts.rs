@@ -70,7 +70,7 @@ async fn a_receipt_is_checked_offline() {
     }
     assert_eq!(run(&operator, &folder.path().join("none"), &set).status.code(), Some(1));
     std::fs::write(&set, "[]").unwrap();
-    assert!(String::from_utf8(run(&operator, &receipt, &set).stderr).unwrap().contains("no set of keys"));
+    assert!(String::from_utf8(run(&operator, &receipt, &set).stderr).unwrap().contains("not a JSON Web Key Set"));
 }
 
 #[tokio::test]

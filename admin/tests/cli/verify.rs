@@ -38,7 +38,11 @@ async fn a_tenant_whose_chains_hold_is_said_to_be_whole() {
     let context = ChangeContext::operator(store.store().now());
     store.delete(&processes[0], &context).await.unwrap();
     assert_eq!(operator.json(&verify)["changes"], 13);
-    assert!(operator.refusal(&["verify", "--tenant", "01890a5d-ac96-774b-bcce-b302099a8057"]).contains("no tenant"));
+    assert!(
+        operator
+            .refusal(&["verify", "--tenant", "01890a5d-ac96-774b-bcce-b302099a8057"])
+            .contains("tenant 01890a5d-ac96-774b-bcce-b302099a8057 not found")
+    );
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ text_form!(TypeCode, |code| code.0);
 /// The URL of a manufacturer's website.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schema(value_type = String, format = Uri, max_length = 2048)]
+#[schema(value_type = String, format = "uri", max_length = 2048)]
 pub struct Website(String);
 
 impl FromStr for Website {
