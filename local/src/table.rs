@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::types::{
     ScalarAttributeType, TimeToLiveSpecification,
 };
 use serde::Deserialize;
+use std::sync::OnceLock;
 use yaml_serde::Value;
 
 /// The template, as it was when this was built.
@@ -63,12 +64,22 @@ pub struct Ttl {
     pub attribute_name: String,
 }
 
-/// Reads what the template declares.
+/// Returns the table that the template declares.
 ///
 /// # Errors
 ///
-/// The template has no such table.
-pub fn declared() -> Result<Declared> {
+/// Returns an error when the template is not YAML or has no such table.
+pub fn declared() -> Result<&'static Declared> {
+    // Parsing the template takes longer than creating the table, and tests create hundreds of tables.
+    static DECLARED: OnceLock<Declared> = OnceLock::new();
+    if let Some(declared) = DECLARED.get() {
+        return Ok(declared);
+    }
+    let declared = read_declared()?;
+    Ok(DECLARED.get_or_init(|| declared))
+}
+
+fn read_declared() -> Result<Declared> {
     let template: Value = yaml_serde::from_str(TEMPLATE).context("template.yaml is not YAML")?;
     let properties = template.get("Resources").and_then(|r| r.get("Table")?.get("Properties"));
     let properties = properties.context("template.yaml declares no Table")?.clone();
@@ -134,11 +145,11 @@ pub async fn create(client: &Client, name: &str) -> Result<()> {
         .await;
     match created {
         Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => {
-            return compare(client, name, &declared).await;
+            return compare(client, name, declared).await;
         }
         other => other.context("can't create the table")?,
     };
-    let ttl = TimeToLiveSpecification::builder().attribute_name(declared.time_to_live_specification.attribute_name).enabled(true);
+    let ttl = TimeToLiveSpecification::builder().attribute_name(&declared.time_to_live_specification.attribute_name).enabled(true);
     client.update_time_to_live().table_name(name).time_to_live_specification(ttl.build()?).send().await?;
     Ok(())
 }
