@@ -149,7 +149,8 @@ pub async fn create(client: &Client, name: &str) -> Result<()> {
         }
         other => other.context("can't create the table")?,
     };
-    let ttl = TimeToLiveSpecification::builder().attribute_name(&declared.time_to_live_specification.attribute_name).enabled(true);
+    let ttl =
+        TimeToLiveSpecification::builder().attribute_name(&declared.time_to_live_specification.attribute_name).enabled(true);
     client.update_time_to_live().table_name(name).time_to_live_specification(ttl.build()?).send().await?;
     Ok(())
 }

@@ -30,6 +30,7 @@ mod log;
 mod model;
 mod movements;
 mod openapi;
+mod patch_coverage;
 mod policies;
 mod preconditions;
 mod process_definitions;
