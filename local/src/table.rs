@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::types::{
     ScalarAttributeType, TimeToLiveSpecification,
 };
 use serde::Deserialize;
+use std::sync::OnceLock;
 use yaml_serde::Value;
 
 /// The contents of template.yaml at build time.
@@ -68,7 +69,17 @@ pub struct Ttl {
 /// # Errors
 ///
 /// Returns an error when the template has no resource `Table` with these properties.
-pub fn declared() -> Result<TableProperties> {
+pub fn declared() -> Result<&'static TableProperties> {
+    // Parsing the template takes longer than creating the table, and tests create hundreds of tables.
+    static DECLARED: OnceLock<TableProperties> = OnceLock::new();
+    if let Some(declared) = DECLARED.get() {
+        return Ok(declared);
+    }
+    let declared = read_declared()?;
+    Ok(DECLARED.get_or_init(|| declared))
+}
+
+fn read_declared() -> Result<TableProperties> {
     let template: Value = yaml_serde::from_str(TEMPLATE).context("can't parse template.yaml")?;
     let properties = template.get("Resources").and_then(|r| r.get("Table")?.get("Properties"));
     let properties = properties.context("template.yaml has no resource Table")?.clone();
@@ -135,11 +146,12 @@ pub async fn create(client: &Client, name: &str) -> Result<()> {
         .await;
     match created {
         Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => {
-            return check_indexes(client, name, &declared).await;
+            return check_indexes(client, name, declared).await;
         }
         other => other.context("can't create the table")?,
     };
-    let ttl = TimeToLiveSpecification::builder().attribute_name(declared.time_to_live_specification.attribute_name).enabled(true);
+    let ttl =
+        TimeToLiveSpecification::builder().attribute_name(&declared.time_to_live_specification.attribute_name).enabled(true);
     client.update_time_to_live().table_name(name).time_to_live_specification(ttl.build()?).send().await?;
     Ok(())
 }

@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use shared::auth::{Caller, Command};
 use shared::domain::asset::Asset;
 use shared::domain::field_error::FieldError;
-use shared::domain::id::{AssetId, Id, InstanceId, ProcessId, UserId};
+use shared::domain::id::{AssetId, InstanceId, ProcessId, UserId};
 use shared::domain::instance::{Instance, InstanceStatus, ProcessError, Starter, State, candidate_users};
 use shared::domain::process::Process;
-use shared::domain::record::{Kind, Reference, Stored};
+use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::text::Notes;
 use shared::domain::user::User;
@@ -205,7 +205,7 @@ fn check_still_open(instance: &Instance, meant: usize) -> Result<(), ApiError> {
 /// them already.
 pub(crate) fn complete(unit: &mut UnitOfWork<'_>, asset: &Stored<Asset>, instance: &Instance) -> Result<(), WriteError> {
     if let Some(user) = instance.recipient() {
-        unit.require(Reference::new("assigned_to", Kind::User, user.uuid()));
+        unit.require(User::reference("assigned_to", user));
     }
     unit.update(asset, instance.asset_after(&asset.value)).map(|_| ())
 }

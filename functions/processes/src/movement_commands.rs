@@ -118,7 +118,9 @@ impl Command for AdvanceMovement {
         inputs: &MovementInputs,
     ) -> Result<ChangedMovement, AttemptError<ApiError>> {
         let Submission { data, expected_step, .. } = &self.submission;
-        self.submission.result(open_step(&inputs.instances, inputs.meant_step))?;
+        if let Err(error) = open_step(&inputs.instances, inputs.meant_step) {
+            self.submission.result::<()>(Err(error))?;
+        }
         let (mut instances, mut has_images) = (Vec::new(), false);
         for instance in &inputs.instances {
             if instance.value.status() != InstanceStatus::InProgress {

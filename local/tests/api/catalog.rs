@@ -1,43 +1,41 @@
-//! `/v1/catalog` (contract 5).
+//! Asset types, manufacturers and models.
 
-use crate::support::Api;
+use crate::support::{Api, UNKNOWN_ID};
 use serde_json::json;
-
-const NOBODY: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
 #[tokio::test]
 async fn entries_are_created_read_changed_and_deleted() {
     let (_api, client) = Api::with_tenant().await;
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
-    let maker =
+    let manufacturer =
         client.post("/catalog/manufacturers", json!({"name": "Dell", "website": "https://dell.com", "notes": "n"})).await.id();
-    let model = json!({"name": "XPS", "manufacturer_id": maker, "asset_type_id": asset_type});
+    let model = json!({"name": "XPS", "manufacturer_id": manufacturer, "asset_type_id": asset_type});
     let created = client.post("/catalog/models", model).await;
     assert_eq!(created.status, 201);
     assert_eq!(created.header("location"), format!("/v1/catalog/models/{}", created.id()));
     assert!(created.data()["notes"].is_null());
     for (path, change, field) in [
         (format!("/catalog/asset-types/{asset_type}"), json!({"kind": "logical"}), "kind"),
-        (format!("/catalog/manufacturers/{maker}"), json!({"website": null}), "website"),
+        (format!("/catalog/manufacturers/{manufacturer}"), json!({"website": null}), "website"),
         (format!("/catalog/models/{}", created.id()), json!({"notes": "x\ny"}), "notes"),
     ] {
         let changed = client.patch(&path, change.clone()).await.data();
         assert_eq!(changed[field], change[field]);
         assert_eq!(client.get(&path).await.data(), changed);
     }
-    // What points to others goes first.
+    // What another entry refers to can't be deleted.
     assert_eq!(client.delete(&format!("/catalog/asset-types/{asset_type}")).await.problem(409, "IN_USE")["count"], 1);
-    assert_eq!(client.delete(&format!("/catalog/manufacturers/{maker}")).await.problem(409, "IN_USE")["count"], 1);
+    assert_eq!(client.delete(&format!("/catalog/manufacturers/{manufacturer}")).await.problem(409, "IN_USE")["count"], 1);
     client.delete(&format!("/catalog/models/{}", created.id())).await.data();
     client.delete(&format!("/catalog/asset-types/{asset_type}")).await.data();
-    client.delete(&format!("/catalog/manufacturers/{maker}")).await.data();
+    client.delete(&format!("/catalog/manufacturers/{manufacturer}")).await.data();
     for list in ["asset-types", "manufacturers", "models"] {
-        assert_eq!(client.get(&format!("/catalog/{list}")).await.json()["meta"]["total"], 0);
+        assert_eq!(client.total(&format!("/catalog/{list}")).await, 0);
     }
 }
 
 #[tokio::test]
-async fn codes_and_manufacturers_names_are_unique() {
+async fn codes_and_names_of_manufacturers_are_unique() {
     let (_api, client) = Api::with_tenant().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let again = client.post("/catalog/asset-types", json!({"name": "Other", "code": "LAP", "kind": "physical"})).await;
@@ -52,19 +50,19 @@ async fn codes_and_manufacturers_names_are_unique() {
 }
 
 #[tokio::test]
-async fn a_model_must_point_to_what_is_there() {
+async fn a_model_must_refer_to_an_existing_manufacturer_and_type() {
     let (_api, client) = Api::with_tenant().await;
-    let new = json!({"name": "XPS", "manufacturer_id": NOBODY, "asset_type_id": NOBODY});
-    assert_eq!(client.post("/catalog/models", new).await.field_errors(), ["/asset_type_id", "/manufacturer_id"]);
+    let body = json!({"name": "XPS", "manufacturer_id": UNKNOWN_ID, "asset_type_id": UNKNOWN_ID});
+    assert_eq!(client.post("/catalog/models", body).await.field_errors(), ["/asset_type_id", "/manufacturer_id"]);
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
     let model = client.model("Dell", "XPS", &asset_type).await;
     let path = format!("/catalog/models/{model}");
-    assert_eq!(client.patch(&path, json!({"manufacturer_id": NOBODY})).await.field_errors(), ["/manufacturer_id"]);
+    assert_eq!(client.patch(&path, json!({"manufacturer_id": UNKNOWN_ID})).await.field_errors(), ["/manufacturer_id"]);
     assert_eq!(client.patch(&path, json!({"manufacturer_id": null})).await.field_errors(), ["/manufacturer_id"]);
 }
 
 #[tokio::test]
-async fn a_model_in_use_stays_the_product_it_is() {
+async fn a_model_in_use_keeps_its_type() {
     let (_api, client) = Api::with_tenant().await;
     let (laptop, phone) =
         (client.asset_type("Laptop", "LAP", "physical").await, client.asset_type("Phone", "PHN", "physical").await);
@@ -74,7 +72,7 @@ async fn a_model_in_use_stays_the_product_it_is() {
     assert_eq!(client.patch(&path, json!({"asset_type_id": phone})).await.problem(409, "IN_USE")["count"], 1);
     client.patch(&path, json!({"name": "XPS 13"})).await.data();
     assert_eq!(client.delete(&path).await.problem(409, "IN_USE")["count"], 1);
-    // The type is in use by the model and by the asset.
+    // Both the model and the asset use the type.
     assert_eq!(client.delete(&format!("/catalog/asset-types/{laptop}")).await.problem(409, "IN_USE")["count"], 2);
     client.patch(&format!("/assets/{asset}"), json!({"model_id": null})).await.data();
     client.patch(&path, json!({"asset_type_id": phone})).await.data();
@@ -109,16 +107,16 @@ async fn lists_are_searched_and_filtered() {
     client.asset_type("Phone", "PHN", "physical").await;
     let xps = client.model("Dell", "XPS", &laptop).await;
     client.model("Apple", "MacBook", &laptop).await;
-    let maker = client.get(&format!("/catalog/models/{xps}")).await.data()["manufacturer_id"].as_str().unwrap().to_owned();
+    let manufacturer = client.get(&format!("/catalog/models/{xps}")).await.data()["manufacturer_id"].as_str().unwrap().to_owned();
     for (path, total) in [
         ("/catalog/asset-types?q=phn".to_owned(), 1),
         ("/catalog/manufacturers?q=e".to_owned(), 2),
         ("/catalog/models?q=mac".to_owned(), 1),
-        (format!("/catalog/models?manufacturer_id={maker}"), 1),
+        (format!("/catalog/models?manufacturer_id={manufacturer}"), 1),
         (format!("/catalog/models?asset_type_id={laptop}&limit=1&page=2"), 2),
-        (format!("/catalog/models?asset_type_id={NOBODY}"), 0),
+        (format!("/catalog/models?asset_type_id={UNKNOWN_ID}"), 0),
     ] {
-        assert_eq!(client.get(&path).await.json()["meta"]["total"], total, "{path}");
+        assert_eq!(client.total(&path).await, total, "{path}");
     }
     assert_eq!(client.get("/catalog/models?manufacturer_id=x&kind=y").await.field_errors(), ["kind", "manufacturer_id"]);
 }

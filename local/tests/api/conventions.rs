@@ -1,4 +1,4 @@
-//! What bad requests get, and what never happens (contract 1 and 2).
+//! Conventions for every route: how bodies and paths are read, the order of checks, and errors of the service itself.
 
 use crate::log;
 use crate::support::{Api, call};
@@ -41,22 +41,22 @@ async fn malformed_bodies_are_400_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn the_checks_come_in_the_order_of_the_contract() {
+async fn route_method_key_scope_and_body_are_checked_in_this_order() {
     let (_api, client) = Api::with_tenant().await;
-    let nobody = client.with_key("");
+    let without_key = client.with_key("");
     let reader = client.scoped(&["assets:read"]).await;
-    nobody.get("/nothing").await.problem(404, "NOT_FOUND");
-    nobody.send("PUT", "/assets", None, "").await.problem(405, "METHOD_NOT_ALLOWED");
-    nobody.send("POST", "/assets", Some("text/plain"), "{bad").await.problem(401, "UNAUTHORIZED");
-    nobody.get("/assets?page=0").await.problem(401, "UNAUTHORIZED");
-    nobody.get("/assets/x").await.problem(401, "UNAUTHORIZED");
+    without_key.get("/nothing").await.problem(404, "NOT_FOUND");
+    without_key.send("PUT", "/assets", None, "").await.problem(405, "METHOD_NOT_ALLOWED");
+    without_key.send("POST", "/assets", Some("text/plain"), "{bad").await.problem(401, "UNAUTHORIZED");
+    without_key.get("/assets?page=0").await.problem(401, "UNAUTHORIZED");
+    without_key.get("/assets/x").await.problem(401, "UNAUTHORIZED");
     reader.send("POST", "/assets", Some("text/plain"), "{bad").await.problem(403, "FORBIDDEN");
     reader.patch("/assets/x", json!({})).await.problem(403, "FORBIDDEN");
     client.send("PATCH", "/assets/x", Some("text/plain"), "{bad").await.problem(404, "NOT_FOUND");
 }
 
 #[tokio::test]
-async fn paths_are_exact_but_for_a_slash_at_the_end() {
+async fn paths_are_exact_except_for_a_trailing_slash() {
     let (_api, client) = Api::with_tenant().await;
     for (path, target) in
         [("/v1/assets/", "/v1/assets"), ("/v1/assets/?q=a&page=2", "/v1/assets?q=a&page=2"), ("/v1/nothing/", "/v1/nothing")]
@@ -68,16 +68,16 @@ async fn paths_are_exact_but_for_a_slash_at_the_end() {
         call(&client.router, Request::builder().uri(path).body(Body::empty()).unwrap()).await.problem(404, "NOT_FOUND");
     }
     let id = client.asset(json!({"name": "x"})).await;
-    for wrong in [id.to_uppercase(), id.replace('-', ""), "1".into(), format!("{id}x"), "%00".into(), "..".into()] {
-        client.get(&format!("/assets/{wrong}")).await.problem(404, "NOT_FOUND");
+    for invalid in [id.to_uppercase(), id.replace('-', ""), "1".into(), format!("{id}x"), "%00".into(), "..".into()] {
+        client.get(&format!("/assets/{invalid}")).await.problem(404, "NOT_FOUND");
     }
-    for wrong in ["/assets/%zz", "/assets/%ff", "/assets?q=%zz", "/assets?q=%ff", "/assets?%e4=1"] {
-        client.get(wrong).await.problem(400, "MALFORMED_REQUEST");
+    for malformed in ["/assets/%zz", "/assets/%ff", "/assets?q=%zz", "/assets?q=%ff", "/assets?%e4=1"] {
+        client.get(malformed).await.problem(400, "MALFORMED_REQUEST");
     }
 }
 
 #[tokio::test]
-async fn a_panic_is_one_500_with_a_log_line_and_no_more() {
+async fn a_panic_is_a_500_for_one_request_and_is_logged() {
     async fn panics() {
         panic!("on purpose, with a secret");
     }
@@ -95,7 +95,7 @@ async fn a_panic_is_one_500_with_a_log_line_and_no_more() {
 
     let text = log::text();
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let line = lines.iter().find(|line| line["request_id"] == problem["request_id"]).expect("a line with the request's id");
+    let line = lines.iter().find(|line| line["request_id"] == problem["request_id"]).expect("a line with the id of the request");
     assert_eq!((line["level"].as_str(), line["status"].as_u64()), (Some("ERROR"), Some(500)));
     assert!(line["cause"].as_str().unwrap().contains("on purpose"));
     let line = lines.iter().find(|line| line["route"] == "/v1/assets").unwrap();
@@ -106,11 +106,11 @@ async fn a_panic_is_one_500_with_a_log_line_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_table_that_does_not_answer_is_503_and_a_missing_one_500() {
+async fn an_unreachable_table_is_503_and_a_missing_one_is_500() {
     let (api, client) = Api::with_tenant().await;
-    let dead = aws_sdk_dynamodb::Client::from_conf(local::engine::config("http://127.0.0.1:9").build());
+    let unreachable = aws_sdk_dynamodb::Client::from_conf(local::engine::config("http://127.0.0.1:9").build());
     let system = shared::app::system_clock();
-    let store = shared::store::Store::new(dead, "none", system.clone());
+    let store = shared::store::Store::new(unreachable, "none", system.clone());
     let down = crate::support::Client { router: local::server::router(App::new(store)), ..client.clone() };
     for path in ["/assets", "/health"] {
         let reply = down.get(path).await;
@@ -124,7 +124,7 @@ async fn a_table_that_does_not_answer_is_503_and_a_missing_one_500() {
 }
 
 #[tokio::test]
-async fn half_a_character_is_refused_in_words() {
+async fn half_a_surrogate_pair_is_refused_with_an_explanation() {
     let (_api, client) = Api::with_tenant().await;
     let refused = client.post_text("/assets", r#"{"name":"x","\ud800":1}"#).await;
     assert_eq!(refused.field_errors(), [""]);

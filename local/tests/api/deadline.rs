@@ -1,4 +1,4 @@
-//! A request that Lambda is about to end says so first.
+//! Deadlines: a function responds before Lambda ends the request.
 
 use crate::support::functions::Function;
 use crate::support::{Api, call};
@@ -16,33 +16,33 @@ fn request(method: &str, key: &str, body: &str, deadline: i64) -> Request<Body> 
 }
 
 #[tokio::test]
-async fn what_does_not_end_in_time_is_a_503_before_lambda_ends_it() {
+async fn a_request_that_takes_too_long_is_a_503_before_the_deadline() {
     let (api, client) = Api::with_tenant().await;
-    client.settle().await;
+    client.use_key_once().await;
     let router = Function::named("assets").router(api.store.clone());
     let before = api.dump().await;
     let held = api.faults.hold("TransactWriteItems");
-    let began = Instant::now();
+    let start = Instant::now();
     let deadline = api.now().millis() + 800;
     let reply = call(&router, request("POST", &client.key, r#"{"name": "slow"}"#, deadline)).await;
     let problem = reply.problem(503, "UNAVAILABLE");
-    assert!(began.elapsed() < Duration::from_millis(800), "after {:?}", began.elapsed());
+    assert!(start.elapsed() < Duration::from_millis(800), "after {:?}", start.elapsed());
     assert_eq!(problem["request_id"], "8476a536-e9f4-11e8-9739-2dfe598c3fcd");
     assert_eq!((reply.header("retry-after"), reply.header("cache-control")), ("1", "no-store"));
     drop(held);
-    // The counter of tags was counted up; nothing of the asset is there.
+    // The counter of asset tags has moved; nothing of the asset was written.
     let after = api.dump().await;
     assert_eq!(after.0.iter().filter(|item| !before.0.contains(item)).count(), 1);
 }
 
 #[tokio::test]
-async fn with_time_left_a_deadline_changes_nothing() {
+async fn a_deadline_with_enough_time_left_changes_nothing() {
     let (api, client) = Api::with_tenant().await;
     let router = Function::named("assets").router(api.store.clone());
     let deadline = api.now().millis() + 15_000;
     assert_eq!(call(&router, request("POST", &client.key, r#"{"name": "quick"}"#, deadline)).await.status.as_u16(), 201);
-    // With less than the answer needs, nothing is begun that has to wait for the table.
+    // With less time than the response needs, no call to the table is started.
     call(&router, request("GET", &client.key, "", api.now().millis() + 300)).await.problem(503, "UNAVAILABLE");
-    // What hands over no deadline but a small number, as `cargo lambda watch` does, means none.
+    // A small number is no deadline: `cargo lambda watch` sends one.
     assert_eq!(call(&router, request("GET", &client.key, "", 600_000)).await.status.as_u16(), 200);
 }

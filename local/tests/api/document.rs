@@ -1,20 +1,20 @@
-//! docs/openapi.json, which the function meta serves, against the routes of all functions.
+//! docs/openapi.json, which the function `meta` serves, against the routes of all functions.
 
 use std::path::Path;
 
-/// `UPDATE_OPENAPI=1 cargo test -p local --test api document` writes the file.
+/// To write the file: `UPDATE_OPENAPI=1 cargo test -p local --test api document`.
 #[test]
-fn the_document_in_docs_is_that_of_the_routes() {
-    let made = serde_json::to_string_pretty(&local::api::document()).unwrap() + "\n";
+fn the_document_in_docs_matches_the_routes() {
+    let expected = serde_json::to_string_pretty(&local::api::document()).unwrap() + "\n";
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json");
     if std::env::var_os("UPDATE_OPENAPI").is_some() {
-        std::fs::write(&file, &made).unwrap();
+        std::fs::write(&file, &expected).unwrap();
     }
-    let kept = std::fs::read_to_string(&file).unwrap_or_default();
-    let differs = kept.lines().zip(made.lines()).position(|(kept, made)| kept != made);
+    let stored = std::fs::read_to_string(&file).unwrap_or_default();
+    let differs = stored.lines().zip(expected.lines()).position(|(stored, expected)| stored != expected);
     assert!(
-        kept == made,
-        "docs/openapi.json is not what the routes say (line {:?}). Run: UPDATE_OPENAPI=1 cargo test -p local --test api document",
+        stored == expected,
+        "docs/openapi.json differs from the routes (line {:?}). Run: UPDATE_OPENAPI=1 cargo test -p local --test api document",
         differs.map(|line| line + 1)
     );
 }

@@ -1,9 +1,9 @@
-//! `GET /v1/events`: every change of the tenant, in order, and none missed.
+//! `GET /v1/events`: every change of the tenant, in order and without gaps.
 
 use crate::support::{Api, Client};
 use serde_json::{Value, json};
 
-/// Follows the feed to its end; gives the events and what to go on with.
+/// Reads the feed to its end; returns the events and the cursor to continue with.
 async fn follow(client: &Client, mut after: Value, limit: u32) -> (Vec<Value>, Value) {
     let mut events = Vec::new();
     loop {
@@ -24,13 +24,13 @@ async fn follow(client: &Client, mut after: Value, limit: u32) -> (Vec<Value>, V
 }
 
 #[tokio::test]
-async fn the_feed_tells_everything_in_order_a_little_later() {
+async fn the_feed_lists_every_event_in_order_after_a_short_delay() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "a"})).await;
     client.patch(&format!("/assets/{id}"), json!({"name": "b"})).await.data();
-    // Others may still be on their way with earlier ids.
+    // Events with earlier ids may still appear.
     assert_eq!(follow(&client, Value::Null, 20).await, (vec![], Value::Null));
-    api.wait(11);
+    api.advance_clock(11);
     let (events, after) = follow(&client, Value::Null, 20).await;
     let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(types[..2], ["tenant.created", "key.created"]);
@@ -43,36 +43,36 @@ async fn the_feed_tells_everything_in_order_a_little_later() {
     }
     assert_eq!(follow(&client, after.clone(), 5).await, (vec![], after.clone()));
     client.delete(&format!("/assets/{id}")).await;
-    api.wait(11);
-    let (news, _) = follow(&client, after, 5).await;
-    assert_eq!(news.iter().map(|event| &event["type"]).collect::<Vec<_>>(), ["asset.deleted"]);
+    api.advance_clock(11);
+    let (events, _) = follow(&client, after, 5).await;
+    assert_eq!(events.iter().map(|event| &event["type"]).collect::<Vec<_>>(), ["asset.deleted"]);
 }
 
-/// A write that got its id early and is in the table late must not be overtaken.
+/// The feed must not pass an event whose id was taken early and which is written late.
 #[tokio::test]
-async fn who_follows_the_feed_misses_no_late_write() {
+async fn a_reader_of_the_feed_misses_no_late_write() {
     let (api, client) = Api::with_tenant().await;
-    client.settle().await;
-    api.wait(11);
+    client.use_key_once().await;
+    api.advance_clock(11);
     let (_, after) = follow(&client, Value::Null, 100).await;
-    let slow = api.instance(-2_000, 0).client(&client);
+    let slow = api.replica(-2_000, 0).client(&client);
     let mut held = api.faults.hold("TransactWriteItems");
     let late = tokio::spawn(async move { slow.post("/catalog/manufacturers", json!({"name": "late"})).await.data() });
     held.arrived().await;
     client.post("/catalog/manufacturers", json!({"name": "early"})).await.data();
-    api.wait(4);
-    let (news, after) = follow(&client, after, 100).await;
-    assert!(news.is_empty());
+    api.advance_clock(4);
+    let (events, after) = follow(&client, after, 100).await;
+    assert!(events.is_empty());
     held.release();
     late.await.unwrap();
-    api.wait(11);
-    let (news, _) = follow(&client, after, 100).await;
-    let names: Vec<&Value> = news.iter().map(|event| &event["changes"]["name"]["new"]).collect();
+    api.advance_clock(11);
+    let (events, _) = follow(&client, after, 100).await;
+    let names: Vec<&Value> = events.iter().map(|event| &event["changes"]["name"]["new"]).collect();
     assert_eq!(names, ["late", "early"]);
 }
 
 #[tokio::test]
-async fn long_events_do_not_make_a_long_answer() {
+async fn large_events_do_not_make_a_large_response() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "x"})).await;
     for n in 0..60 {
@@ -80,7 +80,7 @@ async fn long_events_do_not_make_a_long_answer() {
         let fields = json!({"a": "ä".repeat(15_000 + n as usize)});
         client.patch(&format!("/assets/{id}"), json!({"notes": notes, "custom_fields": fields})).await.data();
     }
-    api.wait(11);
+    api.advance_clock(11);
     let reply = client.get("/events?limit=100").await;
     assert!(reply.bytes.len() < 5 * 1024 * 1024, "{} bytes", reply.bytes.len());
     assert_eq!(reply.json()["meta"]["has_more"], true);
@@ -88,7 +88,7 @@ async fn long_events_do_not_make_a_long_answer() {
 }
 
 #[tokio::test]
-async fn the_feed_is_for_admins_and_each_tenant_has_its_own() {
+async fn the_feed_is_for_admins_and_shows_their_own_tenant() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
     let scopes = ["events:read", "assets:read"];
@@ -99,11 +99,11 @@ async fn the_feed_is_for_admins_and_each_tenant_has_its_own() {
         assert_eq!(ada.get("/events").await.status, status, "{role}");
     }
     let other = api.tenant().await;
-    api.wait(11);
+    api.advance_clock(11);
     let (events, _) = follow(&other, Value::Null, 100).await;
     assert_eq!(events.len(), 9);
     assert!(!json!(events).to_string().contains(&user));
     let foreign = client.get("/events?limit=1").await.data()[0]["id"].clone();
-    assert_eq!(follow(&other, foreign, 100).await.0.len(), 9, "a cursor is a place in time, whosever it is");
+    assert_eq!(follow(&other, foreign, 100).await.0.len(), 9, "a cursor is a point in time, even one from another tenant");
     assert_eq!(client.get("/events?after=x&limit=0&page=1").await.field_errors(), ["after", "limit", "page"]);
 }

@@ -1,10 +1,11 @@
-//! What functions answer to what the gateway gives them: their own routes, and `$default` to the function meta.
+//! Requests as the gateway routes them: each function gets its own routes, and the function `meta` the `$default` route.
 
 use crate::support::functions::{FUNCTIONS, Function};
 use crate::support::samples::Samples;
-use crate::support::{Api, Client};
+use crate::support::{Api, Client, UNKNOWN_ID};
 use std::collections::BTreeSet;
 
+/// Returns a client without a key whose requests go to the `$default` route.
 async fn default_route() -> (Api, Client) {
     let api = Api::start().await;
     let router = Function::named("meta").router(api.store.clone());
@@ -13,14 +14,14 @@ async fn default_route() -> (Api, Client) {
 }
 
 #[tokio::test]
-async fn the_default_route_answers_405_for_the_paths_of_every_function() {
+async fn the_default_route_responds_with_405_for_the_paths_of_every_function() {
     let (api, client) = default_route().await;
-    api.faults.take_seen();
+    api.faults.take_requests();
     let mut seen = 0;
     for function in FUNCTIONS {
         let paths: BTreeSet<String> = function.operations().into_iter().map(|(_, path)| path).collect();
         for path in paths {
-            let filled = path.replace("{id}", "01890a5d-ac96-774b-bcce-b302099a8057").replace("{key}", "sign");
+            let filled = path.replace("{id}", UNKNOWN_ID).replace("{key}", "sign");
             for method in ["PUT", "OPTIONS", "TRACE"] {
                 let reply = client.send(method, filled.strip_prefix("/v1").unwrap(), None, "").await;
                 reply.problem(405, "METHOD_NOT_ALLOWED");
@@ -32,13 +33,13 @@ async fn the_default_route_answers_405_for_the_paths_of_every_function() {
         }
     }
     assert!(seen > 20, "only {seen} paths");
-    assert_eq!(api.faults.take_seen().len(), 0, "a 405 needs no table");
+    assert_eq!(api.faults.take_requests().len(), 0, "a 405 needs no call to the table");
 }
 
 #[tokio::test]
-async fn the_default_route_does_nothing_for_other_functions() {
+async fn the_default_route_executes_nothing_of_other_functions() {
     let (api, client) = default_route().await;
-    api.faults.take_seen();
+    api.faults.take_requests();
     for function in FUNCTIONS.iter().filter(|function| function.package != "meta") {
         for (method, path) in function.operations().iter().filter(|(method, _)| *method != "HEAD") {
             client.send(method, path.strip_prefix("/v1").unwrap(), None, "").await.problem(404, "NOT_FOUND");
@@ -48,19 +49,19 @@ async fn the_default_route_does_nothing_for_other_functions() {
     let moved = client.get("/assets/?page=2").await;
     assert_eq!((moved.status.as_u16(), moved.header("location")), (308, "/v1/assets?page=2"));
     assert_eq!(client.get("/openapi.json").await.status.as_u16(), 200);
-    assert_eq!(api.faults.take_seen().len(), 0, "nothing of this needs the table");
+    assert_eq!(api.faults.take_requests().len(), 0, "none of these needs a call to the table");
     assert_eq!(client.get("/health").await.status.as_u16(), 200);
 }
 
 #[tokio::test]
-async fn head_is_answered_by_the_function_that_answers_get() {
+async fn head_goes_to_the_function_that_has_get() {
     let (api, client) = Api::with_tenant().await;
-    let samples = Samples::of(&client).await;
+    let samples = Samples::create(&client).await;
     for function in FUNCTIONS {
         let own = Client { router: function.router(api.store.clone()), ..client.clone() };
         for (_, path) in function.operations().iter().filter(|(method, path)| *method == "HEAD" && !path.contains('{')) {
-            let path = samples.fill(path);
-            let reply = own.send("HEAD", path.strip_prefix("/v1").unwrap(), None, "").await;
+            let path = samples.path(path);
+            let reply = own.send("HEAD", &path, None, "").await;
             assert_eq!((reply.status.as_u16(), reply.bytes.len()), (200, 0), "{path}");
         }
     }
@@ -77,9 +78,9 @@ fn cargo_lambda_watch_routes_each_path_to_its_function() {
             let parts: Vec<&str> = path.split('/').collect();
             let collection = format!("\"{}\"", parts[..3].join("/"));
             let below = format!("\"{}/{{*rest}}\"", parts[..3].join("/"));
-            let wanted = if parts.len() == 3 { collection } else { below };
-            let found = router.iter().find(|(known, _)| *known == wanted || *known == "\"/{*rest}\"").unwrap().1;
-            assert_eq!(found, format!("{:?}", function.package), "{path}: {wanted} in Cargo.toml");
+            let expected = if parts.len() == 3 { collection } else { below };
+            let found = router.iter().find(|(known, _)| *known == expected || *known == "\"/{*rest}\"").unwrap().1;
+            assert_eq!(found, format!("{:?}", function.package), "{path}: {expected} in Cargo.toml");
         }
     }
 }

@@ -1,26 +1,26 @@
-//! Headers are as the OpenAPI document describes them, and pages from elsewhere may send and read them.
+//! Headers are as the OpenAPI document describes them, and pages of other origins may send and read them.
 
-use crate::coverage::operations;
 use crate::support::functions::resource;
+use crate::support::operations::{METHODS, by_method, operations};
 use crate::support::samples::Samples;
-use crate::support::{Api, Reply};
+use crate::support::{Api, Reply, call};
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Checks an answer's headers by those of its description; gives their names.
+/// Checks the headers of a response against its description; returns their described names.
 fn described(document: &Value, description: &Value, reply: &Reply, name: &str) -> Vec<String> {
     let status = reply.status.as_str();
     let known = description["responses"][status]["headers"].as_object().unwrap_or_else(|| panic!("{name}: no {status}"));
     let mut names = Vec::new();
-    // The first is described as the body's; CORS is for browsers.
-    let of_others = |header: &str| ["content-type", "content-length", "vary"].contains(&header) || header.starts_with("access-");
-    for (header, value) in reply.headers.iter().filter(|(header, _)| !of_others(header.as_str())) {
+    // The document describes the first two with the body; CORS is for browsers.
+    let is_skipped = |header: &str| ["content-type", "content-length", "vary"].contains(&header) || header.starts_with("access-");
+    for (header, value) in reply.headers.iter().filter(|(header, _)| !is_skipped(header.as_str())) {
         let (known, reference) = known
             .iter()
             .find(|(known, _)| known.eq_ignore_ascii_case(header.as_str()))
-            .unwrap_or_else(|| panic!("{name} {status} answers {header}"));
+            .unwrap_or_else(|| panic!("{name} {status} has the header {header}, which is not described"));
         let schema = &document.pointer(&reference["$ref"].as_str().unwrap()[1..]).unwrap()["schema"];
         let text = value.to_str().unwrap();
         let value = if schema["type"] == "integer" { text.parse::<u64>().unwrap().into() } else { Value::from(text) };
@@ -31,92 +31,88 @@ fn described(document: &Value, description: &Value, reply: &Reply, name: &str) -
 }
 
 #[tokio::test]
-async fn every_header_of_an_answer_is_described() {
+async fn every_header_of_a_response_is_described() {
     let (_api, client) = Api::with_tenant().await;
     let (document, operations) = operations(&client).await;
-    let samples = Samples::of(&client).await;
+    let samples = Samples::create(&client).await;
     let lacking = client.scoped(&["settings:read"]).await;
     let mut seen = BTreeSet::new();
-    for method in ["GET", "PATCH", "POST", "DELETE"] {
-        for operation in operations.iter().filter(|operation| operation.method == method) {
-            let path = samples.fill(&operation.path);
-            let path = path.strip_prefix("/v1").unwrap();
-            let name = format!("{method} {path}");
-            let body = samples.body(method, &operation.path);
-            let body = if body.is_null() { String::new() } else { body.to_string() };
-            let sent: Vec<String> = operation.description["parameters"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default()
-                .iter()
-                .map(|parameter| match parameter["$ref"].as_str() {
-                    Some(reference) => document.pointer(&reference[1..]).unwrap()["name"].as_str().unwrap().to_owned(),
-                    None => String::new(),
-                })
-                .collect();
-            let reads = |header: &str| sent.iter().any(|known| known == header);
-            let send = async |key: &str, headers: &[(&str, &str)]| {
-                let reply = client.with_key(key).send_with(method, path, Some("application/json"), body.clone(), headers).await;
-                (described(&document, &operation.description, &reply, &name), reply)
-            };
-            send("", &[]).await;
-            send(&lacking.key, &[]).await;
-            let needs_key = operation.scope.is_some();
-            assert_eq!(reads("Idempotency-Key"), method == "POST", "{name}");
-            if reads("If-Match") {
-                assert_eq!(send(&client.key, &[("if-match", "\"999-0\"")]).await.1.status, 412, "{name}");
-            }
-            let (found, reply) = send(&client.key, &[("idempotency-key", &name)]).await;
-            assert!(reply.status.is_success(), "{name}: {}", reply.text());
-            // What is described of a success is there, but for what only a replay has.
-            let promised = operation.description["responses"][reply.status.as_str()]["headers"].as_object().unwrap();
-            for header in promised.keys().filter(|header| *header != "Idempotent-Replayed") {
-                assert!(found.contains(header), "{name} lacks {header}");
-            }
-            assert!(!needs_key || found.iter().any(|header| header == "X-RateLimit-Remaining"), "{name}");
-            assert_eq!(reads("If-None-Match"), method == "GET" && !reply.header("etag").is_empty(), "{name}");
-            if reads("If-None-Match") {
-                let (found, again) = send(&client.key, &[("if-none-match", reply.header("etag"))]).await;
-                assert_eq!(again.status, 304, "{name}");
-                assert!(found.contains(&"ETag".to_owned()));
-            }
-            if method == "POST" {
-                let (found, _) = send(&client.key, &[("idempotency-key", &name)]).await;
-                assert!(found.contains(&"Idempotent-Replayed".to_owned()), "{name}");
-            }
-            seen.extend(found);
+    for operation in by_method(&operations, &METHODS) {
+        let (path, body) = samples.request(&operation.method, &operation.path);
+        let name = operation.to_string();
+        let method = operation.method.as_str();
+        let sent: Vec<String> = operation.description["parameters"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+            .iter()
+            .map(|parameter| match parameter["$ref"].as_str() {
+                Some(reference) => document.pointer(&reference[1..]).unwrap()["name"].as_str().unwrap().to_owned(),
+                None => String::new(),
+            })
+            .collect();
+        let reads = |header: &str| sent.iter().any(|known| known == header);
+        let send = async |key: &str, headers: &[(&str, &str)]| {
+            let reply = client.with_key(key).send_with(method, &path, Some("application/json"), body.clone(), headers).await;
+            (described(&document, &operation.description, &reply, &name), reply)
+        };
+        send("", &[]).await;
+        send(&lacking.key, &[]).await;
+        let needs_key = operation.scope.is_some();
+        assert_eq!(reads("Idempotency-Key"), method == "POST", "{name}");
+        if reads("If-Match") {
+            assert_eq!(send(&client.key, &[("if-match", "\"999-0\"")]).await.1.status, 412, "{name}");
         }
+        let (found, reply) = send(&client.key, &[("idempotency-key", &name)]).await;
+        assert!(reply.status.is_success(), "{name}: {}", reply.text());
+        // A success has every header that is described, except the one of a replayed response.
+        let promised = operation.description["responses"][reply.status.as_str()]["headers"].as_object().unwrap();
+        for header in promised.keys().filter(|header| *header != "Idempotent-Replayed") {
+            assert!(found.contains(header), "{name} lacks {header}");
+        }
+        assert!(!needs_key || found.iter().any(|header| header == "X-RateLimit-Remaining"), "{name}");
+        assert_eq!(reads("If-None-Match"), method == "GET" && !reply.header("etag").is_empty(), "{name}");
+        if reads("If-None-Match") {
+            let (found, again) = send(&client.key, &[("if-none-match", reply.header("etag"))]).await;
+            assert_eq!(again.status, 304, "{name}");
+            assert!(found.contains(&"ETag".to_owned()));
+        }
+        if method == "POST" {
+            let (found, _) = send(&client.key, &[("idempotency-key", &name)]).await;
+            assert!(found.contains(&"Idempotent-Replayed".to_owned()), "{name}");
+        }
+        seen.extend(found);
     }
     assert!(seen.contains("Location") && seen.contains("ETag"), "{seen:?}");
 }
 
-/// A list of names, sorted and in lower case.
+/// Splits a list of names, in lower case.
 fn names(text: &str) -> BTreeSet<String> {
     text.split(',').map(|name| name.trim().to_lowercase()).collect()
 }
 
 #[tokio::test]
-async fn pages_from_elsewhere_may_send_and_read_what_is_described() {
+async fn pages_of_other_origins_may_send_and_read_the_described_headers() {
     let (api, client) = Api::with_tenant().await;
     let (document, _) = operations(&client).await;
     let components = |kind: &str| document["components"][kind].as_object().unwrap();
     let mut sent: BTreeSet<String> = components("parameters").keys().map(|name| name.to_lowercase()).collect();
     sent.extend(["authorization".to_owned(), "content-type".to_owned()]);
-    // What browsers give to every page, or to none.
+    // Browsers show the first to every page, and the second is of no use to one.
     let hidden = ["cache-control", "www-authenticate"];
     let read = components("headers").keys().map(|name| name.to_lowercase()).filter(|name| !hidden.contains(&name.as_str()));
     let read: BTreeSet<String> = read.collect();
 
-    let ask = async |method: &str, more: &[(&str, &str)]| -> HeaderMap {
+    let send = async |method: &str, more: &[(&str, &str)]| -> HeaderMap {
         let request = Request::builder().method(method).uri("/v1/health").header("origin", "https://example.com");
         let request = more.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        crate::support::call(&api.router, request.body(Body::empty()).unwrap()).await.headers
+        call(&api.router, request.body(Body::empty()).unwrap()).await.headers
     };
-    let preflight = ask("OPTIONS", &[("access-control-request-method", "POST")]).await;
-    let answer = ask("GET", &[]).await;
+    let preflight = send("OPTIONS", &[("access-control-request-method", "POST")]).await;
+    let response = send("GET", &[]).await;
     let list = |headers: &HeaderMap, name: &str| names(headers[name].to_str().unwrap());
     assert_eq!(list(&preflight, "access-control-allow-headers"), sent);
-    assert_eq!(list(&answer, "access-control-expose-headers"), read);
+    assert_eq!(list(&response, "access-control-expose-headers"), read);
 
     let gateway = &resource("Api")["Properties"]["CorsConfiguration"];
     let listed = |name: &str| -> BTreeSet<String> {

@@ -1,10 +1,10 @@
-//! `/v1/keys` and what a key may do (contract 3).
+//! API keys: creating, rotating and revoking them, and what they allow.
 
-use crate::support::Api;
+use crate::support::{Api, call};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_key_is_shown_once_and_works_at_once() {
+async fn a_key_is_shown_once_and_works_immediately() {
     let (api, client) = Api::with_tenant().await;
     let made =
         client.post("/keys", json!({"name": "ci", "scopes": ["assets:read"], "expires_at": "2027-01-01T00:00:00+01:00"})).await;
@@ -26,13 +26,13 @@ async fn a_key_is_shown_once_and_works_at_once() {
 }
 
 #[tokio::test]
-async fn a_key_grants_only_what_its_maker_has() {
+async fn a_key_grants_only_scopes_that_its_creator_has() {
     let (api, client) = Api::with_tenant().await;
     let limited = client.scoped(&["keys:write", "assets:read"]).await;
     let before = api.dump().await;
     let refused = limited.post("/keys", json!({"name": "x", "scopes": ["assets:read", "assets:write"]})).await;
     assert_eq!(refused.problem(403, "FORBIDDEN")["scope"], "assets:write");
-    // Rotating a key means holding it afterwards.
+    // Whoever rotates a key has its scopes afterwards.
     let own = client.get("/keys?limit=1&page=2").await.data()[0]["id"].as_str().unwrap().to_owned();
     limited.post(&format!("/keys/{own}/rotate"), json!({})).await.problem(403, "FORBIDDEN");
     assert_eq!(api.dump().await, before);
@@ -43,7 +43,7 @@ async fn a_key_grants_only_what_its_maker_has() {
 async fn a_revoked_key_is_refused_with_the_next_request() {
     let (_api, client) = Api::with_tenant().await;
     let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
-    let other = client.with_key(made["api_key"].as_str().unwrap());
+    let other = client.with_key_of(&made);
     other.get("/assets").await.data();
     let path = format!("/keys/{}", made["id"].as_str().unwrap());
     assert_eq!(client.delete(&path).await.data()["name"], "x");
@@ -56,9 +56,9 @@ async fn a_key_expires_to_the_millisecond() {
     let (api, client) = Api::with_tenant().await;
     let end = api.now().plus_seconds(60);
     let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"], "expires_at": end.to_string()})).await.data();
-    let other = client.with_key(made["api_key"].as_str().unwrap());
+    let other = client.with_key_of(&made);
     other.get("/assets").await.data();
-    api.wait(60);
+    api.advance_clock(60);
     other.get("/assets").await.problem(401, "UNAUTHORIZED");
     let past = json!({"name": "x", "scopes": ["assets:read"], "expires_at": "2020-01-01T00:00:00Z"});
     assert_eq!(client.post("/keys", past).await.field_errors(), ["/expires_at"]);
@@ -69,36 +69,36 @@ async fn a_rotation_ends_the_old_secret_after_its_grace() {
     let (api, client) = Api::with_tenant().await;
     let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
     let path = format!("/keys/{}/rotate", made["id"].as_str().unwrap());
-    let first = client.with_key(made["api_key"].as_str().unwrap());
+    let first = client.with_key_of(&made);
     let second = client.post(&path, json!({"grace_seconds": 60})).await.data();
     assert_eq!(second["id"], made["id"]);
-    let second = client.with_key(second["api_key"].as_str().unwrap());
+    let second = client.with_key_of(&second);
     first.get("/assets").await.data();
     second.get("/assets").await.data();
-    api.wait(60);
+    api.advance_clock(60);
     first.get("/assets").await.problem(401, "UNAUTHORIZED");
     let third = client.send("POST", &path, None, "").await.data();
     second.get("/assets").await.problem(401, "UNAUTHORIZED");
-    client.with_key(third["api_key"].as_str().unwrap()).get("/assets").await.data();
-    for wrong in [json!(-1), json!(604_801), json!("1"), json!(1.5)] {
-        assert_eq!(client.post(&path, json!({"grace_seconds": wrong})).await.field_errors(), ["/grace_seconds"]);
+    client.with_key_of(&third).get("/assets").await.data();
+    for invalid in [json!(-1), json!(604_801), json!("1"), json!(1.5)] {
+        assert_eq!(client.post(&path, json!({"grace_seconds": invalid})).await.field_errors(), ["/grace_seconds"]);
     }
 }
 
 #[tokio::test]
 async fn two_rotations_within_a_millisecond_both_replace_the_secret() {
     let (api, client) = Api::with_tenant().await;
-    let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
-    let path = format!("/keys/{}/rotate", made["id"].as_str().unwrap());
+    let created = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
+    let path = format!("/keys/{}/rotate", created["id"].as_str().unwrap());
     api.stop_clock();
     let first = client.post(&path, json!({})).await.data();
     let second = client.post(&path, json!({})).await.data();
-    for replaced in [&made, &first] {
+    for replaced in [&created, &first] {
         client.with_key(replaced["api_key"].as_str().unwrap()).get("/assets").await.problem(401, "UNAUTHORIZED");
     }
     client.with_key(second["api_key"].as_str().unwrap()).get("/assets").await.data();
     // Both are in the key's history, although the second changed nothing that the history shows.
-    api.wait(60);
+    api.advance_clock(60);
     let events = client.get("/events?limit=100").await.data();
     let updates = events.as_array().unwrap().iter().filter(|event| event["type"] == "key.updated");
     let mut rotated: Vec<(u64, bool)> =
@@ -108,31 +108,31 @@ async fn two_rotations_within_a_millisecond_both_replace_the_secret() {
 }
 
 #[tokio::test]
-async fn of_two_rotations_at_once_none_answers_a_dead_key() {
+async fn of_two_simultaneous_rotations_neither_returns_a_key_that_does_not_work() {
     let (api, client) = Api::with_tenant().await;
-    client.settle().await;
+    client.use_key_once().await;
     let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
     let path = format!("/keys/{}/rotate", made["id"].as_str().unwrap());
     let mut held = api.faults.hold("TransactWriteItems");
-    let overtake = async {
+    let other_request = async {
         held.arrived().await;
-        let won = client.post(&path, json!({})).await.data();
+        let rotated = client.post(&path, json!({})).await.data();
         held.release();
-        won
+        rotated
     };
-    let (late, won) = tokio::join!(client.post(&path, json!({})), overtake);
+    let (late, rotated) = tokio::join!(client.post(&path, json!({})), other_request);
     late.problem(409, "CONFLICT");
-    client.with_key(won["api_key"].as_str().unwrap()).get("/assets").await.data();
+    client.with_key_of(&rotated).get("/assets").await.data();
 }
 
 #[tokio::test]
-async fn a_bound_key_follows_its_owner() {
+async fn a_bound_key_has_at_most_the_rights_of_its_owner() {
     let (_api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
     let path = format!("/users/{user}");
     let all: Vec<Value> = shared::domain::scope::Scope::ALL.iter().map(|scope| json!(scope)).collect();
     let made = client.post("/keys", json!({"name": "ada's", "scopes": all, "user_id": user})).await.data();
-    let bound = client.with_key(made["api_key"].as_str().unwrap());
+    let bound = client.with_key_of(&made);
     bound.get("/assets").await.data();
     assert_eq!(bound.post("/assets", json!({"name": "x"})).await.problem(403, "FORBIDDEN")["scope"], "assets:write");
     client.patch(&path, json!({"role": "technician"})).await.data();
@@ -151,25 +151,25 @@ async fn a_bound_key_follows_its_owner() {
 }
 
 #[tokio::test]
-async fn the_last_use_is_noted_to_the_hour() {
+async fn the_last_use_is_recorded_once_an_hour() {
     let (api, client) = Api::with_tenant().await;
     let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
-    let other = client.with_key(made["api_key"].as_str().unwrap());
+    let other = client.with_key_of(&made);
     let used = async || client.get(&format!("/keys/{}", made["id"].as_str().unwrap())).await.data()["last_used_at"].clone();
     assert!(used().await.is_null());
     other.get("/assets").await.data();
     let first = used().await;
     assert!(first.is_string());
-    api.wait(3000);
+    api.advance_clock(3000);
     other.get("/assets").await.data();
     assert_eq!(used().await, first);
-    api.wait(601);
+    api.advance_clock(601);
     other.get("/assets").await.data();
     assert!(used().await.as_str() > first.as_str());
 }
 
 #[tokio::test]
-async fn bad_fields_of_a_key_are_refused_by_name() {
+async fn invalid_fields_of_a_key_are_refused_by_name() {
     let (_api, client) = Api::with_tenant().await;
     let body = json!({"name": "", "scopes": ["assets"], "user_id": "x", "expires_at": "tomorrow", "rate_limit_per_minute": 0, "prefix": "x"});
     let faults = ["/expires_at", "/name", "/prefix", "/rate_limit_per_minute", "/scopes/0", "/user_id"];
@@ -188,7 +188,7 @@ async fn only_one_well_formed_authorization_header_counts() {
             request = request.header("authorization", *value);
         }
         let request = request.body(axum::body::Body::empty()).unwrap();
-        crate::support::call(&client.router, request).await.status.as_u16()
+        call(&client.router, request).await.status.as_u16()
     };
     let key = client.key.as_str();
     assert_eq!(send(&[&format!("Bearer {key}")]).await, 200);

@@ -1,15 +1,15 @@
-//! How many requests a key may send (contract 8).
+//! Rate limits of keys.
 
-use crate::support::Api;
+use crate::support::{Api, UNKNOWN_ID};
 use serde_json::json;
 
 #[tokio::test]
-async fn a_key_may_send_so_many_requests_a_minute_and_not_one_more() {
+async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
     let api = Api::start().await;
     let client = api.limited_tenant(5).await;
     let other = client.scoped(&["assets:read"]).await;
-    let second = api.instance(0, usize::MAX).client(&client);
-    // The tests' clock starts with a minute; one request is spent.
+    let second = api.replica(0, usize::MAX).client(&client);
+    // The tests' clock starts at a full minute; one request was sent above.
     let mut left = Vec::new();
     for n in 0..4 {
         let reply = if n % 2 == 0 { &client } else { &second }.get("/assets").await;
@@ -26,14 +26,14 @@ async fn a_key_may_send_so_many_requests_a_minute_and_not_one_more() {
     assert!((1..=60).contains(&wait), "{problem}");
     assert_eq!(reset % 60, 0);
     assert_eq!(api.dump().await, before);
-    assert_eq!(other.get("/assets").await.status, 200, "another key of the tenant is not touched");
-    // A stranger who knows the key's id, but not its secret, does not use up its limit, nor learns of it.
+    assert_eq!(other.get("/assets").await.status, 200, "another key of the tenant has its own limit");
+    // Requests with the key's id and a wrong secret don't count against its limit, and don't show it.
     let token = shared::domain::token::Token::parse(&client.key).unwrap();
-    let wrong = shared::domain::token::Secret::new([7; 32]);
-    let stranger = client.with_key(&shared::domain::token::Token::new(token.tenant, token.key, wrong).expose());
-    api.wait(wait);
+    let wrong_secret = shared::domain::token::Secret::new([7; 32]);
+    let impostor = client.with_key(&shared::domain::token::Token::new(token.tenant, token.key, wrong_secret).expose());
+    api.advance_clock(wait);
     for _ in 0..6 {
-        let refused = stranger.get("/assets").await;
+        let refused = impostor.get("/assets").await;
         refused.problem(401, "UNAUTHORIZED");
         assert_eq!(refused.header("x-ratelimit-limit"), "");
     }
@@ -42,7 +42,7 @@ async fn a_key_may_send_so_many_requests_a_minute_and_not_one_more() {
 }
 
 #[tokio::test]
-async fn sixteen_at_once_are_counted_one_by_one() {
+async fn sixteen_simultaneous_requests_are_all_counted() {
     let api = Api::start().await;
     let client = api.limited_tenant(10).await;
     let all = futures_util::future::join_all((0..16).map(|_| client.get("/settings"))).await;
@@ -51,14 +51,13 @@ async fn sixteen_at_once_are_counted_one_by_one() {
 }
 
 #[tokio::test]
-async fn every_answer_to_a_good_key_tells_what_is_left() {
+async fn every_response_to_a_valid_key_has_the_rate_limit_headers() {
     let (_api, client) = Api::with_tenant().await;
-    let nobody = "01890a5d-ac96-774b-bcce-b302099a8057";
     let lacking = client.scoped(&["assets:read"]).await;
     for reply in [
         client.get("/assets").await,
         client.get("/assets?x=1").await,
-        client.get(&format!("/assets/{nobody}")).await,
+        client.get(&format!("/assets/{UNKNOWN_ID}")).await,
         client.post("/assets", json!({})).await,
         lacking.post("/assets", json!({"name": "x"})).await,
     ] {
@@ -69,15 +68,14 @@ async fn every_answer_to_a_good_key_tells_what_is_left() {
 }
 
 #[tokio::test]
-async fn both_secrets_of_a_key_in_rotation_count_together() {
+async fn both_secrets_of_a_rotated_key_share_one_limit() {
     let (_api, client) = Api::with_tenant().await;
     let body = json!({"name": "k", "scopes": ["assets:read"], "rate_limit_per_minute": 4});
     let made = client.post("/keys", body).await.data();
-    let old = client.with_key(made["api_key"].as_str().unwrap());
+    let old = client.with_key_of(&made);
     let rotate = format!("/keys/{}/rotate", made["id"].as_str().unwrap());
     let made = client.post(&rotate, json!({"grace_seconds": 600})).await;
-    // The key that rotates has scopes of its own to spare; this one reads assets only.
-    let new = client.with_key(made.data()["api_key"].as_str().unwrap());
+    let new = client.with_key_of(&made.data());
     for n in 0..4 {
         assert_eq!(if n % 2 == 0 { &old } else { &new }.get("/assets").await.status, 200);
     }

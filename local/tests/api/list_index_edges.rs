@@ -1,11 +1,11 @@
-//! Directories where times, budgets and rivals meet at an edge.
+//! List indexes at the limits of time, memory and concurrency.
 
-use crate::support::{Api, Client, Instance};
+use crate::support::{Api, Client, Replica};
 use serde_json::{Value, json};
 
-/// How often the index, the events and the table were read since the last look.
+/// Returns how often the index, the events and the table were read since the last time.
 fn reads(api: &Api) -> (usize, usize, usize) {
-    let seen = api.faults.take_seen();
+    let seen = api.faults.take_requests();
     let values = |request: &Value, name: &str| request["ExpressionAttributeValues"][name]["S"].as_str().map(str::to_owned);
     let count = |of: &dyn Fn(&Value) -> bool| seen.iter().filter(|(_, request)| of(request)).count();
     let events = |request: &Value| values(request, ":from").is_some_and(|from| from.starts_with("EVENT#"));
@@ -13,56 +13,57 @@ fn reads(api: &Api) -> (usize, usize, usize) {
     (count(&|request| request["IndexName"] == "list_index"), count(&events), count(&table))
 }
 
-/// A page past the end: its total comes from the directory alone, and nothing on it can heal one that is wrong.
-async fn total(client: &Client) -> u64 {
-    client.get("/assets?limit=1&page=9").await.json()["meta"]["total"].as_u64().unwrap()
+/// Returns the total of a page past the end. It comes from the list index alone: no record is read that could show a
+/// mistake.
+async fn total_past_the_end(client: &Client) -> u64 {
+    client.total("/assets?limit=1&page=9").await
 }
 
-/// Two assets, and a third that was made by one instance and then deleted by another, whose clock is behind: the
-/// deletion has the earlier id.
-async fn ghost(skew: i64, seen_before: bool) -> (Api, Client) {
+/// Returns a tenant with two assets, and a third that one replica created and another, whose clock is `skew` milliseconds
+/// behind, deleted: the deletion's event has the earlier id.
+async fn tenant_with_deleted_asset(skew: i64, seen_before: bool) -> (Api, Client) {
     let (api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "a"})).await;
     client.asset(json!({"name": "b"})).await;
-    let reader = api.instance(0, usize::MAX).client(&client);
-    let behind = api.instance(-skew, usize::MAX).client(&client);
-    api.wait(600);
+    let reader = api.replica(0, usize::MAX).client(&client);
+    let behind = api.replica(-skew, usize::MAX).client(&client);
+    api.advance_clock(600);
     if seen_before {
         reader.get("/assets").await.data();
     }
-    let id = client.asset(json!({"name": "ghost"})).await;
+    let id = client.asset(json!({"name": "deleted"})).await;
     assert!(behind.delete(&format!("/assets/{id}")).await.status.is_success());
     (api, reader)
 }
 
 #[tokio::test]
-async fn what_was_deleted_stays_so_wherever_the_reading_begins() {
+async fn a_deleted_asset_is_not_listed_wherever_reading_the_events_begins() {
     for skew in [1_900, 700, 50] {
-        // The reading begins between the two ids at one of these moments: when a directory is loaded, and when it is
-        // followed.
+        // At one of these moments, reading begins between the two ids: when the list index is loaded, and when new
+        // events are read.
         for wait in (68_000..=70_100).step_by(350).chain([69_980, 70_000, 70_020]) {
-            let (api, reader) = ghost(skew, false).await;
-            api.wait_millis(wait);
-            assert_eq!(total(&reader).await, 2, "loaded {wait} ms later, clocks {skew} ms apart");
+            let (api, reader) = tenant_with_deleted_asset(skew, false).await;
+            api.advance_clock_millis(wait);
+            assert_eq!(total_past_the_end(&reader).await, 2, "loaded {wait} ms later, clocks {skew} ms apart");
         }
         for wait in (8_000..=10_100).step_by(350) {
-            let (api, reader) = ghost(skew, true).await;
-            api.wait_millis(wait);
-            assert_eq!(total(&reader).await, 2, "followed {wait} ms later, clocks {skew} ms apart");
-            api.wait(80);
-            assert_eq!(total(&reader).await, 2, "after a pause");
+            let (api, reader) = tenant_with_deleted_asset(skew, true).await;
+            api.advance_clock_millis(wait);
+            assert_eq!(total_past_the_end(&reader).await, 2, "followed {wait} ms later, clocks {skew} ms apart");
+            api.advance_clock(80);
+            assert_eq!(total_past_the_end(&reader).await, 2, "after a pause");
         }
     }
 }
 
 #[tokio::test]
-async fn a_burst_of_events_is_followed_not_loaded() {
+async fn many_recent_events_are_read_without_loading_the_list_index_again() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "a"})).await;
-    let reader = api.instance(0, usize::MAX).client(&client);
-    api.wait(600);
+    let reader = api.replica(0, usize::MAX).client(&client);
+    api.advance_clock(600);
     reader.get("/assets").await.data();
-    // Two pages of events, for a directory that would be loaded with one.
+    // Two pages of events, although the list index itself is one page.
     for n in 0..40 {
         client.patch(&format!("/assets/{id}"), json!({"notes": format!("😀{n}").repeat(2_400)})).await.data();
     }
@@ -74,40 +75,41 @@ async fn a_burst_of_events_is_followed_not_loaded() {
     }
 }
 
-async fn holds(instance: &Instance, client: &Client) -> bool {
-    instance.client(client).get("/assets").await.data();
-    instance.store.list_index_bytes() > 0
+/// Returns whether the replica holds the list index after a list.
+async fn holds_list_index(replica: &Replica, client: &Client) -> bool {
+    replica.client(client).get("/assets").await.data();
+    replica.store.list_index_bytes() > 0
 }
 
 #[tokio::test]
-async fn a_directory_that_fits_is_held() {
+async fn a_list_index_that_fits_into_the_budget_is_held() {
     let (api, client) = Api::with_tenant().await;
     for n in 0..300 {
         client.asset(json!({"name": format!("asset number {n}"), "serial_number": format!("SER-{n:06}")})).await;
     }
-    api.wait(600);
-    let ample = api.instance(0, usize::MAX);
-    assert!(holds(&ample, &client).await);
-    let bytes = ample.store.list_index_bytes();
-    assert!(holds(&api.instance(0, bytes), &client).await);
-    assert!(!holds(&api.instance(0, bytes - 1), &client).await);
-    let tight = api.instance(0, bytes + 5_000);
+    api.advance_clock(600);
+    let unlimited = api.replica(0, usize::MAX);
+    assert!(holds_list_index(&unlimited, &client).await);
+    let bytes = unlimited.store.list_index_bytes();
+    assert!(holds_list_index(&api.replica(0, bytes), &client).await);
+    assert!(!holds_list_index(&api.replica(0, bytes - 1), &client).await);
+    let tight = api.replica(0, bytes + 5_000);
     for n in 0..20 {
         client.asset(json!({"name": format!("one more, {n}")})).await;
-        assert!(holds(&tight, &client).await, "after {n} more");
+        assert!(holds_list_index(&tight, &client).await, "after {n} more");
     }
-    let growth = ample.store.list_index_bytes();
-    ample.client(&client).get("/assets").await.data();
-    assert!(ample.store.list_index_bytes() < growth + 20 * 400, "one asset more does not take another half");
+    let before = unlimited.store.list_index_bytes();
+    unlimited.client(&client).get("/assets").await.data();
+    assert!(unlimited.store.list_index_bytes() < before + 20 * 400, "20 assets take little more memory");
 }
 
-/// Lists of a tenant without a directory, while a thing that they found is changed before they read it.
+/// A list without a list index, while an asset that it has found is changed before it is read.
 #[tokio::test]
-async fn the_slow_way_shows_nothing_that_does_not_belong() {
+async fn a_list_from_the_table_has_no_asset_that_no_longer_matches() {
     let (api, client) = Api::with_tenant().await;
     let ids = [client.asset(json!({"name": "a"})).await, client.asset(json!({"name": "b"})).await];
     client.asset(json!({"name": "c"})).await;
-    let reader = api.instance(0, 0).client(&client);
+    let reader = api.replica(0, 0).client(&client);
     reader.get("/assets?status=in_stock").await.data();
     for (id, change) in [(&ids[0], Some(json!({"status": "in_use"}))), (&ids[1], None)] {
         let mut held = api.faults.hold("BatchGetItem");
@@ -128,11 +130,11 @@ async fn the_slow_way_shows_nothing_that_does_not_belong() {
 }
 
 #[tokio::test]
-async fn a_page_that_keeps_changing_is_answered_without_reading_the_table() {
+async fn a_page_that_keeps_changing_is_listed_without_reading_the_whole_table() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "hot"})).await;
     client.asset(json!({"name": "cold"})).await;
-    let reader = api.instance(0, usize::MAX).client(&client);
+    let reader = api.replica(0, usize::MAX).client(&client);
     reader.get("/assets").await.data();
     reads(&api);
     let mut held = api.faults.hold("BatchGetItem");
@@ -146,23 +148,23 @@ async fn a_page_that_keeps_changing_is_answered_without_reading_the_table() {
             let next = api.faults.hold("BatchGetItem");
             std::mem::replace(&mut held, next).release();
         }
-        api.faults.hold_nothing();
+        api.faults.clear_holds();
     };
     let (listed, ()) = tokio::join!(reading, changing);
     assert_eq!((listed["data"][0]["name"].as_str(), &listed["meta"]["total"]), (Some("cold"), &json!(1)), "{listed}");
-    assert_eq!(reads(&api).2, 0, "the table was not read whole");
+    assert_eq!(reads(&api).2, 0, "the whole table was read");
 }
 
 #[tokio::test]
-async fn an_index_that_stays_behind_is_not_read_with_every_list() {
+async fn an_index_that_lags_is_not_read_with_every_list() {
     let (api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "a"})).await;
     let id = client.asset(json!({"name": "b"})).await;
-    api.wait(600);
-    api.faults.freeze_index(Some(api.index(client.tenant).await));
+    api.advance_clock(600);
+    api.faults.freeze_list_index(Some(api.list_index_rows(client.tenant).await));
     client.delete(&format!("/assets/{id}")).await;
-    api.wait(120);
-    let reader = api.instance(0, usize::MAX).client(&client);
+    api.advance_clock(120);
+    let reader = api.replica(0, usize::MAX).client(&client);
     reads(&api);
     assert_eq!(reader.get("/assets").await.json()["meta"]["total"], 1);
     assert!(reads(&api).0 <= 2);
@@ -171,8 +173,8 @@ async fn an_index_that_stays_behind_is_not_read_with_every_list() {
         let (index, _, table) = reads(&api);
         assert!(index == 0 && table == 1, "{index} {table}");
     }
-    api.faults.freeze_index(None);
-    api.wait(80);
+    api.faults.freeze_list_index(None);
+    api.advance_clock(80);
     assert_eq!(reader.get("/assets").await.json()["meta"]["total"], 1);
     reads(&api);
     assert_eq!(reader.get("/assets").await.json()["meta"]["total"], 1);
@@ -185,6 +187,6 @@ async fn a_capital_sharp_s_is_found_by_every_spelling() {
     let (_api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "GROẞE KISTE"})).await;
     for word in ["gro%C3%9Fe", "GRO%E1%BA%9EE", "grosse", "GROSSE"] {
-        assert_eq!(client.get(&format!("/assets?q={word}")).await.json()["meta"]["total"], 1, "{word}");
+        assert_eq!(client.total(&format!("/assets?q={word}")).await, 1, "{word}");
     }
 }

@@ -1,6 +1,6 @@
-//! Lists: pages, filters, search and order (interface 4.1, contract 1 and 6).
+//! Lists: pages, filters, search and order.
 
-use crate::support::{Api, Client};
+use crate::support::{Api, Client, proptest_cases};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ async fn names(client: &Client, query: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn pages_have_a_true_meta() {
+async fn the_meta_of_every_page_is_right() {
     let (_api, client) = Api::with_tenant().await;
     assert_eq!(
         client.get("/assets").await.json(),
@@ -34,9 +34,9 @@ async fn pages_have_a_true_meta() {
 }
 
 #[tokio::test]
-async fn bad_parameters_are_refused_by_name() {
+async fn invalid_parameters_are_refused_by_name() {
     let (_api, client) = Api::with_tenant().await;
-    for (query, faults) in [
+    for (query, errors) in [
         ("?page=0", vec!["page"]),
         ("?page=-1&limit=0", vec!["limit", "page"]),
         ("?limit=101", vec!["limit"]),
@@ -48,12 +48,12 @@ async fn bad_parameters_are_refused_by_name() {
         ("?warranty_before=soon&foo", vec!["foo", "warranty_before"]),
         ("?PageRequest=1", vec!["PageRequest"]),
     ] {
-        assert_eq!(client.get(&format!("/assets{query}")).await.field_errors(), faults, "{query}");
+        assert_eq!(client.get(&format!("/assets{query}")).await.field_errors(), errors, "{query}");
     }
     assert_eq!(client.get(&format!("/assets?q={}", "a".repeat(256))).await.field_errors(), ["q"]);
 }
 
-/// What a property test knows of an asset.
+/// An asset to create.
 #[derive(Debug, Clone)]
 struct Plan {
     name: String,
@@ -78,7 +78,7 @@ fn plans() -> impl Strategy<Value = Vec<Plan>> {
     proptest::collection::vec(plan, 0..12)
 }
 
-/// A query's parts and how a plain filter would read them.
+/// Search text, status, kind, end of the warranty, order and page size: places in the arrays above and below.
 type Query = (Option<String>, Option<usize>, Option<usize>, Option<u32>, usize, u32);
 
 fn queries() -> impl Strategy<Value = Query> {
@@ -88,11 +88,12 @@ fn queries() -> impl Strategy<Value = Query> {
 
 const SORTS: [&str; 6] = ["", "created_at", "-name", "name", "status", "-asset_tag"];
 
-fn plain(assets: &[Value], query: &Query) -> Vec<String> {
+/// Returns the ids that a plain filter over the assets finds.
+fn filtered(assets: &[Value], query: &Query) -> Vec<String> {
     let (q, status, kind, before, sort, _) = query;
     let fold = |text: &str| text.to_uppercase().to_lowercase();
     let text = |asset: &Value, field: &str| asset[field].as_str().unwrap_or_default().to_owned();
-    let mut kept: Vec<&Value> = assets
+    let mut found: Vec<&Value> = assets
         .iter()
         .filter(|asset| status.is_none_or(|s| asset["status"] == STATUSES[s]))
         .filter(|asset| kind.is_none_or(|k| asset["asset_kind"] == ["physical", "logical"][k]))
@@ -106,28 +107,28 @@ fn plain(assets: &[Value], query: &Query) -> Vec<String> {
             q.iter().flat_map(|q| q.split_whitespace()).all(|word| hay.iter().any(|h| h.contains(&fold(word))))
         })
         .collect();
-    kept.sort_by_key(|asset| text(asset, "id"));
+    found.sort_by_key(|asset| text(asset, "id"));
     let sort = SORTS[*sort];
     let (field, down) = match sort.strip_prefix('-') {
         Some(field) => (field, true),
         None if sort.is_empty() => ("created_at", true),
         None => (sort, false),
     };
-    kept.sort_by(|a, b| {
+    found.sort_by(|a, b| {
         let order =
             if field == "name" { fold(&text(a, field)).cmp(&fold(&text(b, field))) } else { text(a, field).cmp(&text(b, field)) };
         if down { order.reverse() } else { order }
     });
-    kept.into_iter().map(|asset| text(asset, "id")).collect()
+    found.into_iter().map(|asset| text(asset, "id")).collect()
 }
 
-/// Every list equals a plain filter over what was created, by a directory and straight from the table.
+/// Holds for lists from the list index and from the table.
 #[test]
-fn lists_equal_a_plain_filter() {
+fn every_list_equals_a_plain_filter() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let api = runtime.block_on(Api::start());
-    let without = api.instance(0, 0);
-    let mut runner = TestRunner::new(Config { cases: 24, ..Config::default() });
+    let without_index = api.replica(0, 0);
+    let mut runner = TestRunner::new(Config { cases: proptest_cases(24), ..Config::default() });
     let result = runner.run(&(plans(), proptest::collection::vec(queries(), 6)), |(plans, queries)| {
         runtime.block_on(async {
             let client = api.tenant().await;
@@ -148,8 +149,8 @@ fn lists_equal_a_plain_filter() {
                 parts.extend(kind.map(|k| format!("kind={}", ["physical", "logical"][k])));
                 parts.extend(before.map(|day| format!("warranty_before=2028-01-{day:02}")));
                 parts.extend((*sort > 0).then(|| format!("sort={}", SORTS[*sort])));
-                let expected = plain(&assets, query);
-                for client in [&client, &without.client(&client)] {
+                let expected = filtered(&assets, query);
+                for client in [&client, &without_index.client(&client)] {
                     let mut found: Vec<String> = Vec::new();
                     for page in 1.. {
                         let reply = client.get(&format!("/assets?{}&page={page}", parts.join("&"))).await.json();
@@ -172,7 +173,7 @@ fn lists_equal_a_plain_filter() {
 #[tokio::test]
 async fn exact_filters_find_one_asset() {
     let (api, client) = Api::with_tenant().await;
-    let without = api.instance(0, 0).client(&client);
+    let without_index = api.replica(0, 0).client(&client);
     let user = client.user("Ada").await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let model = client.model("Dell", "XPS", &laptop).await;
@@ -188,13 +189,13 @@ async fn exact_filters_find_one_asset() {
         format!("?asset_type_id={laptop}"),
     ] {
         assert_eq!(names(&client, &query).await, ["wanted"], "{query}");
-        assert_eq!(names(&without, &query).await, ["wanted"], "{query}");
+        assert_eq!(names(&without_index, &query).await, ["wanted"], "{query}");
     }
     assert_eq!(names(&client, "?q=ABC-1").await.len(), 2);
 }
 
 #[tokio::test]
-async fn a_page_that_no_answer_can_hold_says_what_limit_would_do() {
+async fn a_page_that_is_too_large_for_a_response_is_refused_with_a_limit_that_fits() {
     let (_api, client) = Api::with_tenant().await;
     let (notes, text) = ("😀".repeat(10_000), "\"".repeat(16_000));
     for n in 0..60 {

@@ -1,4 +1,4 @@
-//! What the service logs, by the thread that a test runs on.
+//! Captures what the service logs, by the thread that a test runs on.
 
 use std::cell::{Cell, RefCell};
 use std::io::{Result, Write};
@@ -9,7 +9,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 
 thread_local! {
     static LINES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    /// Of lines of ours, and of others.
+    /// For lines of this service, and for those of other crates.
     static LEVELS: Cell<(LevelFilter, LevelFilter)> = const { Cell::new((LevelFilter::OFF, LevelFilter::OFF)) };
 }
 
@@ -25,40 +25,40 @@ impl Write for Lines {
     }
 }
 
-/// Begins to log for this thread what a function logs unless it is told otherwise.
+/// Captures for this thread what a function logs by default.
 pub fn begin() {
-    begin_at(LevelFilter::INFO, LevelFilter::INFO);
+    capture(LevelFilter::INFO, LevelFilter::INFO);
 }
 
-/// Begins to log for this thread whatever this service has to say, and what other crates do on the level DEBUG. (On
-/// TRACE the SDK writes a gigabyte of its own workings.)
+/// Captures for this thread everything that this service logs, and what other crates log at DEBUG or above. (At TRACE,
+/// the SDK writes a gigabyte.)
 pub fn begin_everything() {
-    begin_at(LevelFilter::TRACE, LevelFilter::DEBUG);
+    capture(LevelFilter::TRACE, LevelFilter::DEBUG);
 }
 
-/// One subscriber serves all tests: with one for each, a line that another thread was the first to pass would be
-/// switched off for all. It asks the thread each time, so that tests which read no log write none.
-fn begin_at(ours: LevelFilter, others: LevelFilter) {
+/// All tests share one subscriber. With one for each, a line that a thread without a log passes first would be switched
+/// off for every thread. The levels are read from the thread each time, so that tests which read no log write none.
+fn capture(ours: LevelFilter, others: LevelFilter) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let wanted = dynamic_filter_fn(|metadata, _| {
+        let filter = dynamic_filter_fn(|metadata, _| {
             let (ours, others) = LEVELS.get();
             *metadata.level() <= if is_ours(metadata.target()) { ours } else { others }
         });
-        let lines = shared::log::lines(|| Lines).with_filter(wanted);
+        let lines = shared::log::lines(|| Lines).with_filter(filter);
         tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines)).unwrap();
     });
     LEVELS.set((ours, others));
     LINES.with_borrow_mut(Vec::clear);
 }
 
-/// Whether a line is this service's own.
+/// Returns whether a line is this service's own.
 pub fn is_ours(target: &str) -> bool {
     let crates = ["shared", "assets", "processes", "users", "catalog", "account", "meta"];
     crates.contains(&target.split("::").next().unwrap_or_default())
 }
 
-/// What was logged on this thread since.
+/// Returns what was logged on this thread since the capture began.
 pub fn text() -> String {
     LINES.with_borrow(|lines| String::from_utf8(lines.clone()).unwrap())
 }

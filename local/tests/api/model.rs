@@ -1,19 +1,21 @@
-//! Random sequences of requests by several clients at once, against a simple model in memory: after each sequence
-//! every asset, run and event is as the model says.
+//! Random sequences of requests, one after the other and several at once, against a simple model in memory: after each
+//! sequence every asset, process instance and event is as the model says.
 
-use crate::support::{Api, Client};
+use crate::support::history::event_chain;
+use crate::support::processes::create_process;
+use crate::support::{Api, Client, proptest_cases};
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-/// How many assets the clients quarrel over.
+/// How many assets the requests are about.
 const ASSETS: usize = 3;
 /// How many steps the definition has.
 const STEPS: u64 = 3;
 
 #[derive(Debug, Clone, Copy)]
-enum Act {
+enum Action {
     Start,
     Advance,
     Cancel,
@@ -23,93 +25,94 @@ enum Act {
     Delete,
 }
 
-/// What the model knows of an asset.
+/// An asset in the model.
 #[derive(Debug, Clone)]
-struct Known {
+struct ModelAsset {
     id: String,
     status: &'static str,
-    alive: bool,
-    /// The run on it and its open step.
-    run: Option<(String, u64)>,
-    /// Runs that have ended, and how.
-    ended: Vec<(String, &'static str)>,
+    exists: bool,
+    /// The running instance and its current step.
+    running: Option<(String, u64)>,
+    /// Closed instances with their status.
+    closed: Vec<(String, &'static str)>,
     /// How many changes there were.
     events: usize,
 }
 
-fn acts() -> impl Strategy<Value = Vec<(usize, Act)>> {
-    let act = prop_oneof![
-        4 => Just(Act::Start), 6 => Just(Act::Advance), 2 => Just(Act::Cancel), 1 => Just(Act::Scrap),
-        3 => Just(Act::Restock), 1 => Just(Act::Rename), 1 => Just(Act::Delete)
+fn actions() -> impl Strategy<Value = Vec<(usize, Action)>> {
+    let action = prop_oneof![
+        4 => Just(Action::Start), 6 => Just(Action::Advance), 2 => Just(Action::Cancel), 1 => Just(Action::Scrap),
+        3 => Just(Action::Restock), 1 => Just(Action::Rename), 1 => Just(Action::Delete)
     ];
-    proptest::collection::vec((0..ASSETS, act), 1..30)
+    proptest::collection::vec((0..ASSETS, action), 1..30)
 }
 
-async fn request(client: &Client, process: &str, asset: &Known, act: Act, n: usize) -> (u16, Value) {
+/// Sends the request for an action; returns status and body.
+async fn send(client: &Client, process: &str, asset: &ModelAsset, action: Action, n: usize) -> (u16, Value) {
     let path = format!("/assets/{}", asset.id);
-    let run = asset.run.as_ref().or(None).map(|(run, _)| run.clone()).or(asset.ended.last().map(|(run, _)| run.clone()));
-    let run = run.unwrap_or_else(|| asset.id.clone());
-    let reply = match act {
-        Act::Start => client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset.id})).await,
-        Act::Advance => client.post(&format!("/processes/instances/{run}/advance"), json!({"step_data": {}})).await,
-        Act::Cancel => client.post(&format!("/processes/instances/{run}/cancel"), json!({})).await,
-        Act::Scrap => client.patch(&path, json!({"status": "scrapped"})).await,
-        Act::Restock => client.patch(&path, json!({"status": "in_stock"})).await,
-        Act::Rename => client.patch(&path, json!({"name": format!("n{n}")})).await,
-        Act::Delete => client.delete(&path).await,
+    let running = asset.running.as_ref().map(|(id, _)| id);
+    let instance = running.or(asset.closed.last().map(|(id, _)| id)).unwrap_or(&asset.id);
+    let reply = match action {
+        Action::Start => client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset.id})).await,
+        Action::Advance => client.post(&format!("/processes/instances/{instance}/advance"), json!({"step_data": {}})).await,
+        Action::Cancel => client.post(&format!("/processes/instances/{instance}/cancel"), json!({})).await,
+        Action::Scrap => client.patch(&path, json!({"status": "scrapped"})).await,
+        Action::Restock => client.patch(&path, json!({"status": "in_stock"})).await,
+        Action::Rename => client.patch(&path, json!({"name": format!("n{n}")})).await,
+        Action::Delete => client.delete(&path).await,
     };
     (reply.status.as_u16(), reply.json())
 }
 
-/// What the model expects: status, and the asset afterwards.
-fn expected(asset: &Known, act: Act) -> (u16, Known) {
+/// Returns the status that the model expects, and the asset afterwards.
+fn expected(asset: &ModelAsset, action: Action) -> (u16, ModelAsset) {
     let mut next = asset.clone();
-    let status = match (act, &asset.run) {
-        (Act::Advance | Act::Cancel, None) if asset.ended.is_empty() => 404,
-        (Act::Advance | Act::Cancel, None) => 409,
-        (Act::Start, _) if !asset.alive => 422,
-        (_, _) if !asset.alive => 404,
-        (Act::Start, None) if asset.status == "in_stock" => {
-            next.run = Some((String::new(), 0));
+    let status = match (action, &asset.running) {
+        (Action::Advance | Action::Cancel, None) if asset.closed.is_empty() => 404,
+        (Action::Advance | Action::Cancel, None) => 409,
+        (Action::Start, _) if !asset.exists => 422,
+        (_, _) if !asset.exists => 404,
+        (Action::Start, None) if asset.status == "in_stock" => {
+            next.running = Some((String::new(), 0));
             next.events += 1;
             201
         }
-        (Act::Start, _) => 409,
-        (Act::Advance, Some((run, step))) => {
-            next.run = Some((run.clone(), step + 1));
+        (Action::Start, _) => 409,
+        (Action::Advance, Some((instance, step))) => {
+            next.running = Some((instance.clone(), step + 1));
             if step + 1 == STEPS {
-                next.run = None;
-                next.ended.push((run.clone(), "completed"));
+                next.running = None;
+                next.closed.push((instance.clone(), "completed"));
                 next.status = "in_use";
                 next.events += 1;
             }
             200
         }
-        (Act::Cancel, Some((run, _))) => {
-            next.run = None;
-            next.ended.push((run.clone(), "cancelled"));
+        (Action::Cancel, Some((instance, _))) => {
+            next.running = None;
+            next.closed.push((instance.clone(), "cancelled"));
             next.events += 1;
             200
         }
-        (Act::Scrap | Act::Restock, run) => {
-            let wanted = if matches!(act, Act::Scrap) { "scrapped" } else { "in_stock" };
-            if wanted == asset.status {
+        (Action::Scrap | Action::Restock, running) => {
+            let target = if matches!(action, Action::Scrap) { "scrapped" } else { "in_stock" };
+            if target == asset.status {
                 200
-            } else if run.is_some() {
+            } else if running.is_some() {
                 409
             } else {
-                next.status = wanted;
+                next.status = target;
                 next.events += 1;
                 200
             }
         }
-        (Act::Rename, _) => {
+        (Action::Rename, _) => {
             next.events += 1;
             200
         }
-        (Act::Delete, Some(_)) => 409,
-        (Act::Delete, None) => {
-            next.alive = false;
+        (Action::Delete, Some(_)) => 409,
+        (Action::Delete, None) => {
+            next.exists = false;
             next.events += 1;
             200
         }
@@ -117,53 +120,52 @@ fn expected(asset: &Known, act: Act) -> (u16, Known) {
     (status, next)
 }
 
-async fn check(api: &Api, client: &Client, asset: &Known) {
+/// Checks that the asset, its instances and its events are as the model says.
+async fn check(api: &Api, client: &Client, asset: &ModelAsset) {
     let shown = client.get(&format!("/assets/{}", asset.id)).await;
-    if asset.alive {
+    if asset.exists {
         assert_eq!(shown.data()["status"], asset.status, "{asset:?}");
     } else {
         assert_eq!(shown.status, 404);
     }
-    for (run, status) in &asset.ended {
-        assert_eq!(client.get(&format!("/processes/instances/{run}")).await.data()["status"], *status);
+    for (instance, status) in &asset.closed {
+        assert_eq!(client.get(&format!("/processes/instances/{instance}")).await.data()["status"], *status);
     }
-    if let Some((run, step)) = &asset.run {
-        let run = client.get(&format!("/processes/instances/{run}")).await.data();
-        assert_eq!((&run["status"], run["current_step"].as_u64()), (&json!("in_progress"), Some(*step)));
+    if let Some((instance, step)) = &asset.running {
+        let shown = client.get(&format!("/processes/instances/{instance}")).await.data();
+        assert_eq!((&shown["status"], shown["current_step"].as_u64()), (&json!("in_progress"), Some(*step)));
     }
-    let events = crate::events::chain(api, client, &asset.id).await;
-    assert_eq!(events.len(), asset.events, "{asset:?}");
-    let running = client.get(&format!("/processes/instances?status=in_progress&asset_id={}", asset.id)).await;
-    assert_eq!(running.json()["meta"]["total"], usize::from(asset.run.is_some()));
+    assert_eq!(event_chain(api, client, &asset.id).await.len(), asset.events, "{asset:?}");
+    let running = client.total(&format!("/processes/instances?status=in_progress&asset_id={}", asset.id)).await;
+    assert_eq!(running, u64::from(asset.running.is_some()));
 }
 
-async fn prepare(client: &Client) -> (String, Vec<Known>) {
+/// Creates a process and assets; returns the process's id and the assets.
+async fn create(client: &Client) -> (String, Vec<ModelAsset>) {
     let steps: Vec<Value> = (0..STEPS).map(|n| json!({"type": "text", "key": format!("k{n}"), "label": "K"})).collect();
-    let body = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
-    let process = client.post("/processes", body).await.id();
+    let process = create_process(client, json!(steps)).await;
     let mut assets = Vec::new();
-    for _ in 0..ASSETS {
-        let id = client.asset(json!({"name": "x"})).await;
-        assets.push(Known { id, status: "in_stock", alive: true, run: None, ended: Vec::new(), events: 1 });
+    for id in client.assets(ASSETS).await {
+        assets.push(ModelAsset { id, status: "in_stock", exists: true, running: None, closed: Vec::new(), events: 1 });
     }
     (process, assets)
 }
 
 #[test]
-fn one_after_the_other_every_answer_is_the_models() {
+fn consecutive_requests_get_the_responses_of_the_model() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let api = runtime.block_on(Api::start());
-    let mut runner = TestRunner::new(Config { cases: 20, ..Config::default() });
-    let result = runner.run(&acts(), |acts| {
+    let mut runner = TestRunner::new(Config { cases: proptest_cases(20), ..Config::default() });
+    let result = runner.run(&actions(), |actions| {
         runtime.block_on(async {
             let client = api.tenant().await;
-            let (process, mut assets) = prepare(&client).await;
-            for (n, (place, act)) in acts.into_iter().enumerate() {
-                let (wanted, mut next) = expected(&assets[place], act);
-                let (status, answer) = request(&client, &process, &assets[place], act, n).await;
-                assert_eq!(status, wanted, "{act:?} on {:?}: {answer}", assets[place]);
+            let (process, mut assets) = create(&client).await;
+            for (n, (place, action)) in actions.into_iter().enumerate() {
+                let (expected_status, mut next) = expected(&assets[place], action);
+                let (status, body) = send(&client, &process, &assets[place], action, n).await;
+                assert_eq!(status, expected_status, "{action:?} on {:?}: {body}", assets[place]);
                 if status == 201 {
-                    next.run = Some((answer["data"]["id"].as_str().unwrap().to_owned(), 0));
+                    next.running = Some((body["data"]["id"].as_str().unwrap().to_owned(), 0));
                 }
                 assets[place] = next;
             }
@@ -176,36 +178,33 @@ fn one_after_the_other_every_answer_is_the_models() {
     result.unwrap();
 }
 
-/// Several clients act on the same asset at the same moment: whoever got a success must have been able to, one after
-/// the other in some order, and what is left fits their successes.
+/// Several requests for the same asset are sent at the same moment. Those that succeed must be possible one after the
+/// other, in some order, and lead to what the table holds.
 #[test]
-fn at_the_same_moment_the_successes_fit_together() {
+fn simultaneous_successes_fit_the_model_in_some_order() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let api = runtime.block_on(Api::start());
-    let mut runner = TestRunner::new(Config { cases: 20, ..Config::default() });
-    let rounds = proptest::collection::vec(proptest::collection::vec(acts().prop_map(|acts| acts[0].1), 2..4), 1..6);
+    let mut runner = TestRunner::new(Config { cases: proptest_cases(20), ..Config::default() });
+    let rounds = proptest::collection::vec(proptest::collection::vec(actions().prop_map(|actions| actions[0].1), 2..4), 1..6);
     let result = runner.run(&rounds, |rounds| {
         runtime.block_on(async {
             let client = api.tenant().await;
-            let (process, assets) = prepare(&client).await;
+            let (process, assets) = create(&client).await;
             let mut asset = assets[0].clone();
-            for (n, acts) in rounds.into_iter().enumerate() {
-                let answers = join_all(
-                    acts.iter().enumerate().map(|(place, act)| request(&client, &process, &asset, *act, 10 * n + place)),
-                )
-                .await;
-                let won: Vec<(Act, Value)> = acts
-                    .iter()
-                    .zip(answers)
-                    .filter(|(act, (status, answer))| {
-                        assert!(*status < 500, "{act:?}: {answer}");
-                        *status < 300
-                    })
-                    .map(|(act, (_, answer))| (*act, answer))
-                    .collect();
-                let seen = seen(&api, &client, &asset).await;
-                asset = in_some_order(&asset, &won, &seen)
-                    .unwrap_or_else(|| panic!("{won:?} can not all have succeeded on {asset:?}"));
+            for (n, actions) in rounds.into_iter().enumerate() {
+                let requests = actions.iter().enumerate();
+                let requests = requests.map(|(place, action)| send(&client, &process, &asset, *action, 10 * n + place));
+                let responses = join_all(requests).await;
+                let mut succeeded = Vec::new();
+                for (action, (status, body)) in actions.iter().zip(responses) {
+                    assert!(status < 500, "{action:?}: {body}");
+                    if status < 300 {
+                        succeeded.push((*action, body));
+                    }
+                }
+                let stored = stored(&api, &client, &asset).await;
+                asset = in_some_order(&asset, &succeeded, &stored)
+                    .unwrap_or_else(|| panic!("{succeeded:?} can't all have succeeded on {asset:?}"));
             }
             check(&api, &client, &asset).await;
             Ok(())
@@ -214,38 +213,40 @@ fn at_the_same_moment_the_successes_fit_together() {
     result.unwrap();
 }
 
-/// What the table holds of an asset: its status, if it is there, and how many changes there were.
-async fn seen(api: &Api, client: &Client, asset: &Known) -> (Option<String>, usize) {
+/// Returns what the table holds of an asset: its status if it exists, and how many events it has.
+async fn stored(api: &Api, client: &Client, asset: &ModelAsset) -> (Option<String>, usize) {
     let shown = client.get(&format!("/assets/{}", asset.id)).await;
     let status = (shown.status == 200).then(|| shown.data()["status"].as_str().unwrap().to_owned());
-    (status, crate::events::chain(api, client, &asset.id).await.len())
+    (status, event_chain(api, client, &asset.id).await.len())
 }
 
-/// The asset after these successes in an order that the model allows and that fits what the table holds.
-fn in_some_order(asset: &Known, won: &[(Act, Value)], seen: &(Option<String>, usize)) -> Option<Known> {
-    if won.is_empty() {
-        let held = (asset.alive.then(|| asset.status.to_owned()), asset.events);
-        return (held == *seen).then(|| asset.clone());
+/// Returns the asset after these successes, in an order that the model allows and that leads to what the table holds.
+fn in_some_order(asset: &ModelAsset, succeeded: &[(Action, Value)], stored: &(Option<String>, usize)) -> Option<ModelAsset> {
+    if succeeded.is_empty() {
+        let reached = (asset.exists.then(|| asset.status.to_owned()), asset.events);
+        return (reached == *stored).then(|| asset.clone());
     }
-    (0..won.len()).find_map(|first| {
-        let (act, answer) = &won[first];
-        let (status, mut next) = expected(asset, *act);
+    (0..succeeded.len()).find_map(|first| {
+        let (action, body) = &succeeded[first];
+        let (status, mut next) = expected(asset, *action);
         if status >= 300 {
             return None;
         }
         if status == 201 {
-            next.run = Some((answer["data"]["id"].as_str()?.to_owned(), 0));
+            next.running = Some((body["data"]["id"].as_str()?.to_owned(), 0));
         }
-        // An advance's answer says which step it opened; an asset's, which status it had then.
-        let data = &answer["data"];
-        let fits = match act {
-            Act::Advance => {
-                data["status"] != "in_progress" || data["current_step"].as_u64() == next.run.as_ref().map(|(_, step)| *step)
+        // The response to an advance has the next step, and that to a change of an asset its status at the time.
+        let data = &body["data"];
+        let fits = match action {
+            Action::Advance => {
+                let step = next.running.as_ref().map(|(_, step)| *step);
+                data["status"] != "in_progress" || data["current_step"].as_u64() == step
             }
-            Act::Rename => data["status"] == next.status,
+            Action::Rename => data["status"] == next.status,
             _ => true,
         };
-        let rest: Vec<(Act, Value)> = won.iter().enumerate().filter(|(n, _)| *n != first).map(|(_, act)| act.clone()).collect();
-        fits.then(|| in_some_order(&next, &rest, seen)).flatten()
+        let others = succeeded.iter().enumerate().filter(|(n, _)| *n != first);
+        let others: Vec<(Action, Value)> = others.map(|(_, success)| success.clone()).collect();
+        fits.then(|| in_some_order(&next, &others, stored)).flatten()
     })
 }

@@ -1,8 +1,11 @@
-//! What each function may do with the table, against what its routes do.
+//! What each function's role allows, against what its routes do.
 
 use crate::support::functions::{FUNCTIONS, Function, resource};
+use crate::support::operations::METHODS;
+use crate::support::processes::{advance, create_process, start};
 use crate::support::samples::{SIGNATURE, Samples};
 use crate::support::{Api, Client};
+use crate::table_requests::partitions;
 use serde_json::{Value as Json, json};
 use shared::app::App;
 use std::collections::BTreeSet;
@@ -14,64 +17,51 @@ const RESTORED: &str = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::Acc
 /// An action on the table (`table`) or on one of its indexes.
 type Permission = (String, String);
 
-/// The permissions that requests to the table need ("DynamoDB API permissions" in the AWS guide): a transaction those
-/// of its parts.
+/// Returns the permissions that requests to the table need, and the partitions that they name. A transaction needs the
+/// permissions of its items ("DynamoDB API permissions" in the AWS developer guide).
 fn needed(requests: Vec<(String, Json)>) -> (BTreeSet<Permission>, BTreeSet<String>) {
     let mut permissions = BTreeSet::new();
-    let mut partitions = BTreeSet::new();
+    let mut found = Vec::new();
     for (operation, request) in requests {
         let place = request["IndexName"].as_str().unwrap_or("table").to_owned();
-        let parts = request["TransactItems"].as_array().into_iter().flatten().flat_map(|part| part.as_object().unwrap());
+        let items = request["TransactItems"].as_array().into_iter().flatten().flat_map(|item| item.as_object().unwrap());
         let actions: Vec<String> = match operation.as_str() {
-            "TransactWriteItems" => parts.map(|(kind, _)| action_of(kind)).collect(),
+            "TransactWriteItems" => items.map(|(write, _)| action_of(write)).collect(),
             other => vec![other.to_owned()],
         };
         permissions.extend(actions.into_iter().map(|action| (place.clone(), action)));
-        collect_partitions(&request, &mut partitions);
+        partitions(&request, &mut found);
     }
-    (permissions, partitions)
+    (permissions, found.into_iter().collect())
 }
 
-fn action_of(part: &str) -> String {
-    if part == "ConditionCheck" { "ConditionCheckItem".into() } else { format!("{part}Item") }
+/// Returns the action that an item of a transaction needs.
+fn action_of(write: &str) -> String {
+    format!("{write}Item")
 }
 
-/// Every `PK` and every `:pk` of a request.
-fn collect_partitions(value: &Json, found: &mut BTreeSet<String>) {
-    match value {
-        Json::Object(map) => {
-            for name in ["PK", ":pk"] {
-                found.extend(map.get(name).and_then(|key| key["S"].as_str()).map(str::to_owned));
-            }
-            map.values().for_each(|value| collect_partitions(value, found));
-        }
-        Json::Array(items) => items.iter().for_each(|value| collect_partitions(value, found)),
-        _ => {}
-    }
-}
-
-/// One text or several, as IAM writes lists.
+/// Returns one text or several, as IAM writes lists.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Sequence(items) => items.iter().flat_map(texts).collect(),
         Value::String(text) => vec![text.clone()],
-        // What a condition chooses from; its name comes first.
+        // The two values of a condition, after its name.
         Value::Tagged(tagged) if tagged.tag == "If" => texts(&tagged.value).split_off(1),
         Value::Tagged(tagged) => texts(&tagged.value),
-        other => panic!("{other:?} is no list of texts"),
+        other => panic!("{other:?} is not a list of texts"),
     }
 }
 
-/// The statements of a function's role.
+/// Returns the statements of a function's role.
 fn statements(function: &Function) -> Vec<Value> {
     let role = resource(&format!("{}Role", function.resource));
     let policies = role["Properties"]["Policies"].as_sequence().unwrap();
     assert_eq!(policies.len(), 1);
-    assert!(role["Properties"].get("ManagedPolicyArns").is_none(), "what AWS's own policies allow is not looked at here");
+    assert!(role["Properties"].get("ManagedPolicyArns").is_none(), "policies of AWS are not read here");
     policies[0]["PolicyDocument"]["Statement"].as_sequence().unwrap().clone()
 }
 
-/// What the role grants on the stack's own table; on a restored one it must grant the same.
+/// Returns what the role grants on the stack's own table, after checking that it grants the same on a restored one.
 fn granted(function: &Function) -> BTreeSet<Permission> {
     let (mut own, mut restored) = (BTreeSet::new(), BTreeSet::new());
     for statement in statements(function) {
@@ -94,16 +84,16 @@ fn granted(function: &Function) -> BTreeSet<Permission> {
     own
 }
 
-/// Whether the condition of each of the role's statements about the table lets a partition through.
-fn let_through(function: &Function, partition: &str) -> Vec<bool> {
+/// Returns, for each of the role's statements about the table, whether its condition allows a partition.
+fn allows_partition(function: &Function, partition: &str) -> Vec<bool> {
     let of_table = |statement: &&Value| texts(&statement["Action"])[0].starts_with("dynamodb:");
-    let lets = |statement: &Value| {
+    let allows = |statement: &Value| {
         let condition = statement["Condition"].as_mapping().unwrap_or_else(|| panic!("{} has no condition", function.resource));
         let keys = &condition["ForAllValues:StringLike"];
         assert_eq!(
             (condition.len(), keys.as_mapping().unwrap().len()),
             (1, 1),
-            "{} has a condition that is not understood",
+            "{} has a condition that this test can't read",
             function.resource
         );
         texts(&keys["dynamodb:LeadingKeys"]).iter().any(|pattern| match pattern.strip_suffix('*') {
@@ -111,12 +101,11 @@ fn let_through(function: &Function, partition: &str) -> Vec<bool> {
             None => partition == pattern,
         })
     };
-    statements(function).iter().filter(of_table).map(lets).collect()
+    statements(function).iter().filter(of_table).map(allows).collect()
 }
 
-/// Everything that makes a function ask the table in another way, through the function itself.
+/// Sends the function everything that leads to different calls to the table.
 async fn use_everything(api: &Api, owner: &Client, function: &Function) {
-    let everything = owner.clone();
     let asset_type = owner.asset_type("Laptop", "LAP", "physical").await;
     let model = owner.model("Dell", "XPS", &asset_type).await;
     let other = owner.model("Lenovo", "T14", &asset_type).await;
@@ -124,26 +113,22 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     let linked = owner.asset(json!({"name": "linked", "model_id": model})).await;
     let bound = json!({"name": "bound", "scopes": ["assets:read", "assets:write", "processes:read", "users:read",
         "catalog:read", "settings:read", "keys:read"], "user_id": owner.user("Grace").await});
-    let samples = Samples::of(owner).await;
+    let samples = Samples::create(owner).await;
     let bound = owner.post("/keys", bound).await.data()["api_key"].as_str().unwrap().to_owned();
-    // The last use of a key is written by whichever function is asked first.
-    api.wait(7200);
-    api.faults.take_seen();
-    let store = api.instance(0, 1 << 20).store;
-    // Receipts ask the table for the key that signs them.
+    // The next request writes the last use of the key.
+    api.advance_clock(7200);
+    api.faults.take_requests();
+    let store = api.replica(0, 1 << 20).store;
+    // Only this function signs receipts, with a key from the table.
     let app = App::new(store).with_key_encryption((function.package == "processes").then(|| api.key_encryption.clone()));
     let router = shared::http::service((function.routes)(), app);
-    let own = Client { router, ..everything };
+    let own = Client { router, ..owner.clone() };
     own.with_key(&bound).get("/settings").await;
-    let order = ["GET", "PATCH", "POST", "DELETE"];
-    for method in order {
+    for method in METHODS {
         for (_, path) in function.operations().iter().filter(|(known, _)| *known == method) {
-            let filled = samples.fill(path);
-            let body = samples.body(method, path);
-            let body = if body.is_null() { String::new() } else { body.to_string() };
-            let path = filled.strip_prefix("/v1").unwrap();
-            own.with_key(&bound).send(method, path, Some("application/json"), "").await;
-            let reply = own.send(method, path, Some("application/json"), body).await;
+            let (path, body) = samples.request(method, path);
+            own.with_key(&bound).send(method, &path, Some("application/json"), "").await;
+            let reply = own.send(method, &path, Some("application/json"), body).await;
             assert!(reply.status.as_u16() < 500, "{method} {path}: {}", reply.text());
         }
     }
@@ -162,13 +147,12 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
         "processes" => {
             let steps = json!([{"type": "user_picker", "key": "who", "label": "Who"},
                 {"type": "signature", "key": "sign", "label": "Sign"}]);
-            let made = json!({"name": "all", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
-            let process = own.post("/processes", made).await.id();
-            let run = own.post(&format!("/processes/{process}/start"), json!({"asset_id": linked})).await.id();
+            let process = create_process(&own, steps).await;
+            let instance = start(&own, &process, &linked).await;
             for value in [json!({"who": user}), json!({"sign": SIGNATURE})] {
-                own.post(&format!("/processes/instances/{run}/advance"), json!({"step_data": value})).await.data();
+                advance(&own, &instance, value).await.data();
             }
-            assert_eq!(own.get(&format!("/processes/instances/{run}/receipt")).await.status, 200);
+            assert_eq!(own.get(&format!("/processes/instances/{instance}/receipt")).await.status, 200);
             own.get("/processes/instances").await;
         }
         "catalog" => {
@@ -191,30 +175,30 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
 }
 
 #[tokio::test]
-async fn each_function_may_do_with_the_table_what_it_does_and_no_more() {
+async fn each_role_allows_the_calls_that_its_function_makes_and_no_others() {
     let mut advice = Vec::new();
     for function in FUNCTIONS {
         let (api, client) = Api::with_tenant().await;
         use_everything(&api, &client, &function).await;
-        let (needed, partitions) = needed(api.faults.take_seen());
+        let (needed, partitions) = needed(api.faults.take_requests());
         let granted = granted(&function);
         let role = format!("{}Role", function.resource);
         advice.extend(needed.difference(&granted).map(|(place, action)| format!("allow {role} dynamodb:{action} on {place}")));
-        let idle = granted.difference(&needed);
-        advice.extend(idle.map(|(place, action)| {
-            format!("{role} never did dynamodb:{action} on {place}: take it away, or show the use in use_everything")
+        let unused = granted.difference(&needed);
+        advice.extend(unused.map(|(place, action)| {
+            format!("{role} never used dynamodb:{action} on {place}: remove it, or add the use to use_everything")
         }));
         for partition in partitions {
-            assert!(!let_through(&function, &partition).contains(&false), "{role} keeps {partition} out");
+            assert!(!allows_partition(&function, &partition).contains(&false), "{role} does not allow {partition}");
         }
-        assert!(!let_through(&function, "REGISTRY").contains(&true), "the registry is the operator's, not {role}'s");
+        assert!(!allows_partition(&function, "REGISTRY").contains(&true), "{role} must not reach the registry of tenants");
     }
-    assert!(advice.is_empty(), "the roles in template.yaml and what the functions do differ:\n{}", advice.join("\n"));
+    assert!(advice.is_empty(), "the roles in template.yaml differ from what the functions do:\n{}", advice.join("\n"));
 }
 
-/// The engine knows no KMS: what the key_encryption sends is for vault's tests, here it is compared with what the role may do.
+/// The engine has no KMS. The tests of `key_encryption` show what is sent; this one shows that the role allows it.
 #[test]
-fn the_function_that_signs_receipts_may_use_their_key_and_no_other_may() {
+fn only_the_function_that_signs_receipts_may_use_the_kms_key() {
     for function in FUNCTIONS {
         let statements = statements(&function);
         let of_kms = |statement: &&Value| texts(&statement["Action"]).iter().any(|action| action.starts_with("kms:"));
@@ -234,7 +218,7 @@ fn the_function_that_signs_receipts_may_use_their_key_and_no_other_may() {
 }
 
 #[test]
-fn a_wildcard_stands_only_where_aws_knows_no_resource() {
+fn wildcards_are_used_only_for_actions_without_resources() {
     for function in FUNCTIONS {
         for statement in statements(&function) {
             for action in texts(&statement["Action"]) {

@@ -1,37 +1,38 @@
-//! Processes, several at once: exactly one wins, and the data is whole.
+//! Simultaneous requests about one process instance: exactly one succeeds, and no data is lost.
 
-use crate::processes::{advance, define, start, system};
 use crate::support::Api;
+use crate::support::history::event_chain;
+use crate::support::processes::{advance, cancel, create_process, start, system_process};
 use futures_util::future::join_all;
 use serde_json::json;
 
 #[tokio::test]
-async fn of_two_starts_at_once_exactly_one_wins() {
+async fn of_simultaneous_starts_exactly_one_succeeds() {
     let (_api, client) = Api::with_tenant().await;
-    let process = system(&client, "prepare").await;
+    let process = system_process(&client, "prepare").await;
     for _ in 0..5 {
         let asset = client.asset(json!({"name": "x"})).await;
         let path = format!("/processes/{process}/start");
         let replies = join_all((0..3).map(|_| client.post(&path, json!({"asset_id": asset})))).await;
-        let won: Vec<_> = replies.iter().filter(|reply| reply.status == 201).collect();
-        assert_eq!(won.len(), 1);
+        let started: Vec<_> = replies.iter().filter(|reply| reply.status == 201).collect();
+        assert_eq!(started.len(), 1);
         for reply in replies.iter().filter(|reply| reply.status != 201) {
-            assert_eq!(reply.problem(409, "PROCESS_RUNNING")["instance_id"], won[0].id());
+            assert_eq!(reply.problem(409, "PROCESS_RUNNING")["instance_id"], started[0].id());
         }
     }
-    assert_eq!(client.get("/processes/instances").await.json()["meta"]["total"], 5);
+    assert_eq!(client.total("/processes/instances").await, 5);
 }
 
 #[tokio::test]
-async fn of_two_advances_of_a_step_exactly_one_wins() {
+async fn of_simultaneous_advances_of_a_step_exactly_one_succeeds() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([{"type": "text", "key": "a", "label": "A"}, {"type": "text", "key": "b", "label": "B"}]);
-    let process = define(&client, steps).await;
+    let process = create_process(&client, steps).await;
     for _ in 0..5 {
         let asset = client.asset(json!({"name": "x"})).await;
-        let run = start(&client, &process, &asset).await;
+        let instance = start(&client, &process, &asset).await;
         for step in 0..2 {
-            let path = format!("/processes/instances/{run}/advance");
+            let path = format!("/processes/instances/{instance}/advance");
             let replies = join_all((0..3).map(|_| client.post(&path, json!({"step_data": {}, "current_step": step})))).await;
             assert_eq!(replies.iter().filter(|reply| reply.status == 200).count(), 1);
             for reply in replies.iter().filter(|reply| reply.status != 200) {
@@ -39,53 +40,52 @@ async fn of_two_advances_of_a_step_exactly_one_wins() {
                 assert!(code == "STEP_MOVED" || (step == 1 && code == "INSTANCE_CLOSED"), "{code}");
             }
         }
-        assert_eq!(crate::events::chain(&api, &client, &run).await.len(), 3);
+        assert_eq!(event_chain(&api, &client, &instance).await.len(), 3);
         assert_eq!(client.get(&format!("/assets/{asset}")).await.data()["status"], "in_use");
     }
 }
 
 #[tokio::test]
-async fn an_advance_whose_asset_goes_meanwhile_finds_its_run_closed() {
+async fn an_advance_finds_the_instance_closed_when_its_asset_was_deleted_meanwhile() {
     let (api, client) = Api::with_tenant().await;
-    let process = define(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+    let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
     let asset = client.asset(json!({"name": "x"})).await;
-    let run = start(&client, &process, &asset).await;
-    // The key and the run are read in batches; the asset by itself.
+    let instance = start(&client, &process, &asset).await;
+    // The key and the instance are read in batches, the asset by itself.
     let mut held = api.faults.hold("GetItem");
-    let overtake = async {
+    let other_request = async {
         held.arrived().await;
-        client.post(&format!("/processes/instances/{run}/cancel"), json!({})).await.data();
+        cancel(&client, &instance).await.data();
         client.delete(&format!("/assets/{asset}")).await;
         held.release();
     };
-    let (late, ()) = tokio::join!(advance(&client, &run, json!({})), overtake);
+    let (late, ()) = tokio::join!(advance(&client, &instance, json!({})), other_request);
     assert_eq!(late.problem(409, "INSTANCE_CLOSED")["instance_status"], "cancelled");
 }
 
 #[tokio::test]
-async fn a_cancel_against_the_last_advance_leaves_one_winner_and_whole_data() {
+async fn of_a_cancellation_and_the_last_advance_exactly_one_succeeds() {
     let (api, client) = Api::with_tenant().await;
-    let process = define(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+    let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
     for _ in 0..8 {
         let asset = client.asset(json!({"name": "x"})).await;
-        let run = start(&client, &process, &asset).await;
-        let cancel = format!("/processes/instances/{run}/cancel");
-        let (advanced, cancelled) = tokio::join!(advance(&client, &run, json!({})), client.post(&cancel, json!({})));
+        let instance = start(&client, &process, &asset).await;
+        let (advanced, cancelled) = tokio::join!(advance(&client, &instance, json!({})), cancel(&client, &instance));
         let status = client.get(&format!("/assets/{asset}")).await.data()["status"].clone();
         match (advanced.status.as_u16(), cancelled.status.as_u16()) {
             (200, 409) => assert_eq!(status, "in_use"),
             (409, 200) => assert_eq!(status, "in_stock"),
             other => panic!("{other:?}: {} {}", advanced.text(), cancelled.text()),
         }
-        assert_eq!(crate::events::chain(&api, &client, &asset).await.len(), 3);
+        assert_eq!(event_chain(&api, &client, &asset).await.len(), 3);
         client.delete(&format!("/assets/{asset}")).await;
     }
 }
 
 #[tokio::test]
-async fn a_start_against_a_patch_of_the_status_is_decided_by_who_is_first() {
+async fn of_a_start_and_a_change_of_the_status_exactly_one_succeeds() {
     let (_api, client) = Api::with_tenant().await;
-    let process = system(&client, "prepare").await;
+    let process = system_process(&client, "prepare").await;
     for _ in 0..8 {
         let asset = client.asset(json!({"name": "x"})).await;
         let path = format!("/assets/{asset}");

@@ -1,14 +1,12 @@
-//! Steps: how they are defined, and which values they take (contract 7).
+//! Steps of processes: how they are defined, and which values they take.
 
-use crate::processes::{advance, define, start};
-use crate::support::Api;
+use crate::support::processes::{advance, cancel, create_process, start};
 use crate::support::samples::SIGNATURE;
+use crate::support::{Api, UNKNOWN_ID};
 use serde_json::{Value, json};
 
-const NOBODY: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
-
 #[tokio::test]
-async fn bad_steps_are_refused_by_place() {
+async fn invalid_steps_are_refused_by_location() {
     let (_api, client) = Api::with_tenant().await;
     let steps =
         json!([{"type": "complete", "key": "a", "label": "A"}, {"type": "select", "key": "A", "label": "B", "options": []}]);
@@ -20,56 +18,57 @@ async fn bad_steps_are_refused_by_place() {
 }
 
 #[tokio::test]
-async fn every_type_of_step_checks_its_value() {
+async fn every_step_type_checks_its_value() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
-    let gone = client.user("Gone").await;
-    client.patch(&format!("/users/{gone}"), json!({"is_active": false})).await.data();
+    let inactive = client.user("Inactive").await;
+    client.patch(&format!("/users/{inactive}"), json!({"is_active": false})).await.data();
     let list = json!({"type": "checklist", "key": "k", "label": "K", "items": ["a", "b"]});
     let select = json!({"type": "select", "key": "k", "label": "K", "options": ["x", "y"]});
     let plain = |kind: &str| json!({"type": kind, "key": "k", "label": "K"});
-    let needed = |mut step: Value| {
+    let required = |mut step: Value| {
         step["required"] = json!(true);
         step
     };
-    let big = format!("data:image/png;base64,{}", "A".repeat(200_000));
+    let too_large = format!("data:image/png;base64,{}", "A".repeat(200_000));
+    // A step, values that it accepts, and values that it refuses.
     let cases: Vec<(Value, Vec<Value>, Vec<Value>)> = vec![
-        (plain("user_picker"), vec![json!(user), Value::Null], vec![json!(gone), json!(NOBODY), json!("x"), json!(1)]),
-        (needed(plain("user_picker")), vec![json!(user)], vec![Value::Null]),
+        (plain("user_picker"), vec![json!(user), Value::Null], vec![json!(inactive), json!(UNKNOWN_ID), json!("x"), json!(1)]),
+        (required(plain("user_picker")), vec![json!(user)], vec![Value::Null]),
         (
             list.clone(),
             vec![json!([]), json!(["b"]), json!(["b", "a"])],
             vec![json!(["c"]), json!(["a", "a"]), json!("a"), json!([1])],
         ),
-        (needed(list), vec![json!(["b", "a"])], vec![json!(["a"]), json!([]), Value::Null]),
+        (required(list), vec![json!(["b", "a"])], vec![json!(["a"]), json!([]), Value::Null]),
         (
             plain("signature"),
             vec![json!(SIGNATURE), Value::Null],
-            vec![json!("x"), json!(true), json!(big), json!("data:image/png;base64,AAAA")],
+            vec![json!("x"), json!(true), json!(too_large), json!("data:image/png;base64,AAAA")],
         ),
         (plain("complete"), vec![json!(true), Value::Null], vec![json!(false), json!("yes")]),
         (plain("text"), vec![json!("x"), json!("")], vec![json!("x".repeat(256)), json!("a\nb"), json!(1)]),
-        (needed(plain("text")), vec![json!("x")], vec![json!(" "), Value::Null]),
+        (required(plain("text")), vec![json!("x")], vec![json!(" "), Value::Null]),
         (plain("textarea"), vec![json!("a\nb")], vec![json!("x".repeat(10_001)), json!([])]),
         (select.clone(), vec![json!("y"), Value::Null], vec![json!("z"), json!(["x"])]),
-        (needed(select), vec![json!("x")], vec![Value::Null]),
+        (required(select), vec![json!("x")], vec![Value::Null]),
         (plain("date"), vec![json!("2026-02-28")], vec![json!("2026-02-30"), json!("today")]),
         (plain("confirmation"), vec![json!(true)], vec![json!(false), Value::Null, json!("true")]),
     ];
-    for (step, good, bad) in cases {
-        let process = define(&client, json!([step])).await;
+    for (step, accepted, refused) in cases {
+        let process = create_process(&client, json!([step])).await;
         let asset = client.asset(json!({"name": "x"})).await;
-        let run = start(&client, &process, &asset).await;
+        let instance = start(&client, &process, &asset).await;
         let before = api.dump().await;
-        for value in bad {
-            assert_eq!(advance(&client, &run, json!({"k": value})).await.field_errors(), ["/step_data/k"], "{step} {value}");
+        for value in refused {
+            assert_eq!(advance(&client, &instance, json!({"k": value})).await.field_errors(), ["/step_data/k"], "{step} {value}");
         }
         assert_eq!(api.dump().await, before);
-        client.post(&format!("/processes/instances/{run}/cancel"), json!({})).await.data();
-        for value in good {
+        cancel(&client, &instance).await.data();
+        for value in accepted {
             let asset = client.asset(json!({"name": "x"})).await;
-            let run = start(&client, &process, &asset).await;
-            let done = advance(&client, &run, json!({"k": value})).await.data();
+            let instance = start(&client, &process, &asset).await;
+            let done = advance(&client, &instance, json!({"k": value})).await.data();
             assert_eq!(done["status"], "completed", "{step} {value}");
             assert_eq!(done["step_data"].get("k"), Some(&value).filter(|value| !value.is_null()), "{step}");
         }
@@ -77,25 +76,25 @@ async fn every_type_of_step_checks_its_value() {
 }
 
 #[tokio::test]
-async fn submitted_values_are_fixed_and_unknown_ones_refused() {
+async fn submitted_values_can_not_be_changed_and_unknown_keys_are_refused() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([
         {"type": "text", "key": "a", "label": "A"}, {"type": "text", "key": "b", "label": "B"},
         {"type": "text", "key": "c", "label": "C", "required": true}
     ]);
     let asset = client.asset(json!({"name": "x"})).await;
-    let run = start(&client, &define(&client, steps).await, &asset).await;
-    let path = format!("/processes/instances/{run}/advance");
-    advance(&client, &run, json!({"a": "1", "b": "ahead"})).await.data();
+    let instance = start(&client, &create_process(&client, steps).await, &asset).await;
+    let path = format!("/processes/instances/{instance}/advance");
+    advance(&client, &instance, json!({"a": "1", "b": "ahead"})).await.data();
     let before = api.dump().await;
-    assert_eq!(advance(&client, &run, json!({"a": "2"})).await.problem(409, "STEP_SUBMITTED")["step"], "a");
-    assert_eq!(advance(&client, &run, json!({"x": 1, "c": 2})).await.field_errors(), ["/step_data/c", "/step_data/x"]);
+    assert_eq!(advance(&client, &instance, json!({"a": "2"})).await.problem(409, "STEP_SUBMITTED")["step"], "a");
+    assert_eq!(advance(&client, &instance, json!({"x": 1, "c": 2})).await.field_errors(), ["/step_data/c", "/step_data/x"]);
     let moved = client.post(&path, json!({"step_data": {}, "current_step": 0})).await.problem(409, "STEP_MOVED");
     assert_eq!(moved["current_step"], 1);
-    let wrong = json!({"step_data": {"c": 2}, "current_step": -1, "x": 1});
-    assert_eq!(client.post(&path, wrong).await.field_errors(), ["/current_step", "/step_data/c", "/x"]);
-    let many: serde_json::Map<String, Value> = (0..51).map(|n| (format!("k{n}"), json!(NOBODY))).collect();
-    assert_eq!(advance(&client, &run, json!(many)).await.field_errors(), ["/step_data"]);
+    let invalid = json!({"step_data": {"c": 2}, "current_step": -1, "x": 1});
+    assert_eq!(client.post(&path, invalid).await.field_errors(), ["/current_step", "/step_data/c", "/x"]);
+    let many: serde_json::Map<String, Value> = (0..51).map(|n| (format!("k{n}"), json!(UNKNOWN_ID))).collect();
+    assert_eq!(advance(&client, &instance, json!(many)).await.field_errors(), ["/step_data"]);
     assert_eq!(
         client.post(&path, json!({"step_data": [], "current_step": -1})).await.field_errors(),
         ["/current_step", "/step_data"]
@@ -104,9 +103,9 @@ async fn submitted_values_are_fixed_and_unknown_ones_refused() {
     assert_eq!(api.dump().await, before);
     let next = client.post(&path, json!({"step_data": {"a": " 1 "}, "current_step": 1})).await.data();
     assert_eq!((&next["current_step"], &next["step_data"]), (&json!(2), &json!({"a": "1", "b": "ahead"})));
-    assert_eq!(advance(&client, &run, json!({})).await.field_errors(), ["/step_data/c"]);
-    advance(&client, &run, json!({"c": "3"})).await.data();
-    let closed = advance(&client, &run, json!({"c": "3"})).await.problem(409, "INSTANCE_CLOSED");
+    assert_eq!(advance(&client, &instance, json!({})).await.field_errors(), ["/step_data/c"]);
+    advance(&client, &instance, json!({"c": "3"})).await.data();
+    let closed = advance(&client, &instance, json!({"c": "3"})).await.problem(409, "INSTANCE_CLOSED");
     assert_eq!(closed["instance_status"], "completed");
-    client.post(&format!("/processes/instances/{run}/cancel"), json!({})).await.problem(409, "INSTANCE_CLOSED");
+    cancel(&client, &instance).await.problem(409, "INSTANCE_CLOSED");
 }

@@ -1,10 +1,12 @@
-//! Several at once: nobody's change is lost, nothing is given twice.
+//! Simultaneous requests: no change is lost, and nothing unique is given twice.
 
+use crate::support::history::event_chain;
 use crate::support::{Api, Reply};
 use futures_util::future::join_all;
 use serde_json::json;
 use std::collections::BTreeSet;
 
+/// Returns the sorted status codes.
 fn statuses(replies: &[Reply]) -> Vec<u16> {
     let mut statuses: Vec<u16> = replies.iter().map(|reply| reply.status.as_u16()).collect();
     statuses.sort_unstable();
@@ -12,19 +14,19 @@ fn statuses(replies: &[Reply]) -> Vec<u16> {
 }
 
 #[tokio::test]
-async fn twenty_four_creations_at_once_get_twenty_four_tags() {
+async fn simultaneous_creations_get_different_tags() {
     let (_api, client) = Api::with_tenant().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let made = join_all((0..24).map(|n| client.post("/assets", json!({"name": format!("a{n}"), "asset_type_id": laptop})))).await;
     let tags: BTreeSet<String> = made.iter().map(|reply| reply.data()["asset_tag"].as_str().unwrap().to_owned()).collect();
     assert_eq!(tags.len(), 24);
-    assert_eq!(client.get("/assets").await.json()["meta"]["total"], 24);
+    assert_eq!(client.total("/assets").await, 24);
     let in_use = client.delete(&format!("/catalog/asset-types/{laptop}")).await.problem(409, "IN_USE");
-    assert_eq!(in_use["count"], 24, "every reference was counted");
+    assert_eq!(in_use["count"], 24, "every reference is counted");
 }
 
 #[tokio::test]
-async fn two_patches_at_once_never_lose_one() {
+async fn two_simultaneous_patches_never_lose_a_change() {
     let (_api, client) = Api::with_tenant().await;
     for round in 0..10 {
         let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
@@ -44,39 +46,39 @@ async fn two_patches_at_once_never_lose_one() {
 }
 
 #[tokio::test]
-async fn many_patches_of_one_field_leave_a_whole_chain() {
+async fn simultaneous_patches_of_one_field_leave_an_unbroken_chain() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "x"})).await;
     let path = format!("/assets/{id}");
     let replies = join_all((0..8).map(|n| client.patch(&path, json!({"name": format!("n{n}")})))).await;
-    let won = replies.iter().filter(|reply| reply.status == 200).count();
+    let succeeded = replies.iter().filter(|reply| reply.status == 200).count();
     for reply in replies.iter().filter(|reply| reply.status != 200) {
         reply.problem(409, "CONFLICT");
     }
-    let chain = crate::events::chain(&api, &client, &id).await;
-    assert_eq!(chain.len(), 1 + won);
+    let chain = event_chain(&api, &client, &id).await;
+    assert_eq!(chain.len(), 1 + succeeded);
 }
 
 #[tokio::test]
-async fn of_twenty_patches_of_one_asset_most_find_their_turn() {
+async fn most_of_twenty_simultaneous_patches_succeed() {
     let (_api, client) = Api::with_tenant().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
     let replies = join_all((0..20).map(|n| client.patch(&path, json!({"name": format!("n{n}")})))).await;
-    let won = replies.iter().filter(|reply| reply.status == 200).count();
-    assert!(won >= 10, "{won} of 20: who waits before deciding again is not in the others' way");
+    let succeeded = replies.iter().filter(|reply| reply.status == 200).count();
+    assert!(succeeded >= 10, "{succeeded} of 20: retries should wait before they read again");
 }
 
 #[tokio::test]
-async fn one_address_goes_to_one_user() {
+async fn of_simultaneous_users_with_one_address_one_is_created() {
     let (_api, client) = Api::with_tenant().await;
     let bodies = ["ada@example.com", "ADA@example.com"].map(|email| json!({"email": email, "display_name": "Ada"}));
     let replies = join_all(bodies.into_iter().cycle().take(6).map(|body| client.post("/users", body))).await;
     assert_eq!(statuses(&replies), [201, 409, 409, 409, 409, 409]);
-    assert_eq!(client.get("/users").await.json()["meta"]["total"], 1);
+    assert_eq!(client.total("/users").await, 1);
 }
 
 #[tokio::test]
-async fn a_deletion_against_a_reference_leaves_no_orphan() {
+async fn a_simultaneous_deletion_and_assignment_leave_no_dangling_reference() {
     let (_api, client) = Api::with_tenant().await;
     for _ in 0..10 {
         let user = client.user("Ada").await;
@@ -95,34 +97,34 @@ async fn a_deletion_against_a_reference_leaves_no_orphan() {
 }
 
 #[tokio::test]
-async fn an_asset_never_gets_what_its_model_was_before() {
+async fn an_asset_never_gets_outdated_fields_of_its_model() {
     let (api, client) = Api::with_tenant().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let screen = client.asset_type("Screen", "SCR", "physical").await;
     let other = client.post("/catalog/manufacturers", json!({"name": "Other"})).await.id();
     for round in 0..2 {
-        let model = client.model(&format!("Maker {round}"), "M", &laptop).await;
-        let plain = client.asset(json!({"name": "x"})).await;
+        let model = client.model(&format!("Manufacturer {round}"), "M", &laptop).await;
+        let asset = client.asset(json!({"name": "x"})).await;
         let mut held = api.faults.hold("TransactWriteItems");
         let write = async {
             match round {
                 0 => client.post("/assets", json!({"name": "x", "model_id": model})).await.data(),
-                _ => client.patch(&format!("/assets/{plain}"), json!({"model_id": model})).await.data(),
+                _ => client.patch(&format!("/assets/{asset}"), json!({"model_id": model})).await.data(),
             }
         };
-        let overtake = async {
+        let other_request = async {
             held.arrived().await;
             let another = json!({"asset_type_id": screen, "manufacturer_id": other});
             client.patch(&format!("/catalog/models/{model}"), another).await.data();
             held.release();
         };
-        let (asset, ()) = tokio::join!(write, overtake);
+        let (asset, ()) = tokio::join!(write, other_request);
         assert_eq!((&asset["asset_type_id"], &asset["manufacturer"]), (&json!(screen), &json!("Other")));
     }
 }
 
 #[tokio::test]
-async fn one_deletion_wins() {
+async fn of_simultaneous_deletions_one_succeeds() {
     let (_api, client) = Api::with_tenant().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
     let replies = join_all((0..4).map(|_| client.delete(&path))).await;

@@ -1,10 +1,10 @@
-//! Keys and their secrets are shown once, in the answer that makes them, and are written nowhere; nor does the log name
-//! people and things.
+//! API keys are shown once, in the response that creates them, and are written nowhere. The log has no names of people
+//! and resources.
 
-use crate::coverage::operations;
 use crate::log;
+use crate::support::operations::{METHODS, by_method, operations};
 use crate::support::samples::Samples;
-use crate::support::{Api, Client, Reply};
+use crate::support::{Api, Client, Reply, all_items};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 use shared::domain::api_key::{ApiKey, SecretHash};
@@ -14,14 +14,15 @@ use shared::domain::id::Id;
 use shared::domain::request::IdempotentRequest;
 use shared::domain::token::Token;
 use shared::store::ChangeContext;
+use shared::store::keys::Item;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use tracing::level_filters::LevelFilter;
 
-/// Where the secret stands in a key's text: behind the prefix and two ids, before the checksum.
+/// Where the secret is in a key's text: after the prefix and two ids, before the checksum.
 const SECRET: std::ops::Range<usize> = 48..92;
 
-/// Every key in a text.
+/// Returns every key in a text.
 fn keys_in(text: &str) -> Vec<String> {
     let key = |(at, _)| text.get(at..at + 98).filter(|key| Token::parse(key).is_some()).map(str::to_owned);
     text.match_indices("apl_").filter_map(key).collect()
@@ -34,7 +35,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// Every way in which a key's secret could be written down, in lower case: whole, in halves, as bytes.
+/// Returns every form in which a key's secret could be written, in lower case: whole, in halves, as bytes.
 fn traces(key: &str) -> Vec<String> {
     let halves = [&key[SECRET][..22], &key[SECRET][22..]];
     let bytes: Vec<u8> = halves.iter().flat_map(|half| base62::decode(half).unwrap().to_be_bytes()).collect();
@@ -45,7 +46,7 @@ fn traces(key: &str) -> Vec<String> {
         traces.extend([hexadecimal(bytes), listed[1..listed.len() - 1].to_owned(), hexadecimal_list(bytes)]);
     }
     for bytes in [&bytes[..], key.as_bytes(), &key.as_bytes()[SECRET]] {
-        // Without the padding, and the last digit, which depends on what follows.
+        // Without the padding and the last digit, which depends on what follows.
         let encoded = shared::domain::signature_image::data_url(bytes);
         let encoded = encoded[shared::domain::signature_image::DATA_URL_PREFIX.len()..].trim_end_matches('=');
         let encoded = &encoded[..encoded.len() - 1];
@@ -54,23 +55,23 @@ fn traces(key: &str) -> Vec<String> {
     traces.iter().map(|trace| trace.to_lowercase()).collect()
 }
 
-/// As `{:x?}` prints bytes.
+/// Returns bytes as `{:x?}` prints them.
 fn hexadecimal_list(bytes: &[u8]) -> String {
     let listed = format!("{bytes:x?}");
     listed[1..listed.len() - 1].to_owned()
 }
 
-/// A value with the bytes of binaries as hexadecimal digits and as text.
-fn written(value: &AttributeValue, text: &mut String) {
+/// Appends a value to a text; binary values as hexadecimal digits and as text.
+fn append_value(value: &AttributeValue, text: &mut String) {
     match value {
         AttributeValue::B(blob) => {
             let bytes = blob.as_ref();
             let _ = write!(text, "{} {} ", hexadecimal(bytes), String::from_utf8_lossy(bytes));
         }
-        AttributeValue::L(values) => values.iter().for_each(|value| written(value, text)),
+        AttributeValue::L(values) => values.iter().for_each(|value| append_value(value, text)),
         AttributeValue::M(members) => members.iter().for_each(|(name, value)| {
             let _ = write!(text, "{name}: ");
-            written(value, text);
+            append_value(value, text);
         }),
         AttributeValue::S(value) | AttributeValue::N(value) => {
             let _ = write!(text, "{value} ");
@@ -81,129 +82,127 @@ fn written(value: &AttributeValue, text: &mut String) {
     }
 }
 
-/// Every item of the table with its type, nothing left out. A scan, which only a test may do.
-async fn table(api: &Api) -> Vec<(String, String)> {
-    let mut items = Vec::new();
-    let mut pages = api.dynamo.scan().table_name(&api.table).into_paginator().send();
-    while let Some(page) = pages.next().await {
-        for item in page.unwrap().items.unwrap_or_default() {
-            let kind = item.get("type").and_then(|kind| kind.as_s().ok()).cloned().unwrap_or_default();
-            let mut text = String::new();
-            written(&AttributeValue::M(item), &mut text);
-            items.push((kind, text));
-        }
-    }
-    items
+/// Returns the type and the text of every item of the table.
+async fn items_as_text(api: &Api) -> Vec<(String, String)> {
+    let item_as_text = |item: Item| {
+        let item_type = item.get("type").and_then(|kind| kind.as_s().ok()).cloned().unwrap_or_default();
+        let mut text = String::new();
+        append_value(&AttributeValue::M(item), &mut text);
+        (item_type, text)
+    };
+    all_items(api).await.into_iter().map(item_as_text).collect()
 }
 
-/// Sends every request of the API in every way, with keys where they don't belong too; gives every key there was.
-async fn use_everything(api: &Api, client: &Client) -> BTreeSet<String> {
-    let mut keys = BTreeSet::from([client.key.clone()]);
-    let samples = Samples::of(client).await;
-    let (_, operations) = operations(client).await;
-    let stranger = api.tenant().await;
-    let mut other = client.key.clone();
-    other.replace_range(60..61, if &other[60..61] == "0" { "1" } else { "0" });
-    keys.insert(stranger.key.clone());
-    let mut seen = |reply: &Reply, shows: bool| {
+/// Checks the keys in responses, and collects them.
+struct SeenKeys(BTreeSet<String>);
+
+impl SeenKeys {
+    /// Collects the keys in a response, which may have some only if `may_show`.
+    fn collect(&mut self, reply: &Reply, may_show: bool) {
         let found = keys_in(&String::from_utf8_lossy(&reply.bytes));
-        assert!(found.is_empty() || shows, "an answer shows a key: {}", reply.status);
-        keys.extend(found);
-    };
-    for method in ["GET", "PATCH", "POST", "DELETE"] {
-        for operation in operations.iter().filter(|operation| operation.method == method) {
-            let path = samples.fill(&operation.path);
-            let path = path.strip_prefix("/v1").unwrap();
-            let body = samples.body(method, &operation.path);
-            let body = if body.is_null() { String::new() } else { body.to_string() };
-            let json = Some("application/json");
-            let name = format!("{method} {path}");
-            let shows = method == "POST" && path.starts_with("/keys");
-            // Another tenant's key is a good one, but for these things.
-            for wrong in [&other, &stranger.key, &client.key[..97]] {
-                let headers = [("idempotency-key", name.as_str())];
-                let reply = client.with_key(wrong).send_with(method, path, json, body.clone(), &headers).await;
-                seen(&reply, shows && wrong == stranger.key);
-            }
-            // Keys in the wrong places: a header, a query, a path, a body's field.
-            let misplaced = [("if-match", client.key.as_str()), ("x-api-key", &client.key)];
-            seen(&client.send_with(method, path, json, body.clone(), &misplaced).await, false);
-            if method == "POST" {
-                let named = [("idempotency-key", client.key.as_str())];
-                seen(&client.send_with(method, path, json, body.clone(), &named).await, shows);
-            }
-            seen(&client.send(method, &format!("{path}?api_key={}", client.key), json, body.clone()).await, false);
-            seen(&client.get(&format!("{path}/{}", client.key)).await, false);
-            if method == "POST" || method == "PATCH" {
-                seen(&client.send(method, path, json, json!({"api_key": client.key}).to_string()).await, false);
-                seen(&client.send(method, path, json, format!("{{\"api_key\": {}", client.key)).await, false);
-            }
-            for _ in 0..2 {
-                let reply = client.send_with(method, path, json, body.clone(), &[("idempotency-key", &name)]).await;
-                seen(&reply, shows);
-                if shows && reply.header("idempotent-replayed").is_empty() {
-                    assert_eq!(keys_in(reply.text()).len(), 1, "{name} shows no key: {}", reply.text());
-                }
+        assert!(found.is_empty() || may_show, "a response shows a key: {}", reply.status);
+        self.0.extend(found);
+    }
+}
+
+/// Sends every operation of the API in every way, also with keys in places where they don't belong; returns every key
+/// that was used or created.
+async fn use_everything(api: &Api, client: &Client) -> BTreeSet<String> {
+    let samples = Samples::create(client).await;
+    let (_, operations) = operations(client).await;
+    let other_tenant = api.tenant().await;
+    let mut wrong_secret = client.key.clone();
+    wrong_secret.replace_range(60..61, if &wrong_secret[60..61] == "0" { "1" } else { "0" });
+    let mut keys = SeenKeys(BTreeSet::from([client.key.clone(), other_tenant.key.clone()]));
+    let json = Some("application/json");
+    for operation in by_method(&operations, &METHODS) {
+        let method = operation.method.as_str();
+        let (path, body) = samples.request(method, &operation.path);
+        let name = format!("{method} {path}");
+        let shows = method == "POST" && path.starts_with("/keys");
+        // Another tenant's key is valid, but not for these resources.
+        for key in [&wrong_secret, &other_tenant.key, &client.key[..97]] {
+            let reply = client.with_key(key).send_json(method, &path, &body, ("idempotency-key", &name)).await;
+            keys.collect(&reply, shows && key == other_tenant.key);
+        }
+        // Keys in the wrong places: headers, the query, the path, the body.
+        let misplaced = [("if-match", client.key.as_str()), ("x-api-key", &client.key)];
+        keys.collect(&client.send_with(method, &path, json, body.clone(), &misplaced).await, false);
+        if method == "POST" {
+            keys.collect(&client.send_json(method, &path, &body, ("idempotency-key", &client.key)).await, shows);
+        }
+        keys.collect(&client.send(method, &format!("{path}?api_key={}", client.key), json, body.clone()).await, false);
+        keys.collect(&client.get(&format!("{path}/{}", client.key)).await, false);
+        if method == "POST" || method == "PATCH" {
+            keys.collect(&client.send(method, &path, json, json!({"api_key": client.key}).to_string()).await, false);
+            keys.collect(&client.send(method, &path, json, format!("{{\"api_key\": {}", client.key)).await, false);
+        }
+        for _ in 0..2 {
+            let reply = client.send_json(method, &path, &body, ("idempotency-key", &name)).await;
+            keys.collect(&reply, shows);
+            if shows && reply.header("idempotent-replayed").is_empty() {
+                assert_eq!(keys_in(reply.text()).len(), 1, "{name} shows no key: {}", reply.text());
             }
         }
     }
-    // A key that was just made, rotated with its old secret still good, and both in use.
-    let made = client.post("/keys", json!({"name": "rotated", "scopes": ["assets:read", "keys:write"]})).await;
-    let rotate = format!("/keys/{}/rotate", made.id());
+    // A new key and a rotated one; during the grace period both secrets work.
+    let created = client.post("/keys", json!({"name": "rotated", "scopes": ["assets:read", "keys:write"]})).await;
+    let rotate = format!("/keys/{}/rotate", created.id());
     let rotated = client.post(&rotate, json!({"grace_seconds": 60})).await;
-    for reply in [&made, &rotated] {
-        let key = reply.data()["api_key"].as_str().unwrap().to_owned();
-        client.with_key(&key).get("/assets?limit=1").await.data();
-        client.with_key(&key).get("/users").await.problem(403, "FORBIDDEN");
-        keys.insert(key);
+    for reply in [&created, &rotated] {
+        let key = client.with_key_of(&reply.data());
+        key.get("/assets?limit=1").await.data();
+        key.get("/users").await.problem(403, "FORBIDDEN");
+        keys.collect(reply, true);
     }
-    // What fails inside is logged with its causes.
-    let refused = json!({"__type": "com.amazonaws.dynamodb.v20120810#ValidationException", "message": "refused"});
-    api.faults.plan("TransactWriteItems", 1, 400, &refused, false);
+    // An internal error is logged with its causes.
+    let invalid = json!({"__type": "com.amazonaws.dynamodb.v20120810#ValidationException", "message": "refused"});
+    api.faults.plan("TransactWriteItems", 1, 400, &invalid, false);
     client.post(&rotate, json!({})).await.problem(500, "INTERNAL_ERROR");
-    keys
+    keys.0
 }
 
 #[tokio::test]
-async fn no_key_and_no_secret_is_written_anywhere() {
+async fn no_key_and_no_secret_is_stored_or_logged() {
     log::begin_everything();
     let (api, client) = Api::with_tenant().await;
     let keys = use_everything(&api, &client).await;
     assert!(keys.len() >= 6, "only {} keys", keys.len());
     let log = log::text();
     assert!(log.lines().count() > 1_000, "a log of {} lines", log.lines().count());
-    let items = table(&api).await;
-    let kinds: BTreeSet<&str> = items.iter().map(|(kind, _)| kind.as_str()).collect();
-    for kind in ["key", "event", "answer", "rate", "asset", "signature"] {
-        assert!(kinds.contains(kind), "the table has no {kind} but {kinds:?}");
+    let items = items_as_text(&api).await;
+    let types: BTreeSet<&str> = items.iter().map(|(item_type, _)| item_type.as_str()).collect();
+    for item_type in ["key", "event", "stored_response", "rate", "asset", "signature"] {
+        assert!(types.contains(item_type), "the table has no {item_type} but {types:?}");
     }
     let everything: String = items.iter().flat_map(|(_, text)| [text.as_str(), "\n"]).chain([log.as_str()]).collect();
     let everything = everything.to_lowercase();
     let own: String = own_lines(&log).map(|line| line.to_string()).collect();
     for key in &keys {
         for (number, trace) in traces(key).iter().enumerate() {
-            assert!(!everything.contains(trace), "way {number} of writing a secret is in {}", place(trace, &items, &log));
+            assert!(!everything.contains(trace), "a secret is written in form {number} in {}", location(trace, &items, &log));
         }
-        // Its hash is kept in the key's record and in the names of its counts; the log of this service has it never.
+        // The secret's hash is stored with the key and names its request counters; this service never logs it.
         let hash = Token::parse(key).unwrap().secret.hash().0;
-        for (kind, text) in &items {
-            assert!(["key", "rate"].contains(&kind.as_str()) || !text.contains(&hash), "{kind} has a secret's hash");
+        for (item_type, text) in &items {
+            assert!(["key", "rate"].contains(&item_type.as_str()) || !text.contains(&hash), "{item_type} has a hash of a secret");
         }
         assert!(!own.contains(&hash), "a hash was logged");
     }
-    // Had one been written on the quietest level, the log would have it.
+    // The log would have a key that was logged at the lowest level.
     tracing::trace!(target: "shared", "{}", client.key);
     assert!(traces(&client.key).iter().any(|trace| log::text().to_lowercase().contains(trace)));
 }
 
-/// Which kind of item, or which crate's line, has this text.
-fn place(trace: &str, items: &[(String, String)], log: &str) -> String {
-    let item = items.iter().find(|(_, text)| text.to_lowercase().contains(trace)).map(|(kind, _)| format!("an item, {kind}"));
+/// Returns the type of the item, or the line of the log, that has this text.
+fn location(trace: &str, items: &[(String, String)], log: &str) -> String {
+    let item =
+        items.iter().find(|(_, text)| text.to_lowercase().contains(trace)).map(|(item_type, _)| format!("an item, {item_type}"));
     let line = || log.lines().find(|line| line.to_lowercase().contains(trace)).map(|line| format!("a line: {line}"));
     item.or_else(line).unwrap_or_default()
 }
 
-/// The log's lines of this service, whatever their level, and those of other crates that a function writes.
+/// Returns the lines of this service at every level, and those of other crates that a function would write.
 fn own_lines(log: &str) -> impl Iterator<Item = Value> {
     log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).filter(|line| {
         let level: LevelFilter = line["level"].as_str().unwrap().parse().unwrap();
@@ -212,10 +211,10 @@ fn own_lines(log: &str) -> impl Iterator<Item = Value> {
 }
 
 #[tokio::test]
-async fn the_log_names_no_person_and_no_thing() {
+async fn the_log_has_no_names_of_people_and_resources() {
     log::begin_everything();
     let (api, client) = Api::with_tenant().await;
-    let samples = Samples::of(&client).await;
+    let samples = Samples::create(&client).await;
     let (_, operations) = operations(&client).await;
     let private = "Zyxwv";
     let user = json!({"email": format!("{private}@example.com"), "display_name": format!("{private} Person")});
@@ -227,19 +226,16 @@ async fn the_log_names_no_person_and_no_thing() {
         client.get(&format!("{list}?q={private}")).await;
     }
     for operation in operations.iter().filter(|operation| operation.method == "POST" || operation.method == "PATCH") {
-        let path = samples.fill(&operation.path);
-        let path = path.strip_prefix("/v1").unwrap();
-        let wrong = json!({"name": private, "display_name": private, "email": private, "notes": [private], private: private});
-        client.send(&operation.method, path, Some("application/json"), wrong.to_string()).await;
+        let path = samples.path(&operation.path);
+        let invalid = json!({"name": private, "display_name": private, "email": private, "notes": [private], private: private});
+        client.send(&operation.method, &path, Some("application/json"), invalid.to_string()).await;
         let mut body = samples.body(&operation.method, &operation.path);
         if body.get("name").is_some() {
             body["name"] = json!(private);
         }
-        client
-            .send_with(&operation.method, path, Some("application/json"), body.to_string(), &[("idempotency-key", private)])
-            .await;
+        client.send_json(&operation.method, &path, &body.to_string(), ("idempotency-key", private)).await;
     }
-    // The same once more while the table does not answer, so that causes are logged.
+    // One more request without a table, so that the causes of an error are logged.
     drop(api);
     let reply = client.post("/users", json!({"email": format!("{private}.2@example.com"), "display_name": private})).await;
     assert!(reply.status.is_server_error(), "{}", reply.text());
@@ -257,7 +253,7 @@ async fn the_log_names_no_person_and_no_thing() {
 }
 
 #[tokio::test]
-async fn nothing_that_holds_a_secret_prints_it() {
+async fn no_value_prints_the_secret_that_it_holds() {
     let api = Api::start().await;
     let made = api.store.create_tenant("Acme".parse().unwrap(), None, 1).await.unwrap();
     let key = made.api_key.expose();
@@ -267,8 +263,8 @@ async fn nothing_that_holds_a_secret_prints_it() {
     let scopes = std::iter::once("assets:read".parse().unwrap()).collect();
     let record = ApiKey::new(token.key, "k".parse().unwrap(), scopes, hash.clone(), 1);
     let record = record.rotated(SecretHash("0".repeat(64)), now, now.plus_seconds(60));
-    let claim = IdempotentRequest::new(token.key, "k".parse().unwrap(), "/v1/keys", key.as_bytes());
-    let context = ChangeContext { actor: Actor::operator(), at: now, idempotency: Some(claim), precondition: None };
+    let idempotency = IdempotentRequest::new(token.key, "k".parse().unwrap(), "/v1/keys", key.as_bytes());
+    let context = ChangeContext { actor: Actor::operator(), at: now, idempotency: Some(idempotency), precondition: None };
     let printed = format!("{tenant} {token:?} {token:#?} {:?} {hash:?} {record:?} {record:#?} {context:?}", token.secret);
     assert!(printed.contains(&token.tenant.to_string()) && printed.contains(&token.key.uuid().to_string()));
     for trace in traces(&key).into_iter().chain([hash.0.clone(), "0".repeat(64)]) {

@@ -1,11 +1,11 @@
-//! `/v1/settings` (contract 5 and 6).
+//! The tenant's settings.
 
 use crate::support::Api;
 use insta::assert_json_snapshot;
 use serde_json::json;
 
 #[tokio::test]
-async fn settings_begin_with_defaults_and_show_number_ranges() {
+async fn new_settings_have_defaults_and_show_number_ranges() {
     let (_api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "x"})).await;
     assert_json_snapshot!(client.get("/settings").await.data(), {".number_ranges[].fill_level" => "[level]"}, @r#"
@@ -27,12 +27,12 @@ async fn settings_begin_with_defaults_and_show_number_ranges() {
 }
 
 #[tokio::test]
-async fn bad_settings_are_refused_and_change_nothing() {
+async fn invalid_settings_are_refused_and_change_nothing() {
     let (api, client) = Api::with_tenant().await;
     let before = api.dump().await;
     let body = json!({"name": "", "asset_tag_prefix": "A B", "asset_tag_template": "NN", "status_transitions": {"lost": []}, "number_ranges": []});
-    let faults = ["/asset_tag_prefix", "/asset_tag_template", "/name", "/number_ranges", "/status_transitions"];
-    assert_eq!(client.patch("/settings", body).await.field_errors(), faults);
+    let errors = ["/asset_tag_prefix", "/asset_tag_template", "/name", "/number_ranges", "/status_transitions"];
+    assert_eq!(client.patch("/settings", body).await.field_errors(), errors);
     let twice = r#"{"status_transitions":{"in_use":[],"in_use":["scrapped"]}}"#;
     let twice = client.send("PATCH", "/settings", Some("application/json"), twice).await;
     assert_eq!(twice.field_errors(), ["/status_transitions"]);
@@ -41,7 +41,7 @@ async fn bad_settings_are_refused_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn moves_of_status_are_free_until_a_tenant_narrows_them() {
+async fn every_change_of_status_is_allowed_until_the_settings_restrict_it() {
     let (_api, client) = Api::with_tenant().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "x", "status": "scrapped"})).await);
     for status in ["returned", "in_service", "in_use", "preparing", "in_stock"] {

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 
 #[test]
-fn the_table_is_kept_safe() {
+fn the_table_is_protected_and_backed_up() {
     let table = resource("Table");
     assert_eq!(table["DeletionPolicy"], "Retain");
     assert_eq!(table["UpdateReplacePolicy"], "Retain");
@@ -20,9 +20,9 @@ fn the_table_is_kept_safe() {
     assert_eq!(properties["TimeToLiveSpecification"]["Enabled"], true);
 }
 
-/// HistoryPage which template to take, `sam deploy` takes the source instead of what `sam build` made.
+/// With a template in its configuration, `sam deploy` would deploy the source instead of what `sam build` made.
 #[test]
-fn what_was_built_is_what_is_deployed() {
+fn sam_deploys_what_it_has_built() {
     let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../samconfig.toml");
     let config = std::fs::read_to_string(config).unwrap();
     assert!(config.contains("[prod.deploy.parameters]"));
@@ -30,19 +30,19 @@ fn what_was_built_is_what_is_deployed() {
 }
 
 #[test]
-fn the_gateway_answers_preflights_as_the_dev_server_does() {
+fn the_gateway_responds_to_preflights_like_the_dev_server() {
     let cors = resource("Api")["Properties"]["CorsConfiguration"].clone();
     let names = |list: &str| -> Vec<String> {
         cors[list].as_sequence().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names("ExposeHeaders"), server::CORS_RESPONSE_HEADERS);
     assert_eq!(names("AllowHeaders"), server::CORS_REQUEST_HEADERS);
-    // The gateway answers a preflight itself only if OPTIONS is among them.
+    // The gateway responds to a preflight by itself only if OPTIONS is among the methods.
     let methods = server::CORS_METHODS.iter().map(ToString::to_string).chain(["OPTIONS".to_owned()]);
     assert_eq!(names("AllowMethods"), methods.collect::<Vec<_>>());
 }
 
-/// The name that an event of template.yaml has: method and path in words.
+/// Returns the name of a route's event in template.yaml: method and path in words.
 fn event_name(method: &str, path: &str) -> String {
     let words = path.trim_start_matches("/v1").replace(".json", "");
     let words = words.split(|letter: char| !letter.is_ascii_alphanumeric()).map(|word| capital(word, str::to_owned));
@@ -53,7 +53,7 @@ fn capital(word: &str, rest: impl Fn(&str) -> String) -> String {
     word.get(..1).map(|first| first.to_uppercase() + &rest(&word[1..])).unwrap_or_default()
 }
 
-/// The line of template.yaml for a route.
+/// Returns the line of template.yaml for a route.
 fn line(method: &str, path: &str) -> String {
     let quoted = if path.contains('{') { format!("{path:?}") } else { path.to_owned() };
     let name = event_name(method, path);
@@ -61,7 +61,7 @@ fn line(method: &str, path: &str) -> String {
 }
 
 #[test]
-fn the_template_routes_what_each_function_has_and_nothing_else() {
+fn the_template_has_the_routes_of_each_function_and_no_others() {
     let mut advice = Vec::new();
     for function in FUNCTIONS {
         let name = format!("{}Function", function.resource);
@@ -74,18 +74,18 @@ fn the_template_routes_what_each_function_has_and_nothing_else() {
                 line(event["Properties"]["Method"].as_str().unwrap(), event["Properties"]["Path"].as_str().unwrap())
             })
             .collect();
-        let needed: BTreeSet<String> = function.operations().iter().map(|(method, path)| line(method, path)).collect();
-        advice.extend(needed.difference(&routes).map(|line| format!("add to {name}:      {line}")));
-        advice.extend(routes.difference(&needed).map(|line| format!("take from {name}: {line}")));
+        let expected: BTreeSet<String> = function.operations().iter().map(|(method, path)| line(method, path)).collect();
+        advice.extend(expected.difference(&routes).map(|line| format!("add to {name}:      {line}")));
+        advice.extend(routes.difference(&expected).map(|line| format!("take from {name}: {line}")));
         let others = events.iter().filter(|(_, event)| event["Properties"].get("Path").is_none()).count();
-        assert_eq!(others, usize::from(function.package == "meta"), "$default belongs to the function meta alone");
+        assert_eq!(others, usize::from(function.package == "meta"), "only the function meta has $default");
         assert!(events.iter().all(|(_, event)| event["Type"] == "HttpApi"), "{name}");
     }
     assert!(advice.is_empty(), "the Events in template.yaml and the routes in functions/ differ:\n{}", advice.join("\n"));
 }
 
 #[tokio::test]
-async fn the_directory_carries_what_lists_need_and_the_history_every_event() {
+async fn the_index_list_index_has_the_attributes_of_lists_and_history_every_event() {
     let (api, client) = Api::with_tenant().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let model = client.model("Dell", "XPS", &laptop).await;
@@ -103,7 +103,7 @@ async fn the_directory_carries_what_lists_need_and_the_history_every_event() {
             .expression_attribute_values(":prefix", aws_sdk_dynamodb::types::AttributeValue::S(prefix))
             .send()
     };
-    let handover = client
+    let prepare = client
         .get("/processes")
         .await
         .data()
@@ -113,8 +113,8 @@ async fn the_directory_carries_what_lists_need_and_the_history_every_event() {
         .find(|p| p["trigger_status"] == "in_stock")
         .unwrap()["id"]
         .clone();
-    client.post(&format!("/processes/{}/start", handover.as_str().unwrap()), json!({"asset_id": id})).await.data();
-    for (letter, wanted) in [
+    client.post(&format!("/processes/{}/start", prepare.as_str().unwrap()), json!({"asset_id": id})).await.data();
+    for (letter, expected) in [
         (
             "A",
             "LS PK SK asset_tag asset_type_id assigned_to model_id name serial_number status updated_at version warranty_until",
@@ -124,7 +124,7 @@ async fn the_directory_carries_what_lists_need_and_the_history_every_event() {
     ] {
         let rows = query("list_index", "LS", letter.into()).await.unwrap().items.unwrap();
         let attributes: BTreeSet<&str> = rows[0].keys().map(String::as_str).collect();
-        assert_eq!(attributes.into_iter().collect::<Vec<_>>().join(" "), wanted);
+        assert_eq!(attributes.into_iter().collect::<Vec<_>>().join(" "), expected);
         assert_eq!(rows.len(), 1);
     }
     let short = shared::domain::id::Id::short(id.parse::<shared::domain::id::AssetId>().unwrap());
@@ -132,7 +132,7 @@ async fn the_directory_carries_what_lists_need_and_the_history_every_event() {
 }
 
 #[tokio::test]
-async fn a_table_with_other_indexes_is_not_used() {
+async fn a_table_with_other_indexes_is_refused() {
     let api = Api::start().await;
     table::create(&api.dynamo, &api.table).await.unwrap();
     let older = format!("{}-older", api.table);

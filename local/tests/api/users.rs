@@ -1,11 +1,11 @@
-//! `/v1/users` (contract 4).
+//! Users.
 
 use crate::support::Api;
 use insta::assert_json_snapshot;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_new_user_shows_every_field() {
+async fn a_new_user_has_every_field() {
     let (_api, client) = Api::with_tenant().await;
     let reply = client.post("/users", json!({"email": "Ada@Example.com", "display_name": "Ada"})).await;
     assert_eq!(reply.status, 201);
@@ -28,7 +28,7 @@ async fn a_new_user_shows_every_field() {
 }
 
 #[tokio::test]
-async fn an_address_is_unique_without_regard_to_case() {
+async fn email_addresses_are_unique_ignoring_case() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.post("/users", json!({"email": "ada@example.com", "display_name": "Ada"})).await.id();
     let eve = client.post("/users", json!({"email": "eve@example.com", "display_name": "Eve"})).await.id();
@@ -38,10 +38,11 @@ async fn an_address_is_unique_without_regard_to_case() {
     assert_eq!((&taken["field"], &taken["user_id"]), (&json!("email"), &json!(ada)));
     client.patch(&format!("/users/{eve}"), json!({"email": "Ada@example.com"})).await.problem(409, "DUPLICATE");
     assert_eq!(api.dump().await, before);
-    // Case as everywhere: what a search finds is one.
+    // Case is ignored as in searches.
     client.post("/users", json!({"email": "STRASSE@example.com", "display_name": "S"})).await.data();
     client.post("/users", json!({"email": "straße@example.com", "display_name": "S"})).await.problem(409, "DUPLICATE");
-    // One's own address in another case is no duplicate; a freed one can be taken; tenants don't meet.
+    // A user's own address in another case is no duplicate, an address that was given up can be used again, and other
+    // tenants have their own.
     client.patch(&format!("/users/{ada}"), json!({"email": "ADA@example.com"})).await.data();
     client.patch(&format!("/users/{ada}"), json!({"email": "lovelace@example.com"})).await.data();
     client.patch(&format!("/users/{eve}"), json!({"email": "ada@example.com"})).await.data();
@@ -52,7 +53,7 @@ async fn an_address_is_unique_without_regard_to_case() {
 }
 
 #[tokio::test]
-async fn who_has_assets_can_be_deactivated_but_not_deleted() {
+async fn a_user_with_assets_can_be_deactivated_but_not_deleted() {
     let (_api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
     let path = format!("/users/{user}");
@@ -73,11 +74,11 @@ async fn who_has_assets_can_be_deactivated_but_not_deleted() {
 }
 
 #[tokio::test]
-async fn bad_fields_are_refused_by_name() {
+async fn invalid_fields_are_refused_by_name() {
     let (_api, client) = Api::with_tenant().await;
     let body = json!({"email": "nobody", "display_name": "", "role": "king", "is_active": "yes", "last_login_at": null});
-    let faults = client.post("/users", body).await.field_errors();
-    assert_eq!(faults, ["/display_name", "/email", "/is_active", "/last_login_at", "/role"]);
+    let errors = client.post("/users", body).await.field_errors();
+    assert_eq!(errors, ["/display_name", "/email", "/is_active", "/last_login_at", "/role"]);
     assert_eq!(client.post("/users", json!({})).await.field_errors(), ["/display_name", "/email"]);
 }
 

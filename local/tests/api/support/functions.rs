@@ -4,18 +4,19 @@ use axum::Router;
 use shared::app::App;
 use shared::store::Store;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 use utoipa::openapi::OpenApi;
 use yaml_serde::Value;
 
 /// One Lambda function.
 pub struct Function {
-    /// Its package and its binary, a folder of `functions/`.
+    /// The package, the binary and the folder in `functions/`.
     pub package: &'static str,
-    /// What it is called in template.yaml, before `Function`, `Role` and `Logs`.
+    /// The name in template.yaml, before `Function`, `Role` and `Logs`.
     pub resource: &'static str,
-    /// What the OpenAPI document says of it.
+    /// The function's part of the OpenAPI document.
     pub description: fn() -> OpenApi,
-    /// What its binary serves.
+    /// The routes that the binary serves.
     pub routes: fn() -> Router<App>,
 }
 
@@ -30,7 +31,7 @@ macro_rules! function {
     };
 }
 
-/// Every function. A test compares this with the folder.
+/// Every function. A test compares them with the folder.
 pub const FUNCTIONS: [Function; 6] = [
     function!(assets, "Assets", routes),
     function!(processes, "Processes", routes),
@@ -41,17 +42,17 @@ pub const FUNCTIONS: [Function; 6] = [
 ];
 
 impl Function {
-    /// The function by its package.
+    /// Returns the function with this package.
     pub fn named(package: &str) -> &'static Self {
         FUNCTIONS.iter().find(|function| function.package == package).unwrap_or_else(|| panic!("no function {package}"))
     }
 
-    /// What its binary answers with.
+    /// Returns the router that the binary serves.
     pub fn router(&self, store: Store) -> Router {
         shared::http::service((self.routes)(), App::new(store))
     }
 
-    /// Its operations as (method, path), with HEAD for every GET.
+    /// Returns the operations as methods and paths, with HEAD for every GET.
     pub fn operations(&self) -> BTreeSet<(&'static str, String)> {
         let mut operations = BTreeSet::new();
         for (path, item) in (self.description)().paths.paths {
@@ -63,30 +64,33 @@ impl Function {
                 ("DELETE", item.delete.is_some()),
                 ("PUT", item.put.is_some()),
             ];
-            operations.extend(methods.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| (name, path.clone())));
+            operations.extend(methods.into_iter().filter(|(_, exists)| *exists).map(|(name, _)| (name, path.clone())));
         }
         operations
     }
 }
 
-/// A resource of template.yaml.
+/// Returns a resource of template.yaml.
 pub fn resource(name: &str) -> Value {
-    let template: Value = yaml_serde::from_str(local::table::TEMPLATE).unwrap();
-    let found = template["Resources"].get(name).unwrap_or_else(|| panic!("template.yaml has no {name}"));
-    found.clone()
+    template()["Resources"].get(name).unwrap_or_else(|| panic!("template.yaml has no {name}")).clone()
+}
+
+/// Returns template.yaml, which is parsed once because that is slow in a debug build.
+fn template() -> &'static Value {
+    static TEMPLATE: LazyLock<Value> = LazyLock::new(|| yaml_serde::from_str(local::table::TEMPLATE).unwrap());
+    &TEMPLATE
 }
 
 #[test]
-fn every_folder_of_functions_is_a_function_of_the_template() {
+fn every_folder_in_functions_is_a_function_of_the_template() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions");
     let folders = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let known: BTreeSet<String> = FUNCTIONS.iter().map(|function| function.package.to_owned()).collect();
     assert_eq!(folders.collect::<BTreeSet<_>>(), known);
-    let template: Value = yaml_serde::from_str(local::table::TEMPLATE).unwrap();
     let of_type = |(name, resource): (&Value, &Value)| {
         (resource["Type"] == "AWS::Serverless::Function").then(|| name.as_str().unwrap().to_owned())
     };
-    let declared: BTreeSet<String> = template["Resources"].as_mapping().unwrap().iter().filter_map(of_type).collect();
+    let declared: BTreeSet<String> = template()["Resources"].as_mapping().unwrap().iter().filter_map(of_type).collect();
     assert_eq!(declared, FUNCTIONS.iter().map(|function| format!("{}Function", function.resource)).collect());
     for function in FUNCTIONS {
         let declared = resource(&format!("{}Function", function.resource));

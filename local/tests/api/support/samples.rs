@@ -1,97 +1,111 @@
-//! One of each thing of a tenant, for tests that walk every route.
+//! One resource of each type, for tests that walk every route.
 
-use crate::support::Client;
+use super::client::Client;
 use serde_json::{Value, json};
 
-/// Ids of one of each thing, none of which another points to.
+/// The paths that need no key.
+pub const OPEN_PATHS: [&str; 3] = ["/v1/health", "/v1/openapi.json", RECEIPT_KEYS];
+const RECEIPT_KEYS: &str = "/v1/.well-known/receipt-keys";
+
+/// The smallest possible PNG, as a data URL.
+pub const SIGNATURE: &str =
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
+
+/// The key of the sample process's signature step.
+const SIGNATURE_STEP: &str = "sign";
+
+/// One resource of each type. None is referred to by another, so each can be deleted.
+#[derive(Clone)]
 pub struct Samples {
+    /// The id for a path, or for every path below a collection.
     ids: Vec<(&'static str, String)>,
-    /// An asset that no process runs on.
-    asset: String,
-    /// A manufacturer and a type.
-    product: (String, String),
-    /// Whose they are.
+    /// An asset without a running process.
+    idle_asset: String,
+    /// For new models.
+    manufacturer: String,
+    asset_type: String,
     tenant: String,
 }
 
-/// A definition that needs no answers.
-fn definition(name: &str) -> Value {
+/// A process definition whose steps all may stay empty.
+fn process_definition(name: &str) -> Value {
     json!({
         "name": name, "trigger_status": "in_stock", "target_status": "in_use",
         "steps": [
-            {"type": "signature", "key": "sign", "label": "Sign"}, {"type": "text", "key": "a", "label": "A"},
+            {"type": "signature", "key": SIGNATURE_STEP, "label": "Sign"}, {"type": "text", "key": "a", "label": "A"},
             {"type": "text", "key": "b", "label": "B"}
         ]
     })
 }
 
-/// What answers without a key.
-pub const OPEN: [&str; 3] = ["/v1/health", "/v1/openapi.json", RECEIPT_KEYS];
-const RECEIPT_KEYS: &str = "/v1/.well-known/receipt-keys";
-
-/// The smallest PNG there is, as a data URL.
-pub const SIGNATURE: &str =
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
-
 impl Samples {
-    /// Makes them.
-    pub async fn of(client: &Client) -> Self {
+    /// Creates the resources.
+    pub async fn create(client: &Client) -> Self {
         let asset_type = client.asset_type("Sample type", "SMP", "physical").await;
-        let maker = client.post("/catalog/manufacturers", json!({"name": "Sample maker"})).await.id();
-        let model = json!({"name": "Sample model", "manufacturer_id": maker, "asset_type_id": asset_type});
+        let manufacturer = client.post("/catalog/manufacturers", json!({"name": "Sample manufacturer"})).await.id();
+        let model = json!({"name": "Sample model", "manufacturer_id": manufacturer, "asset_type_id": asset_type});
         let model = client.post("/catalog/models", model).await.id();
-        let free_type = client.asset_type("Unused type", "UNU", "logical").await;
-        let free_maker = client.post("/catalog/manufacturers", json!({"name": "Unused maker"})).await.id();
+        let unused_type = client.asset_type("Unused type", "UNU", "logical").await;
+        let unused_manufacturer = client.post("/catalog/manufacturers", json!({"name": "Unused manufacturer"})).await.id();
         let key = client.post("/keys", json!({"name": "sample", "scopes": ["assets:read"]})).await.id();
-        let free_process = client.post("/processes", definition("Sample process")).await.id();
-        let process = client.post("/processes", definition("Sample process that runs")).await.id();
-        let asset = client.asset(json!({"name": "Sample asset that a process runs on"})).await;
-        let run = client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await.id();
-        let signed = json!({"step_data": {"sign": SIGNATURE}});
-        client.post(&format!("/processes/instances/{run}/advance"), signed).await.data();
+        let unused_process = client.post("/processes", process_definition("Sample process")).await.id();
+        let process = client.post("/processes", process_definition("Sample process with instances")).await.id();
+        let start = format!("/processes/{process}/start");
+        let asset = client.asset(json!({"name": "Sample asset with a running process"})).await;
+        let running = client.post(&start, json!({"asset_id": asset})).await.id();
+        let signed = json!({"step_data": {SIGNATURE_STEP: SIGNATURE}});
+        client.post(&format!("/processes/instances/{running}/advance"), signed).await.data();
         let mut assets = Vec::new();
         for _ in 0..2 {
             assets.push(client.asset(json!({"name": "Sample asset of a movement"})).await);
         }
-        let movement = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": assets})).await.id();
-        let done = client.asset(json!({"name": "Sample asset of a completed run"})).await;
-        let done = client.post(&format!("/processes/{process}/start"), json!({"asset_id": done})).await.id();
-        for data in [json!({"sign": SIGNATURE}), json!({"a": "x"}), json!({})] {
-            client.post(&format!("/processes/instances/{done}/advance"), json!({"step_data": data})).await.data();
+        let movement = client.post(&start, json!({"asset_ids": assets})).await.id();
+        let asset = client.asset(json!({"name": "Sample asset of a completed process"})).await;
+        let completed = client.post(&start, json!({"asset_id": asset})).await.id();
+        for data in [json!({SIGNATURE_STEP: SIGNATURE}), json!({"a": "x"}), json!({})] {
+            client.post(&format!("/processes/instances/{completed}/advance"), json!({"step_data": data})).await.data();
         }
         let ids = vec![
-            ("/v1/processes/instances/{id}/receipt", done),
+            ("/v1/processes/instances/{id}/receipt", completed),
             ("/v1/movements", movement),
             ("/v1/assets", client.asset(json!({"name": "Sample asset"})).await),
             ("/v1/users", client.user("Sample User").await),
-            ("/v1/catalog/asset-types", free_type),
-            ("/v1/catalog/manufacturers", free_maker),
+            ("/v1/catalog/asset-types", unused_type),
+            ("/v1/catalog/manufacturers", unused_manufacturer),
             ("/v1/catalog/models", model),
             ("/v1/keys", key),
-            ("/v1/processes", free_process),
+            ("/v1/processes", unused_process),
             ("/v1/processes/{id}/start", process),
-            ("/v1/processes/instances", run),
+            ("/v1/processes/instances", running),
         ];
-        let asset = client.asset(json!({"name": "Sample asset to start on"})).await;
-        Self { ids, asset, product: (maker, asset_type), tenant: client.tenant.to_string() }
+        let idle_asset = client.asset(json!({"name": "Sample asset to start a process for"})).await;
+        Self { ids, idle_asset, manufacturer, asset_type, tenant: client.tenant.to_string() }
     }
 
-    /// The path with a sample's id in it. A route to a new kind of thing must get a sample here.
-    pub fn fill(&self, path: &str) -> String {
+    /// Returns what to send for an operation: a path as [`Client`] takes it, and a body, empty where there is none.
+    pub fn request(&self, method: &str, path: &str) -> (String, String) {
+        let body = self.body(method, path);
+        (self.path(path), if body.is_null() { String::new() } else { body.to_string() })
+    }
+
+    /// Returns the path below `/v1` with a sample's id in it.
+    pub fn path(&self, path: &str) -> String {
+        let below = path.strip_prefix("/v1").unwrap();
         if path == RECEIPT_KEYS {
-            return format!("{path}?tenant={}", self.tenant);
+            return format!("{below}?tenant={}", self.tenant);
         }
         if !path.contains("{id}") {
-            return path.to_owned();
+            return below.to_owned();
         }
         let collection = path.split("/{id}").next().unwrap();
         let sample = |wanted: &str| self.ids.iter().find(|(known, _)| *known == wanted);
-        let (_, id) =
-            sample(path).or_else(|| sample(collection)).unwrap_or_else(|| panic!("no sample for {path}: add one to Samples"));
-        path.replace("{id}", id).replace("{key}", "sign")
+        let (_, id) = sample(path)
+            .or_else(|| sample(collection))
+            .unwrap_or_else(|| panic!("no sample for {path}: add one to Samples::create"));
+        below.replace("{id}", id).replace("{key}", SIGNATURE_STEP)
     }
 
-    /// A body that the operation accepts.
+    /// Returns a body that the operation accepts, or null where it takes none.
     pub fn body(&self, method: &str, path: &str) -> Value {
         match (method, path) {
             ("POST", "/v1/assets") => json!({"name": "n"}),
@@ -99,26 +113,26 @@ impl Samples {
             ("POST", "/v1/catalog/asset-types") => json!({"name": "n", "code": "NEW", "kind": "physical"}),
             ("POST", "/v1/catalog/manufacturers") => json!({"name": "n"}),
             ("POST", "/v1/catalog/models") => {
-                json!({"name": "n", "manufacturer_id": self.product.0, "asset_type_id": self.product.1})
+                json!({"name": "n", "manufacturer_id": self.manufacturer, "asset_type_id": self.asset_type})
             }
             ("POST", "/v1/keys") => json!({"name": "n", "scopes": ["assets:read"]}),
             ("POST", "/v1/keys/{id}/rotate" | "/v1/processes/instances/{id}/cancel" | "/v1/movements/{id}/cancel") => json!({}),
-            ("POST", "/v1/processes") => definition("n"),
-            ("POST", "/v1/processes/{id}/start") => json!({"asset_id": self.asset}),
+            ("POST", "/v1/processes") => process_definition("n"),
+            ("POST", "/v1/processes/{id}/start") => json!({"asset_id": self.idle_asset}),
             ("POST", "/v1/processes/instances/{id}/advance" | "/v1/movements/{id}/advance") => json!({"step_data": {}}),
             ("PATCH", "/v1/users/{id}") => json!({"display_name": "renamed"}),
             ("PATCH", _) => json!({"name": "renamed"}),
             ("GET" | "DELETE", _) => Value::Null,
-            other => panic!("no body for {other:?}: add one to samples::body"),
+            other => panic!("no body for {other:?}: add one to Samples::body"),
         }
     }
 }
 
-/// How many events an accepted write adds: one for each thing that it changes.
-pub fn events(method: &str, path: &str) -> usize {
+/// Returns how many events a successful write adds: one for each record that it changes.
+pub fn event_count(method: &str, path: &str) -> usize {
     match (method, path) {
-        ("post", "/v1/movements/{id}/cancel") => 4,
-        ("post", "/v1/movements/{id}/advance" | "/v1/processes/{id}/start" | "/v1/processes/instances/{id}/cancel") => 2,
+        ("POST", "/v1/movements/{id}/cancel") => 4,
+        ("POST", "/v1/movements/{id}/advance" | "/v1/processes/{id}/start" | "/v1/processes/instances/{id}/cancel") => 2,
         _ => 1,
     }
 }

@@ -1,0 +1,86 @@
+//! Every write endpoint, with every call to the table failing in every way. A client that repeats the request under its
+//! idempotency key has it executed once, and nothing is left half done.
+
+use crate::support::fault_injection::CallFailure;
+use crate::support::operations::{Operation, WRITE_METHODS, by_method, operations};
+use crate::support::samples::{Samples, event_count};
+use crate::support::{Api, Client, Snapshot};
+use local::invariants::violations;
+use std::io::Write;
+
+/// A tenant with sample resources that every case begins with.
+struct Cases {
+    api: Api,
+    client: Client,
+    samples: Samples,
+    start: Snapshot,
+}
+
+#[tokio::test]
+async fn every_write_survives_that_any_of_its_calls_is_throttled() {
+    survives_each_failure(CallFailure::Throttled).await;
+}
+
+#[tokio::test]
+async fn every_write_survives_that_any_of_its_calls_is_in_conflict() {
+    survives_each_failure(CallFailure::Conflict).await;
+}
+
+#[tokio::test]
+async fn every_write_survives_that_any_of_its_calls_times_out_without_effect() {
+    survives_each_failure(CallFailure::TimedOutBefore).await;
+}
+
+#[tokio::test]
+async fn every_write_survives_that_any_of_its_calls_times_out_after_its_effect() {
+    survives_each_failure(CallFailure::TimedOutAfter).await;
+}
+
+/// Lets the first call of each write fail, then the second, and so on until there is none left to fail.
+async fn survives_each_failure(failure: CallFailure) {
+    let (api, client) = Api::with_tenant().await;
+    let (_, operations) = operations(&client).await;
+    let samples = Samples::create(&client).await;
+    let start = Snapshot::of(&api, client.tenant).await;
+    let cases = Cases { api, client, samples, start };
+    let mut failures = 0;
+    for operation in by_method(&operations, &WRITE_METHODS) {
+        for place in 0.. {
+            if !cases.survives(operation, place, failure).await {
+                break;
+            }
+            failures += 1;
+        }
+    }
+    assert!(failures >= 100, "only {failures} failures");
+    writeln!(std::io::stdout().lock(), "\n{failures} calls failed as {failure:?}, and the invariants hold").unwrap();
+}
+
+impl Cases {
+    /// Sends a request while its call number `place` fails, and repeats it until it succeeds. Returns whether there was a
+    /// call to fail.
+    async fn survives(&self, operation: &Operation, place: usize, failure: CallFailure) -> bool {
+        let name = format!("{operation}, call {place} {failure:?}");
+        let (path, body) = self.samples.request(&operation.method, &operation.path);
+        self.api.faults.fail_call(place, failure);
+        let mut attempts = 0;
+        let reply = loop {
+            let reply = self.client.send_json(&operation.method, &path, &body, ("idempotency-key", "the request")).await;
+            attempts += 1;
+            if reply.status != 503 || attempts == 4 {
+                break reply;
+            }
+        };
+        let has_failed = self.api.faults.stop_failing();
+        // A deletion has no idempotency key: when it took effect unseen, the second one finds nothing.
+        let is_gone = operation.method == "DELETE" && failure == CallFailure::TimedOutAfter && reply.status == 404;
+        assert!(reply.status.is_success() || is_gone, "{name}: {} {}", reply.status, reply.text());
+        let now = Snapshot::of(&self.api, self.client.tenant).await;
+        let expected = event_count(&operation.method, &operation.path);
+        assert_eq!(now.events() - self.start.events(), expected, "{name}: it must be executed once");
+        let found = violations(&self.api.store.tenant(self.client.tenant), &self.api.dynamo, &self.api.table).await.unwrap();
+        assert!(found.is_empty(), "{name}: {found:?}");
+        self.start.restore(&self.api, &now).await;
+        has_failed
+    }
+}

@@ -1,0 +1,149 @@
+//! The service with a table of its own.
+
+use super::client::Client;
+use super::fault_injection::{Faults, FaultyClient};
+use aws_sdk_dynamodb::Client as Dynamo;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use axum::Router;
+use local::engine::{self, Engine};
+use local::meter::Meter;
+use local::{server, table};
+use shared::app::App;
+use shared::domain::api_key::MAX_RATE_LIMIT;
+use shared::domain::time::Timestamp;
+use shared::key_encryption::KeyEncryption;
+use shared::store::{Clock, Store};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Where the tests' clock starts: 2026-03-05T10:00:00Z.
+const START: i64 = 1_772_704_800_000;
+
+/// The service with a table of its own.
+pub struct Api {
+    pub router: Router,
+    pub store: Store,
+    pub dynamo: Dynamo,
+    pub table: String,
+    pub meter: Meter,
+    pub faults: Faults,
+    pub key_encryption: Arc<dyn KeyEncryption>,
+    clock: Arc<AtomicI64>,
+    /// By how many milliseconds each reading moves the clock.
+    tick: Arc<AtomicI64>,
+    /// The embedded engine, unless the table is elsewhere.
+    engine: Option<Engine>,
+    endpoint: String,
+}
+
+impl Api {
+    /// Starts an engine, or creates a table at `TEST_DYNAMODB_ENDPOINT`.
+    pub async fn start() -> Self {
+        let (engine, endpoint) = match std::env::var("TEST_DYNAMODB_ENDPOINT") {
+            Ok(endpoint) => (None, endpoint),
+            Err(_) => {
+                let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
+                let url = engine.url.clone();
+                (Some(engine), url)
+            }
+        };
+        let table = format!("test-{:016x}", RandomState::new().hash_one(0u8));
+        let (clock, tick) = (Arc::new(AtomicI64::new(START)), Arc::new(AtomicI64::new(1)));
+        let meter = Meter::default();
+        let faults = Faults::default();
+        let http = FaultyClient::new(aws_smithy_http_client::Builder::new().build_http(), faults.clone());
+        // A request that a test holds must not time out, however busy the machine is.
+        let no_timeouts = TimeoutConfig::disabled();
+        let config = engine::config(&endpoint).http_client(http).interceptor(meter.clone()).timeout_config(no_timeouts);
+        let dynamo = Dynamo::from_conf(config.build());
+        table::create(&dynamo, &table).await.unwrap();
+        let store = Store::new(dynamo.clone(), &table, ticking(&clock, &tick, 0));
+        let key_encryption: Arc<dyn KeyEncryption> = Arc::new(key_encryption::FileKeyEncryption::in_memory().unwrap());
+        let router = server::router(App::new(store.clone()).with_key_encryption(Some(Arc::clone(&key_encryption))));
+        Self { router, store, dynamo, table, meter, faults, key_encryption, clock, tick, engine, endpoint }
+    }
+
+    /// Starts the service and creates a tenant.
+    pub async fn with_tenant() -> (Self, Client) {
+        let api = Self::start().await;
+        let client = api.tenant().await;
+        (api, client)
+    }
+
+    /// Creates a tenant and returns a client whose key has every scope.
+    pub async fn tenant(&self) -> Client {
+        self.limited_tenant(MAX_RATE_LIMIT).await
+    }
+
+    /// Creates a tenant and returns a client whose key may send `limit` requests a minute.
+    pub async fn limited_tenant(&self, limit: u32) -> Client {
+        let created = self.store.create_tenant("Acme".parse().unwrap(), None, limit).await.unwrap();
+        Client { router: self.router.clone(), key: created.api_key.expose(), tenant: created.tenant_id }
+    }
+
+    /// Returns another copy of every function on the same table, whose clock differs by `skew` milliseconds and whose
+    /// list indexes may take `list_index_bytes`.
+    pub fn replica(&self, skew: i64, list_index_bytes: usize) -> Replica {
+        let clock = ticking(&self.clock, &self.tick, skew);
+        let store = Store::new(self.dynamo.clone(), &self.table, clock).with_list_index_bytes(list_index_bytes);
+        let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&self.key_encryption)));
+        Replica { router: server::router(app), store }
+    }
+
+    /// Moves the clock forward.
+    pub fn advance_clock(&self, seconds: i64) {
+        self.advance_clock_millis(seconds * 1000);
+    }
+
+    /// Moves the clock forward, or back for a negative number.
+    pub fn advance_clock_millis(&self, millis: i64) {
+        self.clock.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    /// Stops the clock: from now on, every reading returns the same time.
+    pub fn stop_clock(&self) {
+        self.tick.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns the time on the tests' clock.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.clock.load(Ordering::Relaxed))
+    }
+}
+
+/// Returns a clock that each reading moves by `tick` milliseconds, so that later events sort after earlier ones.
+fn ticking(clock: &Arc<AtomicI64>, tick: &Arc<AtomicI64>, skew: i64) -> Clock {
+    let (clock, tick) = (Arc::clone(clock), Arc::clone(tick));
+    Arc::new(move || Timestamp::from_millis(clock.fetch_add(tick.load(Ordering::Relaxed), Ordering::Relaxed) + skew))
+}
+
+impl Drop for Api {
+    /// Deletes the table at `TEST_DYNAMODB_ENDPOINT`; an embedded engine takes its table with it.
+    fn drop(&mut self) {
+        if self.engine.is_some() {
+            return;
+        }
+        let (endpoint, table) = (self.endpoint.clone(), self.table.clone());
+        let cleaning = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let client = Dynamo::from_conf(engine::config(&endpoint).build());
+            let _ = runtime.block_on(client.delete_table().table_name(table).send());
+        });
+        let _ = cleaning.join();
+    }
+}
+
+/// Another copy of every function on the same table, with list indexes of its own.
+#[derive(Clone)]
+pub struct Replica {
+    pub router: Router,
+    pub store: Store,
+}
+
+impl Replica {
+    /// Returns a client that sends the same key to this replica.
+    pub fn client(&self, client: &Client) -> Client {
+        Client { router: self.router.clone(), ..client.clone() }
+    }
+}

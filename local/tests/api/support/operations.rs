@@ -1,0 +1,67 @@
+//! The operations of the OpenAPI document: tests that walk them cover a new route at once.
+
+use super::client::Client;
+use super::response::Reply;
+use super::samples::{OPEN_PATHS, Samples};
+use serde_json::Value;
+
+/// The methods in an order in which each still finds the sample resources: deletions come last.
+pub const METHODS: [&str; 4] = ["GET", "PATCH", "POST", "DELETE"];
+/// The methods that change something, in the same order.
+pub const WRITE_METHODS: [&str; 3] = ["PATCH", "POST", "DELETE"];
+
+/// An operation of the document.
+pub struct Operation {
+    pub method: String,
+    pub path: String,
+    /// The scope that a key needs; `None` where no key is needed.
+    pub scope: Option<String>,
+    pub description: Value,
+}
+
+impl Operation {
+    /// Sends the operation for the sample resources, with a body that it accepts.
+    pub async fn send(&self, client: &Client, samples: &Samples) -> Reply {
+        let (path, body) = samples.request(&self.method, &self.path);
+        client.send(&self.method, &path, Some("application/json"), body).await
+    }
+}
+
+impl std::fmt::Display for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.method, self.path)
+    }
+}
+
+/// Returns the served OpenAPI document and its operations.
+pub async fn operations(client: &Client) -> (Value, Vec<Operation>) {
+    let document = client.get("/openapi.json").await.json();
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap().iter().filter(|(_, value)| value.get("responses").is_some()) {
+            let scope = operation["security"][0]["api_key"][0].as_str().map(str::to_owned);
+            assert_eq!(scope.is_none(), OPEN_PATHS.contains(&path.as_str()), "{method} {path} needs a scope");
+            operations.push(Operation {
+                method: method.to_uppercase(),
+                path: path.clone(),
+                scope,
+                description: operation.clone(),
+            });
+        }
+    }
+    assert!(operations.len() >= 30, "only {} operations", operations.len());
+    (document, operations)
+}
+
+/// Returns the operations with these methods, in the order of the methods.
+pub fn by_method<'a>(operations: &'a [Operation], methods: &'a [&str]) -> impl Iterator<Item = &'a Operation> {
+    methods.iter().flat_map(|method| operations.iter().filter(move |operation| operation.method == *method))
+}
+
+/// Follows a `$ref` within the document.
+pub fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    match schema["$ref"].as_str() {
+        Some(target) => document.pointer(&target[1..]).unwrap_or_else(|| panic!("{target} leads nowhere")),
+        None => schema,
+    }
+}

@@ -1,0 +1,75 @@
+//! Processes from start to end, as most tests need them.
+
+use super::client::Client;
+use super::response::Reply;
+use super::samples::SIGNATURE;
+use serde_json::{Value, json};
+
+/// Returns the id of the system process with this slug.
+pub async fn system_process(client: &Client, slug: &str) -> String {
+    let processes = client.get("/processes").await.data();
+    let process = processes.as_array().unwrap().iter().find(|process| process["slug"] == slug).unwrap();
+    process["id"].as_str().unwrap().to_owned()
+}
+
+/// Creates a process of the tenant's own, from `in_stock` to `in_use`, and returns its id.
+pub async fn create_process(client: &Client, steps: Value) -> String {
+    let body = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+    client.post("/processes", body).await.id()
+}
+
+/// Starts a process for an asset and returns the instance's id.
+pub async fn start(client: &Client, process: &str, asset: &str) -> String {
+    client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await.id()
+}
+
+/// Starts a process for several assets and returns the movement.
+pub async fn start_movement(client: &Client, process: &str, assets: &[String]) -> Value {
+    client.post(&format!("/processes/{process}/start"), json!({"asset_ids": assets})).await.data()
+}
+
+/// Submits the current step of an instance.
+pub async fn advance(client: &Client, instance: &str, data: Value) -> Reply {
+    client.post(&format!("/processes/instances/{instance}/advance"), json!({"step_data": data})).await
+}
+
+/// Submits the current step of a movement.
+pub async fn advance_movement(client: &Client, movement: &str, data: Value) -> Reply {
+    client.post(&format!("/movements/{movement}/advance"), json!({"step_data": data})).await
+}
+
+/// Cancels an instance.
+pub async fn cancel(client: &Client, instance: &str) -> Reply {
+    client.post(&format!("/processes/instances/{instance}/cancel"), json!({})).await
+}
+
+/// Completes the system process "Employee Onboarding" for a new asset and `user`; returns the instance's id.
+pub async fn complete_onboarding(client: &Client, user: &str) -> String {
+    let body = json!({"name": "Laptop", "status": "preparing", "serial_number": "S-1", "manufacturer": "Dell", "model": "XPS"});
+    let asset = client.asset(body).await;
+    let instance = start(client, &system_process(client, "employee-onboarding").await, &asset).await;
+    for data in [json!({"employee": user}), json!({"handover": ["Device"]}), json!({"signature": SIGNATURE}), json!({})] {
+        advance(client, &instance, data).await.data();
+    }
+    instance
+}
+
+/// Returns a PNG of about 100 KB, as a data URL.
+pub fn large_signature() -> String {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, 320, 320);
+    encoder.set_color(png::ColorType::Grayscale);
+    encoder.set_compression(png::Compression::Fast);
+    let mut noise = RandomState::new().build_hasher();
+    let pixels: Vec<u8> = (0..320u32 * 320)
+        .map(|n| {
+            noise.write_u32(n);
+            noise.finish().to_le_bytes()[0]
+        })
+        .collect();
+    let mut writer = encoder.write_header().unwrap();
+    writer.write_image_data(&pixels).unwrap();
+    writer.finish().unwrap();
+    shared::domain::signature_image::data_url(&bytes)
+}

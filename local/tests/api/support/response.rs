@@ -1,0 +1,70 @@
+//! A response, with what tests check of every one.
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+/// A response that was read to its end.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub bytes: Bytes,
+}
+
+impl Reply {
+    /// Returns the body as text.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.bytes).unwrap()
+    }
+
+    /// Returns the body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_else(|_| panic!("not JSON: {:?}", self.text()))
+    }
+
+    /// Returns a header's value, or an empty text.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
+    }
+
+    /// Checks that the request succeeded and returns the body's `data`.
+    #[track_caller]
+    pub fn data(&self) -> Value {
+        assert!(self.status.is_success(), "{} {}", self.status, self.text());
+        self.json()["data"].clone()
+    }
+
+    /// Checks that the request succeeded and returns the resource's id.
+    #[track_caller]
+    pub fn id(&self) -> String {
+        self.data()["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Checks that the body is a problem document with this status and code, and returns it.
+    #[track_caller]
+    pub fn problem(&self, status: u16, code: &str) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text());
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        let problem = self.json();
+        assert_eq!(problem["code"], code, "{problem}");
+        assert_eq!(problem["status"], status);
+        assert_eq!(problem["error"], problem["title"]);
+        assert_eq!(problem["type"], format!("urn:problem:{}", code.to_lowercase().replace('_', "-")));
+        assert_eq!(problem["request_id"], self.header("x-request-id"));
+        problem
+    }
+
+    /// Checks that the response is a 422, and returns the sorted locations of its errors: JSON Pointers, and names of
+    /// parameters and headers.
+    #[track_caller]
+    pub fn field_errors(&self) -> Vec<String> {
+        let problem = self.problem(422, "VALIDATION_ERROR");
+        let location = |error: &Value| {
+            error["pointer"].as_str().or(error["parameter"].as_str()).or(error["header"].as_str()).unwrap().to_owned()
+        };
+        let mut locations: Vec<String> = problem["errors"].as_array().unwrap().iter().map(location).collect();
+        locations.sort();
+        locations
+    }
+}
