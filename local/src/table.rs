@@ -116,7 +116,7 @@ async fn check_indexes(client: &Client, name: &str, declared: &TableProperties) 
         expected.sort_unstable();
         if actual != expected {
             bail!(
-                "another version created this data with a different index {}; delete the data folder or choose another with --data",
+                "another version created this data: its index {} differs; delete the data folder, or choose another one with --data",
                 index.index_name
             );
         }

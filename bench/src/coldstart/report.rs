@@ -29,7 +29,7 @@ pub fn print_report(functions: &[(&str, &str)], figures: &[Figures], starts: usi
     )?;
     writeln!(
         out,
-        "{:<10}{:>6}{:>7}{:>6}{:>6}{:>7}{:>7}{:>7}{:>7}{:>8}{:>8}{:>8}",
+        "{:<10}{:>6}{:>7}{:>6}{:>6}{:>7}{:>7}{:>7}{:>7}{:>8}{:>8}{:>11}",
         "", "init", "ratio", "p90", "cpu", "first", "- warm", "cpu", "warm", "p99", "MiB", "MB zip"
     )?;
     let baseline = median(&figures[0].init);
@@ -37,7 +37,7 @@ pub fn print_report(functions: &[(&str, &str)], figures: &[Figures], starts: usi
         let (init, first, warm) = (median(&row.init), median(&row.first), median(&row.warm));
         writeln!(
             out,
-            "{name:<10}{init:>6.2}{:>7.2}{:>6.2}{:>6.2}{first:>7.2}{:>7.2}{:>7.2}{warm:>7.2}{:>8.2}{:>8.1}{:>8}",
+            "{name:<10}{init:>6.2}{:>7.2}{:>6.2}{:>6.2}{first:>7.2}{:>7.2}{:>7.2}{warm:>7.2}{:>8.2}{:>8.1}{:>11}",
             init / baseline,
             percentile(&row.init, 90),
             median(&row.init_cpu),
