@@ -1,9 +1,10 @@
-//! What the command line makes of AWS's environment.
+//! Region and credentials from the environment and from AWS's configuration files.
 
 use crate::operator::Operator;
 use std::process::Command;
 
-/// The command line with nothing but these variables and a home with this AWS configuration.
+/// Runs the command line with only these variables, and with this AWS configuration in its home directory. Returns whether
+/// it succeeded, and its output.
 fn run(home: &std::path::Path, config: &str, variables: &[(&str, &str)]) -> (bool, String) {
     std::fs::create_dir_all(home.join(".aws")).unwrap();
     std::fs::write(home.join(".aws/config"), config).unwrap();
@@ -14,24 +15,24 @@ fn run(home: &std::path::Path, config: &str, variables: &[(&str, &str)]) -> (boo
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn a_missing_region_and_missing_credentials_are_named() {
     let home = tempfile::tempdir().unwrap();
     let keys = [("AWS_ACCESS_KEY_ID", "local"), ("AWS_SECRET_ACCESS_KEY", "local")];
-    let (done, text) = run(home.path(), "", &keys);
-    assert!(!done && text.starts_with("error: no AWS region: set AWS_REGION"), "{text}");
-    let (done, text) = run(home.path(), "", &[("AWS_REGION", "us-east-1")]);
-    assert!(!done && text.starts_with("error: no AWS credentials"), "{text}");
+    let (succeeded, text) = run(home.path(), "", &keys);
+    assert!(!succeeded && text.starts_with("error: no AWS region: set AWS_REGION"), "{text}");
+    let (succeeded, text) = run(home.path(), "", &[("AWS_REGION", "us-east-1")]);
+    assert!(!succeeded && text.starts_with("error: no AWS credentials"), "{text}");
 }
 
 #[tokio::test]
-async fn a_profile_may_name_a_process_that_gives_credentials() {
+async fn a_profile_may_get_credentials_from_a_process() {
     let operator = Operator::start().await;
     let home = tempfile::tempdir().unwrap();
-    let answer = r#"{"Version": 1, "AccessKeyId": "local", "SecretAccessKey": "local"}"#;
-    let process = home.path().join("credentials.json");
-    std::fs::write(&process, answer).unwrap();
-    let config = format!("[profile work]\nregion = us-east-1\ncredential_process = cat {}\n", process.display());
+    let credentials = r#"{"Version": 1, "AccessKeyId": "local", "SecretAccessKey": "local"}"#;
+    let file = home.path().join("credentials.json");
+    std::fs::write(&file, credentials).unwrap();
+    let config = format!("[profile work]\nregion = us-east-1\ncredential_process = cat {}\n", file.display());
     let variables = [("AWS_PROFILE", "work"), ("AWS_ENDPOINT_URL_DYNAMODB", operator.engine.url.as_str())];
-    let (done, text) = run(home.path(), &config, &variables);
-    assert!(done && text.trim() == "[]", "{text}");
+    let (succeeded, text) = run(home.path(), &config, &variables);
+    assert!(succeeded && text.trim() == "[]", "{text}");
 }

@@ -1,29 +1,27 @@
-//! What happened in a tenant.
+//! `admin events`.
 
+use crate::UNKNOWN_ID;
 use crate::operator::Operator;
 use local::server;
+use serde_json::json;
 use shared::domain::api_key::DEFAULT_RATE_LIMIT;
 use shared::domain::time::Timestamp;
 use shared::store::Store;
 use std::sync::Arc;
 
 #[tokio::test]
-async fn an_operator_hears_of_every_change_since_a_moment() {
+async fn events_lists_every_change_since_a_time() {
     let operator = Operator::start().await;
-    // Long enough ago that no event can still appear before those there are.
+    // Long enough ago that no earlier event can still appear.
     let at = |text: &str| -> Timestamp { text.parse().unwrap() };
-    let made = at("2026-03-05T10:00:00Z");
-    let store = Store::new(operator.client(), server::TABLE, Arc::new(move || made));
+    let created = at("2026-03-05T10:00:00Z");
+    let store = Store::new(operator.client(), server::TABLE, Arc::new(move || created));
     let tenant = store.create_tenant("Acme".parse().unwrap(), None, DEFAULT_RATE_LIMIT).await.unwrap().tenant_id.to_string();
     let all = operator.json(&["events", "--tenant", &tenant]);
     let types: Vec<&str> = all.as_array().unwrap().iter().map(|entry| entry["type"].as_str().unwrap()).collect();
     assert!(types.contains(&"tenant.created") && types.contains(&"key.created"), "{types:?}");
-    let since = |moment: &str| operator.json(&["events", "--tenant", &tenant, "--since", moment]);
+    let since = |time: &str| operator.json(&["events", "--tenant", &tenant, "--since", time]);
     assert_eq!(since("2026-03-05T09:59:59Z"), all);
-    assert_eq!(since("2026-03-05T10:00:01Z"), serde_json::json!([]));
-    assert!(
-        operator
-            .refusal(&["events", "--tenant", "01890a5d-ac96-774b-bcce-b302099a8057"])
-            .contains("tenant 01890a5d-ac96-774b-bcce-b302099a8057 not found")
-    );
+    assert_eq!(since("2026-03-05T10:00:01Z"), json!([]));
+    assert!(operator.error(&["events", "--tenant", UNKNOWN_ID]).contains(&format!("tenant {UNKNOWN_ID} not found")));
 }

@@ -7,3 +7,6 @@ mod operator;
 mod receipts;
 mod tenants;
 mod verify;
+
+/// A well-formed id that no tenant has.
+const UNKNOWN_ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";

@@ -1,35 +1,49 @@
-//! An operator with a table.
+//! Runs the command line as an operator does.
 
 use local::engine::{self, Engine};
 use local::{server, table};
 use serde_json::Value;
+use shared::store::Store;
 use std::process::{Command, Output};
 
-/// A table that the command line works on.
+/// A table in an embedded engine, and the environment in which the command line reaches it.
 pub struct Operator {
     pub engine: Engine,
-    /// More variables for the command line.
-    pub more: Vec<(&'static str, String)>,
+    /// More environment variables.
+    pub more_variables: Vec<(&'static str, String)>,
 }
 
 impl Operator {
+    /// Starts an engine and creates a table in it.
     pub async fn start() -> Self {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
-        let client = aws_sdk_dynamodb::Client::from_conf(engine::config(&engine.url).build());
-        table::create(&client, server::TABLE).await.unwrap();
-        Self { engine, more: Vec::new() }
+        let operator = Self { engine, more_variables: Vec::new() };
+        table::create(&operator.client(), server::TABLE).await.unwrap();
+        operator
     }
 
+    /// Creates a tenant and returns its id.
+    pub fn create_tenant(&self) -> String {
+        self.json(&["tenant", "create", "--name", "Acme"])["tenant_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Returns the store on the table, with the system's clock.
+    pub fn store(&self) -> Store {
+        Store::new(self.client(), server::TABLE, shared::app::system_clock())
+    }
+
+    /// Runs the command line with these arguments.
     pub fn run(&self, arguments: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_admin"))
             .args(arguments)
             .envs(self.environment())
-            .envs(self.more.iter().map(|(name, value)| (*name, value)))
+            .envs(self.more_variables.iter().map(|(name, value)| (*name, value)))
             .env_remove("TABLE_NAME")
             .output()
             .unwrap()
     }
 
+    /// Runs a command that must succeed, and returns what it prints.
     #[track_caller]
     pub fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(arguments);
@@ -37,9 +51,9 @@ impl Operator {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// What a failing command says: one line, and exit code 1.
+    /// Runs a command that must fail with exit code 1 and one line on stderr, and returns the line.
     #[track_caller]
-    pub fn refusal(&self, arguments: &[&str]) -> String {
+    pub fn error(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{text}");
@@ -47,12 +61,12 @@ impl Operator {
         text
     }
 
-    /// A client of the table.
+    /// Returns a client of the engine.
     pub fn client(&self) -> aws_sdk_dynamodb::Client {
         aws_sdk_dynamodb::Client::from_conf(engine::config(&self.engine.url).build())
     }
 
-    /// What the command line is run with.
+    /// Returns the variables that every command is run with.
     pub fn environment(&self) -> [(&'static str, &str); 4] {
         [
             ("AWS_ENDPOINT_URL_DYNAMODB", &self.engine.url),

@@ -1,21 +1,26 @@
-//! Tenants and keys.
+//! `admin tenant` and `admin key`.
 
+use crate::UNKNOWN_ID;
 use crate::operator::Operator;
-use aws_sdk_dynamodb::Client;
-use local::{engine, server};
+use axum::body::Body;
+use axum::http::Request;
+use local::server;
+use serde_json::json;
+use shared::app::App;
+use shared::domain::process::Process;
+use shared::domain::record::Stored;
+use shared::store::ChangeContext;
+use tower::ServiceExt;
 
-/// The status of a request with this key.
+/// Returns the status of a GET with this key.
 async fn status(operator: &Operator, key: &str, path: &str) -> u16 {
-    use tower::ServiceExt;
-    let client = Client::from_conf(engine::config(&operator.engine.url).build());
-    let store = shared::store::Store::new(client, server::TABLE, shared::app::system_clock());
-    let request = axum::http::Request::builder().uri(path).header("authorization", format!("Bearer {key}"));
-    let request = request.body(axum::body::Body::empty()).unwrap();
-    server::router(shared::app::App::new(store)).oneshot(request).await.unwrap().status().as_u16()
+    let request = Request::builder().uri(path).header("authorization", format!("Bearer {key}"));
+    let request = request.body(Body::empty()).unwrap();
+    server::router(App::new(operator.store())).oneshot(request).await.unwrap().status().as_u16()
 }
 
 #[tokio::test]
-async fn an_operator_makes_a_tenant_whose_first_key_works() {
+async fn the_first_key_of_a_new_tenant_works() {
     let operator = Operator::start().await;
     let made = operator.json(&["tenant", "create", "--name", "Acme", "--admin-email", "ada@example.com"]);
     let key = made["api_key"].as_str().unwrap();
@@ -30,9 +35,9 @@ async fn an_operator_makes_a_tenant_whose_first_key_works() {
 }
 
 #[tokio::test]
-async fn an_operator_makes_and_revokes_a_key() {
+async fn a_key_works_until_it_is_revoked() {
     let operator = Operator::start().await;
-    let tenant = operator.json(&["tenant", "create", "--name", "Acme"])["tenant_id"].as_str().unwrap().to_owned();
+    let tenant = operator.create_tenant();
     let create =
         ["key", "create", "--tenant", &tenant, "--name", "ci", "--scopes", "assets:read,users:read", "--rate-limit", "5"];
     let made = operator.json(&[&create[..], &["--expires-at", "2190-01-01T00:00:00Z"]].concat());
@@ -42,34 +47,31 @@ async fn an_operator_makes_and_revokes_a_key() {
     let revoke = ["key", "revoke", "--tenant", &tenant, "--key", made["key_id"].as_str().unwrap()];
     operator.json(&revoke);
     assert_eq!(status(&operator, key, "/v1/assets").await, 401);
-    assert!(operator.refusal(&revoke).contains("not found in tenant"));
+    assert!(operator.error(&revoke).contains("not found in tenant"));
 }
 
 #[tokio::test]
-async fn an_upgrade_adds_the_system_processes_that_are_missing() {
+async fn an_upgrade_adds_missing_system_processes() {
     let operator = Operator::start().await;
-    let tenant = operator.json(&["tenant", "create", "--name", "Acme"])["tenant_id"].as_str().unwrap().to_owned();
-    assert_eq!(operator.json(&["tenant", "upgrade"]), serde_json::json!([{"tenant_id": tenant, "added": []}]));
-    // A tenant from before there was this process.
-    let client = aws_sdk_dynamodb::Client::from_conf(engine::config(&operator.engine.url).build());
-    let store =
-        shared::store::Store::new(client.clone(), server::TABLE, shared::app::system_clock()).tenant(tenant.parse().unwrap());
-    let all: Vec<shared::domain::record::Stored<shared::domain::process::Process>> = store.all().await.unwrap();
-    let repair = all.into_iter().find(|process| process.value.slug.as_str() == "repair").unwrap();
-    let context = shared::store::ChangeContext::operator(store.store().now());
+    let tenant = operator.create_tenant();
+    assert_eq!(operator.json(&["tenant", "upgrade"]), json!([{"tenant_id": tenant, "added": []}]));
+    // A tenant that is older than this process.
+    let store = operator.store().tenant(tenant.parse().unwrap());
+    let processes: Vec<Stored<Process>> = store.all().await.unwrap();
+    let repair = processes.into_iter().find(|process| process.value.slug.as_str() == "repair").unwrap();
+    let context = ChangeContext::operator(store.store().now());
     store.delete(&repair, &context).await.unwrap();
     let upgrade = ["tenant", "upgrade", "--tenant", &tenant];
-    assert_eq!(operator.json(&upgrade), serde_json::json!([{"tenant_id": tenant, "added": ["repair"]}]));
-    assert_eq!(operator.json(&upgrade), serde_json::json!([{"tenant_id": tenant, "added": []}]));
+    assert_eq!(operator.json(&upgrade), json!([{"tenant_id": tenant, "added": ["repair"]}]));
+    assert_eq!(operator.json(&upgrade), json!([{"tenant_id": tenant, "added": []}]));
 }
 
 #[tokio::test]
-async fn what_can_not_be_done_is_said_in_one_line() {
+async fn errors_are_one_line() {
     let operator = Operator::start().await;
-    let nobody = "01890a5d-ac96-774b-bcce-b302099a8057";
-    let create = ["key", "create", "--tenant", nobody, "--name", "ci", "--scopes", "assets:read"];
-    assert!(operator.refusal(&create).contains(&format!("tenant {nobody} not found")));
-    assert!(operator.refusal(&["--table", "nowhere", "tenant", "list"]).contains("nowhere"));
-    let wrong = operator.run(&["key", "create", "--tenant", nobody, "--name", "ci", "--scopes", "assets"]);
-    assert_eq!(wrong.status.code(), Some(2), "clap's code for a wrong command line");
+    let create = ["key", "create", "--tenant", UNKNOWN_ID, "--name", "ci", "--scopes", "assets:read"];
+    assert!(operator.error(&create).contains(&format!("tenant {UNKNOWN_ID} not found")));
+    assert!(operator.error(&["--table", "nowhere", "tenant", "list"]).contains("nowhere"));
+    let invalid = operator.run(&["key", "create", "--tenant", UNKNOWN_ID, "--name", "ci", "--scopes", "assets"]);
+    assert_eq!(invalid.status.code(), Some(2), "clap's exit code for invalid arguments");
 }

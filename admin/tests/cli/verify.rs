@@ -1,65 +1,67 @@
-//! `admin verify` against chains that hold, and against every kind of damage to one.
+//! `admin verify` with unbroken chains, and with every kind of damage to one.
 
+use crate::UNKNOWN_ID;
 use crate::operator::Operator;
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::server;
+use serde_json::json;
+use shared::domain::id::Id;
+use shared::domain::process::Process;
+use shared::domain::record::{Kind, Stored};
 use shared::domain::user::User;
+use shared::store::keys::{Item, Keys};
 use shared::store::{ChangeContext, TenantStore, UnitOfWork};
 
-/// A tenant with a user who was changed twice, and the events of that user, oldest first.
-async fn tenant(operator: &Operator) -> (String, TenantStore, Vec<shared::store::keys::Item>) {
+/// Creates a tenant with a user and changes the user twice. Returns the tenant, its store, and the keys of the user's events,
+/// oldest first.
+async fn tenant_with_changed_user(operator: &Operator) -> (String, TenantStore, Vec<Item>) {
     let made = operator.json(&["tenant", "create", "--name", "Acme", "--admin-email", "ada@example.com"]);
     let tenant = made["tenant_id"].as_str().unwrap().to_owned();
-    let store = shared::store::Store::new(operator.client(), server::TABLE, shared::app::system_clock());
-    let store = store.tenant(tenant.parse().unwrap());
+    let store = operator.store().tenant(tenant.parse().unwrap());
     let id = made["user_id"].as_str().unwrap().parse().unwrap();
     let mut user = store.get::<User>(id).await.unwrap().unwrap();
     for name in ["Ada", "Grace"] {
         let next = User { display_name: name.parse().unwrap(), ..user.value.clone() };
         let context = ChangeContext::operator(store.store().now());
-        let mut work = UnitOfWork::new(&store, &context);
-        user = work.update(&user, next).unwrap();
-        work.commit().await.unwrap();
+        let mut unit = UnitOfWork::new(&store, &context);
+        user = unit.update(&user, next).unwrap();
+        unit.commit().await.unwrap();
     }
     let entries = store.whole_history::<User>(id).await.unwrap().unwrap();
-    let keys = shared::store::keys::Keys::of(store.id());
+    let keys = Keys::of(store.id());
     (tenant, store, entries.iter().map(|entry| keys.event(entry.id).item()).collect())
 }
 
 #[tokio::test]
-async fn a_tenant_whose_chains_hold_is_said_to_be_whole() {
+async fn a_tenant_with_unbroken_chains_is_valid() {
     let operator = Operator::start().await;
-    let (tenant, store, _) = tenant(&operator).await;
+    let (tenant, store, _) = tenant_with_changed_user(&operator).await;
     let verify = ["verify", "--tenant", &tenant];
-    let whole = serde_json::json!({"tenant_id": tenant, "valid": true, "things": 10, "changes": 12});
-    assert_eq!(operator.json(&verify), whole);
-    // What was deleted keeps its chain.
-    let processes: Vec<shared::domain::record::Stored<shared::domain::process::Process>> = store.all().await.unwrap();
+    let valid = json!({"tenant_id": tenant, "valid": true, "things": 10, "changes": 12});
+    assert_eq!(operator.json(&verify), valid);
+    // A deleted resource keeps its chain.
+    let processes: Vec<Stored<Process>> = store.all().await.unwrap();
     let context = ChangeContext::operator(store.store().now());
     store.delete(&processes[0], &context).await.unwrap();
     assert_eq!(operator.json(&verify)["changes"], 13);
-    assert!(
-        operator
-            .refusal(&["verify", "--tenant", "01890a5d-ac96-774b-bcce-b302099a8057"])
-            .contains("tenant 01890a5d-ac96-774b-bcce-b302099a8057 not found")
-    );
+    assert!(operator.error(&["verify", "--tenant", UNKNOWN_ID]).contains(&format!("tenant {UNKNOWN_ID} not found")));
 }
 
 #[tokio::test]
-async fn one_changed_byte_or_a_lost_event_is_caught() {
+async fn a_changed_byte_and_a_missing_event_are_found() {
     for (place, damage, expected) in [
         (0, "byte", "version 1, event"),
         (1, "byte", "version 2, event"),
         (2, "byte", "version 3, event"),
-        (0, "gone", "version 1, no event: the entry is missing"),
-        (1, "gone", "version 2, no event: the entry is missing"),
-        (2, "gone", "version 3, no event: the entry is missing"),
+        (0, "missing", "version 1, no event: the entry is missing"),
+        (1, "missing", "version 2, no event: the entry is missing"),
+        (2, "missing", "version 3, no event: the entry is missing"),
     ] {
         let operator = Operator::start().await;
-        let (tenant, _, events) = tenant(&operator).await;
+        let (tenant, _, events) = tenant_with_changed_user(&operator).await;
         let dynamo = operator.client();
         let key = Some(events[place].clone());
-        if damage == "gone" {
+        if damage == "missing" {
             dynamo.delete_item().table_name(server::TABLE).set_key(key).send().await.unwrap();
         } else {
             let item = dynamo.get_item().table_name(server::TABLE).set_key(key.clone()).send().await.unwrap().item.unwrap();
@@ -70,30 +72,30 @@ async fn one_changed_byte_or_a_lost_event_is_caught() {
             let update = dynamo.update_item().table_name(server::TABLE).set_key(key).update_expression("SET entry = :entry");
             update.expression_attribute_values(":entry", entry).send().await.unwrap();
         }
-        let said = operator.refusal(&["verify", "--tenant", &tenant]);
+        let error = operator.error(&["verify", "--tenant", &tenant]);
         assert!(
-            said.contains("1 of 10 histories") && said.contains("user ") && said.contains(expected),
-            "{damage} {place}: {said}"
+            error.contains("1 of 10 histories") && error.contains("user ") && error.contains(expected),
+            "{damage} {place}: {error}"
         );
         if damage == "byte" {
-            assert!(said.contains("does not have the hash"), "{said}");
+            assert!(error.contains("does not have the hash"), "{error}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_record_that_does_not_fit_its_history_is_caught() {
+async fn a_record_that_does_not_match_its_history_is_found() {
     let operator = Operator::start().await;
-    let (tenant, store, _) = tenant(&operator).await;
+    let (tenant, store, _) = tenant_with_changed_user(&operator).await;
     let dynamo = operator.client();
-    let users: Vec<shared::domain::record::Stored<User>> = store.all().await.unwrap();
-    let id = shared::domain::id::Id::uuid(users[0].value.id);
-    let key = shared::store::keys::Keys::of(store.id()).record(shared::domain::record::Kind::User, id).item();
+    let users: Vec<Stored<User>> = store.all().await.unwrap();
+    let id = Id::uuid(users[0].value.id);
+    let key = Keys::of(store.id()).record(Kind::User, id).item();
     let update = dynamo.update_item().table_name(server::TABLE).set_key(Some(key.clone()));
     let hash = AttributeValue::S("0".repeat(64));
     update.update_expression("SET last_hash = :hash").expression_attribute_values(":hash", hash).send().await.unwrap();
     let verify = ["verify", "--tenant", &tenant];
-    assert!(operator.refusal(&verify).contains("another hash than its latest entry"));
+    assert!(operator.error(&verify).contains("another hash than its latest entry"));
     dynamo.delete_item().table_name(server::TABLE).set_key(Some(key)).send().await.unwrap();
-    assert!(operator.refusal(&verify).contains("the record is missing, and there is no entry for its deletion"));
+    assert!(operator.error(&verify).contains("the record is missing, and there is no entry for its deletion"));
 }
