@@ -1,4 +1,7 @@
-"""Checks the recipe of docs/local-lambda.md for `sam local`: what functions get by it, as the SAM CLI works it out."""
+"""Checks the `sam local` recipe in docs/local-lambda.md: the environment that the SAM CLI gives to functions.
+
+Reads the first JSON block, the first line that starts with `export`, and the first `--parameter-overrides` of its section.
+"""
 
 import json
 import os
@@ -11,7 +14,7 @@ from samcli.lib.providers.sam_stack_provider import SamLocalStackProvider
 
 with open("docs/local-lambda.md", encoding="utf-8") as file:
     recipe = file.read().split("## sam local")[1]
-handed_on = json.loads(re.search(r"```json\n(.*?)```", recipe, re.DOTALL)[1])
+given_by_recipe = json.loads(re.search(r"```json\n(.*?)```", recipe, re.DOTALL)[1])
 for name, value in re.findall(r"(AWS_\w+)=(\S*)", re.search(r"^export (.*)$", recipe, re.MULTILINE)[1]):
     os.environ[name] = value
 
@@ -19,26 +22,26 @@ overrides = dict([re.search(r"--parameter-overrides (\w+)=(\w+)", recipe).groups
 
 stacks, _ = SamLocalStackProvider.get_stacks("template.yaml", parameter_overrides=overrides)
 functions = SamFunctionProvider(stacks)
-wanted = handed_on["Parameters"] | {
+expected = given_by_recipe["Parameters"] | {
     "AWS_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "local",
     "AWS_SECRET_ACCESS_KEY": "local",
     "AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH": "true",
 }
-faults = []
+errors = []
 seen = 0
 for function in functions.get_all():
-    runner = LocalLambdaRunner(None, functions, ".", ".", env_vars_values=handed_on)
+    runner = LocalLambdaRunner(None, functions, ".", ".", env_vars_values=given_by_recipe)
     environment = runner._make_env_vars(function).resolve()
-    for name, value in wanted.items():
-        # Only one function has a key for receipts.
-        is_given = environment.get(name, "" if name == "RECEIPT_KMS_KEY_ID" else None)
-        if is_given != value:
-            faults.append(f"{function.name} gets {name}={is_given}, not {value}")
+    for name, value in expected.items():
+        # Only one function has a receipt key.
+        actual = environment.get(name, "" if name == "RECEIPT_KMS_KEY_ID" else None)
+        if actual != value:
+            errors.append(f"{function.name} gets {name}={actual} instead of {value}")
     if function.architectures != [overrides["Architecture"]]:
-        faults.append(f"{function.name} would run on {function.architectures}")
+        errors.append(f"{function.name} would run on {function.architectures}")
     seen += 1
-for fault in faults:
-    print(f"docs/local-lambda.md, sam local: {fault}", file=sys.stderr)
-print(f"sam local: the environment of {seen} functions, {len(faults)} faults")
-sys.exit(1 if faults or seen != 6 else 0)
+for error in errors:
+    print(f"docs/local-lambda.md, sam local: {error}", file=sys.stderr)
+print(f"sam local: the environment of {seen} functions, {len(errors)} errors")
+sys.exit(1 if errors or seen != 6 else 0)

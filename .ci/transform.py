@@ -1,6 +1,6 @@
-"""Transforms template.yaml as AWS does and checks what comes out, where lint is silent.
+"""Transforms template.yaml as AWS does and checks the result for errors that linters don't find.
 
-Routes and permissions against the code: local/tests/api/template.rs and policies.rs.
+local/tests/api/template.rs and policies.rs compare routes and permissions with the code.
 """
 
 import json
@@ -13,10 +13,10 @@ from samtranslator.parser.parser import Parser
 from samtranslator.translator.translator import Translator
 from samtranslator.yaml_helper import yaml_parse
 
-FAULTS = []
+ERRORS = []
 
-# What AWS counts under which dimensions, of that which is used here ("Metrics and dimensions" in the guides of API Gateway,
-# Lambda and DynamoDB). A metric that is not there raises no alarm and no fault.
+# The metrics that AWS publishes for each set of dimensions, as far as they are used here ("Metrics and dimensions" in the
+# guides of API Gateway, Lambda and DynamoDB). For a metric that doesn't exist, AWS raises neither an alarm nor an error.
 METRICS = {
     ("AWS/ApiGateway", ("ApiId",)): {"Count", "4xx", "5xx", "Latency"},
     ("AWS/Lambda", ("FunctionName",)): {"Errors", "Throttles", "Duration", "ConcurrentExecutions"},
@@ -37,35 +37,35 @@ METRICS = {
     ("AWS/DynamoDB", ("Operation", "TableName")): {"SystemErrors", "SuccessfulRequestLatency"},
 }
 
-# A permission has about 440 bytes in a function's policy, with names as long as CloudFormation makes them; 20 KB is all.
-LARGEST_POLICY, PERMISSION = 20480, 440
+# A function's policy is limited to 20 KB. A permission takes about 440 bytes of it, with names as CloudFormation generates them.
+MAX_POLICY_BYTES, PERMISSION_BYTES = 20480, 440
 
 
-def check(holds, fault):
+def check(holds, error):
     if not holds:
-        FAULTS.append(fault)
+        ERRORS.append(error)
 
 
 def transformed():
-    """What CloudFormation gets, with every parameter at its default."""
+    """Returns the template that CloudFormation gets, with every parameter at its default."""
     with open("template.yaml", encoding="utf-8") as file:
         template = yaml_parse(file.read())
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
-            # `sam package` puts the place of the upload here.
+            # `sam package` puts the address of the upload here.
             resource["Properties"]["CodeUri"] = "s3://bucket/key"
     used = set(references([template[part] for part in ("Globals", "Resources", "Conditions", "Outputs", "Rules")]))
     for name in template["Parameters"]:
         check(name in used, f"the parameter {name} is not used")
     parameters = {name: declared.get("Default", "") for name, declared in template["Parameters"].items()}
     session = boto3.Session(region_name="eu-central-1")
-    # The roles are written out: no managed policy is looked up.
+    # The template has no managed policies, so none has to be looked up.
     translator = Translator({}, Parser(), boto_session=session)
     return translator.translate(template, parameters)
 
 
 def references(value):
-    """Every name that an intrinsic function refers to."""
+    """Yields every name that an intrinsic function refers to."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key == "Ref":
@@ -91,7 +91,7 @@ def of_type(template, kind):
 def check_references(template):
     known = set(template["Resources"]) | set(template["Parameters"])
     for name in sorted(set(references([template["Resources"], template["Outputs"]]))):
-        check(name in known or name.startswith("AWS::"), f"{name} is referred to and not there")
+        check(name in known or name.startswith("AWS::"), f"{name} is referred to but not declared")
 
 
 def check_functions(template):
@@ -99,23 +99,23 @@ def check_functions(template):
     groups = of_type(template, "AWS::Logs::LogGroup")
     roles = of_type(template, "AWS::IAM::Role")
     check(len(functions) == 6, f"{len(functions)} functions")
-    check(len(roles) == len(functions), "SAM makes a role of its own: " + ", ".join(roles))
+    check(len(roles) == len(functions), "SAM generates a role: " + ", ".join(roles))
     for name, properties in functions.items():
         own = name.removesuffix("Function")
         check(properties["Runtime"] == "provided.al2023", f"{name} runs on {properties['Runtime']}")
         check(properties["Handler"] == "bootstrap", f"{name}: {properties['Handler']}")
         check(properties["Architectures"] == [{"Ref": "Architecture"}], f"{name}: architecture")
-        check(properties["Role"] == {"Fn::GetAtt": [f"{own}Role", "Arn"]}, f"{name} has another's role")
-        check(1 <= properties["Timeout"] < 30, f"{name} may take longer than the gateway waits")
+        check(properties["Role"] == {"Fn::GetAtt": [f"{own}Role", "Arn"]}, f"{name} has the role of another function")
+        check(1 <= properties["Timeout"] < 30, f"{name} can take longer than the gateway waits")
         check(128 <= properties["MemorySize"] <= 1024, f"{name}: memory")
         check(properties["TracingConfig"] == {"Mode": "Active"}, f"{name} is not traced")
         check(properties["LoggingConfig"] == {"LogFormat": "JSON", "LogGroup": {"Ref": f"{own}Logs"}}, f"{name}: logs")
         variables = properties["Environment"]["Variables"]
-        check("TABLE_NAME" in variables, f"{name} does not know its table")
+        check("TABLE_NAME" in variables, f"{name} has no TABLE_NAME")
         check("AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH" in variables, f"{name} would see the stage in paths")
         check("ReservedConcurrentExecutions" in properties, f"{name}: reserved concurrency")
     for name, properties in groups.items():
-        check(properties["RetentionInDays"] == {"Ref": "LogRetentionDays"}, f"{name} keeps logs for ever")
+        check(properties["RetentionInDays"] == {"Ref": "LogRetentionDays"}, f"{name} does not expire its logs")
     check(len(groups) == len(functions) + 1, "a function or the gateway has no log group")
 
 
@@ -127,9 +127,9 @@ def check_roles(template):
                 actions, resource = statement["Action"], statement["Resource"]
                 actions = actions if isinstance(actions, list) else [actions]
                 check(not any("*" in action for action in actions), f"{name}: {actions}")
-                check(resource != "*" or statement["Sid"] == "Traces", f"{name}: {statement['Sid']} on everything")
+                check(resource != "*" or statement["Sid"] == "Traces", f"{name}: {statement['Sid']} allows every resource")
                 table = any(action.startswith("dynamodb:") for action in actions)
-                check(not table or "dynamodb:LeadingKeys" in str(statement.get("Condition")), f"{name}: which keys?")
+                check(not table or "dynamodb:LeadingKeys" in str(statement.get("Condition")), f"{name}: no condition on leading keys")
 
 
 def check_api(template):
@@ -137,7 +137,7 @@ def check_api(template):
     body = api["Body"]
     cors = body["x-amazon-apigateway-cors"]
     lists = ("allowOrigins", "allowHeaders", "allowMethods", "exposeHeaders")
-    check(all(isinstance(cors.get(name), list) for name in lists), f"CORS wants lists: {cors}")
+    check(all(isinstance(cors.get(name), list) for name in lists), f"CORS requires lists: {cors}")
     routes = Counter()
     for path, item in body["paths"].items():
         for method, operation in item.items():
@@ -147,17 +147,17 @@ def check_api(template):
             version = operation["x-amazon-apigateway-integration"]["payloadFormatVersion"]
             check(version == "2.0", f"{method} {path}: payload {version}")
             routes[function[1] if function else "?"] += 1
-            check("security" not in operation, f"{method} {path}: keys are checked by the functions")
+            check("security" not in operation, f"{method} {path}: the functions check the keys, not the gateway")
     default = body["paths"].get("$default", {}).get("x-amazon-apigateway-any-method", {})
-    check(default.get("isDefaultRoute") is True, "there is no $default")
+    check(default.get("isDefaultRoute") is True, "$default is missing")
     permissions = Counter()
     for properties in of_type(template, "AWS::Lambda::Permission").values():
         permissions[properties["FunctionName"]["Ref"]] += 1
-        check("SourceArn" in properties, "the whole of API Gateway may call a function")
-    # The permission for $default holds for every route to its function.
+        check("SourceArn" in properties, "any API may invoke a function")
+    # The permission for $default covers every route to its function.
     permissions["MetaFunction"] += routes["MetaFunction"] - 1
     check(routes == permissions, f"routes {routes}, permissions {permissions}")
-    check(max(permissions.values()) * PERMISSION < LARGEST_POLICY, "the policy of a function would pass 20 KB")
+    check(max(permissions.values()) * PERMISSION_BYTES < MAX_POLICY_BYTES, "the policy of a function would exceed 20 KB")
     stage = of_type(template, "AWS::ApiGatewayV2::Stage")["ApiApiGatewayDefaultStage"]
     check(stage["StageName"] == "$default" and stage["AutoDeploy"] is True, "the stage is in the path")
     settings = {"ThrottlingRateLimit", "ThrottlingBurstLimit", "DetailedMetricsEnabled"}
@@ -168,7 +168,7 @@ def check_api(template):
 
 def check_metric(where, namespace, name, dimensions):
     known = METRICS.get((namespace, tuple(sorted(dimensions))), set())
-    check(name in known, f"{where}: AWS counts no {namespace} {name} by {', '.join(dimensions)}")
+    check(name in known, f"{where}: there is no metric {namespace} {name} by {', '.join(dimensions)}")
 
 
 def check_alarms(template):
@@ -189,7 +189,7 @@ def check_dashboard(template):
     try:
         dashboard = json.loads(body)
     except ValueError as error:
-        check(False, f"the dashboard is no JSON: {error}")
+        check(False, f"the dashboard is not JSON: {error}")
         return
     for widget in dashboard["widgets"]:
         for namespace, name, *rest in widget["properties"].get("metrics", []):
@@ -199,13 +199,13 @@ def check_dashboard(template):
 
 def check_rest(template):
     table = template["Resources"]["Table"]
-    check(table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain", "the table goes with the stack")
+    check(table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain", "the table is deleted with the stack")
     for name, properties in of_type(template, "AWS::CloudWatch::Alarm").items():
-        check(properties["AlarmActions"] == [{"Ref": "AlarmTopic"}], f"{name} tells nobody")
+        check(properties["AlarmActions"] == [{"Ref": "AlarmTopic"}], f"{name} notifies nobody")
         with open("docs/deploy.md", encoding="utf-8") as file:
             headings = [line.strip("# \n").lower().replace(" ", "-") for line in file if line.startswith("#")]
-        place = properties["AlarmDescription"].split("docs/deploy.md#")[-1]
-        check(place in headings, f"{name}: docs/deploy.md has no paragraph {place}")
+        anchor = properties["AlarmDescription"].split("docs/deploy.md#")[-1]
+        check(anchor in headings, f"{name}: docs/deploy.md has no section {anchor}")
     check(len(of_type(template, "AWS::CloudWatch::Alarm")) >= 6, "alarms are missing")
     check(len(template["Resources"]) < 400, "close to CloudFormation's limit of 500 resources")
 
@@ -219,10 +219,10 @@ def main():
     check_alarms(template)
     check_dashboard(template)
     check_rest(template)
-    for fault in FAULTS:
-        print(f"template.yaml, transformed: {fault}", file=sys.stderr)
-    print(f"transform: {len(template['Resources'])} resources, {routes} routes, {len(FAULTS)} faults")
-    return 1 if FAULTS else 0
+    for error in ERRORS:
+        print(f"template.yaml, transformed: {error}", file=sys.stderr)
+    print(f"transform: {len(template['Resources'])} resources, {routes} routes, {len(ERRORS)} errors")
+    return 1 if ERRORS else 0
 
 
 sys.exit(main())

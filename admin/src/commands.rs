@@ -1,196 +1,83 @@
-//! What the operator can ask for.
+//! What each command does.
 
+use crate::options::{Command, KeyCommand, NewKey, Options, ReceiptKeyCommand, TenantCommand};
 use crate::{environment, events, receipts, verify};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use aws_sdk_dynamodb::Client;
-use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 use shared::app::system_clock;
-use shared::domain::api_key::{ApiKey, DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT};
+use shared::domain::api_key::{ApiKey, DEFAULT_RATE_LIMIT};
 use shared::domain::id::{ApiKeyId, TenantId};
-use shared::domain::scope::{Scopes, parse_list};
+use shared::domain::record::Stored;
 use shared::domain::tenant::Tenant;
-use shared::domain::text::Name;
-use shared::domain::time::Timestamp;
 use shared::domain::token::{Secret, Token};
-use shared::domain::user::Email;
-use shared::store::{ChangeContext, Store, TenantStore, UnitOfWork, WriteError, client};
-use std::path::PathBuf;
+use shared::store::{ChangeContext, Store, StoreError, TenantStore, UnitOfWork, WriteError, client};
 
-/// Makes tenants and keys on the table of the asset lifecycle service, and checks its audit trail.
-///
-/// Credentials, region and endpoint come from the usual AWS environment (AWS_PROFILE, AWS_REGION,
-/// AWS_ENDPOINT_URL_DYNAMODB, …).
-#[derive(Debug, Parser)]
-#[command(name = "admin", version)]
-pub struct Options {
-    /// The table: the stack's output TableName.
-    #[arg(long, env = "TABLE_NAME", global = true, default_value = "asset-lifecycle")]
-    table: String,
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Tenants.
-    #[command(subcommand)]
-    Tenant(TenantCommand),
-    /// API keys.
-    #[command(subcommand)]
-    Key(KeyCommand),
-    /// The keys that receipts are signed with.
-    #[command(subcommand)]
-    ReceiptKey(ReceiptKeyCommand),
-    /// Checks a receipt by its signature, without a table or a network; exit code 1 if it is not genuine.
-    VerifyReceipt {
-        /// What GET /v1/processes/instances/ID/receipt answered.
-        file: PathBuf,
-        /// What GET /v1/.well-known/receipt-keys?tenant=ID answered.
-        #[arg(long)]
-        keys: PathBuf,
-    },
-    /// Tells every change in a tenant, oldest first: who, when, what. Those of the last seconds come later.
-    Events {
-        /// Whose.
-        #[arg(long)]
-        tenant: TenantId,
-        /// From when on, such as 2027-01-01T00:00:00Z; from the first when left out.
-        #[arg(long)]
-        since: Option<Timestamp>,
-    },
-    /// Re-computes every chain of a tenant's audit trail and compares it with the records; exit code 1 if one breaks.
-    Verify {
-        /// Whose.
-        #[arg(long)]
-        tenant: TenantId,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum TenantCommand {
-    /// Makes a tenant and its first key, which is shown this once.
-    Create {
-        /// What the tenant is called.
-        #[arg(long)]
-        name: Name,
-        /// The e-mail address of a first user with the role admin.
-        #[arg(long)]
-        admin_email: Option<Email>,
-    },
-    /// Lists every tenant, oldest first.
-    List,
-    /// Gives tenants the system processes that they do not have yet.
-    Upgrade {
-        /// Only this tenant; every one when left out.
-        #[arg(long)]
-        tenant: Option<TenantId>,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum KeyCommand {
-    /// Makes a key, which is shown this once.
-    Create(NewKey),
-    /// Revokes a key: the very next request with it is refused.
-    Revoke {
-        /// Whose key.
-        #[arg(long)]
-        tenant: TenantId,
-        /// Which key.
-        #[arg(long)]
-        key: ApiKeyId,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum ReceiptKeyCommand {
-    /// Makes a new key that signs from now on. What the old one signed stays verifiable; its secret half is destroyed.
-    ///
-    /// Needs what seals keys: RECEIPT_KMS_KEY_ID, as the function has it, or RECEIPT_KEY_FILE.
-    Rotate {
-        /// Whose.
-        #[arg(long)]
-        tenant: TenantId,
-    },
-}
-
-#[derive(Debug, Args)]
-struct NewKey {
-    /// Whose key.
-    #[arg(long)]
-    tenant: TenantId,
-    /// What it is for.
-    #[arg(long)]
-    name: Name,
-    /// What it may do, such as assets:read,assets:write.
-    #[arg(long, value_parser = parse_list)]
-    scopes: Scopes,
-    /// From when on it is refused, such as 2027-01-01T00:00:00Z.
-    #[arg(long)]
-    expires_at: Option<Timestamp>,
-    /// How many requests a minute.
-    #[arg(long, default_value_t = DEFAULT_RATE_LIMIT, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RATE_LIMIT)))]
-    rate_limit: u32,
-}
-
-/// A client by the usual AWS environment, at `AWS_ENDPOINT_URL_DYNAMODB` if that is set.
-async fn client_by_environment() -> Result<Client> {
+/// Returns a client configured by the AWS environment.
+async fn client_from_env() -> Result<Client> {
     let config = environment::load().await?;
     Ok(Client::from_conf(client::configure(aws_sdk_dynamodb::config::Builder::from(&config)).build()))
 }
 
-/// Does what the command line says; gives the answer.
+/// Runs a command and returns what it prints.
+///
+/// # Errors
+///
+/// Returns an error to print as one line when the command fails.
 pub async fn run(options: Options) -> Result<Value> {
+    // Needs neither AWS credentials nor a table.
     if let Command::VerifyReceipt { file, keys } = &options.command {
-        return receipts::check(file, keys);
+        return receipts::verify(file, keys);
     }
-    let store = Store::new(client_by_environment().await?, &options.table, system_clock());
-    let failed = || format!("nothing was done on the table {}", options.table);
-    match options.command {
+    let store = Store::new(client_from_env().await?, &options.table, system_clock());
+    let is_table_error = |error: &anyhow::Error| error.is::<StoreError>() || error.is::<WriteError>();
+    execute(&store, options.command).await.map_err(|error| match is_table_error(&error) {
+        true => error.context(format!("table {}", options.table)),
+        false => error,
+    })
+}
+
+async fn execute(store: &Store, command: Command) -> Result<Value> {
+    match command {
         Command::Tenant(TenantCommand::Create { name, admin_email }) => {
-            let made = store.create_tenant(name, admin_email, DEFAULT_RATE_LIMIT).await.with_context(failed)?;
-            let (tenant_id, key_id, user_id) = (made.tenant_id, made.key_id, made.user_id);
-            Ok(json!({"tenant_id": tenant_id, "key_id": key_id, "api_key": made.api_key.expose(), "user_id": user_id}))
+            let created = store.create_tenant(name, admin_email, DEFAULT_RATE_LIMIT).await?;
+            let (tenant_id, key_id, user_id) = (created.tenant_id, created.key_id, created.user_id);
+            Ok(json!({"tenant_id": tenant_id, "key_id": key_id, "api_key": created.api_key.expose(), "user_id": user_id}))
         }
         Command::Tenant(TenantCommand::List) => {
-            let tenants = store.tenants().await.with_context(failed)?;
-            let row = |tenant: shared::domain::record::Stored<Tenant>| json!({"tenant_id": tenant.value.id, "name": tenant.value.name, "created_at": tenant.created_at});
-            Ok(tenants.into_iter().map(row).collect())
+            let row = |tenant: Stored<Tenant>| json!({"tenant_id": tenant.value.id, "name": tenant.value.name, "created_at": tenant.created_at});
+            Ok(store.tenants().await?.into_iter().map(row).collect())
         }
-        Command::Tenant(TenantCommand::Upgrade { tenant }) => upgrade(&store, tenant).await.with_context(failed),
-        Command::VerifyReceipt { file, keys } => receipts::check(&file, &keys),
+        Command::Tenant(TenantCommand::Upgrade { tenant }) => upgrade(store, tenant).await,
+        Command::Key(KeyCommand::Create(new)) => create_key(store, new).await,
+        Command::Key(KeyCommand::Revoke { tenant, key }) => revoke_key(&tenant_store(store, tenant).await?, key).await,
         Command::ReceiptKey(ReceiptKeyCommand::Rotate { tenant }) => {
-            let store = existing(&store, tenant).await.with_context(failed)?;
-            receipts::rotate(&store, &context(&store)).await.with_context(failed)
+            let store = tenant_store(store, tenant).await?;
+            receipts::rotate_key(&store, &change_context(&store)).await
         }
-        Command::Events { tenant, since } => events::since(&existing(&store, tenant).await.with_context(failed)?, since).await,
-        Command::Verify { tenant } => verify::tenant(&existing(&store, tenant).await?).await,
-        Command::Key(KeyCommand::Create(new)) => create_key(&store, new).await.with_context(failed),
-        Command::Key(KeyCommand::Revoke { tenant, key }) => {
-            let store = existing(&store, tenant).await.with_context(failed)?;
-            revoke(&store, key).await.with_context(failed)?;
-            Ok(json!({"tenant_id": tenant, "key_id": key, "revoked": true}))
-        }
+        Command::VerifyReceipt { file, keys } => receipts::verify(&file, &keys),
+        Command::Events { tenant, since } => events::list(&tenant_store(store, tenant).await?, since).await,
+        Command::Verify { tenant } => verify::tenant(&tenant_store(store, tenant).await?).await,
     }
 }
 
-/// The tenant's part of the table, if there is such a tenant.
-async fn existing(store: &Store, id: TenantId) -> Result<TenantStore> {
+/// Returns the store of an existing tenant.
+async fn tenant_store(store: &Store, id: TenantId) -> Result<TenantStore> {
     let store = store.tenant(id);
     match store.get::<Tenant>(id).await? {
         Some(_) => Ok(store),
-        None => bail!("there is no tenant {id}; `admin tenant list` shows those there are"),
+        None => bail!("tenant {id} not found; `admin tenant list` shows all tenants"),
     }
 }
 
-fn context(store: &TenantStore) -> ChangeContext {
+fn change_context(store: &TenantStore) -> ChangeContext {
     ChangeContext::operator(store.store().now())
 }
 
+/// Adds missing system processes to one tenant or, without an id, to all.
 async fn upgrade(store: &Store, tenant: Option<TenantId>) -> Result<Value> {
     let tenants = match tenant {
-        Some(id) => vec![existing(store, id).await?.id()],
+        Some(id) => vec![tenant_store(store, id).await?.id()],
         None => store.tenants().await?.into_iter().map(|tenant| tenant.value.id).collect(),
     };
     let mut rows = Vec::new();
@@ -201,29 +88,33 @@ async fn upgrade(store: &Store, tenant: Option<TenantId>) -> Result<Value> {
 }
 
 async fn create_key(store: &Store, new: NewKey) -> Result<Value> {
-    let store = existing(store, new.tenant).await?;
-    let context = context(&store);
-    if new.expires_at.is_some_and(|end| end <= context.at) {
-        bail!("--expires-at must lie in the future");
+    let store = tenant_store(store, new.tenant).await?;
+    let context = change_context(&store);
+    if new.expires_at.is_some_and(|expires_at| expires_at <= context.at) {
+        bail!("--expires-at must be in the future");
     }
     let secret = Secret::new(store.store().random()?);
     let id = store.new_id(context.at)?;
     let key = ApiKey { expires_at: new.expires_at, ..ApiKey::new(id, new.name, new.scopes, secret.hash(), new.rate_limit) };
-    let mut work = UnitOfWork::new(&store, &context);
-    work.create(key)?;
-    work.commit().await?;
+    let mut unit = UnitOfWork::new(&store, &context);
+    unit.create(key)?;
+    unit.commit().await?;
     Ok(json!({"tenant_id": new.tenant, "key_id": id, "api_key": Token::new(new.tenant, id, secret).expose()}))
 }
 
-async fn revoke(store: &TenantStore, id: ApiKeyId) -> Result<()> {
-    let context = context(store);
+async fn revoke_key(store: &TenantStore, id: ApiKeyId) -> Result<Value> {
+    let context = change_context(store);
     loop {
         let Some(key) = store.get::<ApiKey>(id).await? else {
-            bail!("the tenant has no key {id}");
+            bail!("API key {id} not found in tenant {}", store.id());
         };
         match store.delete(&key, &context).await {
-            Err(WriteError::Stale) => {} // changed meanwhile: revoke what it has become
-            other => return Ok(other?),
+            // The key changed after it was read: delete its new version.
+            Err(WriteError::Stale) => {}
+            result => {
+                result?;
+                return Ok(json!({"tenant_id": store.id(), "key_id": id, "revoked": true}));
+            }
         }
     }
 }

@@ -1,22 +1,22 @@
-//! Who the operator is to AWS, and where.
+//! AWS region and credentials, from the environment.
 
 use anyhow::{Context, Result, bail};
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_dynamodb::config::{ProvideCredentials, SharedCredentialsProvider};
 use shared::store::client;
 
-/// The usual AWS environment: profiles, single sign-on, processes, roles; with credentials that are known to be there.
+/// Loads the AWS configuration (profiles, single sign-on, credential processes, roles) and its credentials.
 ///
 /// # Errors
 ///
-/// There is no region, or nothing gives credentials.
+/// Returns an error when there is no region or no credentials.
 pub async fn load() -> Result<SdkConfig> {
     let config = aws_config::defaults(BehaviorVersion::latest()).http_client(client::system_https()).load().await;
     if config.region().is_none() {
-        bail!("there is no AWS region: set AWS_REGION, or choose a profile that has one with AWS_PROFILE");
+        bail!("no AWS region: set AWS_REGION, or set AWS_PROFILE to a profile with a region");
     }
-    let provider = config.credentials_provider().context("there are no AWS credentials")?;
-    // RequestHeaders for once: a process behind them may ask its user.
-    let credentials = provider.provide_credentials().await.context("there are no AWS credentials")?;
+    let provider = config.credentials_provider().context("no AWS credentials")?;
+    // Loaded once, since a credential process may prompt the user each time.
+    let credentials = provider.provide_credentials().await.context("no AWS credentials")?;
     Ok(config.into_builder().credentials_provider(SharedCredentialsProvider::new(credentials)).build())
 }

@@ -1,4 +1,4 @@
-//! What happened in a tenant.
+//! Lists a tenant's changes.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -6,19 +6,20 @@ use shared::domain::id::{EventId, Id};
 use shared::domain::time::Timestamp;
 use shared::store::TenantStore;
 
-/// How many events are read at once.
-const PAGE: u32 = 1000;
+/// How many events one query reads.
+const PAGE_SIZE: u32 = 1000;
 
-/// Every entry of a tenant's audit trail since a moment, oldest first; those of the last seconds come later.
+/// Returns the entries of a tenant's audit trail as a JSON array, oldest first; with `since`, only those from that time
+/// on. The last few seconds are left out, because earlier entries could still appear there.
 ///
 /// # Errors
 ///
-/// The table's, or an entry is no JSON.
-pub async fn since(store: &TenantStore, moment: Option<Timestamp>) -> Result<Value> {
-    let mut after = moment.map(|moment| EventId::new(moment, [0; 10]));
+/// Returns an error when the table can't be read or an entry is not JSON.
+pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Value> {
+    let mut after = since.map(|time| EventId::new(time, [0; 10]));
     let mut entries = Vec::new();
     loop {
-        let feed = store.events(after, PAGE).await?;
+        let feed = store.events(after, PAGE_SIZE).await?;
         for entry in feed.entries {
             entries.push(serde_json::from_str(&entry.text)?);
         }

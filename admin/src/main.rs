@@ -1,15 +1,16 @@
-//! The operator's command line: tenants, keys and checks, straight on the table (contract 3).
+//! The operator's command line: manages tenants and API keys, and verifies audit trails, directly on the table.
 //!
-//! It needs what any AWS tool needs, credentials and a region, and prints JSON.
+//! It takes credentials and region from the AWS environment, like any AWS tool, and prints JSON.
 
 mod commands;
 mod environment;
 mod events;
+mod options;
 mod receipts;
 mod verify;
 
 use clap::Parser;
-use commands::Options;
+use options::Options;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 async fn main() -> ExitCode {
     let options = Options::parse();
     match commands::run(options).await {
-        Ok(answer) => match writeln!(std::io::stdout(), "{answer:#}") {
+        Ok(output) => match writeln!(std::io::stdout(), "{output:#}") {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },

@@ -1,4 +1,4 @@
-//! Checking the audit trail.
+//! Verifies a tenant's audit trail.
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -8,29 +8,30 @@ use shared::domain::record::Kind;
 use shared::store::TenantStore;
 use uuid::Uuid;
 
-/// Re-computes every chain of a tenant.
+/// Recomputes every hash chain of a tenant; returns how many records and changes were verified.
 ///
 /// # Errors
 ///
-/// Names the first link that does not hold; or the table's.
+/// Returns an error that names the first broken link, or when the table can't be read.
 pub async fn tenant(store: &TenantStore) -> Result<Value> {
-    // Draws on stderr, and only where that is a terminal.
+    // Drawn on stderr, and only on a terminal.
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:40} {pos} of {len} changes, {elapsed}")?);
-    let found = store
-        .inspect(|done, of| {
-            bar.set_length(of);
+    let verification = store
+        .verify_chains(|done, total| {
+            bar.set_length(total);
             bar.set_position(done);
         })
         .await?;
     bar.finish_and_clear();
-    if let Some((kind, id, broken)) = found.broken.first() {
-        bail!("{} of {} histories do not hold; first: {}", found.broken.len(), found.things, told(*kind, *id, broken));
+    if let Some((kind, id, link)) = verification.broken_links.first() {
+        let (broken, total) = (verification.broken_links.len(), verification.records);
+        bail!("{broken} of {total} histories are broken; the first: {}", describe(*kind, *id, link));
     }
-    Ok(json!({"tenant_id": store.id(), "valid": true, "things": found.things, "changes": found.events}))
+    Ok(json!({"tenant_id": store.id(), "valid": true, "things": verification.records, "changes": verification.events}))
 }
 
-fn told(kind: Option<Kind>, id: Uuid, broken: &BrokenLink) -> String {
-    let noun = kind.map_or("unknown thing", Kind::noun);
-    let event = broken.event_id.map_or("no event".to_owned(), |event| format!("event {event}"));
-    format!("{noun} {id}, version {}, {event}: {}", broken.version, broken.reason)
+fn describe(kind: Option<Kind>, id: Uuid, link: &BrokenLink) -> String {
+    let noun = kind.map_or("record of unknown type", Kind::noun);
+    let event = link.event_id.map_or("no event".to_owned(), |event| format!("event {event}"));
+    format!("{noun} {id}, version {}, {event}: {}", link.version, link.reason)
 }

@@ -1,4 +1,6 @@
-//! `cargo run --release -p bench -- lists`, `… soak` and `… coldstart`: the service on this machine, against the embedded engine.
+//! Benchmarks and soak tests of the service, on this machine and against the embedded engine.
+//!
+//! For example: `cargo run --release -p bench -- lists`.
 
 mod coldstart;
 mod lists;
@@ -8,21 +10,23 @@ mod soak;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Measures the service on this machine, against the embedded engine. Compare figures of one run only.
+/// Measure the service on this machine, against the embedded engine.
+///
+/// Absolute figures depend on the machine: only compare figures of the same run.
 #[derive(Parser)]
 #[command(name = "bench", version)]
 struct Options {
     #[command(subcommand)]
-    what: What,
+    command: Command,
 }
 
 #[derive(Subcommand)]
-enum What {
-    /// What lists cost and how long they take, by the number of a tenant's assets.
+enum Command {
+    /// Measure the cost and latency of lists, by the number of assets in a tenant.
     Lists(lists::Options),
-    /// Mixed traffic of several tenants with faults on, and what must hold at the end.
+    /// Send mixed traffic of several tenants while injecting faults, then check all invariants.
     Soak(soak::Options),
-    /// How the functions' release binaries start, beside a bare one.
+    /// Measure the cold starts of the functions' release binaries, compared with a minimal function.
     Coldstart(coldstart::Options),
 }
 
@@ -32,12 +36,12 @@ async fn main() -> ExitCode {
         .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "off".into()))
         .with_writer(std::io::stderr)
         .init();
-    let done = match Options::parse().what {
-        What::Lists(options) => lists::run(options).await,
-        What::Soak(options) => soak::run(options).await,
-        What::Coldstart(options) => coldstart::run(options).await,
+    let result = match Options::parse().command {
+        Command::Lists(options) => lists::run(options).await,
+        Command::Soak(options) => soak::run(options).await,
+        Command::Coldstart(options) => coldstart::run(options).await,
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

@@ -1,4 +1,4 @@
-//! The service with an engine, a table and a tenant of its own.
+//! The service in this process, with an engine, a table and a tenant of its own.
 
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
@@ -21,78 +21,79 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tower::ServiceExt;
 
-/// How long a call to the engine may take.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// Timeout of calls to the engine.
+const ENGINE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The service, and a client of one tenant that may do everything.
+/// The service, with one tenant and a client whose key has every scope.
 pub struct Service {
     pub store: Store,
     pub dynamo: Client,
     pub meter: Meter,
     pub tenant: TenantId,
-    /// By how many milliseconds its clock is off.
-    skew: Arc<AtomicI64>,
-    client: Caller,
+    /// How far the service's clock is ahead, in milliseconds.
+    clock_offset: Arc<AtomicI64>,
+    client: ApiClient,
     _engine: Engine,
 }
 
 impl Service {
-    /// Starts it in memory.
+    /// Starts the service with its data in memory.
     pub async fn start() -> Result<Self> {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
         let meter = Meter::default();
-        // The engine reads a megabyte a second when it is busy: what would be a time-out in AWS is none here.
-        let patient = TimeoutConfig::builder().operation_timeout(PATIENCE).operation_attempt_timeout(PATIENCE).build();
-        let config = engine::config(&engine.url).timeout_config(patient).interceptor(meter.clone());
+        // Under load the engine reads only a megabyte per second; DynamoDB's usual timeouts would be too short.
+        let timeouts =
+            TimeoutConfig::builder().operation_timeout(ENGINE_TIMEOUT).operation_attempt_timeout(ENGINE_TIMEOUT).build();
+        let config = engine::config(&engine.url).timeout_config(timeouts).interceptor(meter.clone());
         let dynamo = Client::from_conf(config.build());
         table::create(&dynamo, TABLE).await?;
-        let skew = Arc::new(AtomicI64::new(0));
-        let (clock, added) = (system_clock(), Arc::clone(&skew));
-        let now = Arc::new(move || Timestamp::from_millis(clock().millis() + added.load(Ordering::Relaxed)));
+        let clock_offset = Arc::new(AtomicI64::new(0));
+        let (clock, offset) = (system_clock(), Arc::clone(&clock_offset));
+        let now = Arc::new(move || Timestamp::from_millis(clock().millis() + offset.load(Ordering::Relaxed)));
         let store = Store::new(dynamo.clone(), TABLE, now).with_list_index_bytes(usize::MAX);
         let router = server::router(App::new(store.clone()));
-        let made = store.create_tenant("Bench".parse()?, None, MAX_RATE_LIMIT).await?;
-        let client = Caller { router, api_key: made.api_key.expose() };
-        Ok(Self { store, dynamo, meter, tenant: made.tenant_id, skew, client, _engine: engine })
+        let created = store.create_tenant("Bench".parse()?, None, MAX_RATE_LIMIT).await?;
+        let client = ApiClient { router, api_key: created.api_key.expose() };
+        Ok(Self { store, dynamo, meter, tenant: created.tenant_id, clock_offset, client, _engine: engine })
     }
 
-    /// Puts its clock forward: what was done before is so long ago.
-    pub fn wait(&self, millis: i64) {
-        self.skew.fetch_add(millis, Ordering::Relaxed);
+    /// Moves the service's clock forward.
+    pub fn advance_clock(&self, millis: i64) {
+        self.clock_offset.fetch_add(millis, Ordering::Relaxed);
     }
 
-    /// Sends a request, which must succeed, and gives the answer.
+    /// Sends a request and returns the body of the response, which must be successful.
     pub async fn send(&self, method: &str, path: &str, body: &str) -> Result<Value> {
-        let (status, answer) = self.client.send(method, path, body, None).await?;
+        let (status, response) = self.client.send(method, path, body, None).await?;
         if !status.is_success() {
-            bail!("{method} {path} answered {status}: {answer}");
+            bail!("{method} {path} returned {status}: {response}");
         }
-        Ok(answer)
+        Ok(response)
     }
 
-    /// Makes something, and gives its id.
+    /// Creates a resource and returns its id.
     pub async fn create(&self, path: &str, body: &Value) -> Result<String> {
-        let answer = self.send("POST", path, &body.to_string()).await?;
-        Ok(answer["data"]["id"].as_str().context("an id")?.to_owned())
+        let response = self.send("POST", path, &body.to_string()).await?;
+        Ok(response["data"]["id"].as_str().with_context(|| format!("no id in the response to POST {path}"))?.to_owned())
     }
 }
 
-/// Somebody with a key.
+/// A client of the API with an API key.
 #[derive(Clone)]
-pub struct Caller {
+pub struct ApiClient {
     pub router: Router,
     pub api_key: String,
 }
 
-impl Caller {
-    /// Sends a request, perhaps under an idempotency key; gives status and body.
-    pub async fn send(&self, method: &str, path: &str, body: &str, key: Option<&str>) -> Result<(StatusCode, Value)> {
+impl ApiClient {
+    /// Sends a request, optionally with an idempotency key; returns status and body of the response.
+    pub async fn send(&self, method: &str, path: &str, body: &str, idempotency_key: Option<&str>) -> Result<(StatusCode, Value)> {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("/v1{path}"))
             .header("authorization", format!("Bearer {}", self.api_key))
             .header("content-type", "application/json");
-        if let Some(key) = key {
+        if let Some(key) = idempotency_key {
             request = request.header("idempotency-key", key);
         }
         let response = self.router.clone().oneshot(request.body(Body::from(body.to_owned()))?).await?;

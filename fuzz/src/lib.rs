@@ -1,16 +1,17 @@
-//! What strangers send to the service, as targets for a fuzzer: each takes any bytes and checks what must hold of them.
+//! Fuzz targets for the parsers of unauthenticated input. Each target takes arbitrary bytes and panics when a property of
+//! the parser doesn't hold.
 //!
-//! `.ci/fuzz` runs them; docs/fuzzing.md says how to do so for hours.
+//! `.ci/fuzz` runs them for some seconds; docs/fuzzing.md explains longer runs.
 #![expect(clippy::expect_used, reason = "a target fails by panicking")]
 
 mod targets;
 
 use targets::{body, header, key, png, query, schema, tag};
 
-/// A target: bytes in, a panic for what must not be.
+/// A fuzz target: takes arbitrary bytes and panics on a bug.
 pub type Target = fn(&[u8]);
 
-/// Every target, by the name of its folder in `fuzz/corpus`.
+/// All targets with their names, which are also their folders in `fuzz/corpus`.
 pub const TARGETS: &[(&str, Target)] = &[
     ("body", body::run),
     ("header", header::run),
@@ -21,8 +22,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("tag", tag::run),
 ];
 
-/// The target of this name.
+/// Returns the target with this name.
 #[must_use]
 pub fn target(name: &str) -> Option<Target> {
-    TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
+    TARGETS.iter().find(|(candidate, _)| *candidate == name).map(|(_, target)| *target)
 }

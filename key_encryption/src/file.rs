@@ -1,4 +1,4 @@
-//! Sealing by a key of our own: for machines without a key service.
+//! Encryption with a key in a file, for machines without a key management service.
 
 use crate::PURPOSE;
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -10,10 +10,11 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// How long the key is.
-const KEY: usize = 32;
+/// The length of the key in bytes.
+const KEY_BYTES: usize = 32;
 
-/// Seals by AES-256-GCM (RFC 5116): a random nonce, then what is sealed with its tag. The tenant is authenticated.
+/// Encrypts with AES-256-GCM (RFC 5116). A ciphertext begins with its random nonce and ends with its tag; the tenant is
+/// authenticated.
 pub struct FileKeyEncryption(LessSafeKey);
 
 fn random<const N: usize>() -> Result<[u8; N], io::Error> {
@@ -23,78 +24,81 @@ fn random<const N: usize>() -> Result<[u8; N], io::Error> {
 }
 
 impl FileKeyEncryption {
-    /// A key that is nowhere but in memory.
+    /// Makes a key that exists only in memory.
     ///
     /// # Errors
     ///
-    /// The system has no random bytes.
+    /// Returns an I/O error when the system has no random bytes.
     pub fn in_memory() -> Result<Self, io::Error> {
-        Self::of(&random::<KEY>()?)
+        Self::from_key(&random::<KEY_BYTES>()?)
     }
 
-    /// The key in `path`, which is made if it is not there, for its owner only.
+    /// Reads the key in the file `path`. If there is no such file, it is created with a new key, readable by its owner
+    /// only.
     ///
     /// # Errors
     ///
-    /// The file can't be read or made, others may read it, or it holds no key.
+    /// Returns an I/O error when the file can't be read or created, when others may read it, or when it contains no
+    /// key.
     pub fn open(path: &Path) -> Result<Self, io::Error> {
-        let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         match File::open(path) {
             Ok(file) => Self::read(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::make(path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::create(path),
             Err(error) => Err(error),
         }
-        .map_err(told)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     }
 
     fn read(mut file: File) -> Result<Self, io::Error> {
         if file.metadata()?.permissions().mode() & 0o077 != 0 {
-            return Err(io::Error::other("others may read this key; let its owner alone (chmod 600)"));
+            return Err(io::Error::other("others may read this key; make it readable by its owner only (chmod 600)"));
         }
         let mut key = Vec::new();
         file.read_to_end(&mut key)?;
-        Self::of(&key)
+        Self::from_key(&key)
     }
 
-    fn make(path: &Path) -> Result<Self, io::Error> {
-        // Whole or not at all: the name is given once the key is written; of two makers both use the first one's.
-        let name = random::<8>()?.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let draft = path.with_extension(name);
+    fn create(path: &Path) -> Result<Self, io::Error> {
+        // The file gets its name when the key is complete. If two processes create it, both use the first one's key.
+        let extension = random::<8>()?.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let draft = path.with_extension(extension);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-        let written = file.write_all(&random::<KEY>()?).and_then(|()| file.sync_all());
-        let named = written.and_then(|()| std::fs::hard_link(&draft, path));
+        let written = file.write_all(&random::<KEY_BYTES>()?).and_then(|()| file.sync_all());
+        let linked = written.and_then(|()| std::fs::hard_link(&draft, path));
         std::fs::remove_file(&draft)?;
-        match named {
+        match linked {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Self::read(File::open(path)?),
         }
     }
 
-    fn of(key: &[u8]) -> Result<Self, io::Error> {
-        let key = UnboundKey::new(&AES_256_GCM, key).map_err(|_| io::Error::other("it holds no key of 32 bytes"))?;
+    fn from_key(key: &[u8]) -> Result<Self, io::Error> {
+        let key = UnboundKey::new(&AES_256_GCM, key).map_err(|_| io::Error::other("the key must have 32 bytes"))?;
         Ok(Self(LessSafeKey::new(key)))
     }
 
-    fn sealed(&self, tenant: TenantId, secret: &[u8]) -> Result<Vec<u8>, KeyEncryptionError> {
+    fn encrypt(&self, tenant: TenantId, secret: &[u8]) -> Result<Vec<u8>, KeyEncryptionError> {
         let nonce = random::<NONCE_LEN>().map_err(|error| KeyEncryptionError::Unavailable(error.into()))?;
         let mut text = secret.to_vec();
-        let done = self.0.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(about(tenant)), &mut text);
-        done.map_err(|_| KeyEncryptionError::Refused("AES-GCM".into()))?;
+        self.0
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(associated_data(tenant)), &mut text)
+            .map_err(|_| KeyEncryptionError::Rejected("AES-GCM".into()))?;
         Ok([nonce.as_slice(), &text].concat())
     }
 
-    fn opened(&self, tenant: TenantId, sealed: &[u8]) -> Result<Vec<u8>, KeyEncryptionError> {
-        let refused = || KeyEncryptionError::Refused("sealed by another key, for another tenant, or changed since".into());
-        let (nonce, text) = sealed.split_first_chunk::<NONCE_LEN>().ok_or_else(refused)?;
+    fn decrypt(&self, tenant: TenantId, ciphertext: &[u8]) -> Result<Vec<u8>, KeyEncryptionError> {
+        let rejected =
+            || KeyEncryptionError::Rejected("encrypted with another key or for another tenant, or changed since".into());
+        let (nonce, text) = ciphertext.split_first_chunk::<NONCE_LEN>().ok_or_else(rejected)?;
         let mut text = text.to_vec();
         let nonce = Nonce::assume_unique_for_key(*nonce);
-        let secret = self.0.open_in_place(nonce, Aad::from(about(tenant)), &mut text).map_err(|_| refused())?;
+        let secret = self.0.open_in_place(nonce, Aad::from(associated_data(tenant)), &mut text).map_err(|_| rejected())?;
         Ok(secret.to_vec())
     }
 }
 
-/// What a secret is for.
-fn about(tenant: TenantId) -> Vec<u8> {
+/// Returns what a ciphertext is bound to.
+fn associated_data(tenant: TenantId) -> Vec<u8> {
     format!("{PURPOSE} {tenant}").into_bytes()
 }
 
@@ -104,11 +108,11 @@ impl KeyEncryption for FileKeyEncryption {
     }
 
     fn encrypt_key<'a>(&'a self, tenant: TenantId, secret: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
-        ready(self.sealed(tenant, secret)).boxed()
+        ready(self.encrypt(tenant, secret)).boxed()
     }
 
-    fn decrypt_key<'a>(&'a self, tenant: TenantId, sealed: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
-        ready(self.opened(tenant, sealed)).boxed()
+    fn decrypt_key<'a>(&'a self, tenant: TenantId, ciphertext: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+        ready(self.decrypt(tenant, ciphertext)).boxed()
     }
 }
 
@@ -123,29 +127,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_for_a_tenant_opens_for_it_and_unchanged_only() {
-        let key_encryption = FileKeyEncryption::in_memory().expect("a key");
-        let sealed = key_encryption.sealed(tenant(1), b"seed").expect("sealed");
-        assert!(!sealed.windows(4).any(|window| window == b"seed"));
-        assert_eq!(key_encryption.opened(tenant(1), &sealed).expect("opened"), b"seed");
-        assert!(key_encryption.opened(tenant(2), &sealed).is_err());
-        assert!(FileKeyEncryption::in_memory().expect("a key").opened(tenant(1), &sealed).is_err());
-        for place in 0..sealed.len() {
-            let mut changed = sealed.clone();
-            changed[place] ^= 1;
-            assert!(key_encryption.opened(tenant(1), &changed).is_err(), "byte {place}");
-            assert!(key_encryption.opened(tenant(1), &sealed[..place]).is_err(), "{place} bytes");
+    fn a_ciphertext_is_decrypted_only_unchanged_and_for_its_tenant() {
+        let provider = FileKeyEncryption::in_memory().expect("a key");
+        let ciphertext = provider.encrypt(tenant(1), b"seed").expect("encrypted");
+        assert!(!ciphertext.windows(4).any(|window| window == b"seed"));
+        assert_eq!(provider.decrypt(tenant(1), &ciphertext).expect("decrypted"), b"seed");
+        assert!(provider.decrypt(tenant(2), &ciphertext).is_err());
+        assert!(FileKeyEncryption::in_memory().expect("a key").decrypt(tenant(1), &ciphertext).is_err());
+        for position in 0..ciphertext.len() {
+            let mut changed = ciphertext.clone();
+            changed[position] ^= 1;
+            assert!(provider.decrypt(tenant(1), &changed).is_err(), "byte {position}");
+            assert!(provider.decrypt(tenant(1), &ciphertext[..position]).is_err(), "{position} bytes");
         }
-        assert_ne!(key_encryption.sealed(tenant(1), b"seed").expect("sealed"), sealed, "a nonce is used once");
+        assert_ne!(provider.encrypt(tenant(1), b"seed").expect("encrypted"), ciphertext, "every nonce is new");
     }
 
     #[test]
-    fn a_file_is_made_once_and_for_its_owner_only() {
+    fn a_key_file_is_created_once_and_for_its_owner_only() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("key");
-        let sealed = FileKeyEncryption::open(&path).expect("made").sealed(tenant(1), b"seed").expect("sealed");
+        let ciphertext = FileKeyEncryption::open(&path).expect("created").encrypt(tenant(1), b"seed").expect("encrypted");
         assert_eq!(std::fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
-        assert_eq!(FileKeyEncryption::open(&path).expect("read").opened(tenant(1), &sealed).expect("opened"), b"seed");
+        let reopened = FileKeyEncryption::open(&path).expect("read");
+        assert_eq!(reopened.decrypt(tenant(1), &ciphertext).expect("decrypted"), b"seed");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).expect("permissions");
         assert!(FileKeyEncryption::open(&path).err().expect("others may read it").to_string().contains("chmod 600"));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("permissions");

@@ -1,4 +1,4 @@
-//! Sealing by AWS KMS: the key never leaves it.
+//! Encryption with AWS KMS. The KMS key never leaves the service.
 
 use crate::PURPOSE;
 use aws_sdk_kms::Client;
@@ -10,34 +10,38 @@ use aws_sdk_kms::primitives::Blob;
 use futures_util::future::{BoxFuture, FutureExt};
 use shared::domain::id::TenantId;
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError};
-use shared::store::client::{Environment, EnvironmentError, endpoint, environment};
+use shared::store::client::{Environment, EnvironmentError, endpoint, function_environment};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// As for the table (docs/adr/0003).
-const ATTEMPTS: u32 = 3;
-const BACKOFF: Duration = Duration::from_millis(50);
-const CONNECT: Duration = Duration::from_secs(1);
-const ATTEMPT: Duration = Duration::from_secs(2);
-const OPERATION: Duration = Duration::from_secs(5);
+// The same limits as for the table (docs/adr/0003-client.md).
+const MAX_ATTEMPTS: u32 = 3;
+const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Error codes that can be retried, besides HTTP 5xx.
+const RETRYABLE_CODES: [&str; 4] =
+    ["ThrottlingException", "KMSInternalException", "DependencyTimeoutException", "KeyUnavailableException"];
 
 /// Makes a client of KMS.
 pub type Connect = dyn Fn() -> Result<Client, KeyEncryptionError> + Send + Sync;
 
-/// Seals by a KMS key; the tenant is the encryption context, which KMS authenticates and logs.
+/// Encrypts with a KMS key. The tenant is in the encryption context, which KMS authenticates and logs.
 pub struct KmsKeyEncryption {
-    /// Made when it is first needed: most cold starts need none.
+    /// Made when it is first needed: most cold starts don't need it.
     client: OnceLock<Client>,
     connect: Box<Connect>,
-    key: String,
+    key_id: String,
 }
 
 impl KmsKeyEncryption {
-    /// The KMS key `key`, as the client of `connect` reaches it.
+    /// Encrypts with the KMS key `key_id`, through the client that `connect` makes.
     #[must_use]
-    pub fn new(connect: Box<Connect>, key: String) -> Self {
-        Self { client: OnceLock::new(), connect, key }
+    pub fn new(connect: Box<Connect>, key_id: String) -> Self {
+        Self { client: OnceLock::new(), connect, key_id }
     }
 
     fn client(&self) -> Result<&Client, KeyEncryptionError> {
@@ -49,50 +53,50 @@ impl KmsKeyEncryption {
     }
 }
 
-/// A function's client of KMS, at `AWS_ENDPOINT_URL_KMS` if there is one.
+/// Returns a function's client of KMS, at `AWS_ENDPOINT_URL_KMS` if that is set.
 ///
 /// # Errors
 ///
-/// A variable that Lambda sets is missing.
-pub fn client_of_function() -> Result<Client, KeyEncryptionError> {
-    let refused = |error: EnvironmentError| KeyEncryptionError::Refused(error.into());
-    let Environment { region, credentials, http } = environment().map_err(refused)?;
+/// Returns [`KeyEncryptionError::Rejected`] when the environment lacks a variable that Lambda sets.
+pub fn function_client() -> Result<Client, KeyEncryptionError> {
+    let rejected = |error: EnvironmentError| KeyEncryptionError::Rejected(error.into());
+    let Environment { region, credentials, http } = function_environment().map_err(rejected)?;
     let mut config = configure(Config::builder())
         .behavior_version(BehaviorVersion::latest())
         .region(region)
         .credentials_provider(credentials)
         .http_client(http);
-    config.set_endpoint_url(endpoint("AWS_ENDPOINT_URL_KMS").map_err(refused)?);
+    config.set_endpoint_url(endpoint("AWS_ENDPOINT_URL_KMS").map_err(rejected)?);
     Ok(Client::from_conf(config.build()))
 }
 
-/// Limits and retries.
+/// Sets the timeouts and retries that every client of KMS has.
 #[must_use]
 pub fn configure(config: Builder) -> Builder {
-    let retries = RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(BACKOFF);
-    config.retry_config(retries).timeout_config(
-        TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(ATTEMPT).operation_timeout(OPERATION).build(),
-    )
+    let retries = RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS).with_initial_backoff(INITIAL_BACKOFF);
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+        .operation_timeout(OPERATION_TIMEOUT);
+    config.retry_config(retries).timeout_config(timeouts.build())
 }
 
-fn about(tenant: TenantId) -> HashMap<String, String> {
+fn encryption_context(tenant: TenantId) -> HashMap<String, String> {
     HashMap::from([("purpose".to_owned(), PURPOSE.to_owned()), ("tenant_id".to_owned(), tenant.to_string())])
 }
 
-fn failed<E>(error: SdkError<E>) -> KeyEncryptionError
+fn key_encryption_error<E>(error: SdkError<E>) -> KeyEncryptionError
 where
     E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
 {
-    const LATER: [&str; 4] =
-        ["ThrottlingException", "KMSInternalException", "DependencyTimeoutException", "KeyUnavailableException"];
-    let later = match &error {
+    let retryable = match &error {
         SdkError::TimeoutError(_) | SdkError::DispatchFailure(_) | SdkError::ResponseError(_) => true,
-        SdkError::ServiceError(answer) => {
-            answer.raw().status().is_server_error() || answer.err().code().is_some_and(|code| LATER.contains(&code))
+        SdkError::ServiceError(response) => {
+            response.raw().status().is_server_error() || response.err().code().is_some_and(|code| RETRYABLE_CODES.contains(&code))
         }
         _ => false,
     };
-    if later { KeyEncryptionError::Unavailable(error.into()) } else { KeyEncryptionError::Refused(error.into()) }
+    if retryable { KeyEncryptionError::Unavailable(error.into()) } else { KeyEncryptionError::Rejected(error.into()) }
 }
 
 impl KeyEncryption for KmsKeyEncryption {
@@ -102,20 +106,20 @@ impl KeyEncryption for KmsKeyEncryption {
 
     fn encrypt_key<'a>(&'a self, tenant: TenantId, secret: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
         async move {
-            let request = self.client()?.encrypt().key_id(&self.key).set_encryption_context(Some(about(tenant)));
-            let answer = request.plaintext(Blob::new(secret)).send().await.map_err(failed)?;
-            let sealed = answer.ciphertext_blob.ok_or_else(|| KeyEncryptionError::Refused("KMS sealed nothing".into()))?;
-            Ok(sealed.into_inner())
+            let request = self.client()?.encrypt().key_id(&self.key_id).set_encryption_context(Some(encryption_context(tenant)));
+            let response = request.plaintext(Blob::new(secret)).send().await.map_err(key_encryption_error)?;
+            let ciphertext = response.ciphertext_blob;
+            ciphertext.map(Blob::into_inner).ok_or_else(|| KeyEncryptionError::Rejected("KMS returned no ciphertext".into()))
         }
         .boxed()
     }
 
-    fn decrypt_key<'a>(&'a self, tenant: TenantId, sealed: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+    fn decrypt_key<'a>(&'a self, tenant: TenantId, ciphertext: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
         async move {
-            let request = self.client()?.decrypt().key_id(&self.key).set_encryption_context(Some(about(tenant)));
-            let answer = request.ciphertext_blob(Blob::new(sealed)).send().await.map_err(failed)?;
-            let secret = answer.plaintext.ok_or_else(|| KeyEncryptionError::Refused("KMS opened nothing".into()))?;
-            Ok(secret.into_inner())
+            let request = self.client()?.decrypt().key_id(&self.key_id).set_encryption_context(Some(encryption_context(tenant)));
+            let response = request.ciphertext_blob(Blob::new(ciphertext)).send().await.map_err(key_encryption_error)?;
+            let secret = response.plaintext;
+            secret.map(Blob::into_inner).ok_or_else(|| KeyEncryptionError::Rejected("KMS returned no plaintext".into()))
         }
         .boxed()
     }

@@ -1,31 +1,32 @@
-//! Who seals the keys that receipts are signed with: AWS KMS where there is one, else a key in a file.
+//! Providers that encrypt the keys that receipts are signed with: AWS KMS or, without it, a key in a file.
 
 mod file;
 mod kms;
 
 pub use aws_sdk_kms as sdk;
 pub use file::FileKeyEncryption;
-pub use kms::{Connect, KmsKeyEncryption, client_of_function, configure};
+pub use kms::{Connect, KmsKeyEncryption, configure, function_client};
 
 use shared::key_encryption::KeyEncryption;
-use shared::store::client::set;
+use shared::store::client::variable;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The variable that names the KMS key.
+/// The environment variable with the id of the KMS key.
 pub const KMS_KEY: &str = "RECEIPT_KMS_KEY_ID";
-/// The variable that names the file, where there is no KMS.
+/// The environment variable with the path of the key file, for machines without KMS.
 pub const KEY_FILE: &str = "RECEIPT_KEY_FILE";
-/// What everything sealed here is for; bound to it together with the tenant.
+/// What is encrypted here. Every ciphertext is bound to this purpose and to its tenant.
 pub const PURPOSE: &str = "asset-lifecycle receipt key";
 
-/// The key_encryption that the environment names; `None` when it names none. `connect` makes a client if that is KMS.
+/// Returns the provider that the environment configures: KMS if both are set, and `None` if neither is. `connect`
+/// makes the client of KMS.
 ///
 /// # Errors
 ///
-/// The file can't be used.
+/// Returns an I/O error when the key file can't be used.
 pub fn from_env(connect: Box<Connect>) -> Result<Option<Arc<dyn KeyEncryption>>, std::io::Error> {
-    match (set(KMS_KEY), set(KEY_FILE)) {
+    match (variable(KMS_KEY), variable(KEY_FILE)) {
         (Some(key), _) => Ok(Some(Arc::new(KmsKeyEncryption::new(connect, key)))),
         (None, Some(file)) => Ok(Some(Arc::new(FileKeyEncryption::open(Path::new(&file))?))),
         (None, None) => Ok(None),

@@ -1,4 +1,4 @@
-//! Sealing by KMS, against a small stand-in that speaks its protocol.
+//! Encryption with KMS, against a small fake server that speaks its protocol.
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
 use aws_sdk_kms::config::{BehaviorVersion, Builder, Credentials, Region};
@@ -15,57 +15,57 @@ use shared::domain::time::Timestamp;
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError};
 use std::sync::{Arc, Mutex};
 
-/// What was asked, and how often to answer "later" first.
+/// The requests that the server got, and how many of the next ones it throttles.
 #[derive(Default)]
-struct Script {
-    seen: Vec<(String, Value)>,
+struct FakeKms {
+    requests: Vec<(String, Value)>,
     throttle: usize,
 }
 
-type Shared = Arc<Mutex<Script>>;
+type Shared = Arc<Mutex<FakeKms>>;
 
-/// "Encrypts" by putting the context before the text, and opens only what has the same before it.
-async fn answer(State(script): State<Shared>, headers: HeaderMap, body: Bytes) -> (StatusCode, String) {
+/// "Encrypts" by putting the encryption context before the text. Decrypts only what begins with the same context.
+async fn handle(State(kms): State<Shared>, headers: HeaderMap, body: Bytes) -> (StatusCode, String) {
     let operation = headers["x-amz-target"].to_str().unwrap().strip_prefix("TrentService.").unwrap().to_owned();
-    assert!(headers["authorization"].to_str().unwrap().contains("/kms/aws4_request"), "it is signed for KMS");
+    assert!(headers["authorization"].to_str().unwrap().contains("/kms/aws4_request"), "the request is signed for KMS");
     let request: Value = serde_json::from_slice(&body).unwrap();
-    let mut script = script.lock().unwrap();
-    script.seen.push((operation.clone(), request.clone()));
-    if script.throttle > 0 {
-        script.throttle -= 1;
+    let mut kms = kms.lock().unwrap();
+    kms.requests.push((operation.clone(), request.clone()));
+    if kms.throttle > 0 {
+        kms.throttle -= 1;
         return (StatusCode::BAD_REQUEST, json!({"__type": "ThrottlingException", "message": "slow down"}).to_string());
     }
-    let refused = |code: &str| (StatusCode::BAD_REQUEST, json!({"__type": code, "message": "no"}).to_string());
+    let error = |code: &str| (StatusCode::BAD_REQUEST, json!({"__type": code, "message": "no"}).to_string());
     if request["KeyId"] != "alias/receipts" {
-        return refused("NotFoundException");
+        return error("NotFoundException");
     }
-    // The order of a map's members is not fixed.
+    // The order of members is not fixed.
     let context: std::collections::BTreeMap<String, String> =
         serde_json::from_value(request["EncryptionContext"].clone()).unwrap();
     let before = format!("{context:?}\n").into_bytes();
     let bytes = |name: &str| STANDARD.decode_to_vec(request[name].as_str().unwrap()).unwrap();
-    let reply =
+    let response =
         |name: &str, bytes: &[u8]| (StatusCode::OK, json!({name: STANDARD.encode_to_string(bytes), "KeyId": "k"}).to_string());
     match operation.as_str() {
-        "Encrypt" => reply("CiphertextBlob", &[before.as_slice(), &bytes("Plaintext")].concat()),
+        "Encrypt" => response("CiphertextBlob", &[before.as_slice(), &bytes("Plaintext")].concat()),
         "Decrypt" => match bytes("CiphertextBlob").strip_prefix(before.as_slice()) {
-            Some(secret) => reply("Plaintext", secret),
-            None => refused("InvalidCiphertextException"),
+            Some(secret) => response("Plaintext", secret),
+            None => error("InvalidCiphertextException"),
         },
-        other => refused(other),
+        other => error(other),
     }
 }
 
-async fn stand_in() -> (KmsKeyEncryption, Shared, String) {
-    let script = Shared::default();
+async fn fake_kms() -> (KmsKeyEncryption, Shared, String) {
+    let kms = Shared::default();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let router = Router::new().route("/", post(answer)).with_state(Arc::clone(&script));
+    let router = Router::new().route("/", post(handle)).with_state(Arc::clone(&kms));
     tokio::spawn(async move { axum::serve(listener, router).await });
-    (key_encryption(&url, "alias/receipts"), script, url)
+    (provider(&url, "alias/receipts"), kms, url)
 }
 
-fn key_encryption(url: &str, key: &str) -> KmsKeyEncryption {
+fn provider(url: &str, key: &str) -> KmsKeyEncryption {
     let config = Builder::new()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
@@ -81,35 +81,32 @@ fn tenant(n: u8) -> TenantId {
 }
 
 #[tokio::test]
-async fn what_is_sealed_for_a_tenant_opens_for_it_only() {
-    let (key_encryption, script, _) = stand_in().await;
-    let sealed = key_encryption.encrypt_key(tenant(1), b"seed").await.unwrap();
-    assert_eq!(key_encryption.decrypt_key(tenant(1), &sealed).await.unwrap(), b"seed");
-    assert!(matches!(key_encryption.decrypt_key(tenant(2), &sealed).await, Err(KeyEncryptionError::Refused(_))));
-    let seen = std::mem::take(&mut script.lock().unwrap().seen);
-    let operations: Vec<&str> = seen.iter().map(|(operation, _)| operation.as_str()).collect();
+async fn a_ciphertext_is_decrypted_for_its_tenant_only() {
+    let (provider, kms, _) = fake_kms().await;
+    let ciphertext = provider.encrypt_key(tenant(1), b"seed").await.unwrap();
+    assert_eq!(provider.decrypt_key(tenant(1), &ciphertext).await.unwrap(), b"seed");
+    assert!(matches!(provider.decrypt_key(tenant(2), &ciphertext).await, Err(KeyEncryptionError::Rejected(_))));
+    let requests = std::mem::take(&mut kms.lock().unwrap().requests);
+    let operations: Vec<&str> = requests.iter().map(|(operation, _)| operation.as_str()).collect();
     assert_eq!(operations, ["Encrypt", "Decrypt", "Decrypt"]);
     let context = json!({"purpose": "asset-lifecycle receipt key", "tenant_id": tenant(1).to_string()});
-    assert_eq!((&seen[0].1["EncryptionContext"], &seen[0].1["KeyId"]), (&context, &json!("alias/receipts")));
-    assert_eq!((&seen[1].1["EncryptionContext"], &seen[1].1["KeyId"]), (&context, &json!("alias/receipts")));
+    assert_eq!((&requests[0].1["EncryptionContext"], &requests[0].1["KeyId"]), (&context, &json!("alias/receipts")));
+    assert_eq!((&requests[1].1["EncryptionContext"], &requests[1].1["KeyId"]), (&context, &json!("alias/receipts")));
 }
 
 #[tokio::test]
-async fn throttling_is_tried_again_and_then_means_later() {
-    let (key_encryption, script, _) = stand_in().await;
-    script.lock().unwrap().throttle = 1;
-    assert!(key_encryption.encrypt_key(tenant(1), b"seed").await.is_ok());
-    script.lock().unwrap().throttle = 100;
-    assert!(matches!(key_encryption.encrypt_key(tenant(1), b"seed").await, Err(KeyEncryptionError::Unavailable(_))));
+async fn throttling_is_retried_and_then_means_unavailable() {
+    let (provider, kms, _) = fake_kms().await;
+    kms.lock().unwrap().throttle = 1;
+    assert!(provider.encrypt_key(tenant(1), b"seed").await.is_ok());
+    kms.lock().unwrap().throttle = 100;
+    assert!(matches!(provider.encrypt_key(tenant(1), b"seed").await, Err(KeyEncryptionError::Unavailable(_))));
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_there_is_refused_and_no_answer_means_later() {
-    let (_, _, url) = stand_in().await;
-    assert!(matches!(
-        key_encryption(&url, "alias/other").encrypt_key(tenant(1), b"seed").await,
-        Err(KeyEncryptionError::Refused(_))
-    ));
-    let nobody = key_encryption("http://127.0.0.1:1", "alias/receipts");
-    assert!(matches!(nobody.encrypt_key(tenant(1), b"seed").await, Err(KeyEncryptionError::Unavailable(_))));
+async fn an_unknown_key_is_rejected_and_no_response_means_unavailable() {
+    let (_, _, url) = fake_kms().await;
+    assert!(matches!(provider(&url, "alias/other").encrypt_key(tenant(1), b"seed").await, Err(KeyEncryptionError::Rejected(_))));
+    let unreachable = provider("http://127.0.0.1:1", "alias/receipts");
+    assert!(matches!(unreachable.encrypt_key(tenant(1), b"seed").await, Err(KeyEncryptionError::Unavailable(_))));
 }

@@ -1,4 +1,4 @@
-//! Every function's routes in one place, and the OpenAPI document made of them.
+//! Combines the functions' routes, and their parts of the OpenAPI document.
 
 use crate::headers;
 use axum::Router;
@@ -7,10 +7,10 @@ use shared::http::openapi::{API_KEY, schemas, scheme};
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::tag::TagBuilder;
 
-/// A function's routes, and what the document says of them.
+/// A function's routes and its part of the OpenAPI document.
 type Function = (fn() -> Router<App>, fn() -> OpenApi);
 
-/// Every function, in the order of the document.
+/// All functions, in the order of the document.
 const FUNCTIONS: [Function; 6] = [
     (meta::routes, meta::description),
     (assets::routes, assets::description),
@@ -20,12 +20,12 @@ const FUNCTIONS: [Function; 6] = [
     (account::routes, account::description),
 ];
 
-/// The routes of every function, as the dev server mounts them.
+/// Returns the routes of all functions.
 pub fn all_routes() -> Router<App> {
     FUNCTIONS.iter().fold(Router::new(), |all, (routes, _)| all.merge(routes()))
 }
 
-/// The OpenAPI 3.1 document of every function. What is served is docs/openapi.json, which a test compares with this.
+/// Returns the OpenAPI 3.1 document of the whole API. The API serves docs/openapi.json, which a test compares with this.
 #[must_use]
 pub fn document() -> OpenApi {
     let descriptions = FUNCTIONS.iter().map(|(_, description)| description());
@@ -37,24 +37,24 @@ pub fn document() -> OpenApi {
     document.info.title = "Asset and Process Lifecycle Service".into();
     document.info.version = env!("CARGO_PKG_VERSION").into();
     document.info.description = Some(
-        "A tenant-isolated API for an organisation's asset inventory. Send an API key as `Authorization: Bearer \
-         <API_KEY>`. Errors are problem documents (RFC 9457)."
+        "Manages an organisation's assets and the lifecycle processes run on them. Each API key accesses the data of its \
+         own tenant only: send it as `Authorization: Bearer <API_KEY>`. Errors are problem documents (RFC 9457)."
             .into(),
     );
     document.info.license = None;
     let components = document.components.get_or_insert_default();
     components.security_schemes.insert(API_KEY.into(), utoipa::openapi::RefOr::T(scheme()));
     components.schemas.extend(schemas());
-    headers::describe(&mut document);
+    headers::add_to(&mut document);
     let tags = [
-        ("assets", "The inventory"),
-        ("processes", "Lifecycle processes and their runs"),
+        ("assets", "The asset inventory"),
+        ("processes", "Process definitions, process instances, and movements of several assets"),
         ("users", "The people that assets are assigned to"),
         ("catalog", "Asset types, manufacturers and models"),
-        ("settings", "What the tenant decides for itself"),
+        ("settings", "Settings of the tenant"),
         ("keys", "API keys"),
-        ("events", "Every change in the tenant"),
-        ("meta", "What needs no key"),
+        ("events", "The audit trail: every change in the tenant"),
+        ("meta", "Endpoints that need no API key"),
     ];
     document.tags = Some(tags.map(|(name, text)| TagBuilder::new().name(name).description(Some(text)).build()).into());
     document

@@ -1,4 +1,4 @@
-//! Demo data: about 60 varied assets with users and a catalog, made by requests like anybody else's.
+//! Demo data: about 60 varied assets with users and a catalog, created through the API.
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
@@ -7,8 +7,8 @@ use axum::http::Request;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-/// People: name, role, whether active.
-const PEOPLE: [(&str, &str, bool); 10] = [
+/// Users: display name, role, is active.
+const USERS: [(&str, &str, bool); 10] = [
     ("Ada Lovelace", "admin", true),
     ("Grace Hopper", "technician", true),
     ("Alan Turing", "helpdesk", true),
@@ -21,7 +21,7 @@ const PEOPLE: [(&str, &str, bool); 10] = [
     ("Former Colleague", "viewer", false),
 ];
 
-/// Types: name, code, kind.
+/// Asset types: name, code, kind.
 const TYPES: [(&str, &str, &str); 7] = [
     ("Laptop", "LAP", "physical"),
     ("Monitor", "MON", "physical"),
@@ -32,7 +32,7 @@ const TYPES: [(&str, &str, &str); 7] = [
     ("SaaS subscription", "SAAS", "logical"),
 ];
 
-/// Models: manufacturer, name, place of the type, price, how many assets.
+/// Models: manufacturer, name, index of the asset type, price, number of assets.
 const MODELS: [(&str, &str, usize, &str, usize); 12] = [
     ("Dell", "Latitude 7450", 0, "1849.00", 9),
     ("Lenovo", "ThinkPad X1 Carbon", 0, "2199.50", 7),
@@ -48,15 +48,16 @@ const MODELS: [(&str, &str, usize, &str, usize); 12] = [
     ("Atlassian", "Jira Cloud", 6, "94.5", 1),
 ];
 
+/// The assets' statuses, in turn.
 const STATUSES: [&str; 8] = ["in_use", "in_use", "in_stock", "in_use", "preparing", "in_service", "returned", "in_use"];
 
-/// A client of the API within this process.
-struct Requests {
+/// A client of the API in this process.
+struct ApiClient {
     router: Router,
     api_key: String,
 }
 
-impl Requests {
+impl ApiClient {
     async fn send(&self, method: &str, path: &str, body: &str) -> Result<Value> {
         let request = Request::builder()
             .method(method)
@@ -68,26 +69,27 @@ impl Requests {
         let status = response.status();
         let bytes = to_bytes(response.into_body(), usize::MAX).await?;
         if !status.is_success() {
-            bail!("demo data: {method} {path} answered {status}: {}", String::from_utf8_lossy(&bytes));
+            bail!("can't create demo data: {method} {path} returned {status}: {}", String::from_utf8_lossy(&bytes));
         }
         Ok(serde_json::from_slice(&bytes)?)
     }
 
+    /// Creates a resource and returns its id.
     async fn create(&self, path: &str, body: &Value) -> Result<String> {
-        let answer = self.send("POST", path, &body.to_string()).await?;
-        Ok(answer["data"]["id"].as_str().context("an id")?.to_owned())
+        let response = self.send("POST", path, &body.to_string()).await?;
+        Ok(response["data"]["id"].as_str().context("can't create demo data: a response has no id")?.to_owned())
     }
 }
 
-/// Makes the demo data in the key's tenant.
+/// Creates the demo data in the tenant of the API key.
 ///
 /// # Errors
 ///
-/// The API refuses some of it.
+/// Returns an error when a request fails.
 pub async fn load(router: Router, api_key: &str) -> Result<()> {
-    let api = Requests { router, api_key: api_key.to_owned() };
+    let api = ApiClient { router, api_key: api_key.to_owned() };
     let mut users = Vec::new();
-    for (name, role, is_active) in PEOPLE {
+    for (name, role, is_active) in USERS {
         let email = format!("{}@example.com", name.to_lowercase().replace(' ', ".").replace('ü', "ue"));
         let id =
             api.create("users", &json!({"email": email, "display_name": name, "role": role, "is_active": is_active})).await?;
@@ -102,35 +104,43 @@ pub async fn load(router: Router, api_key: &str) -> Result<()> {
                 .await?,
         );
     }
-    let mut makers: Vec<(&str, String)> = Vec::new();
+    let mut manufacturers: Vec<(&str, String)> = Vec::new();
     let mut count = 0;
-    for (maker, name, place, price, assets) in MODELS {
-        let maker_id = match makers.iter().find(|(known, _)| *known == maker) {
+    for (manufacturer, name, type_index, price, assets) in MODELS {
+        let manufacturer_id = match manufacturers.iter().find(|(name, _)| *name == manufacturer) {
             Some((_, id)) => id.clone(),
             None => {
-                let id = api.create("catalog/manufacturers", &json!({"name": maker})).await?;
-                makers.push((maker, id.clone()));
+                let id = api.create("catalog/manufacturers", &json!({"name": manufacturer})).await?;
+                manufacturers.push((manufacturer, id.clone()));
                 id
             }
         };
-        let model = json!({"name": name, "manufacturer_id": maker_id, "asset_type_id": types[place]});
+        let model = json!({"name": name, "manufacturer_id": manufacturer_id, "asset_type_id": types[type_index]});
         let model = api.create("catalog/models", &model).await?;
         for _ in 0..assets {
-            asset(&api, name, &model, TYPES[place].1, price, &users, count).await?;
+            create_asset(&api, name, &model, TYPES[type_index].1, price, &users, count).await?;
             count += 1;
         }
     }
-    for (name, notes) in [("Label printer", "In the post room."), ("Conference phone", "Room Zürich; cable is loose.")] {
+    for (name, notes) in [("Label printer", "In the mail room."), ("Conference phone", "Room Zürich; loose cable.")] {
         let body = json!({"name": name, "manufacturer": "Various", "model": "unknown", "notes": notes});
         api.create("assets", &body).await?;
     }
     Ok(())
 }
 
-async fn asset(api: &Requests, model: &str, model_id: &str, code: &str, price: &str, users: &[String], n: usize) -> Result<()> {
+async fn create_asset(
+    api: &ApiClient,
+    model: &str,
+    model_id: &str,
+    code: &str,
+    price: &str,
+    users: &[String],
+    n: usize,
+) -> Result<()> {
     let status = STATUSES[n % STATUSES.len()];
     let (month, day) = (1 + n % 12, 1 + n * 7 % 28);
-    // Assembled as text: a price is digits, which a float between would bend.
+    // Formatted as text, since a float would change the digits of the price.
     let fields = if code == "LAP" { format!(r#"{{"ram_gb":{}}}"#, 16 << (n % 3)) } else { "{}".into() };
     let body = format!(
         r#"{{"name":"{model} #{:02}","model_id":"{model_id}","status":"{status}","serial_number":"{code}{:06}","purchase_date":"2025-{month:02}-{day:02}","purchase_price":{price},"warranty_until":"2028-{month:02}-{day:02}","custom_fields":{fields}}}"#,
@@ -139,7 +149,7 @@ async fn asset(api: &Requests, model: &str, model_id: &str, code: &str, price: &
     );
     let created = api.send("POST", "assets", &body).await?;
     if status == "in_use" {
-        let id = created["data"]["id"].as_str().context("an id")?;
+        let id = created["data"]["id"].as_str().context("can't create demo data: a response has no id")?;
         let user = &users[n % users.len()];
         api.send("PATCH", &format!("assets/{id}"), &json!({"assigned_to": user}).to_string()).await?;
     }

@@ -1,7 +1,6 @@
-//! The embedded DynamoDB-compatible engine, on a port and a thread of its own.
+//! The embedded DynamoDB-compatible engine, with a port and a thread of its own.
 //!
-//! Its SQLite calls block, so it must not share the caller's workers. What it can't show, AWS can:
-//! docs/adr/0004.
+//! Its SQLite calls block, so it must not run on the caller's threads. docs/adr/0004 lists where it differs from DynamoDB.
 
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region};
@@ -10,28 +9,28 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
-/// A running engine; stops when dropped.
+/// A running engine. Dropping it stops it.
 pub struct Engine {
-    /// Where it answers.
+    /// Its base URL.
     pub url: String,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Engine {
-    /// Starts an engine at `addr` that keeps its data in `file`, or in memory.
+    /// Starts an engine that listens on `addr` and stores its data in `file`, or in memory.
     ///
     /// # Errors
     ///
-    /// The file can't be opened, or the address is in use.
+    /// Returns an error when the file can't be opened or the address is in use.
     pub fn start(file: Option<&Path>, addr: SocketAddr) -> Result<Self> {
         let db = match file {
             None => dynoxide::Database::memory(),
             Some(file) => dynoxide::Database::new(&file.to_string_lossy()),
         };
-        let place = file.map_or("memory".into(), |file| file.display().to_string());
-        let db = db.with_context(|| format!("can't keep data in {place}"))?;
-        // Leaves SQLite at synchronous=NORMAL: a power cut may cost the last writes of a dev server, never its file.
+        let location = file.map_or("memory".into(), |file| file.display().to_string());
+        let db = db.with_context(|| format!("can't open the database in {location}"))?;
+        // Ends with SQLite's synchronous=NORMAL: a power failure can lose the last writes, but not corrupt the file.
         let _ = db.enable_bulk_loading().and_then(|()| db.disable_bulk_loading());
         let listener = TcpListener::bind(addr).with_context(|| format!("can't listen on {addr}"))?;
         listener.set_nonblocking(true)?;
@@ -41,11 +40,11 @@ impl Engine {
         let thread = std::thread::spawn(move || {
             runtime.block_on(async move {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-                let until = async move {
+                let shutdown = async move {
                     let _ = stopped.await;
                 };
-                if let Err(error) = dynoxide::server::serve_with_shutdown(listener, db, until).await {
-                    tracing::error!(error = %error, "the embedded engine ended");
+                if let Err(error) = dynoxide::server::serve_with_shutdown(listener, db, shutdown).await {
+                    tracing::error!(error = %error, "the embedded engine failed");
                 }
             });
         });
@@ -64,7 +63,7 @@ impl Drop for Engine {
     }
 }
 
-/// What a client of an engine at `url` needs: any credentials, plain HTTP without a trust store.
+/// Returns the SDK configuration for the engine at `url`: placeholder credentials, and plain HTTP without root certificates.
 #[must_use]
 pub fn config(url: &str) -> Builder {
     shared::store::client::configure(Builder::new())

@@ -1,30 +1,30 @@
-//! What the document says of headers, for every operation in one place: the layer around all routes sets and reads most
-//! of them (contract 6 and 8).
+//! Adds request and response headers to all operations of the OpenAPI document. They are described here rather than with
+//! each operation, because the layer around all routes reads and sets most of them.
 
 use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{OpenApi, Ref, RefOr, Required, Response, ResponseBuilder};
 
-fn any_text() -> ObjectBuilder {
+fn string() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::new(Type::String))
 }
 
-/// Text that looks like this.
-fn text(pattern: &str) -> ObjectBuilder {
-    any_text().pattern(Some(pattern))
+/// A string that matches a pattern.
+fn matching(pattern: &str) -> ObjectBuilder {
+    string().pattern(Some(pattern))
 }
 
-/// A whole number from this one on.
-fn whole(minimum: u32) -> ObjectBuilder {
+/// An integer of at least `minimum`.
+fn integer(minimum: u32) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::new(Type::Integer)).minimum(Some(minimum))
 }
 
-/// A list of entity tags, perhaps weak ones, or `*`.
-const TAGS: &str = r#"^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$"#;
+/// The pattern of a list of entity tags, weak or strong, or `*`.
+const ENTITY_TAGS: &str = r#"^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$"#;
 
-/// The headers of requests.
-fn parameters() -> [(&'static str, Parameter); 3] {
+/// Returns the request headers.
+fn request_headers() -> [(&'static str, Parameter); 3] {
     let parameter = |name: &'static str, schema: ObjectBuilder, description: &str| {
         let builder = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Header).required(Required::False);
         (name, builder.schema(Some(schema)).description(Some(description)).build())
@@ -32,99 +32,117 @@ fn parameters() -> [(&'static str, Parameter); 3] {
     [
         parameter(
             "Idempotency-Key",
-            text("^[!-~]([ -~]*[!-~])?$").max_length(Some(255)),
-            "What you call the request: sent again within 24 hours with the same body it is answered again, and done once.",
+            matching("^[!-~]([ -~]*[!-~])?$").max_length(Some(255)),
+            "Makes the request safe to repeat. Within 24 hours, a request with the same key and body replays the stored response \
+             instead of taking effect again.",
         ),
-        parameter("If-Match", text(TAGS), "Change it only if this is its `ETag`; 412 otherwise."),
-        // What is no list of tags names nothing.
-        parameter("If-None-Match", any_text(), "Show it only if its `ETag` is another one; 304 otherwise."),
+        parameter(
+            "If-Match",
+            matching(ENTITY_TAGS),
+            "Makes the change only if the resource's `ETag` is in this list. Returns 412 otherwise.",
+        ),
+        // Without a pattern: an invalid list is not an error, it just matches nothing.
+        parameter(
+            "If-None-Match",
+            string(),
+            "Returns the resource only if its `ETag` is not in this list. Returns 304 otherwise.",
+        ),
     ]
 }
 
-/// The headers of answers.
-fn headers() -> [(&'static str, Header); 10] {
+/// Returns the response headers.
+fn response_headers() -> [(&'static str, Header); 10] {
     let header = |name: &'static str, schema: ObjectBuilder, description: &str| {
         (name, HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build())
     };
     [
-        header("Cache-Control", text("^no-store$"), "Always `no-store`."),
-        header("ETag", text(r#"^"[0-9]+-[0-9a-f]{16}"$"#), "Names the thing as it is shown: for `If-Match` and `If-None-Match`."),
-        header("Idempotent-Replayed", text("^true$"), "The request came before, and this is the answer that it got then."),
-        header("Location", text("^/v1/"), "The path of the new thing."),
-        header("Retry-After", whole(0), "In how many seconds to send the request again."),
-        header("WWW-Authenticate", text("^Bearer$"), "How to send a key."),
-        header("X-RateLimit-Limit", whole(1), "How many requests a minute the key may make."),
-        header("X-RateLimit-Remaining", whole(0), "How many of them are left."),
-        header("X-RateLimit-Reset", whole(0), "When the next minute begins, in seconds since 1970."),
-        header("X-Request-Id", text("^[ -~]+$"), "The request's name in the log."),
+        header("Cache-Control", matching("^no-store$"), "Always `no-store`."),
+        header(
+            "ETag",
+            matching(r#"^"[0-9]+-[0-9a-f]{16}"$"#),
+            "Identifies this representation of the resource. Send it in `If-Match` or `If-None-Match`.",
+        ),
+        header(
+            "Idempotent-Replayed",
+            matching("^true$"),
+            "Present if this is the stored response to an earlier request with the same idempotency key.",
+        ),
+        header("Location", matching("^/v1/"), "The path of the new resource."),
+        header("Retry-After", integer(0), "The number of seconds to wait before you send the request again."),
+        header("WWW-Authenticate", matching("^Bearer$"), "The authentication scheme, always `Bearer`."),
+        header("X-RateLimit-Limit", integer(1), "The number of requests that the API key may send per minute."),
+        header("X-RateLimit-Remaining", integer(0), "The number of requests left in the current minute."),
+        header("X-RateLimit-Reset", integer(0), "The Unix time, in seconds, at which the next minute begins."),
+        header("X-Request-Id", matching("^[ -~]+$"), "Identifies the request in the log."),
     ]
 }
 
-/// Adds the headers to every operation.
-pub(crate) fn describe(document: &mut OpenApi) {
+/// Adds the headers to the components and to every operation.
+pub(crate) fn add_to(document: &mut OpenApi) {
     let components = document.components.get_or_insert_default();
-    components.parameters.extend(parameters().map(|(name, parameter)| (name.to_owned(), RefOr::T(parameter))));
-    components.headers.extend(headers().map(|(name, header)| (name.to_owned(), RefOr::T(header))));
+    components.parameters.extend(request_headers().map(|(name, parameter)| (name.to_owned(), RefOr::T(parameter))));
+    components.headers.extend(response_headers().map(|(name, header)| (name.to_owned(), RefOr::T(header))));
     for (path, item) in &mut document.paths.paths {
         let operations =
             [("GET", &mut item.get), ("POST", &mut item.post), ("PATCH", &mut item.patch), ("DELETE", &mut item.delete)];
         for (method, operation) in operations {
             if let Some(operation) = operation {
-                Described { method, path }.complete(operation);
+                Endpoint { method, path }.add_headers(operation);
             }
         }
     }
 }
 
-/// One operation.
+/// The method and path of an operation.
 #[derive(Clone, Copy)]
-struct Described<'a> {
+struct Endpoint<'a> {
     method: &'static str,
     path: &'a str,
 }
 
-impl Described<'_> {
-    /// Whether it answers, or changes, one thing that has versions. Movements have none: their runs do.
-    fn is_of_one_thing(self) -> bool {
-        let step = ["/advance", "/cancel", "/rotate"].iter().any(|end| self.path.ends_with(end));
-        let shown = self.path.ends_with("/{id}") || self.path == "/v1/settings";
-        (shown || step) && !self.path.starts_with("/v1/movements")
+impl Endpoint<'_> {
+    /// Returns whether it reads or changes a single resource that has a version. Movements have none, only their process
+    /// instances do.
+    fn is_versioned(self) -> bool {
+        let is_action = ["/advance", "/cancel", "/rotate"].iter().any(|end| self.path.ends_with(end));
+        let is_resource = self.path.ends_with("/{id}") || self.path == "/v1/settings";
+        (is_resource || is_action) && !self.path.starts_with("/v1/movements")
     }
 
-    fn complete(self, operation: &mut Operation) {
-        let one = self.is_of_one_thing();
-        let sent = [
+    fn add_headers(self, operation: &mut Operation) {
+        let is_versioned = self.is_versioned();
+        let accepted = [
             ("Idempotency-Key", self.method == "POST"),
-            ("If-Match", one && self.method != "GET"),
-            ("If-None-Match", one && self.method == "GET"),
+            ("If-Match", is_versioned && self.method != "GET"),
+            ("If-None-Match", is_versioned && self.method == "GET"),
         ];
-        let sent = sent.iter().filter(|(_, is_read)| *is_read);
-        let references = sent.map(|(name, _)| RefOr::Ref(Ref::new(format!("#/components/parameters/{name}"))));
+        let accepted = accepted.iter().filter(|(_, is_accepted)| *is_accepted);
+        let references = accepted.map(|(name, _)| RefOr::Ref(Ref::new(format!("#/components/parameters/{name}"))));
         operation.parameters.get_or_insert_default().extend(references);
         let responses = &mut operation.responses.responses;
         let needs_key = responses.contains_key("401");
-        if one && self.method == "GET" {
-            let response = ResponseBuilder::new().description("It is what If-None-Match names").build();
+        if is_versioned && self.method == "GET" {
+            let response = ResponseBuilder::new().description("Not modified: `If-None-Match` has the current `ETag`").build();
             responses.insert("304".to_owned(), RefOr::T(response));
         }
         for (status, response) in responses {
             if let RefOr::T(response) = response {
-                self.answered(status, needs_key, response);
+                self.add_response_headers(status, needs_key, response);
             }
         }
     }
 
-    fn answered(self, status: &str, needs_key: bool, response: &mut Response) {
+    fn add_response_headers(self, status: &str, needs_key: bool, response: &mut Response) {
         let is_success = status.starts_with('2');
-        // What shows a key's secret is shown once, and never compared.
+        // Responses with a secret are shown once, so they have no entity tag.
         let shows_secret = self.method == "POST" && self.path.starts_with("/v1/keys");
-        let shows_one = !shows_secret && (status == "201" || self.is_of_one_thing() && self.method != "DELETE");
+        let has_entity_tag = !shows_secret && (status == "201" || self.is_versioned() && self.method != "DELETE");
         let names = [
             ("Cache-Control", true),
-            ("ETag", status == "304" || is_success && shows_one),
+            ("ETag", status == "304" || is_success && has_entity_tag),
             ("Idempotent-Replayed", is_success && self.method == "POST"),
             ("Location", status == "201"),
-            // 409 while the same request is being answered.
+            // 409 when a request with the same idempotency key is still in progress.
             ("Retry-After", ["409", "429", "503"].contains(&status)),
             ("WWW-Authenticate", status == "401"),
             ("X-RateLimit-Limit", needs_key && status != "401"),

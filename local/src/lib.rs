@@ -1,11 +1,13 @@
-//! The dev server, and what the tests share with it: the embedded engine, the table that template.yaml declares,
-//! a meter of costs and the demo data. Never deployed; no function depends on it.
+//! The dev server and the parts of it that tests use: the embedded engine, the table of template.yaml, a meter of
+//! DynamoDB costs, invariants and demo data. Never deployed; no function depends on it.
 
 pub mod api;
-pub mod demo;
+mod data_folder;
+mod demo;
 pub mod engine;
 mod headers;
 pub mod invariants;
 pub mod meter;
+pub mod options;
 pub mod server;
 pub mod table;

@@ -1,4 +1,4 @@
-//! Counts what requests cost, as the table itself reports it.
+//! Measures what requests cost in DynamoDB, by the consumed capacity that the table reports.
 
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::operation::{batch_get_item, get_item, query, transact_write_items, update_item};
@@ -10,38 +10,39 @@ use aws_smithy_runtime_api::client::interceptors::context::{
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Asks every operation for its capacity and notes it, with when it began and ended.
+/// An SDK interceptor that records the consumed capacity, start and end of each call.
 #[derive(Debug, Clone, Default)]
 pub struct Meter(Arc<Mutex<Vec<Call>>>);
 
 #[derive(Debug, Clone)]
 struct Call {
-    began: Instant,
-    ended: Instant,
-    reads: f64,
-    writes: f64,
+    start: Instant,
+    end: Instant,
+    read_units: f64,
+    write_units: f64,
 }
 
-/// What a request cost.
+/// The cost of the calls of a request.
 #[derive(Debug, Default, PartialEq)]
 pub struct Cost {
-    /// The longest chain of calls that waited for one another.
+    /// The number of round trips: calls that run concurrently count as one.
     pub round_trips: usize,
-    /// How many calls.
+    /// The number of calls.
     pub calls: usize,
-    /// Read capacity units.
+    /// Consumed read units.
     pub read_units: f64,
-    /// Write capacity units.
+    /// Consumed write units.
     pub write_units: f64,
 }
 
+/// The start of a call, in the SDK's config bag.
 #[derive(Debug)]
-struct Began(Instant);
-impl aws_smithy_types::config_bag::Storable for Began {
+struct Start(Instant);
+impl aws_smithy_types::config_bag::Storable for Start {
     type Storer = aws_smithy_types::config_bag::StoreReplace<Self>;
 }
 
-macro_rules! each_operation {
+macro_rules! request_capacity {
     ($input:expr, $($module:ident::$type:ident),*) => {$(
         if let Some(input) = $input.downcast_mut::<$module::$type>() {
             input.return_consumed_capacity = Some(ReturnConsumedCapacity::Total);
@@ -59,7 +60,7 @@ impl Intercept for Meter {
         _: &BeforeSerializationInterceptorContextRef<'_>,
         bag: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        bag.interceptor_state().store_put(Began(Instant::now()));
+        bag.interceptor_state().store_put(Start(Instant::now()));
         Ok(())
     }
 
@@ -69,7 +70,7 @@ impl Intercept for Meter {
         _: &RuntimeComponents,
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        each_operation!(
+        request_capacity!(
             context.input_mut(),
             get_item::GetItemInput,
             batch_get_item::BatchGetItemInput,
@@ -88,7 +89,7 @@ impl Intercept for Meter {
     ) -> Result<(), BoxError> {
         let Some(Ok(output)) = context.output_or_error() else { return Ok(()) };
         let mut capacity: Vec<ConsumedCapacity> = Vec::new();
-        let mut writes = false;
+        let mut is_write = false;
         if let Some(out) = output.downcast_ref::<get_item::GetItemOutput>() {
             capacity.extend(out.consumed_capacity.clone());
         } else if let Some(out) = output.downcast_ref::<batch_get_item::BatchGetItemOutput>() {
@@ -96,38 +97,40 @@ impl Intercept for Meter {
         } else if let Some(out) = output.downcast_ref::<query::QueryOutput>() {
             capacity.extend(out.consumed_capacity.clone());
         } else if let Some(out) = output.downcast_ref::<update_item::UpdateItemOutput>() {
-            writes = true;
+            is_write = true;
             capacity.extend(out.consumed_capacity.clone());
         } else if let Some(out) = output.downcast_ref::<transact_write_items::TransactWriteItemsOutput>() {
-            writes = true;
+            is_write = true;
             capacity.extend(out.consumed_capacity().iter().cloned());
         }
         let units: f64 = capacity.iter().filter_map(|c| c.capacity_units).sum();
-        let began = bag.load::<Began>().map_or_else(Instant::now, |began| began.0);
-        let (reads, writes) = if writes { (0.0, units) } else { (units, 0.0) };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Call { began, ended: Instant::now(), reads, writes });
+        let start = bag.load::<Start>().map_or_else(Instant::now, |start| start.0);
+        let (read_units, write_units) = if is_write { (0.0, units) } else { (units, 0.0) };
+        let call = Call { start, end: Instant::now(), read_units, write_units };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(call);
         Ok(())
     }
 }
 
 impl Meter {
-    /// What was spent since the last look.
+    /// Returns the cost of all calls since the previous `take`.
     pub fn take(&self) -> Cost {
         let mut calls = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        calls.sort_by_key(|call| call.ended);
+        calls.sort_by_key(|call| call.end);
         let mut round_trips = 0;
-        let mut free_from: Option<Instant> = None;
+        // The calls that can't overlap: each starts after the previous one has ended.
+        let mut last_end: Option<Instant> = None;
         for call in &calls {
-            if free_from.is_none_or(|free| call.began >= free) {
+            if last_end.is_none_or(|end| call.start >= end) {
                 round_trips += 1;
-                free_from = Some(call.ended);
+                last_end = Some(call.end);
             }
         }
         Cost {
             round_trips,
             calls: calls.len(),
-            read_units: calls.iter().map(|call| call.reads).sum(),
-            write_units: calls.iter().map(|call| call.writes).sum(),
+            read_units: calls.iter().map(|call| call.read_units).sum(),
+            write_units: calls.iter().map(|call| call.write_units).sum(),
         }
     }
 }

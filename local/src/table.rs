@@ -1,4 +1,4 @@
-//! Makes the table that template.yaml declares, so that the two can't differ.
+//! Creates the table as template.yaml declares it, so that the two can't differ.
 
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
@@ -10,14 +10,14 @@ use serde::Deserialize;
 use std::sync::OnceLock;
 use yaml_serde::Value;
 
-/// The template, as it was when this was built.
+/// The contents of template.yaml at build time.
 pub const TEMPLATE: &str = include_str!("../../template.yaml");
 
-/// The properties of the template's table that a table is made from.
+/// The properties of `AWS::DynamoDB::Table` that are needed to create the table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "CloudFormation's names: AWS::DynamoDB::Table")]
-pub struct Declared {
+#[expect(missing_docs, reason = "CloudFormation's names")]
+pub struct TableProperties {
     pub attribute_definitions: Vec<Attribute>,
     pub key_schema: Vec<KeyPart>,
     pub global_secondary_indexes: Vec<Index>,
@@ -64,26 +64,26 @@ pub struct Ttl {
     pub attribute_name: String,
 }
 
-/// Returns the table that the template declares.
+/// Returns the table's properties in template.yaml.
 ///
 /// # Errors
 ///
-/// Returns an error when the template is not YAML or has no such table.
-pub fn declared() -> Result<&'static Declared> {
-    // Parsing the template takes longer than creating the table, and tests create hundreds of tables.
-    static DECLARED: OnceLock<Declared> = OnceLock::new();
+/// Returns an error when the template has no resource `Table` with these properties.
+pub fn declared() -> Result<&'static TableProperties> {
+    // Parsing the template takes longer than creating the table, and the tests create hundreds of tables.
+    static DECLARED: OnceLock<TableProperties> = OnceLock::new();
     if let Some(declared) = DECLARED.get() {
         return Ok(declared);
     }
-    let declared = read_declared()?;
+    let declared = read_template()?;
     Ok(DECLARED.get_or_init(|| declared))
 }
 
-fn read_declared() -> Result<Declared> {
-    let template: Value = yaml_serde::from_str(TEMPLATE).context("template.yaml is not YAML")?;
+fn read_template() -> Result<TableProperties> {
+    let template: Value = yaml_serde::from_str(TEMPLATE).context("can't parse template.yaml")?;
     let properties = template.get("Resources").and_then(|r| r.get("Table")?.get("Properties"));
-    let properties = properties.context("template.yaml declares no Table")?.clone();
-    yaml_serde::from_value(properties).context("template.yaml's Table")
+    let properties = properties.context("template.yaml has no resource Table")?.clone();
+    yaml_serde::from_value(properties).context("can't read the resource Table of template.yaml")
 }
 
 fn key_schema(parts: &[KeyPart]) -> Result<Vec<KeySchemaElement>> {
@@ -103,19 +103,20 @@ fn index(index: &Index) -> Result<GlobalSecondaryIndex> {
     Ok(GlobalSecondaryIndex::builder().index_name(&index.index_name).set_key_schema(Some(keys)).projection(projection).build()?)
 }
 
-/// Stops where an older version made the table with other indexes: lists would miss what those don't have.
-async fn compare(client: &Client, name: &str, declared: &Declared) -> Result<()> {
+/// Fails when another version created the table with other index attributes, which lists would miss.
+async fn check_indexes(client: &Client, name: &str, declared: &TableProperties) -> Result<()> {
     let described = client.describe_table().table_name(name).send().await.context("can't describe the table")?;
     let indexes = described.table().map(|table| table.global_secondary_indexes()).unwrap_or_default();
     for index in &declared.global_secondary_indexes {
-        let made = indexes.iter().find(|made| made.index_name() == Some(&index.index_name)).and_then(|made| made.projection());
-        let mut made: Vec<String> = made.map(|projection| projection.non_key_attributes().to_vec()).unwrap_or_default();
-        let mut wanted = index.projection.non_key_attributes.clone().unwrap_or_default();
-        made.sort_unstable();
-        wanted.sort_unstable();
-        if made != wanted {
+        let existing = indexes.iter().find(|existing| existing.index_name() == Some(&index.index_name));
+        let existing = existing.and_then(|existing| existing.projection());
+        let mut actual: Vec<String> = existing.map(|projection| projection.non_key_attributes().to_vec()).unwrap_or_default();
+        let mut expected = index.projection.non_key_attributes.clone().unwrap_or_default();
+        actual.sort_unstable();
+        expected.sort_unstable();
+        if actual != expected {
             bail!(
-                "the data was made by another version, whose index {} differs; delete it, or use another folder",
+                "another version created this data with a different index {}; delete the data folder or choose another with --data",
                 index.index_name
             );
         }
@@ -123,11 +124,11 @@ async fn compare(client: &Client, name: &str, declared: &Declared) -> Result<()>
     Ok(())
 }
 
-/// Makes the table, unless it is there.
+/// Creates the table, unless it exists.
 ///
 /// # Errors
 ///
-/// The engine does not answer or refuses, or the table that is there has other indexes.
+/// Returns an error when a call to the engine fails, or when the existing table has other indexes.
 pub async fn create(client: &Client, name: &str) -> Result<()> {
     let declared = declared()?;
     let attribute = |a: &Attribute| {
@@ -145,7 +146,7 @@ pub async fn create(client: &Client, name: &str) -> Result<()> {
         .await;
     match created {
         Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => {
-            return compare(client, name, declared).await;
+            return check_indexes(client, name, declared).await;
         }
         other => other.context("can't create the table")?,
     };

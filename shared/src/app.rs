@@ -7,7 +7,7 @@ use crate::key_encryption::KeyEncryption;
 use crate::store::{Clock, Store};
 use std::sync::Arc;
 
-/// The table, the clock, the compiled schemas and who seals secrets; cheap to clone.
+/// The table, the compiled schemas, and the encryption of signing keys. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     store: Store,
@@ -16,45 +16,45 @@ pub struct App {
 }
 
 impl App {
-    /// An app on this table.
+    /// Returns an app on this table, without key encryption.
     #[must_use]
     pub fn new(store: Store) -> Self {
         Self { store, schemas: Arc::default(), key_encryption: None }
     }
 
-    /// The app with somebody who seals secrets.
+    /// Returns the app with key encryption.
     #[must_use]
     pub fn with_key_encryption(self, key_encryption: Option<Arc<dyn KeyEncryption>>) -> Self {
         Self { key_encryption, ..self }
     }
 
-    /// Who seals secrets; `None` where nobody was set up to.
+    /// Returns the encryption of signing keys; `None` if the operator has not configured any.
     #[must_use]
     pub fn key_encryption(&self) -> Option<&dyn KeyEncryption> {
         self.key_encryption.as_deref()
     }
 
-    /// The table.
+    /// Returns the table.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Custom fields' schemas, compiled.
+    /// Returns the cache of compiled custom field schemas.
     #[must_use]
     pub fn schemas(&self) -> &Schemas {
         &self.schemas
     }
 
-    /// A new id for a request.
+    /// Returns a new request ID.
     #[must_use]
     pub fn request_id(&self) -> String {
-        // Without random bytes the id is still one of its millisecond.
+        // Without random bytes the ID still tells the millisecond.
         EventId::new(self.store.now(), self.store.random().unwrap_or_default()).to_string()
     }
 }
 
-/// The clock of the machine.
+/// Returns the machine's clock.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place where the time comes from")]
 pub fn system_clock() -> Clock {

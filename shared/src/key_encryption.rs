@@ -1,29 +1,38 @@
-//! Sealing secrets that the table keeps: by whom is for the program to say (docs/adr/0009).
+//! Envelope encryption of signing keys: the table stores them encrypted. Which provider encrypts them is a matter of
+//! configuration; the crate `key_encryption` has them (docs/adr/0009-audit.md).
 
 use crate::domain::id::TenantId;
 use futures_util::future::BoxFuture;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why something could not be sealed or opened.
+/// Why a key could not be encrypted or decrypted.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyEncryptionError {
-    /// The key_encryption did not answer in time. Trying again later can help.
-    #[error("the key_encryption did not answer in time")]
+    /// The provider is throttled or did not respond in time. A later attempt may succeed.
+    #[error("key encryption is unavailable")]
     Unavailable(#[source] Cause),
-    /// It refused, or what it was given is not what it sealed for this tenant.
-    #[error("the key_encryption refused")]
-    Refused(#[source] Cause),
+    /// The provider rejected the request, or the ciphertext was not encrypted by it for this tenant.
+    #[error("key encryption failed")]
+    Rejected(#[source] Cause),
 }
 
-/// Encrypts small secrets and binds them to a tenant.
+/// Encrypts small secrets, each for one tenant.
 pub trait KeyEncryption: Send + Sync {
-    /// Tells sealers apart; kept beside what is sealed.
+    /// Returns the provider's name, which is stored with each encrypted key.
     fn name(&self) -> &'static str;
 
-    /// Seals a secret of a tenant.
+    /// Encrypts a secret of a tenant.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`KeyEncryptionError`] when the provider is unavailable or rejects the request.
     fn encrypt_key<'a>(&'a self, tenant: TenantId, secret: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>>;
 
-    /// Opens what was sealed for the same tenant.
-    fn decrypt_key<'a>(&'a self, tenant: TenantId, sealed: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>>;
+    /// Decrypts a secret that was encrypted for the same tenant.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`KeyEncryptionError`] when the provider is unavailable, or the ciphertext is not of this tenant.
+    fn decrypt_key<'a>(&'a self, tenant: TenantId, ciphertext: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>>;
 }

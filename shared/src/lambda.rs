@@ -1,7 +1,7 @@
-//! How every function's binary starts, and how its answers go to Lambda.
+//! Runs a function's routes in Lambda.
 
 use crate::app::{App, system_clock};
-use crate::http::{self, chain};
+use crate::http::{self, error_chain};
 use crate::key_encryption::KeyEncryption;
 use crate::log;
 use crate::store::{Store, client};
@@ -19,17 +19,17 @@ use std::convert::Infallible;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// What `lambda_http` can't read of a query, though the gateway lets it through.
-const UNREADABLE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>');
-/// What it would take for the end of a path, or leave out, though the gateway, which hands paths over decoded, has it in one.
-const NOT_OF_PATHS: &AsciiSet = &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'\\');
+/// Characters of a query that API Gateway passes on and `lambda_http` can't read.
+const QUERY_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>');
+/// Characters that would end or change a path. API Gateway passes on decoded paths, which may contain them.
+const PATH_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'\\');
 
-/// Connects to the table that `TABLE_NAME` names and serves `routes` to Lambda until it ends.
+/// Serves `routes` on the table that `TABLE_NAME` names, until Lambda stops the function.
 pub async fn run(routes: Router<App>) -> ExitCode {
     run_with_key_encryption(routes, Ok::<_, Infallible>(None)).await
 }
 
-/// [`run`] with somebody who seals secrets, if that could be set up.
+/// [`run`] with key encryption. If that could not be set up, logs the error and fails.
 pub async fn run_with_key_encryption<E>(
     routes: Router<App>,
     key_encryption: Result<Option<Arc<dyn KeyEncryption>>, E>,
@@ -37,7 +37,7 @@ pub async fn run_with_key_encryption<E>(
 where
     E: std::error::Error + Send + Sync + 'static,
 {
-    log::of_function();
+    log::init_function();
     let ended = match key_encryption {
         Ok(key_encryption) => serve(routes, key_encryption).await,
         Err(error) => Err(error.into()),
@@ -45,50 +45,50 @@ where
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(cause = chain(&*error), "the function can't run");
+            tracing::error!(cause = error_chain(&*error), "the function can't run");
             ExitCode::FAILURE
         }
     }
 }
 
 async fn serve(routes: Router<App>, key_encryption: Option<Arc<dyn KeyEncryption>>) -> Result<(), Error> {
-    let table = client::needed("TABLE_NAME")?;
-    let client = client::of_function()?;
-    // The first request opens its connections: doing it here makes starts longer by more than it saves (docs/adr/0011).
+    let table = client::required_variable("TABLE_NAME")?;
+    let client = client::function_client()?;
+    // The first request opens the connection. Opening it here would cost more than it saves (docs/adr/0011).
     let app = App::new(Store::new(client, table, system_clock())).with_key_encryption(key_encryption);
     let service = ServiceExt::<Request>::map_response(http::service(routes, app), Encoded);
-    lambda_runtime::run(ServiceExt::<LambdaEvent<LambdaRequest>>::map_request(Adapter::from(service), readable)).await
+    lambda_runtime::run(ServiceExt::<LambdaEvent<LambdaRequest>>::map_request(Adapter::from(service), sanitized)).await
 }
 
-/// The event without what `lambda_http` panics at when it makes a URI of it: some letters of a query, and a scheme and a
-/// host that callers may have made up and nobody here asks for. And with a path that it reads as what it is.
-fn readable(mut event: LambdaEvent<LambdaRequest>) -> LambdaEvent<LambdaRequest> {
+/// Returns the event with everything escaped or removed that makes `lambda_http` panic or misread the URI: certain
+/// characters of the path and the query, and the scheme and host, which callers can make up and nothing here uses.
+fn sanitized(mut event: LambdaEvent<LambdaRequest>) -> LambdaEvent<LambdaRequest> {
     if let LambdaRequest::ApiGatewayV2(request) = &mut event.payload {
         request.headers.remove("x-forwarded-proto");
         request.headers.remove(HOST);
         request.request_context.domain_name = None;
         if let Some(path) = &mut request.raw_path {
-            *path = encoded(path);
+            *path = escaped_path(path);
         }
         if let Some(query) = &mut request.raw_query_string {
-            *query = utf8_percent_encode(query, UNREADABLE).to_string();
+            *query = utf8_percent_encode(query, QUERY_ESCAPES).to_string();
         }
     }
     event
 }
 
-/// A path that was decoded, or not: a `%` that begins no escape is one of its letters.
-fn encoded(path: &str) -> String {
+/// Escapes a path that may be decoded or not. A `%` that does not begin an escape stands for itself.
+fn escaped_path(path: &str) -> String {
     let is_escape = |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
     let mut parts = path.split('%');
     let first = parts.next().unwrap_or_default().to_owned();
     let path = parts.fold(first, |path, rest| path + if is_escape(rest) { "%" } else { "%25" } + rest);
-    utf8_percent_encode(&path, NOT_OF_PATHS).to_string()
+    utf8_percent_encode(&path, PATH_ESCAPES).to_string()
 }
 
-/// A response whose body Lambda gets as text where it is UTF-8, else in Base64.
+/// A response whose body goes to Lambda as text if it is UTF-8, and else in Base64.
 ///
-/// `lambda_http` goes by type and charset, and links the tables of every charset for that: an eighth of a megabyte.
+/// `lambda_http` decides by media type and charset, and links the tables of all charsets for that: 125 KB.
 struct Encoded(Response<axum::body::Body>);
 
 impl IntoResponse for Encoded {
@@ -96,7 +96,7 @@ impl IntoResponse for Encoded {
         Box::pin(async move {
             let (mut parts, body) = self.0.into_parts();
             let Ok(body) = body.collect().await else {
-                // No body of ours is still to be made when it comes here.
+                // All bodies are in memory, so collecting one can't fail.
                 parts.status = StatusCode::INTERNAL_SERVER_ERROR;
                 return Response::from_parts(parts, Body::Empty);
             };
@@ -120,12 +120,12 @@ mod tests {
             ("/v1/%23/100%/%a/%", "/v1/%23/100%25/%25a/%25"),
             ("/v1/é", "/v1/%C3%A9"),
         ] {
-            assert_eq!(encoded(raw), is);
+            assert_eq!(escaped_path(raw), is);
         }
     }
 
     #[test]
-    fn what_is_not_utf_8_goes_in_base64() {
+    fn a_body_that_is_not_utf_8_is_sent_in_base64() {
         assert_eq!(encode("{\"name\": \"Zoë\"}".into()), Body::Text("{\"name\": \"Zoë\"}".into()));
         assert_eq!(encode(vec![]), Body::Text(String::new()));
         assert_eq!(encode(b"\x89PNG".to_vec()), Body::Binary(b"\x89PNG".to_vec()));

@@ -1,6 +1,6 @@
-//! What every function of the service shares.
+//! What all functions of the service share.
 //!
-//! Knowledge goes one way: functions → [`http`] and [`auth`] → [`store`] → [`domain`].
+//! Dependencies go one way: functions → [`http`] and [`auth`] → [`store`] → [`domain`]. docs/architecture.md has the map.
 
 pub mod app;
 pub mod auth;

@@ -1,4 +1,4 @@
-//! The lines that the service writes, one JSON object each.
+//! Log lines: one JSON object each.
 
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
@@ -7,10 +7,10 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// What goes to `writer`: `timestamp` (RFC 3339), `level`, `message` and the fields, side by side.
+/// Returns a layer that writes `timestamp` (RFC 3339), `level`, `message` and all fields of an event side by side.
 ///
-/// Lambda takes a line for what its level says only if it has both of the first two ("Configuring JSON and plain text
-/// log formats", AWS Lambda guide).
+/// Lambda filters a line by its level only if it has both `timestamp` and `level` ("Configuring JSON and plain text log
+/// formats" in the AWS Lambda guide).
 pub fn lines<S, W>(writer: W) -> impl Layer<S> + Send + Sync
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -19,17 +19,17 @@ where
     tracing_subscriber::fmt::layer().json().flatten_event(true).with_current_span(false).with_span_list(false).with_writer(writer)
 }
 
-/// Sends the lines of a function to Lambda, from the level that `AWS_LAMBDA_LOG_LEVEL` names; from INFO, if that is not
-/// less.
-pub(crate) fn of_function() {
+/// Starts logging to standard output, where Lambda reads it, at the level that `AWS_LAMBDA_LOG_LEVEL` names, but never
+/// below INFO.
+pub(crate) fn init_function() {
     let level = level(std::env::var("AWS_LAMBDA_LOG_LEVEL").ok().as_deref());
     tracing_subscriber::registry().with(lines(std::io::stdout).with_filter(level)).init();
 }
 
-/// Never more than INFO: below it the SDK tells what it sends, which nobody is to read in a log.
+/// Returns the level to log at. Never below INFO, where the SDK logs requests with their contents.
 fn level(named: Option<&str>) -> LevelFilter {
     match named {
-        // tracing has no such level.
+        // tracing has no FATAL.
         Some("FATAL") => LevelFilter::ERROR,
         named => named.and_then(|name| name.parse().ok()).unwrap_or(LevelFilter::INFO).min(LevelFilter::INFO),
     }

@@ -19,9 +19,9 @@ fn a_missing_region_and_missing_credentials_are_named() {
     let home = tempfile::tempdir().unwrap();
     let keys = [("AWS_ACCESS_KEY_ID", "local"), ("AWS_SECRET_ACCESS_KEY", "local")];
     let (succeeded, text) = run(home.path(), "", &keys);
-    assert!(!succeeded && text.starts_with("error: there is no AWS region: set AWS_REGION"), "{text}");
+    assert!(!succeeded && text.starts_with("error: no AWS region: set AWS_REGION"), "{text}");
     let (succeeded, text) = run(home.path(), "", &[("AWS_REGION", "us-east-1")]);
-    assert!(!succeeded && text.starts_with("error: there are no AWS credentials"), "{text}");
+    assert!(!succeeded && text.starts_with("error: no AWS credentials"), "{text}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use crate::UNKNOWN_ID;
 use crate::operator::Operator;
 use key_encryption::FileKeyEncryption;
 use serde_json::{Value, json};
-use shared::domain::receipt_key::{CurrentKey, EncryptedSeed, Jwks, KEY_LENGTH, ReceiptKeys, SigningKey};
+use shared::domain::receipt_key::{CurrentKey, EncryptedSeed, Jwks, KEY_BYTES, ReceiptKeys, SigningKey};
 use shared::domain::time::Timestamp;
 use shared::store::ChangeContext;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::process::Output;
 
 /// Returns a receipt that is signed with the key of this seed.
 fn signed(seed: u8) -> Value {
-    let key = SigningKey::of(&[seed; KEY_LENGTH]).unwrap();
+    let key = SigningKey::from_seed(&[seed; KEY_BYTES]).unwrap();
     let receipt = json!({
         "format": "asset-lifecycle-receipt/1", "tenant_id": "t", "instance_id": "i", "asset": {"asset_tag": "AST-1"},
         "completed_at": "2026-03-05T10:00:00.000Z"
@@ -23,10 +23,15 @@ fn signed(seed: u8) -> Value {
 
 /// Returns the set of public keys with the key of this seed.
 fn public_keys(seed: u8) -> Value {
-    let public_key = SigningKey::of(&[seed; KEY_LENGTH]).unwrap().public().unwrap();
-    let key = CurrentKey { public_key, sealed: EncryptedSeed(vec![]), sealed_by: "x".into(), since: Timestamp::from_millis(0) };
+    let public_key = SigningKey::from_seed(&[seed; KEY_BYTES]).unwrap().public().unwrap();
+    let key = CurrentKey {
+        public_key,
+        encrypted_seed: EncryptedSeed(vec![]),
+        encrypted_by: "x".into(),
+        since: Timestamp::from_millis(0),
+    };
     let id = UNKNOWN_ID.parse().unwrap();
-    json!(Jwks::from(&ReceiptKeys::first(id, key)))
+    json!(Jwks::from(&ReceiptKeys::new(id, key)))
 }
 
 /// Runs `admin verify-receipt`.
@@ -68,7 +73,7 @@ async fn a_receipt_is_verified_without_a_table() {
     }
     assert_eq!(verify(&operator, &folder.path().join("none"), &set).status.code(), Some(1));
     std::fs::write(&set, "[]").unwrap();
-    assert!(String::from_utf8(verify(&operator, &receipt, &set).stderr).unwrap().contains("no set of keys"));
+    assert!(String::from_utf8(verify(&operator, &receipt, &set).stderr).unwrap().contains("not a JSON Web Key Set"));
 }
 
 #[tokio::test]

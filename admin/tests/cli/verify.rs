@@ -24,7 +24,7 @@ async fn tenant_with_changed_user(operator: &Operator) -> (String, TenantStore, 
         let next = User { display_name: name.parse().unwrap(), ..user.value.clone() };
         let context = ChangeContext::operator(store.store().now());
         let mut unit = UnitOfWork::new(&store, &context);
-        user = unit.update(&user, next, false).unwrap();
+        user = unit.update(&user, next).unwrap();
         unit.commit().await.unwrap();
     }
     let entries = store.whole_history::<User>(id).await.unwrap().unwrap();
@@ -44,7 +44,7 @@ async fn a_tenant_with_unbroken_chains_is_valid() {
     let context = ChangeContext::operator(store.store().now());
     store.delete(&processes[0], &context).await.unwrap();
     assert_eq!(operator.json(&verify)["changes"], 13);
-    assert!(operator.error(&["verify", "--tenant", UNKNOWN_ID]).contains("no tenant"));
+    assert!(operator.error(&["verify", "--tenant", UNKNOWN_ID]).contains(&format!("tenant {UNKNOWN_ID} not found")));
 }
 
 #[tokio::test]
@@ -97,5 +97,5 @@ async fn a_record_that_does_not_match_its_history_is_found() {
     let verify = ["verify", "--tenant", &tenant];
     assert!(operator.error(&verify).contains("another hash than its latest entry"));
     dynamo.delete_item().table_name(server::TABLE).set_key(Some(key)).send().await.unwrap();
-    assert!(operator.error(&verify).contains("the record is gone, and no entry says so"));
+    assert!(operator.error(&verify).contains("the record is missing, and there is no entry for its deletion"));
 }

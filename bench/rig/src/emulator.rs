@@ -1,6 +1,6 @@
-//! AWS's own emulator of Lambda, the one that `sam local` puts into its containers.
+//! A function in AWS's Lambda Runtime Interface Emulator, which `sam local` uses in its containers.
 
-use crate::process::environment;
+use crate::function::lambda_variables;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -12,31 +12,32 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Timeout of the emulator's start and of each invocation.
+const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The emulator with a function in it; ended when dropped.
+/// A running emulator with one function. Dropping it ends both.
 pub struct Emulator {
     address: String,
     _child: Child,
 }
 
 impl Emulator {
-    /// Starts it with a binary, which itself starts with the first event.
+    /// Starts the emulator for a binary, with `variables` added to Lambda's own. The first event starts the binary.
     ///
     /// # Errors
     ///
-    /// `LAMBDA_RIE` does not say where it is, or it can't be started.
+    /// Returns an error when `LAMBDA_RIE` is not set to the emulator's path, or when the emulator can't be started.
     pub async fn start<N: AsRef<OsStr>, V: AsRef<OsStr>>(
         binary: &Path,
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Self> {
-        let emulator = std::env::var_os("LAMBDA_RIE").context("set LAMBDA_RIE, as .ci/emulator does")?;
+        let emulator = std::env::var_os("LAMBDA_RIE").context("set LAMBDA_RIE to the emulator's path, as .ci/emulator does")?;
         let (address, api) = (free_address()?, free_address()?);
         let child = Command::new(emulator)
             .args(["--runtime-interface-emulator-address", &address, "--runtime-api-address", &api])
             .arg(binary)
             .env_clear()
-            .envs(environment())
+            .envs(lambda_variables())
             .envs(variables)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -45,7 +46,7 @@ impl Emulator {
             .spawn()
             .context("can't start the emulator")?;
         let emulator = Self { address, _child: child };
-        tokio::time::timeout(PATIENCE, emulator.connect()).await.context("the emulator does not answer")?;
+        tokio::time::timeout(TIMEOUT, emulator.connect()).await.context("the emulator doesn't accept connections")?;
         Ok(emulator)
     }
 
@@ -58,32 +59,32 @@ impl Emulator {
         }
     }
 
-    /// Has the function answer an event.
+    /// Sends an event to the function and returns its response.
     ///
     /// # Errors
     ///
-    /// There is no answer, or none that a function gives.
+    /// Returns an error when there is no response in time, or when it is not a function's response.
     pub async fn invoke(&self, event: &str) -> Result<Value> {
-        // 1.0 has no chunks to put together.
+        // HTTP/1.0, so that the response is not chunked.
         let request = format!(
             "POST /2015-03-31/functions/function/invocations HTTP/1.0\r\ncontent-length: {}\r\n\r\n{event}",
             event.len(),
         );
-        let mut answer = String::new();
+        let mut response = String::new();
         let exchange = async {
             let mut stream = self.connect().await;
             stream.write_all(request.as_bytes()).await?;
-            stream.read_to_string(&mut answer).await
+            stream.read_to_string(&mut response).await
         };
-        tokio::time::timeout(PATIENCE, exchange).await.context("no answer")??;
-        match answer.split_once("\r\n\r\n") {
+        tokio::time::timeout(TIMEOUT, exchange).await.context("the emulator doesn't respond")??;
+        match response.split_once("\r\n\r\n") {
             Some((head, body)) if head.starts_with("HTTP/1.0 200") => Ok(serde_json::from_str(body)?),
-            _ => bail!("the emulator answers {answer}"),
+            _ => bail!("unexpected response of the emulator: {response}"),
         }
     }
 }
 
-/// An address that nobody has now.
+/// Returns a loopback address whose port is free now.
 fn free_address() -> Result<String> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
 }

@@ -1,4 +1,4 @@
-//! The sample events of `events/`, and such as the gateway sends.
+//! The sample events of `events/`, and events like those of API Gateway.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -7,42 +7,42 @@ use std::path::Path;
 /// A sample event.
 #[derive(Debug)]
 pub struct Sample {
-    /// The name of its file.
+    /// The name of its file, without extension.
     pub name: String,
-    /// The package of the function that it is for.
+    /// The package of the function that handles it.
     pub function: String,
-    /// The status that its name promises.
+    /// The expected status, which ends the file's name.
     pub status: u64,
-    /// The event, with the key and the asset filled in.
+    /// The event, with an API key and an asset id inserted.
     pub event: String,
 }
 
-/// Every sample event, in the order of their names, which is that in which they work.
+/// Returns all sample events, sorted by name. Their effects build on each other in this order.
 ///
 /// # Errors
 ///
-/// A file's name or content is not as it should be.
-pub fn samples(api_key: &str, asset: &str) -> Result<Vec<Sample>> {
+/// Returns an error when a file can't be read or its name doesn't end in a status.
+pub fn samples(api_key: &str, asset_id: &str) -> Result<Vec<Sample>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../events");
     let mut samples = Vec::new();
     for file in std::fs::read_dir(folder)? {
         let path = file?.path();
-        let name = path.file_stem().and_then(|name| name.to_str()).context("a file name")?.to_owned();
+        let name = path.file_stem().and_then(|name| name.to_str()).context("a sample event's file name is not UTF-8")?.to_owned();
         let text = std::fs::read_to_string(&path)?;
-        let event = text.replace("apl_REPLACE_WITH_YOUR_KEY", api_key).replace("REPLACE_WITH_AN_ASSET_ID", asset);
+        let event = text.replace("apl_REPLACE_WITH_YOUR_KEY", api_key).replace("REPLACE_WITH_AN_ASSET_ID", asset_id);
         let function = match name.split('-').next().unwrap_or_default() {
             "settings" | "keys" | "events" => "account",
             function => function,
         };
         let status = name.rsplit('-').next().and_then(|status| status.parse().ok());
-        let status = status.with_context(|| format!("{name} does not end in a status"))?;
+        let status = status.with_context(|| format!("the file name {name} doesn't end in a status"))?;
         samples.push(Sample { function: function.to_owned(), status, event, name });
     }
     samples.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(samples)
 }
 
-/// An event of the gateway for a request with a key.
+/// Returns the event that API Gateway sends for a request with this API key.
 #[must_use]
 pub fn request(method: &str, path: &str, api_key: &str, body: Option<&Value>) -> String {
     json!({

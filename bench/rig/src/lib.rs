@@ -1,8 +1,9 @@
-//! What stands around a function in Lambda: a Runtime API, its process, a table behind TLS. For tests and benchmarks.
+//! The environment that Lambda gives a function, for tests and benchmarks: the Runtime API, the function's process, and
+//! a table behind TLS.
 
 pub mod emulator;
+pub mod environment;
 pub mod events;
-pub mod front;
-pub mod process;
+pub mod function;
 pub mod runtime_api;
-pub mod world;
+pub mod tls_proxy;

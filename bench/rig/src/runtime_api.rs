@@ -1,9 +1,10 @@
-//! The part of Lambda's Runtime API that a function's binary needs ("AWS Lambda runtime API" in the AWS guide).
+//! The part of Lambda's Runtime API that a function's binary uses. See "Using the Lambda runtime API" in the AWS Lambda
+//! developer guide.
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::{self, Path};
 use axum::http::{Response, StatusCode};
 use axum::routing::{get, post};
 use serde_json::Value;
@@ -14,128 +15,130 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// What a function made of an event.
+/// A handled event.
 #[derive(Debug)]
 pub struct Invocation {
-    /// Lambda's id of the request.
+    /// The request id that was sent with the event.
     pub request_id: String,
-    /// The gateway's form of the answer: `statusCode`, `headers`, `body`.
-    pub answer: Value,
-    /// From the handing over of the event to the arrival of the answer.
-    pub took: Duration,
+    /// The response in API Gateway's format: `statusCode`, `headers`, `body`.
+    pub response: Value,
+    /// The time from sending the event to receiving the response.
+    pub duration: Duration,
 }
 
 struct Event {
     request_id: String,
     deadline_millis: u128,
     body: String,
-    done: oneshot::Sender<(Instant, Outcome)>,
+    outcome: oneshot::Sender<(Instant, Outcome)>,
 }
 
+/// The response body, or the error that the function reported.
 type Outcome = Result<Bytes, String>;
 
 #[derive(Default)]
-struct Waiting {
-    /// When the function asked for its first event.
-    first_next: Option<Instant>,
-    answers: HashMap<String, oneshot::Sender<(Instant, Outcome)>>,
-    handed_over: HashMap<String, Instant>,
+struct State {
+    /// When the function requested its first event.
+    first_request: Option<Instant>,
+    pending: HashMap<String, oneshot::Sender<(Instant, Outcome)>>,
+    sent_at: HashMap<String, Instant>,
 }
 
 #[derive(Clone)]
 struct Shared {
     events: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Event>>>,
-    waiting: Arc<Mutex<Waiting>>,
-    asked: Arc<Notify>,
+    state: Arc<Mutex<State>>,
+    requested: Arc<Notify>,
 }
 
-/// A Runtime API for one function; ends when dropped.
+/// A running Runtime API for one function. Dropping it ends it.
 pub struct RuntimeApi {
-    /// What `AWS_LAMBDA_RUNTIME_API` is to be.
+    /// The value for `AWS_LAMBDA_RUNTIME_API`.
     pub address: String,
     shared: Shared,
     events: mpsc::UnboundedSender<Event>,
-    serving: JoinHandle<()>,
+    task: JoinHandle<()>,
 }
 
 impl Drop for RuntimeApi {
     fn drop(&mut self) {
-        self.serving.abort();
+        self.task.abort();
     }
 }
 
 impl RuntimeApi {
-    /// Starts it on a free port of the loopback.
+    /// Starts a Runtime API on a free loopback port.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// Returns an error when no port is free.
     pub async fn start() -> Result<Self> {
         let (events, queue) = mpsc::unbounded_channel();
-        let shared = Shared { events: Arc::new(tokio::sync::Mutex::new(queue)), waiting: Arc::default(), asked: Arc::default() };
+        let shared =
+            Shared { events: Arc::new(tokio::sync::Mutex::new(queue)), state: Arc::default(), requested: Arc::default() };
         let router = Router::new()
-            .route("/2018-06-01/runtime/invocation/next", get(next))
-            .route("/2018-06-01/runtime/invocation/{id}/response", post(respond))
-            .route("/2018-06-01/runtime/invocation/{id}/error", post(fail))
+            .route("/2018-06-01/runtime/invocation/next", get(next_event))
+            .route("/2018-06-01/runtime/invocation/{id}/response", post(receive_response))
+            .route("/2018-06-01/runtime/invocation/{id}/error", post(receive_error))
             .route("/2018-06-01/runtime/init/error", post(async || StatusCode::ACCEPTED))
             .with_state(shared.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
-        let serving = tokio::spawn(async move {
-            // Ends by being aborted.
+        let task = tokio::spawn(async move {
+            // Runs until it is aborted.
             let _ = axum::serve(listener, router).await;
         });
-        Ok(Self { address, shared, events, serving })
+        Ok(Self { address, shared, events, task })
     }
 
-    /// Waits until the function asks for its first event; gives when it did: the end of its init phase.
+    /// Waits until the function requests its first event, which ends its init phase; returns that time.
     pub async fn ready(&self) -> Instant {
         loop {
-            let asked = self.shared.asked.notified();
-            if let Some(at) = self.shared.lock().first_next {
+            let requested = self.shared.requested.notified();
+            if let Some(at) = self.shared.lock().first_request {
                 return at;
             }
-            asked.await;
+            requested.await;
         }
     }
 
-    /// Hands an event to the function and waits for what it makes of it, until Lambda would end it.
+    /// Sends an event to the function and waits for its response; `timeout` is the function's timeout.
     ///
     /// # Errors
     ///
-    /// There is no answer within the limit, or the function reports an error.
-    pub async fn invoke(&self, event: &str, limit: Duration) -> Result<Invocation> {
-        let (done, answered) = oneshot::channel();
+    /// Returns an error when there is no response in time, or when the function reports an error.
+    pub async fn invoke(&self, event: &str, timeout: Duration) -> Result<Invocation> {
+        let (outcome, received) = oneshot::channel();
         let now = now_millis();
         let request_id = format!("00000000-0000-4000-8000-{:012x}", now_nanos() & 0xffff_ffff_ffff);
         let event =
-            Event { request_id: request_id.clone(), deadline_millis: now + limit.as_millis(), body: event.to_owned(), done };
+            Event { request_id: request_id.clone(), deadline_millis: now + timeout.as_millis(), body: event.to_owned(), outcome };
         self.events.send(event).context("the Runtime API has ended")?;
-        let (at, outcome) = tokio::time::timeout(limit, answered).await.context("no answer before the deadline")??;
-        let began = self.shared.lock().handed_over.remove(&request_id).context("answered before it was asked")?;
+        let (at, outcome) = tokio::time::timeout(timeout, received).await.context("no response before the deadline")??;
+        let sent_at = self.shared.lock().sent_at.remove(&request_id).context("a response to an event that wasn't sent")?;
         match outcome {
-            Ok(body) => Ok(Invocation { request_id, answer: serde_json::from_slice(&body)?, took: at - began }),
-            Err(error) => bail!("the function reports an error: {error}"),
+            Ok(body) => Ok(Invocation { request_id, response: serde_json::from_slice(&body)?, duration: at - sent_at }),
+            Err(error) => bail!("the function reported an error: {error}"),
         }
     }
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn next(State(shared): State<Shared>) -> Response<Body> {
-    shared.lock().first_next.get_or_insert_with(Instant::now);
-    shared.asked.notify_waiters();
+async fn next_event(extract::State(shared): extract::State<Shared>) -> Response<Body> {
+    shared.lock().first_request.get_or_insert_with(Instant::now);
+    shared.requested.notify_waiters();
     let Some(event) = shared.events.lock().await.recv().await else {
         return status(StatusCode::GONE);
     };
-    let mut waiting = shared.lock();
-    waiting.handed_over.insert(event.request_id.clone(), Instant::now());
-    waiting.answers.insert(event.request_id.clone(), event.done);
-    drop(waiting);
+    let mut state = shared.lock();
+    state.sent_at.insert(event.request_id.clone(), Instant::now());
+    state.pending.insert(event.request_id.clone(), event.outcome);
+    drop(state);
     Response::builder()
         .header("content-type", "application/json")
         .header("lambda-runtime-aws-request-id", &event.request_id)
@@ -146,19 +149,19 @@ async fn next(State(shared): State<Shared>) -> Response<Body> {
         .unwrap_or_else(|_| status(StatusCode::INTERNAL_SERVER_ERROR))
 }
 
-async fn respond(State(shared): State<Shared>, Path(id): Path<String>, body: Bytes) -> StatusCode {
-    settle(&shared, &id, Ok(body))
+async fn receive_response(extract::State(shared): extract::State<Shared>, Path(id): Path<String>, body: Bytes) -> StatusCode {
+    complete(&shared, &id, Ok(body))
 }
 
-async fn fail(State(shared): State<Shared>, Path(id): Path<String>, body: Bytes) -> StatusCode {
-    settle(&shared, &id, Err(String::from_utf8_lossy(&body).into_owned()))
+async fn receive_error(extract::State(shared): extract::State<Shared>, Path(id): Path<String>, body: Bytes) -> StatusCode {
+    complete(&shared, &id, Err(String::from_utf8_lossy(&body).into_owned()))
 }
 
-fn settle(shared: &Shared, id: &str, outcome: Outcome) -> StatusCode {
+fn complete(shared: &Shared, id: &str, outcome: Outcome) -> StatusCode {
     let at = Instant::now();
-    let Some(done) = shared.lock().answers.remove(id) else { return StatusCode::BAD_REQUEST };
-    // Nobody waits any more for an answer that comes after the deadline.
-    let _ = done.send((at, outcome));
+    let Some(sender) = shared.lock().pending.remove(id) else { return StatusCode::BAD_REQUEST };
+    // Fails when the deadline has passed and the receiver is gone.
+    let _ = sender.send((at, outcome));
     StatusCode::ACCEPTED
 }
 

@@ -1,33 +1,34 @@
-//! Every release binary in the emulator that `sam local` runs it in.
+//! Runs every release binary in AWS's emulator, as `sam local` does.
 
 use rig::emulator::Emulator;
+use rig::environment::Environment;
 use rig::events::{request, samples};
-use rig::world::World;
+
 use serde_json::json;
 use std::collections::HashMap;
 
 #[tokio::test]
 #[ignore = "needs the release binaries and the emulator: .ci/emulator"]
-async fn each_binary_answers_the_sample_events_in_awss_emulator() {
-    let world = World::start().await.unwrap();
-    let mut running: HashMap<String, Emulator> = HashMap::new();
-    let samples = samples(&world.api_key, &world.asset).unwrap();
+async fn each_function_returns_the_expected_status_for_the_sample_events() {
+    let environment = Environment::start().await.unwrap();
+    let mut functions: HashMap<String, Emulator> = HashMap::new();
+    let samples = samples(&environment.api_key, &environment.asset_id).unwrap();
     assert!(samples.len() > 20);
     for sample in samples {
-        if !running.contains_key(&sample.function) {
-            running.insert(sample.function.clone(), world.emulate(&sample.function).await.unwrap());
+        if !functions.contains_key(&sample.function) {
+            functions.insert(sample.function.clone(), environment.start_in_emulator(&sample.function).await.unwrap());
         }
-        let answer = running[&sample.function].invoke(&sample.event).await.unwrap();
-        assert_eq!(answer["statusCode"], sample.status, "{}: {answer}", sample.name);
+        let response = functions[&sample.function].invoke(&sample.event).await.unwrap();
+        assert_eq!(response["statusCode"], sample.status, "{}: {response}", sample.name);
     }
-    assert_eq!(running.len(), 6);
+    assert_eq!(functions.len(), 6);
 }
 
 #[tokio::test]
 #[ignore = "needs the release binaries and the emulator: .ci/emulator"]
-async fn a_panic_stays_one_requests_500_in_awss_emulator() {
-    let world = World::start().await.unwrap();
-    let panics = world.emulate("panics").await.unwrap();
+async fn a_panic_fails_only_its_own_request() {
+    let environment = Environment::start().await.unwrap();
+    let panics = environment.start_in_emulator("panics").await.unwrap();
     for (path, status) in [("/v1/panics", 500), ("/v1/fine", 200)] {
         assert_eq!(panics.invoke(&request("GET", path, "", None)).await.unwrap()["statusCode"], json!(status));
     }

@@ -1,123 +1,126 @@
-//! Every release binary as Lambda runs it: events in, answers out, panics, deadlines and signals.
+//! Runs every release binary as Lambda does: events and responses, panics, deadlines, signals.
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
 use chrono::DateTime;
+use rig::environment::Environment;
 use rig::events::{request, samples};
-use rig::process::Process;
-use rig::world::World;
+use rig::function::Function;
+
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-const LIMIT: Duration = Duration::from_secs(15);
+/// The functions' timeout.
+const TIMEOUT: Duration = Duration::from_secs(15);
 
-fn header<'a>(answer: &'a Value, name: &str) -> &'a str {
-    answer["headers"][name].as_str().unwrap_or_default()
+fn header<'a>(response: &'a Value, name: &str) -> &'a str {
+    response["headers"][name].as_str().unwrap_or_default()
 }
 
 #[tokio::test]
 #[ignore = "needs the release binaries: .ci/functions"]
-async fn each_binary_answers_the_sample_events_as_their_names_say() {
-    let world = World::start().await.unwrap();
-    let mut running: HashMap<String, Process> = HashMap::new();
-    let mut seen = 0;
-    for sample in samples(&world.api_key, &world.asset).unwrap() {
-        if !running.contains_key(&sample.function) {
-            running.insert(sample.function.clone(), world.run(&sample.function).await.unwrap());
+async fn each_function_returns_the_expected_status_for_the_sample_events() {
+    let environment = Environment::start().await.unwrap();
+    let mut functions: HashMap<String, Function> = HashMap::new();
+    let mut count = 0;
+    for sample in samples(&environment.api_key, &environment.asset_id).unwrap() {
+        if !functions.contains_key(&sample.function) {
+            functions.insert(sample.function.clone(), environment.start_function(&sample.function).await.unwrap());
         }
-        let invocation = running[&sample.function].api.invoke(&sample.event, LIMIT).await.unwrap();
-        let answer = invocation.answer;
-        assert_eq!(answer["statusCode"], sample.status, "{}: {answer}", sample.name);
-        assert_eq!(header(&answer, "x-request-id"), invocation.request_id, "{}", sample.name);
-        assert_eq!(header(&answer, "cache-control"), "no-store", "{}", sample.name);
-        assert_eq!(answer["isBase64Encoded"], false, "{}", sample.name);
-        seen += 1;
+        let invocation = functions[&sample.function].runtime_api.invoke(&sample.event, TIMEOUT).await.unwrap();
+        let response = invocation.response;
+        assert_eq!(response["statusCode"], sample.status, "{}: {response}", sample.name);
+        assert_eq!(header(&response, "x-request-id"), invocation.request_id, "{}", sample.name);
+        assert_eq!(header(&response, "cache-control"), "no-store", "{}", sample.name);
+        assert_eq!(response["isBase64Encoded"], false, "{}", sample.name);
+        count += 1;
     }
-    assert!(seen > 20 && running.len() == 6, "{seen} events for {} functions", running.len());
+    assert!(count > 20 && functions.len() == 6, "{count} events for {} functions", functions.len());
 }
 
 #[tokio::test]
 #[ignore = "needs the release binaries: .ci/functions"]
-async fn a_handover_goes_through_three_functions_and_its_signature_comes_back_as_it_was() {
-    const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
-    let world = World::start().await.unwrap();
-    let (users, assets) = (world.run("users").await.unwrap(), world.run("assets").await.unwrap());
-    let processes = world.run("processes").await.unwrap();
-    let send = async |to: &Process, method: &str, path: &str, body: Value| {
-        let event = request(method, path, &world.api_key, Some(&body).filter(|body| !body.is_null()));
-        let answer = to.api.invoke(&event, LIMIT).await.unwrap().answer;
-        assert!(matches!(answer["statusCode"].as_u64(), Some(200 | 201)), "{method} {path}: {answer}");
-        let body: Value = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap_or_default();
-        (body["data"].clone(), answer)
+async fn a_handover_uses_three_functions_and_returns_its_signature_unchanged() {
+    const SIGNATURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
+    let environment = Environment::start().await.unwrap();
+    let (users, assets) =
+        (environment.start_function("users").await.unwrap(), environment.start_function("assets").await.unwrap());
+    let processes = environment.start_function("processes").await.unwrap();
+    let send = async |function: &Function, method: &str, path: &str, body: Value| {
+        let event = request(method, path, &environment.api_key, Some(&body).filter(|body| !body.is_null()));
+        let response = function.runtime_api.invoke(&event, TIMEOUT).await.unwrap().response;
+        assert!(matches!(response["statusCode"].as_u64(), Some(200 | 201)), "{method} {path}: {response}");
+        let body: Value = serde_json::from_str(response["body"].as_str().unwrap()).unwrap_or_default();
+        (body["data"].clone(), response)
     };
     let person = json!({"display_name": "Ada Lovelace", "email": "ada@example.com"});
     let (user, _) = send(&users, "POST", "/v1/users", person).await;
-    let asset = format!("/v1/assets/{}", world.asset);
+    let asset = format!("/v1/assets/{}", environment.asset_id);
     send(&assets, "PATCH", &asset, json!({"status": "preparing"})).await;
     let (startable, _) = send(&assets, "GET", &format!("{asset}/processes"), Value::Null).await;
     let onboarding = startable.as_array().unwrap().iter().find(|process| process["name"] == "Employee Onboarding").unwrap();
     let start = format!("/v1/processes/{}/start", onboarding["id"].as_str().unwrap());
-    let (run, _) = send(&processes, "POST", &start, json!({"asset_id": world.asset})).await;
-    let run = format!("/v1/processes/instances/{}", run["id"].as_str().unwrap());
+    let (instance, _) = send(&processes, "POST", &start, json!({"asset_id": environment.asset_id})).await;
+    let instance = format!("/v1/processes/instances/{}", instance["id"].as_str().unwrap());
     for step in [
         json!({"employee": user["id"]}),
         json!({"handover": ["Device", "Power supply"]}),
-        json!({"signature": format!("data:image/png;base64,{PICTURE}")}),
+        json!({"signature": format!("data:image/png;base64,{SIGNATURE}")}),
         json!({"complete": true}),
     ] {
-        send(&processes, "POST", &format!("{run}/advance"), json!({"step_data": step})).await;
+        send(&processes, "POST", &format!("{instance}/advance"), json!({"step_data": step})).await;
     }
-    let (_, picture) = send(&processes, "GET", &format!("{run}/signatures/signature"), Value::Null).await;
-    assert_eq!((&picture["isBase64Encoded"], &picture["body"]), (&json!(true), &json!(PICTURE)));
-    assert_eq!(header(&picture, "content-type"), "image/png");
-    let (asset, answer) = send(&assets, "GET", &asset, Value::Null).await;
+    let (_, signature) = send(&processes, "GET", &format!("{instance}/signatures/signature"), Value::Null).await;
+    assert_eq!((&signature["isBase64Encoded"], &signature["body"]), (&json!(true), &json!(SIGNATURE)));
+    assert_eq!(header(&signature, "content-type"), "image/png");
+    let (asset, response) = send(&assets, "GET", &asset, Value::Null).await;
     assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("in_use"), &user["id"]));
-    assert_eq!(answer["isBase64Encoded"], false);
+    assert_eq!(response["isBase64Encoded"], false);
 }
 
 #[tokio::test]
 #[ignore = "needs the release binaries: .ci/functions"]
-async fn a_panic_stays_one_requests_500() {
-    let world = World::start().await.unwrap();
-    let mut panics = world.run("panics").await.unwrap();
+async fn a_panic_fails_only_its_own_request() {
+    let environment = Environment::start().await.unwrap();
+    let mut panics = environment.start_function("panics").await.unwrap();
     for (path, status) in [("/v1/panics", 500), ("/v1/fine", 200), ("/v1/panics", 500), ("/v1/fine", 200)] {
-        let invocation = panics.api.invoke(&request("GET", path, "", None), LIMIT).await.unwrap();
-        assert_eq!(invocation.answer["statusCode"], status, "{}", invocation.answer);
-        assert_eq!(header(&invocation.answer, "x-request-id"), invocation.request_id);
+        let invocation = panics.runtime_api.invoke(&request("GET", path, "", None), TIMEOUT).await.unwrap();
+        assert_eq!(invocation.response["statusCode"], status, "{}", invocation.response);
+        assert_eq!(header(&invocation.response, "x-request-id"), invocation.request_id);
     }
     assert!(panics.is_running());
 }
 
 #[tokio::test]
 #[ignore = "needs the release binaries: .ci/functions"]
-async fn with_little_time_left_the_answer_is_503_and_the_next_request_is_served() {
-    let world = World::start().await.unwrap();
-    let mut assets = world.run("assets").await.unwrap();
-    let read = request("GET", &format!("/v1/assets/{}", world.asset), &world.api_key, None);
-    assert_eq!(assets.api.invoke(&read, LIMIT).await.unwrap().answer["statusCode"], 200);
-    world.front.pause(true);
-    let began = Instant::now();
-    let limit = Duration::from_millis(1200);
-    let answer = assets.api.invoke(&read, limit).await.unwrap().answer;
-    assert!(began.elapsed() < limit);
-    assert_eq!((&answer["statusCode"], header(&answer, "retry-after")), (&json!(503), "1"), "{answer}");
-    assert_eq!(header(&answer, "content-type"), "application/problem+json");
-    world.front.pause(false);
-    assert_eq!(assets.api.invoke(&read, LIMIT).await.unwrap().answer["statusCode"], 200);
+async fn a_request_near_its_deadline_returns_503_and_the_next_one_succeeds() {
+    let environment = Environment::start().await.unwrap();
+    let mut assets = environment.start_function("assets").await.unwrap();
+    let read = request("GET", &format!("/v1/assets/{}", environment.asset_id), &environment.api_key, None);
+    assert_eq!(assets.runtime_api.invoke(&read, TIMEOUT).await.unwrap().response["statusCode"], 200);
+    environment.proxy.pause(true);
+    let start = Instant::now();
+    let timeout = Duration::from_millis(1200);
+    let response = assets.runtime_api.invoke(&read, timeout).await.unwrap().response;
+    assert!(start.elapsed() < timeout);
+    assert_eq!((&response["statusCode"], header(&response, "retry-after")), (&json!(503), "1"), "{response}");
+    assert_eq!(header(&response, "content-type"), "application/problem+json");
+    environment.proxy.pause(false);
+    assert_eq!(assets.runtime_api.invoke(&read, TIMEOUT).await.unwrap().response["statusCode"], 200);
     assert!(assets.is_running());
 }
 
 #[tokio::test]
 #[ignore = "needs the release binaries: .ci/functions"]
-async fn a_line_says_when_and_how_bad_beside_its_fields() {
-    let world = World::start().await.unwrap();
+async fn log_lines_have_timestamp_level_and_fields() {
+    let environment = Environment::start().await.unwrap();
     let nowhere = [("TABLE_NAME", "nowhere")];
     for (variables, path, level, status) in
         [(&nowhere[..0], "/v1/nothing", "INFO", 404), (&nowhere, "/v1/health", "ERROR", 500), (&[], "/v1/health", "INFO", 200)]
     {
-        let meta = world.run_with("meta", variables).await.unwrap();
-        let invocation = meta.api.invoke(&request("GET", path, "", None), LIMIT).await.unwrap();
-        assert_eq!(invocation.answer["statusCode"], status, "{}", invocation.answer);
+        let meta = environment.start_function_with("meta", variables).await.unwrap();
+        let invocation = meta.runtime_api.invoke(&request("GET", path, "", None), TIMEOUT).await.unwrap();
+        assert_eq!(invocation.response["statusCode"], status, "{}", invocation.response);
         let lines = meta.log().unwrap();
         let [line] = lines.as_slice() else { panic!("{lines:?}") };
         DateTime::parse_from_rfc3339(line["timestamp"].as_str().unwrap()).unwrap();
@@ -127,49 +130,50 @@ async fn a_line_says_when_and_how_bad_beside_its_fields() {
         assert_eq!(line["cause"].is_string(), level == "ERROR", "{line}");
         assert!(line.get("span").is_none() && line.get("spans").is_none(), "{line}");
     }
-    let quiet = world.run_with("meta", &[("AWS_LAMBDA_LOG_LEVEL", "WARN")]).await.unwrap();
-    quiet.api.invoke(&request("GET", "/v1/health", "", None), LIMIT).await.unwrap();
+    let quiet = environment.start_function_with("meta", &[("AWS_LAMBDA_LOG_LEVEL", "WARN")]).await.unwrap();
+    quiet.runtime_api.invoke(&request("GET", "/v1/health", "", None), TIMEOUT).await.unwrap();
     assert_eq!(quiet.log().unwrap(), Vec::<Value>::new());
 }
 
 #[tokio::test]
 #[ignore = "needs the release binaries: .ci/functions"]
-async fn whatever_the_gateway_lets_through_is_answered() {
-    let world = World::start().await.unwrap();
-    let mut users = world.run("users").await.unwrap();
-    let plain: Value = serde_json::from_str(&request("GET", "/v1/users", &world.api_key, None)).unwrap();
+async fn every_request_that_the_gateway_forwards_gets_a_response() {
+    let environment = Environment::start().await.unwrap();
+    let mut users = environment.start_function("users").await.unwrap();
+    let plain: Value = serde_json::from_str(&request("GET", "/v1/users", &environment.api_key, None)).unwrap();
     for letter in (' '..='~').chain(['é', '日', '\u{7f}']) {
         let mut event = plain.clone();
         event["rawQueryString"] = json!(format!("q=a{letter}b"));
-        let answer = users.api.invoke(&event.to_string(), LIMIT).await.unwrap().answer;
-        // `%b` is no percent-encoding, there is no parameter `b`, and nobody searches for control characters.
+        let response = users.runtime_api.invoke(&event.to_string(), TIMEOUT).await.unwrap().response;
+        // `%b` is not a valid percent-encoding, `b` is not a known parameter, and `q` must not have control characters.
         let expected = match letter {
             '%' => 400,
             '&' | '\u{7f}' => 422,
             _ => 200,
         };
-        assert_eq!(answer["statusCode"], expected, "{letter:?}: {answer}");
+        assert_eq!(response["statusCode"], expected, "{letter:?}: {response}");
     }
-    let assets = world.run("assets").await.unwrap();
+    let assets = environment.start_function("assets").await.unwrap();
     for letter in ('\u{1}'..='\u{7f}').chain(['é']) {
-        let path = format!("/v1/assets/{}{letter}", world.asset);
-        let answer = assets.api.invoke(&request("DELETE", &path, &world.api_key, None), LIMIT).await.unwrap().answer;
-        assert_eq!(answer["statusCode"], if letter == '/' { 308 } else { 404 }, "{letter:?}: {answer}");
+        let path = format!("/v1/assets/{}{letter}", environment.asset_id);
+        let response =
+            assets.runtime_api.invoke(&request("DELETE", &path, &environment.api_key, None), TIMEOUT).await.unwrap().response;
+        assert_eq!(response["statusCode"], if letter == '/' { 308 } else { 404 }, "{letter:?}: {response}");
     }
     for (name, value) in [("host", "a b"), ("x-forwarded-proto", "a b, https"), ("x-name", "Zoë"), ("cookie", "=;; a")] {
         let mut event = plain.clone();
         event["headers"][name] = json!(value);
-        let answer = users.api.invoke(&event.to_string(), LIMIT).await.unwrap().answer;
-        assert_eq!(answer["statusCode"], 200, "{name}: {answer}");
+        let response = users.runtime_api.invoke(&event.to_string(), TIMEOUT).await.unwrap().response;
+        assert_eq!(response["statusCode"], 200, "{name}: {response}");
     }
     assert!(users.is_running());
 }
 
 #[tokio::test]
 #[ignore = "needs the release binaries: .ci/functions"]
-async fn a_function_that_is_set_up_wrongly_says_what_to_set() {
-    let world = World::start().await.unwrap();
-    for (variable, value, said) in [
+async fn a_misconfigured_function_names_the_variable_to_set() {
+    let environment = Environment::start().await.unwrap();
+    for (variable, value, expected) in [
         ("TABLE_NAME", "", "set TABLE_NAME"),
         ("AWS_REGION", "", "set AWS_REGION"),
         ("AWS_ACCESS_KEY_ID", "", "set AWS_ACCESS_KEY_ID"),
@@ -178,15 +182,15 @@ async fn a_function_that_is_set_up_wrongly_says_what_to_set() {
         ("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1:8000", "AWS_ENDPOINT_URL_DYNAMODB must begin with http:// or https://"),
         ("RECEIPT_KEY_FILE", "/nowhere/key", "/nowhere"),
     ] {
-        let error = world.run_with("processes", &[(variable, value)]).await.err().map(|error| error.to_string());
-        let error = error.unwrap_or_else(|| panic!("it runs with {variable}={value}"));
-        assert!(error.contains("\"level\":\"ERROR\"") && error.contains(said), "{error}");
+        let error = environment.start_function_with("processes", &[(variable, value)]).await.err().map(|error| error.to_string());
+        let error = error.unwrap_or_else(|| panic!("the function starts with {variable}={value}"));
+        assert!(error.contains("\"level\":\"ERROR\"") && error.contains(expected), "{error}");
     }
 }
 
-/// How many assets and how many of their creations the table has.
-async fn assets_and_creations(world: &World) -> (usize, usize) {
-    let mut pages = world.dynamo.scan().table_name(world.table).into_paginator().send();
+/// Returns how many assets and how many `asset.created` events the table has.
+async fn assets_and_creations(environment: &Environment) -> (usize, usize) {
+    let mut pages = environment.dynamo.scan().table_name(environment.table).into_paginator().send();
     let (mut assets, mut creations) = (0, 0);
     while let Some(page) = pages.next().await {
         for item in page.unwrap().items() {
@@ -200,24 +204,24 @@ async fn assets_and_creations(world: &World) -> (usize, usize) {
 
 #[tokio::test]
 #[ignore = "needs the release binaries: .ci/functions"]
-async fn a_signal_to_end_loses_nothing_that_was_answered_and_leaves_nothing_half_done() {
-    let world = World::start().await.unwrap();
-    let create = request("POST", "/v1/assets", &world.api_key, Some(&json!({"name": "n"})));
-    let mut answered = 1;
-    for wait in [0, 1, 2, 3, 4, 6, 8] {
-        let assets = world.run("assets").await.unwrap();
-        assert_eq!(assets.api.invoke(&create, LIMIT).await.unwrap().answer["statusCode"], 201);
-        answered += 1;
-        let (at, before) = (Duration::from_millis(wait), assets_and_creations(&world).await);
-        assert_eq!(before, (answered, answered));
-        // Lambda sends it between requests only; here it also comes in the middle of one.
-        let _ = tokio::time::timeout(at, assets.api.invoke(&create, LIMIT)).await;
+async fn sigterm_loses_no_acknowledged_write_and_leaves_none_half_done() {
+    let environment = Environment::start().await.unwrap();
+    let create = request("POST", "/v1/assets", &environment.api_key, Some(&json!({"name": "n"})));
+    let mut acknowledged = 1;
+    for millis in [0, 1, 2, 3, 4, 6, 8] {
+        let assets = environment.start_function("assets").await.unwrap();
+        assert_eq!(assets.runtime_api.invoke(&create, TIMEOUT).await.unwrap().response["statusCode"], 201);
+        acknowledged += 1;
+        let (delay, before) = (Duration::from_millis(millis), assets_and_creations(&environment).await);
+        assert_eq!(before, (acknowledged, acknowledged));
+        // Lambda sends SIGTERM only between requests; here it also arrives during one.
+        let _ = tokio::time::timeout(delay, assets.runtime_api.invoke(&create, TIMEOUT)).await;
         assets.terminate().await.unwrap();
-        // What was on its way to the table arrives.
+        // Gives writes that are in flight time to reach the table.
         tokio::time::sleep(Duration::from_millis(200)).await;
-        let (assets, creations) = assets_and_creations(&world).await;
+        let (assets, creations) = assets_and_creations(&environment).await;
         assert_eq!(assets, creations, "an asset without its event, or an event without its asset");
-        assert!(assets == answered || assets == answered + 1, "{assets} assets, {answered} answered");
-        answered = assets;
+        assert!(assets == acknowledged || assets == acknowledged + 1, "{assets} assets, {acknowledged} acknowledged");
+        acknowledged = assets;
     }
 }

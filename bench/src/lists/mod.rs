@@ -1,4 +1,4 @@
-//! What lists cost and how long they take, by the number of a tenant's assets.
+//! Measures the cost and latency of lists, by the number of assets in a tenant.
 
 mod fill;
 mod report;
@@ -8,130 +8,131 @@ use anyhow::{Result, ensure};
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::meter::Cost;
 use local::server::TABLE;
-use report::{Report, Row};
+use report::{Measurement, Report};
 use shared::store::keys::{Keys, LIST_INDEX};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The command line.
 #[derive(clap::Args)]
 pub struct Options {
-    /// How many assets the tenants have.
+    /// Numbers of assets to measure with, one tenant each.
     #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000", value_name = "N,…")]
     sizes: Vec<usize>,
-    /// A tenant with 1,000,000 assets as well; takes minutes and some 4 GB of memory.
+    /// Also measure a tenant with 1,000,000 assets. Takes minutes and about 4 GB of memory.
     #[arg(long)]
     million: bool,
-    /// How often each warm list is asked for.
+    /// Number of requests per warm list.
     #[arg(long, default_value_t = 300, value_name = "N")]
     samples: usize,
-    /// Write the same as data to this file.
+    /// Also write the measurements to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// What is read without the directory, to compare with.
-pub const WHOLE: &str = "reading the index whole";
-/// The first list of a function instance.
-pub const COLD: &str = "the first list on an instance";
-/// A search that has to look at every asset.
-pub const SEARCH: &str = "a search for nothing";
+/// Reading every row of the GSI with no list index in memory: the baseline.
+pub const FULL_QUERY: &str = "full index query";
+/// The first list of a function instance, which loads the list index.
+pub const COLD: &str = "first list of an instance";
+/// A search that must look at every asset.
+pub const SEARCH: &str = "search without matches";
+/// A search that matches a third of all assets and must sort them: it gets slower with their number.
+pub const BROAD: &str = "a third of all, sorted by name";
 
-/// A search that finds a third of all assets, which must then be sorted by name: dearer the more there are.
-pub const BROAD: &str = "a third of all, by name";
-
-/// The lists: what they are called, and their queries.
+/// Returns the name and the query of each list.
 fn lists(size: usize) -> Vec<(&'static str, String)> {
-    let last = size.div_ceil(20);
+    let last_page = size.div_ceil(20);
     vec![
         ("page 1", String::new()),
-        (if last >= 5000 { "page 5,000" } else { "the last page" }, format!("?page={}", last.min(5000))),
+        (if last_page >= 5000 { "page 5,000" } else { "last page" }, format!("?page={}", last_page.min(5000))),
         (SEARCH, "?q=nosuchthing".to_owned()),
-        ("status and kind", "?status=in_use&kind=physical".to_owned()),
+        ("filter by status and kind", "?status=in_use&kind=physical".to_owned()),
         (BROAD, "?q=latitude%20room&sort=name".to_owned()),
     ]
 }
 
-/// Runs it, and prints the table as it goes.
+/// Runs the benchmark and prints each measurement when it is done.
 ///
 /// # Errors
 ///
-/// The service failed, or a list took more round trips or read units than it may.
+/// Returns an error when a request failed, or when a list took more round trips or read units than it may.
 pub async fn run(options: Options) -> Result<()> {
     let mut report = Report::default();
-    report.head()?;
+    report.print_header()?;
     let million = options.million.then_some(1_000_000);
     for size in options.sizes.iter().copied().chain(million) {
-        ensure!(size >= 100, "a tenant needs at least 100 assets here");
+        ensure!(size >= 100, "--sizes must be at least 100");
         measure(&mut report, size, options.samples.max(1)).await?;
     }
     if let Some(file) = &options.json {
-        std::fs::write(file, serde_json::to_vec_pretty(&report.rows)?)?;
+        std::fs::write(file, serde_json::to_vec_pretty(&report.measurements)?)?;
     }
-    report.goals()
+    report.check_goals()
 }
 
-async fn measure(report: &mut Report, size: usize, samples: usize) -> Result<()> {
+async fn measure(report: &mut Report, size: usize, sample_count: usize) -> Result<()> {
     let service = Service::start().await?;
-    let text = fill::fill(&service, size).await?;
-    // The catalog was just made: its events are still read for as long as others may be late.
-    service.wait(120_000);
-    let few = (200_000 / size).clamp(2, 20);
+    let text_bytes = fill::fill(&service, size).await?;
+    // Lists read the events of the last seconds again; those of the catalog, which is new, must not count.
+    service.advance_clock(120_000);
+    let cold_count = (200_000 / size).clamp(2, 20);
 
-    let whole = sample(&service, few, async || whole_index(&service, size).await).await?;
-    report.add(Row::new(size, WHOLE, &whole, &whole, None))?;
+    let baseline = sample(&service, cold_count, async || query_full_index(&service, size).await).await?;
+    report.add(Measurement::new(size, FULL_QUERY, &baseline, &baseline, None))?;
 
-    let cold = sample(&service, few, async || {
+    let cold = sample(&service, cold_count, async || {
         service.store.forget_list_indexes();
-        page(&service, "", size).await
+        request_page(&service, "", size).await
     });
     let cold = cold.await?;
-    let beside = service.store.list_index_bytes().saturating_sub(text) as f64 / size as f64;
-    report.add(Row::new(size, COLD, &cold, &whole, Some(beside)))?;
+    let overhead = service.store.list_index_bytes().saturating_sub(text_bytes) as f64 / size as f64;
+    report.add(Measurement::new(size, COLD, &cold, &baseline, Some(overhead)))?;
 
     for (name, query) in lists(size) {
-        let warm = sample(&service, samples, async || page(&service, &query, size).await).await?;
-        report.add(Row::new(size, name, &warm, &whole, None))?;
+        let warm = sample(&service, sample_count, async || request_page(&service, &query, size).await).await?;
+        report.add(Measurement::new(size, name, &warm, &baseline, None))?;
     }
     Ok(())
 }
 
-/// What one way to list took, time and again.
-pub struct Taken {
-    pub times: Vec<Duration>,
-    /// The dearest.
-    pub cost: Cost,
+/// The samples of one scenario.
+pub struct Samples {
+    /// In ascending order.
+    pub durations: Vec<Duration>,
+    /// The most round trips and read units of any sample.
+    pub max_cost: Cost,
 }
 
-async fn sample(service: &Service, count: usize, once: impl AsyncFn() -> Result<()>) -> Result<Taken> {
-    let mut taken = Taken { times: Vec::new(), cost: Cost::default() };
+async fn sample(service: &Service, count: usize, action: impl AsyncFn() -> Result<()>) -> Result<Samples> {
+    let mut samples = Samples { durations: Vec::new(), max_cost: Cost::default() };
     for _ in 0..count {
         service.meter.take();
-        let began = Instant::now();
-        once().await?;
-        taken.times.push(began.elapsed());
+        let start = Instant::now();
+        action().await?;
+        samples.durations.push(start.elapsed());
         let cost = service.meter.take();
-        taken.cost.round_trips = taken.cost.round_trips.max(cost.round_trips);
-        taken.cost.read_units = taken.cost.read_units.max(cost.read_units);
+        samples.max_cost.round_trips = samples.max_cost.round_trips.max(cost.round_trips);
+        samples.max_cost.read_units = samples.max_cost.read_units.max(cost.read_units);
     }
-    taken.times.sort_unstable();
-    Ok(taken)
+    samples.durations.sort_unstable();
+    Ok(samples)
 }
 
-async fn page(service: &Service, query: &str, size: usize) -> Result<()> {
-    let answer = service.send("GET", &format!("/assets{query}"), "").await?;
-    let total = answer["meta"]["total"].as_u64().unwrap_or_default();
+/// Requests a page of assets and checks that the result is plausible.
+async fn request_page(service: &Service, query: &str, size: usize) -> Result<()> {
+    let response = service.send("GET", &format!("/assets{query}"), "").await?;
+    let total = response["meta"]["total"].as_u64().unwrap_or_default();
     if query.contains("nosuchthing") {
-        ensure!(total == 0, "a search for nothing found {total}");
+        ensure!(total == 0, "the search without matches found {total} assets");
     } else {
-        ensure!(total > 0 && answer["data"].as_array().is_some_and(|data| !data.is_empty()), "a page is empty: {query}");
-        ensure!(query.contains("=in_use") || query.contains("q=") || total == size as u64, "{total} of {size} assets");
+        ensure!(total > 0 && response["data"].as_array().is_some_and(|data| !data.is_empty()), "empty page: {query}");
+        let is_filtered = query.contains("=in_use") || query.contains("q=");
+        ensure!(is_filtered || total == size as u64, "the list has {total} of {size} assets");
     }
     Ok(())
 }
 
-/// The naive way, at its cheapest: every line of the index, one page after the other, nothing made of them.
-async fn whole_index(service: &Service, size: usize) -> Result<()> {
+/// Reads every row of the GSI, page by page, without using them: the cheapest form of a list without list index.
+async fn query_full_index(service: &Service, size: usize) -> Result<()> {
     let query = service.dynamo.query().table_name(TABLE).index_name(LIST_INDEX);
     let mut pages = query
         .key_condition_expression("PK = :pk AND begins_with(LS, :letter)")

@@ -1,42 +1,30 @@
-//! What the clients of a soak do, and what they hold against the service.
+//! The random traffic of a soak test, and the checks of each response.
 
-use super::chaos::below;
-use crate::service::Caller;
+use super::fault_injection::random_below;
+use super::tally::SharedTally;
+use crate::service::ApiClient;
 use anyhow::Result;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How often a client sends a request again that got no answer.
-const TRIES: usize = 8;
+/// How often a client sends a request, when the responses say to try again.
+const MAX_ATTEMPTS: usize = 8;
 
 /// What the clients of one tenant share.
 pub struct Tenant {
     pub name: String,
-    /// The same tenant on several instances of the service.
-    pub callers: Vec<Caller>,
-    /// A definition of three steps.
-    pub process: String,
-    pub user: String,
-    assets: Mutex<Vec<String>>,
+    /// One client for each instance of the service.
+    pub clients: Vec<ApiClient>,
+    /// The id of a process definition with three steps.
+    process_id: String,
+    user_id: String,
+    asset_ids: Mutex<Vec<String>>,
 }
-
-/// What was counted.
-#[derive(Default)]
-pub struct Tally {
-    pub requests: u64,
-    pub answers: BTreeMap<String, u64>,
-    /// What should never have happened.
-    pub wrong: Vec<String>,
-}
-
-pub type Shared = Arc<Mutex<Tally>>;
 
 impl Tenant {
-    /// A new one, with what its clients need.
-    pub async fn new(name: String, callers: Vec<Caller>) -> Result<Self> {
-        let tenant = Self { name, callers, process: String::new(), user: String::new(), assets: Mutex::default() };
+    /// Creates the user and the process definition that the traffic needs.
+    pub async fn new(name: String, clients: Vec<ApiClient>) -> Result<Self> {
         let user = json!({"email": "ada@example.com", "display_name": "Ada"});
         let steps = json!([
             {"type": "user_picker", "key": "who", "label": "Who", "required": true},
@@ -44,123 +32,129 @@ impl Tenant {
             {"type": "complete", "key": "done", "label": "Done"}
         ]);
         let process = json!({"name": "Soak", "trigger_status": "in_stock", "target_status": "in_stock", "steps": steps});
-        let id = async |path: &str, body: Value| -> Result<String> {
-            let (status, answer) = tenant.callers[0].send("POST", path, &body.to_string(), None).await?;
-            anyhow::ensure!(status.is_success(), "{path}: {answer}");
-            Ok(answer["data"]["id"].as_str().unwrap_or_default().to_owned())
+        let create = async |path: &str, body: Value| -> Result<String> {
+            let (status, response) = clients[0].send("POST", path, &body.to_string(), None).await?;
+            anyhow::ensure!(status.is_success(), "{path}: {response}");
+            Ok(response["data"]["id"].as_str().unwrap_or_default().to_owned())
         };
-        let (user, process) = (id("/users", user).await?, id("/processes", process).await?);
-        Ok(Self { process, user, ..tenant })
+        let (user_id, process_id) = (create("/users", user).await?, create("/processes", process).await?);
+        Ok(Self { name, clients, process_id, user_id, asset_ids: Mutex::default() })
     }
 
-    fn caller(&self) -> &Caller {
-        &self.callers[below(self.callers.len() as u64) as usize]
+    fn asset_ids(&self) -> MutexGuard<'_, Vec<String>> {
+        self.asset_ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn some_asset(&self) -> Option<String> {
-        let assets = self.assets.lock().unwrap_or_else(PoisonError::into_inner);
-        assets.get(below(assets.len() as u64) as usize).cloned()
+    fn random_asset(&self) -> Option<String> {
+        let asset_ids = self.asset_ids();
+        asset_ids.get(random_below(asset_ids.len() as u64) as usize).cloned()
     }
 
-    /// Does one thing at random. Whatever is not answered is sent again, through any instance.
-    pub async fn act(&self, tally: &Shared) -> Result<()> {
-        let asset = self.some_asset();
-        match (below(20), asset) {
-            (0..5, _) | (_, None) => self.create(tally).await,
+    /// Does something random.
+    pub async fn act(&self, tally: &SharedTally) -> Result<()> {
+        match (random_below(20), self.random_asset()) {
+            (0..5, _) | (_, None) => self.create_asset(tally).await?,
             (5..9, Some(asset)) => {
-                let body = json!({"name": format!("renamed {}", below(1_000_000)), "notes": "x".repeat(below(300) as usize)});
-                self.ask(tally, "PATCH", &format!("/assets/{asset}"), &body).await.map(|_| ())
+                let name = format!("renamed {}", random_below(1_000_000));
+                let body = json!({"name": name, "notes": "x".repeat(random_below(300) as usize)});
+                self.send(tally, "PATCH", &format!("/assets/{asset}"), &body).await?;
             }
             (9..13, Some(_)) => {
-                let query = ["", "?q=renamed", "?status=in_stock&sort=-name", "?limit=100&page=2", "?kind=physical"];
-                self.ask(tally, "GET", &format!("/assets{}", query[below(5) as usize]), &Value::Null).await.map(|_| ())
+                let queries = ["", "?q=renamed", "?status=in_stock&sort=-name", "?limit=100&page=2", "?kind=physical"];
+                let query = queries[random_below(5) as usize];
+                self.send(tally, "GET", &format!("/assets{query}"), &Value::Null).await?;
             }
-            (13..17, Some(asset)) => self.run(tally, &asset).await,
+            (13..17, Some(asset)) => self.run_process(tally, &asset).await?,
             (17, Some(asset)) => {
-                let (status, _) = self.ask(tally, "DELETE", &format!("/assets/{asset}"), &Value::Null).await?;
+                let (status, _) = self.send(tally, "DELETE", &format!("/assets/{asset}"), &Value::Null).await?;
                 if status.is_success() || status == StatusCode::NOT_FOUND {
-                    self.assets.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| *known != asset);
+                    self.asset_ids().retain(|id| *id != asset);
                 }
-                Ok(())
             }
             (18, Some(asset)) => {
                 let path = format!("/assets/{asset}/history?verify=true&limit=5");
-                let (status, history) = self.ask(tally, "GET", &path, &Value::Null).await?;
+                let (status, history) = self.send(tally, "GET", &path, &Value::Null).await?;
                 if status.is_success() && history["verification"]["valid"] != true {
-                    tally
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .wrong
-                        .push(format!("{path}: {}", history["verification"]));
+                    tally.add_violation(format!("{path}: {}", history["verification"]));
                 }
-                Ok(())
             }
             (_, Some(_)) => {
-                let email = format!("user{}@example.com", below(10_000));
-                self.ask(tally, "POST", "/users", &json!({"email": email, "display_name": "U"})).await.map(|_| ())
+                let email = format!("user{}@example.com", random_below(10_000));
+                self.send(tally, "POST", "/users", &json!({"email": email, "display_name": "U"})).await?;
             }
         }
-    }
-
-    /// Makes an asset, now and then by a double click.
-    async fn create(&self, tally: &Shared) -> Result<()> {
-        let (body, key) = (json!({"name": format!("asset {}", below(1_000_000))}), format!("{:x}", below(u64::MAX)));
-        let once = || self.under(tally, &key, "POST", "/assets", &body);
-        let (first, second) =
-            if below(4) == 0 { tokio::try_join!(once(), once())? } else { (once().await?, (StatusCode::OK, Value::Null)) };
-        let id = |answer: &Value| answer["data"]["id"].as_str().map(str::to_owned);
-        let ids: Vec<String> = [&first.1, &second.1].into_iter().filter_map(id).collect();
-        if ids.windows(2).any(|pair| pair[0] != pair[1]) {
-            tally.lock().unwrap_or_else(PoisonError::into_inner).wrong.push(format!("one creation, two assets: {ids:?}"));
-        }
-        self.assets.lock().unwrap_or_else(PoisonError::into_inner).extend(ids.into_iter().take(1));
         Ok(())
     }
 
-    /// Starts a process and goes on with it, to its end, its cancellation or somewhere in between.
-    async fn run(&self, tally: &Shared, asset: &str) -> Result<()> {
-        let start = format!("/processes/{}/start", self.process);
-        let (status, run) = self.ask(tally, "POST", &start, &json!({"asset_id": asset})).await?;
-        let Some(id) = run["data"]["id"].as_str().filter(|_| status.is_success()).map(str::to_owned) else { return Ok(()) };
-        let answers = [json!({"who": self.user}), json!({"list": ["a"]}), json!({})];
-        for (step, data) in answers.iter().enumerate().take(1 + below(4) as usize) {
+    /// Creates an asset; sometimes sends the request twice at once, with the same idempotency key.
+    async fn create_asset(&self, tally: &SharedTally) -> Result<()> {
+        let (body, key) = (json!({"name": format!("asset {}", random_below(1_000_000))}), random_key());
+        let copies = if random_below(4) == 0 { 2 } else { 1 };
+        let requests = (0..copies).map(|_| self.send_with_key(tally, &key, "POST", "/assets", &body));
+        let responses = futures_util::future::try_join_all(requests).await?;
+        let id = |(_, response): &(StatusCode, Value)| response["data"]["id"].as_str().map(str::to_owned);
+        let ids: Vec<String> = responses.iter().filter_map(id).collect();
+        if ids.windows(2).any(|pair| pair[0] != pair[1]) {
+            tally.add_violation(format!("one idempotency key created two assets: {ids:?}"));
+        }
+        self.asset_ids().extend(ids.into_iter().take(1));
+        Ok(())
+    }
+
+    /// Starts a process on an asset, submits some or all steps, and cancels the instance.
+    async fn run_process(&self, tally: &SharedTally, asset: &str) -> Result<()> {
+        let start = format!("/processes/{}/start", self.process_id);
+        let (status, instance) = self.send(tally, "POST", &start, &json!({"asset_id": asset})).await?;
+        let Some(id) = instance["data"]["id"].as_str().filter(|_| status.is_success()) else { return Ok(()) };
+        let step_data = [json!({"who": self.user_id}), json!({"list": ["a"]}), json!({})];
+        for (step, data) in step_data.iter().enumerate().take(1 + random_below(4) as usize) {
             let body = json!({"step_data": data, "current_step": step});
-            self.ask(tally, "POST", &format!("/processes/instances/{id}/advance"), &body).await?;
+            self.send(tally, "POST", &format!("/processes/instances/{id}/advance"), &body).await?;
         }
         let cancel = format!("/processes/instances/{id}/cancel");
-        let (status, answer) = self.ask(tally, "POST", &cancel, &json!({"reason": "soak"})).await?;
-        if !status.is_success()
-            && answer["code"] != "INSTANCE_CLOSED"
-            && status != StatusCode::SERVICE_UNAVAILABLE
-            && status != StatusCode::TOO_MANY_REQUESTS
-        {
-            tally.lock().unwrap_or_else(PoisonError::into_inner).wrong.push(format!("a cancel got {status}: {answer}"));
+        let (status, response) = self.send(tally, "POST", &cancel, &json!({"reason": "soak"})).await?;
+        let is_expected = status.is_success()
+            || response["code"] == "INSTANCE_CLOSED"
+            || status == StatusCode::SERVICE_UNAVAILABLE
+            || status == StatusCode::TOO_MANY_REQUESTS;
+        if !is_expected {
+            tally.add_violation(format!("{cancel} returned {status}: {response}"));
         }
         Ok(())
     }
 
-    async fn ask(&self, tally: &Shared, method: &str, path: &str, body: &Value) -> Result<(StatusCode, Value)> {
-        self.under(tally, &format!("{:x}", below(u64::MAX)), method, path, body).await
+    async fn send(&self, tally: &SharedTally, method: &str, path: &str, body: &Value) -> Result<(StatusCode, Value)> {
+        self.send_with_key(tally, &random_key(), method, path, body).await
     }
 
-    /// Sends a request under an idempotency key, and again while it is not answered.
-    async fn under(&self, tally: &Shared, key: &str, method: &str, path: &str, body: &Value) -> Result<(StatusCode, Value)> {
+    /// Sends a request, each attempt through a random instance of the service, and returns the last response.
+    async fn send_with_key(
+        &self,
+        tally: &SharedTally,
+        idempotency_key: &str,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> Result<(StatusCode, Value)> {
         let text = if body.is_null() { String::new() } else { body.to_string() };
         let mut last = (StatusCode::SERVICE_UNAVAILABLE, Value::Null);
-        for _ in 0..TRIES {
-            let (status, answer) = self.caller().send(method, path, &text, Some(key)).await?;
-            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.requests += 1;
-            let code = answer["code"].as_str().unwrap_or("success").to_owned();
+        for _ in 0..MAX_ATTEMPTS {
+            let client = &self.clients[random_below(self.clients.len() as u64) as usize];
+            let (status, response) = client.send(method, path, &text, Some(idempotency_key)).await?;
+            tally.lock().count(&response);
             if status == StatusCode::INTERNAL_SERVER_ERROR || status == StatusCode::UNAUTHORIZED {
-                tally.wrong.push(format!("{method} {path} got {status}: {answer}"));
+                tally.add_violation(format!("{method} {path} returned {status}: {response}"));
             }
-            *tally.answers.entry(code.clone()).or_default() += 1;
-            last = (status, answer);
-            if status != StatusCode::SERVICE_UNAVAILABLE && code != "REQUEST_IN_PROGRESS" {
+            let is_final = status != StatusCode::SERVICE_UNAVAILABLE && response["code"] != "REQUEST_IN_PROGRESS";
+            last = (status, response);
+            if is_final {
                 break;
             }
         }
         Ok(last)
     }
+}
+
+fn random_key() -> String {
+    format!("{:x}", random_below(u64::MAX))
 }

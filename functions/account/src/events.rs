@@ -1,25 +1,26 @@
-//! The feed of every change of the tenant.
+//! The feed of all changes in the tenant.
 
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
 use shared::domain::id::EventId;
 use shared::domain::scope::Scope;
-use shared::http::Answer;
+use shared::http::error::ApiError;
+use shared::http::extract::QueryParams;
 use shared::http::history::EventView;
 use shared::http::openapi::ListErrors;
 use shared::http::params::Limit;
-use shared::http::response;
+use shared::http::response::Json;
 use utoipa::ToSchema;
 
-/// How many events an answer has unless it is asked for more or fewer.
+/// How many events a response has by default.
 const DEFAULT_LIMIT: u32 = 20;
 
 shared::query! {
-    /// Which part of the feed.
+    /// Part of the feed.
     pub struct EventQuery {
-        /// The event to go on after; from the first when left out.
+        /// ID of the event to continue after. Default: from the first event.
         after: EventId as EventId,
-        /// How many at most; default 20, maximum 100.
+        /// Maximum number of events. Default 20, maximum 100.
         limit: Limit as Limit,
     }
 }
@@ -27,37 +28,36 @@ shared::query! {
 /// A part of the feed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventFeed {
-    /// The changes, oldest first.
+    /// Changes, oldest first.
     data: Vec<EventView>,
-    /// How to go on.
+    /// How to continue.
     meta: FeedMeta,
 }
 
-/// How to go on with the feed.
+/// How to continue with the feed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct FeedMeta {
-    /// How many changes an answer has at most.
+    /// Maximum number of events per response.
     limit: u32,
-    /// What to send as `after` to go on; null when there was nothing yet.
+    /// Value of `after` for the next request. Null while the tenant has no events.
     #[schema(required)]
     after: Option<EventId>,
-    /// Whether there are more already.
+    /// Whether more events are available now.
     has_more: bool,
 }
 
-/// Tells every change in the tenant, oldest first, a few seconds after it happened.
+/// List events
 ///
-/// Whoever goes on with `meta.after` misses none and gets none twice.
-#[utoipa::path(get, path = "/events", tag = "events", params(EventQuery), security(("api_key" = ["events:read"])),
-    responses((status = 200, description = "A part of the feed", body = EventFeed), ListErrors))]
-pub async fn list_events(request: UnverifiedRequest) -> Answer {
+/// All changes in the tenant, oldest first, about ten seconds after they happen. Send `meta.after` as `after` to
+/// continue: no event is missed, and none comes twice.
+#[utoipa::path(get, path = "/events", tag = "events", security(("api_key" = ["events:read"])), responses(ListErrors))]
+pub async fn list_events(request: UnverifiedRequest, query: QueryParams<EventQuery>) -> Result<Json<EventFeed>, ApiError> {
     let (_, (limit, feed)) = request
-        .enter_list(Scope::EventsRead, async |store| {
-            let query: EventQuery = request.query()?;
+        .authorize_with_query(Scope::EventsRead, query, async |store, query| {
             let limit = query.limit.map_or(DEFAULT_LIMIT, Limit::get);
-            Ok((limit, store.events(query.after, limit).await?))
+            Ok((limit, store.verified().await.events(query.after, limit).await?))
         })
         .await?;
     let meta = FeedMeta { limit, after: feed.last, has_more: feed.has_more };
-    response::json(&EventFeed { data: feed.entries.into_iter().filter_map(EventView::read).collect(), meta })
+    Ok(Json(EventFeed { data: feed.entries.into_iter().filter_map(EventView::read).collect(), meta }))
 }

@@ -1,4 +1,4 @@
-//! What goes over the wire: bodies, queries and views of API keys.
+//! Bodies, queries and views of API keys.
 
 use serde::Serialize;
 use shared::domain::api_key::{ApiKey, MAX_GRACE_SECONDS, prefix};
@@ -11,44 +11,44 @@ use shared::http::body::{BoundedInteger, RateLimit};
 use shared::http::params::{Limit, PageNumber};
 use utoipa::ToSchema;
 
-/// Fields of a key that nobody sets.
+/// Read-only fields of an API key.
 const READ_ONLY: &[&str] = &["id", "prefix", "api_key", "last_used_at", "created_at", "created_by"];
 
-/// How many seconds an old secret goes on.
+/// How many seconds the previous secret stays valid.
 type Grace = BoundedInteger<0, MAX_GRACE_SECONDS>;
 
 shared::body! {
-    /// What a new API key is made from.
+    /// A new API key.
     pub struct NewKey {
-        /// What it is for.
+        /// Name that says what the key is for.
         required name: Name,
-        /// What it may do; nothing that your own key may not.
+        /// Scopes. Your own key must have all of them.
         required scopes: Scopes,
-        /// The active user whom it is bound to: its scopes are cut to what that user's role allows.
+        /// Active user to bind the key to. The key's scopes are then limited to what the user's role allows.
         nullable user_id: UserId,
-        /// From when on it is refused.
+        /// Time of expiry.
         nullable expires_at: Timestamp,
-        /// How many requests a minute; 600 when left out.
+        /// Maximum number of requests per minute. Default 600.
         optional rate_limit_per_minute: RateLimit,
     }
     read_only: READ_ONLY
 }
 
 shared::body! {
-    /// How to rotate a key.
+    /// Options for rotating a key.
     pub struct Rotation {
-        /// How long the old secret keeps working, in seconds; 0 when left out, at most 7 days.
+        /// How many seconds the previous secret stays valid. Default 0, maximum 604800 (7 days).
         optional grace_seconds: Grace,
     }
     read_only: &[]
 }
 
 shared::query! {
-    /// Which page of keys.
+    /// Page of API keys.
     pub struct KeyQuery {
-        /// Page number; default 1.
+        /// Page number. Default 1.
         page: PageNumber as PageNumber,
-        /// Items per page; default 20, maximum 100.
+        /// Items per page. Default 20, maximum 100.
         limit: Limit as Limit,
     }
 }
@@ -58,37 +58,38 @@ shared::query! {
 pub struct KeyView {
     /// Identifier.
     id: ApiKeyId,
-    /// What it is for.
+    /// Name that says what the key is for.
     name: Name,
-    /// What it was given.
+    /// Scopes.
     scopes: Scopes,
-    /// Whom it is bound to.
+    /// User whom the key is bound to.
     #[schema(required)]
     user_id: Option<UserId>,
-    /// The first 12 characters, to recognise it by.
+    /// The key's first 12 characters, to recognize it by.
     prefix: String,
-    /// From when on it is refused.
+    /// Time of expiry.
     #[schema(required)]
     expires_at: Option<Timestamp>,
-    /// When it was last used, to the hour.
+    /// Time of the last use, accurate to the hour.
     #[schema(required)]
     last_used_at: Option<Timestamp>,
-    /// How many requests a minute.
+    /// Maximum number of requests per minute.
     rate_limit_per_minute: u32,
-    /// When it was created.
+    /// Time of creation.
     created_at: Timestamp,
-    /// The key that created it; null for the operator.
+    /// Key that created this one. Null if the operator did.
     #[schema(required)]
     created_by: Option<ApiKeyId>,
 }
 
-/// An API key with its secret: shown this once.
+/// An API key with its secret.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct NewKeyView {
-    /// The key, to be sent as `Authorization: Bearer …`. Nobody can show it again; a replay has it not.
+    /// The key, to be sent as `Authorization: Bearer …`. Shown only in this response, and not when the response is
+    /// replayed for an `Idempotency-Key`.
     #[schema(required = false)]
     pub(crate) api_key: String,
-    /// Its record.
+    /// The key without its secret.
     #[serde(flatten)]
     pub(crate) record: KeyView,
 }

@@ -1,4 +1,4 @@
-//! `/v1/settings`, `/v1/keys` and `/v1/events`: a tenant's own affairs (contract 3 and 5).
+//! `/v1/settings`, `/v1/keys` and `/v1/events`: a tenant's settings, API keys and events.
 
 mod events;
 mod key_wire;

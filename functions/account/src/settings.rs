@@ -1,4 +1,4 @@
-//! What a tenant decides for itself (contract 5).
+//! The endpoints of a tenant's settings.
 
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
@@ -7,23 +7,24 @@ use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::domain::tenant::{NumberRange, Tenant, TenantChange, Transitions};
 use shared::domain::text::Name;
-use shared::http::Answer;
 use shared::http::error::ApiError;
+use shared::http::extract::JsonBody;
 use shared::http::openapi::{ListErrors, PatchErrors};
-use shared::http::response::{self, Data};
-use shared::store::TenantStore;
+use shared::http::response::Versioned;
+use shared::store::UnverifiedStore;
 use utoipa::ToSchema;
 
 shared::body! {
-    /// The settings to change.
+    /// Settings to change.
     pub struct SettingsPatch {
-        /// What the tenant is called.
+        /// Name of the organization.
         optional name: Name,
-        /// What `{PREFIX}` stands for in tags.
+        /// Value of `{PREFIX}` in asset tags.
         optional asset_tag_prefix: TagPrefix,
-        /// How tags look: text, `{PREFIX}`, `{TYPE_CODE}`, `{YYYY}`, `{YY}`, `{MM}` and one run of 3 to 12 `N`.
+        /// Template of asset tags: text, `{PREFIX}`, `{TYPE_CODE}`, `{YYYY}`, `{YY}`, `{MM}`, and one sequence of 3 to 12 `N`
+        /// for the number.
         optional asset_tag_template: TagTemplate,
-        /// From status to the statuses that a PATCH may move an asset to; null: any.
+        /// For each status, the statuses that a PATCH may change it to. Null permits every change.
         nullable status_transitions: Transitions,
     }
     read_only: &["number_ranges"]
@@ -36,17 +37,17 @@ impl From<SettingsPatch> for TenantChange {
     }
 }
 
-/// How far the numbers of one kind of tag have come.
+/// A range of asset tag numbers.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct NumberRangeView {
-    /// The tag with `{N}` for its number.
+    /// The tag, with `{N}` for its number.
     #[schema(examples("AST-{N}"))]
     pattern: String,
-    /// The number given last.
+    /// Highest number in use.
     last_number: u64,
-    /// How many numbers there are before tags take a digit more.
+    /// Numbers available before tags get another digit.
     capacity: u64,
-    /// `last_number` per `capacity`; above 1 once tags have taken a digit more.
+    /// `last_number` divided by `capacity`. Above 1 once tags have another digit.
     fill_level: f64,
 }
 
@@ -58,19 +59,19 @@ impl From<NumberRange> for NumberRangeView {
     }
 }
 
-/// The settings.
+/// A tenant's settings.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SettingsView {
-    /// What the tenant is called.
+    /// Name of the organization.
     name: Name,
-    /// What `{PREFIX}` stands for in tags.
+    /// Value of `{PREFIX}` in asset tags.
     asset_tag_prefix: TagPrefix,
-    /// How tags look.
+    /// Template of asset tags.
     asset_tag_template: TagTemplate,
-    /// From status to the statuses that a PATCH may move an asset to; null: any.
+    /// For each status, the statuses that a PATCH may change it to. Null permits every change.
     #[schema(required)]
     status_transitions: Option<Transitions>,
-    /// The number ranges in use.
+    /// Number ranges in use.
     number_ranges: Vec<NumberRangeView>,
 }
 
@@ -82,32 +83,35 @@ impl SettingsView {
     }
 }
 
-/// The tenant's item and its number ranges, together.
-async fn read(store: TenantStore) -> Result<(Stored<Tenant>, Vec<NumberRange>), ApiError> {
-    let (tenant, ranges) = tokio::try_join!(store.get::<Tenant>(store.id()), store.number_ranges())?;
-    let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant that is not there".into()))?;
+/// Reads the tenant and its number ranges.
+async fn read(store: UnverifiedStore) -> Result<(Stored<Tenant>, Vec<NumberRange>), ApiError> {
+    let ranges = async { store.verified().await.number_ranges().await };
+    let (tenant, ranges) = tokio::try_join!(store.get::<Tenant>(store.id()), ranges)?;
+    let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;
     Ok((tenant, ranges))
 }
 
-/// Gets the settings.
-#[utoipa::path(get, path = "/settings", tag = "settings", security(("api_key" = ["settings:read"])),
-    responses((status = 200, description = "The settings", body = Data<SettingsView>), ListErrors))]
-pub async fn get_settings(request: UnverifiedRequest) -> Answer {
-    let (_, (tenant, ranges)) = request.enter(Scope::SettingsRead, read).await?;
-    response::record(tenant.version, SettingsView::new(tenant, ranges))
+/// Get the settings
+#[utoipa::path(get, path = "/settings", tag = "settings", security(("api_key" = ["settings:read"])), responses(ListErrors))]
+pub async fn get_settings(request: UnverifiedRequest) -> Result<Versioned<SettingsView>, ApiError> {
+    let (_, (tenant, ranges)) = request.authorize(Scope::SettingsRead, read).await?;
+    Ok(Versioned { version: tenant.version, data: SettingsView::new(tenant, ranges) })
 }
 
-/// Changes the settings: the fields that are sent. Tags already given stay.
-#[utoipa::path(patch, path = "/settings", tag = "settings", request_body = SettingsPatch,
-    security(("api_key" = ["settings:write"])),
-    responses((status = 200, description = "The settings as they are now", body = Data<SettingsView>), PatchErrors))]
-pub async fn update_settings(request: UnverifiedRequest) -> Answer {
+/// Update the settings
+///
+/// Changes the fields that are sent. Existing asset tags stay as they are.
+#[utoipa::path(patch, path = "/settings", tag = "settings", security(("api_key" = ["settings:write"])), responses(PatchErrors))]
+pub async fn update_settings(
+    request: UnverifiedRequest,
+    body: JsonBody<SettingsPatch>,
+) -> Result<Versioned<SettingsView>, ApiError> {
     let (caller, (change, (tenant, ranges))) = request
-        .enter(Scope::SettingsWrite, async |store| {
-            let change: TenantChange = request.body::<SettingsPatch>()?.into();
+        .authorize(Scope::SettingsWrite, async |store| {
+            let change = TenantChange::from(body.parse()?);
             Ok((change, read(store).await?))
         })
         .await?;
-    let tenant = caller.update(tenant, |old| Ok((old.changed(&change), false))).await?;
-    response::record(tenant.version, SettingsView::new(tenant, ranges))
+    let tenant = caller.update(tenant, |old| Ok(old.changed(&change))).await?;
+    Ok(Versioned { version: tenant.version, data: SettingsView::new(tenant, ranges) })
 }

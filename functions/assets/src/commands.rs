@@ -1,172 +1,214 @@
-//! Between handlers and domain: reading what a decision needs, and deciding again when somebody was faster.
+//! Creating and changing assets: what is read for the decision, and how it is committed.
 
 use crate::wire::AssetView;
 use serde_json::json;
-use shared::auth::{Caller, TRIES, keep};
+use shared::auth::{Caller, Command};
 use shared::domain::asset::Asset;
 use shared::domain::asset_change::{AssetChange, AssetChangeError, AssetReferences};
+use shared::domain::asset_tag::TagRange;
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
 use shared::domain::id::{AssetId, AssetTypeId, InstanceId};
-use shared::domain::record::Stored;
-use shared::domain::request::StoredResponse;
+use shared::domain::record::{Record, Stored};
 use shared::domain::tenant::Tenant;
 use shared::domain::text::Name;
 use shared::domain::user::User;
 use shared::http::error::{ApiError, ConflictCode};
-use shared::http::{Answer, response};
-use shared::store::{BatchGet, BatchResult, StoreError, TenantStore, UnitOfWork, WriteError, pause};
+use shared::http::response::{Created, Success, Versioned};
+use shared::store::{AttemptError, BatchGet, BatchResult, PointReads, StoreError, TenantStore, UnitOfWork, WriteError, retry};
 
-/// How many numbers are tried one after the other when tags of an older template stand in the way. From then on each
-/// step is twice as long: however many are taken, a few more tries are past them, at the price of a gap.
-const NUMBERS: u32 = 8;
-/// How long a step gets; there are not so many tags.
-const LONGEST_STEPS: u32 = 40;
+/// After so many taken tags in a row, each step to the next number is twice as long as the one before. Tags of an older
+/// template are then passed in a few more steps, at the price of a gap.
+const SINGLE_STEPS: u32 = 8;
+/// After so many doublings a step is longer than any tenant has tags.
+const MAX_DOUBLINGS: u32 = 40;
 
-/// What a change needs to be decided.
+/// What the decision about an asset needs to know.
 pub(crate) struct AssetInputs {
-    pub(crate) asset: Option<Stored<Asset>>,
+    /// The asset to change; `None` for a creation.
+    asset: Option<Stored<Asset>>,
+    /// The tenant's settings, where the change depends on them.
     tenant: Option<Stored<Tenant>>,
-    found: AssetReferences,
+    references: AssetReferences,
 }
 
 impl AssetInputs {
-    /// Reads it: one round trip, and a second one when a model or an unchanged type must be looked at.
-    pub(crate) async fn read(store: &TenantStore, id: Option<AssetId>, change: &AssetChange) -> Result<Self, ApiError> {
-        let tenant_id = (id.is_none() || change.status.is_some()).then(|| store.id());
+    /// Reads the inputs of a change of the asset `id`, or of a creation. Takes one round trip, and a second one if a
+    /// model or an unchanged asset type is needed.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::NotFound`] if there is no such asset.
+    pub(crate) async fn read(reads: &PointReads, id: Option<AssetId>, change: &AssetChange) -> Result<Self, ApiError> {
+        let tenant_id = (id.is_none() || change.status.is_some()).then(|| reads.id());
         let (type_id, model_id) = (change.asset_type_id.value().copied(), change.model_id.value().copied());
         let user_id = change.assigned_to.value().copied();
-        let wanted = BatchGet::new()
-            .with::<Asset>(store, id)
-            .with::<Tenant>(store, tenant_id)
-            .with::<AssetType>(store, type_id)
-            .with::<Model>(store, model_id)
-            .with::<User>(store, user_id);
-        let batch = store.batch(wanted).await?;
-        let asset = batch.get::<Asset>(store, id)?;
+        let batch = BatchGet::new()
+            .with::<Asset>(id)
+            .with::<Tenant>(tenant_id)
+            .with::<AssetType>(type_id)
+            .with::<Model>(model_id)
+            .with::<User>(user_id);
+        let batch = reads.batch_get(batch).await?;
+        let asset = batch.get::<Asset>(id)?;
         if id.is_some() && asset.is_none() {
             return Err(ApiError::NotFound);
         }
-        let model = batch.get::<Model>(store, model_id)?;
-        let user = batch.get::<User>(store, user_id)?;
+        let model = batch.get::<Model>(model_id)?;
+        let user = batch.get::<User>(user_id)?;
         let next_type = change.next_type(asset.as_ref().map(|a| &a.value), model.as_ref().map(|m| &m.value));
         let (asset_type, manufacturer) =
-            if change.needs_type() { Self::catalog(store, &batch, next_type, model.as_ref()).await? } else { (None, None) };
-        let tenant = batch.get::<Tenant>(store, tenant_id)?;
-        Ok(Self { asset, tenant, found: AssetReferences { asset_type, model, manufacturer, user } })
+            if change.needs_type() { Self::catalog(reads, &batch, next_type, model.as_ref()).await? } else { (None, None) };
+        let tenant = batch.get::<Tenant>(tenant_id)?;
+        Ok(Self { asset, tenant, references: AssetReferences { asset_type, model, manufacturer, user } })
     }
 
-    /// The next type and the model's manufacturer, where the first batch did not have them.
+    /// Returns the asset's next type and the model's manufacturer, and reads them where the first batch lacks them.
     async fn catalog(
-        store: &TenantStore,
+        reads: &PointReads,
         batch: &BatchResult,
         type_id: Option<AssetTypeId>,
         model: Option<&Stored<Model>>,
     ) -> Result<(Option<Stored<AssetType>>, Option<Stored<Manufacturer>>), StoreError> {
-        let asset_type = batch.get::<AssetType>(store, type_id)?;
-        let maker_id = model.map(|model| model.value.manufacturer_id);
+        let asset_type = batch.get::<AssetType>(type_id)?;
+        let manufacturer_id = model.map(|model| model.value.manufacturer_id);
         let missing_type = if asset_type.is_none() { type_id } else { None };
-        let wanted = BatchGet::new().with::<AssetType>(store, missing_type).with::<Manufacturer>(store, maker_id);
-        let more = store.batch(wanted).await?;
-        Ok((asset_type.or(more.get::<AssetType>(store, missing_type)?), more.get::<Manufacturer>(store, maker_id)?))
+        let second = BatchGet::new().with::<AssetType>(missing_type).with::<Manufacturer>(manufacturer_id);
+        let second = reads.batch_get(second).await?;
+        Ok((asset_type.or(second.get::<AssetType>(missing_type)?), second.get::<Manufacturer>(manufacturer_id)?))
     }
 
-    fn tenant(&self) -> Result<&Tenant, ApiError> {
+    /// Returns the range that the tag of a new asset takes its number from.
+    fn tag_range(&self, caller: &Caller) -> Result<TagRange, ApiError> {
         let tenant = self.tenant.as_ref().map(|stored| &stored.value);
-        tenant.ok_or_else(|| ApiError::Internal("a key of a tenant that is not there".into()))
+        let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;
+        let type_code = self.references.asset_type.as_ref().map(|stored| stored.value.code.as_str());
+        Ok(tenant.asset_tag_template.range(&tenant.asset_tag_prefix, type_code, caller.context.at))
     }
 }
 
-/// Writes a new asset under the next free tag.
-pub(crate) async fn create(caller: &Caller, mut known: AssetInputs, name: Name, change: &AssetChange) -> Answer {
-    let (store, context) = (&caller.store, &caller.context);
-    let id = store.new_id(context.at)?;
-    for _ in 0..TRIES {
-        let blank = Asset::create(id, name.clone(), change, &known.found, caller.app.schemas()).map_err(refused)?;
-        let reply = |asset: &Stored<Asset>| response::created("assets", id, AssetView::new(asset.clone(), known.found.names()));
-        match create_tagged(caller, &known, blank, |asset| keep(reply(asset))).await {
-            Ok(stored) => return reply(&stored),
-            // A type, model or user went while this was decided: look again.
-            Err(WriteError::MissingReference(_) | WriteError::Stale) => known = AssetInputs::read(store, None, change).await?,
-            Err(error) => return Err(error.into()),
+/// A new asset that is ready to be committed.
+struct Draft {
+    inputs: AssetInputs,
+    asset: Asset,
+}
+
+/// The creation of an asset.
+pub(crate) struct CreateAsset {
+    pub(crate) name: Name,
+    pub(crate) change: AssetChange,
+}
+
+impl CreateAsset {
+    /// Creates the asset under the next free tag.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] with everything that is wrong with the request. Such a request takes no number.
+    pub(crate) async fn execute(&self, caller: &Caller, inputs: AssetInputs) -> Result<Created<AssetView>, ApiError> {
+        let id = caller.store.new_id(caller.context.at)?;
+        let mut draft = self.draft(caller, id, inputs)?;
+        let range = draft.inputs.tag_range(caller)?;
+        draft.asset.asset_tag = range.tag(caller.store.next_number(&range, 1).await?);
+        let redraft = |_: Draft| async move {
+            let inputs = AssetInputs::read(&caller.store, None, &self.change).await?;
+            let mut draft = self.draft(caller, id, inputs)?;
+            draft.asset.asset_tag = free_tag(caller, &draft).await?;
+            Ok(draft)
+        };
+        let decide = |unit: &mut UnitOfWork<'_>, draft: &Draft| {
+            let asset = unit.create(draft.asset.clone())?;
+            Ok(Created::new("assets", id, AssetView::new(asset, draft.inputs.references.names())))
+        };
+        let judge = |error, _: &Created<AssetView>| match error {
+            // An older template gave this tag.
+            WriteError::Duplicate(..) => AttemptError::Outdated(WriteError::Stale),
+            error => error.into(),
+        };
+        let stored_response = |created: &Created<AssetView>| created.to_stored(Vec::new());
+        retry(&caller.store, &caller.context, draft, redraft, decide, stored_response, judge).await
+    }
+
+    /// Decides what the asset looks like, still without its tag.
+    fn draft(&self, caller: &Caller, id: AssetId, inputs: AssetInputs) -> Result<Draft, ApiError> {
+        let schemas = caller.app.schemas();
+        let asset = Asset::create(id, self.name.clone(), &self.change, &inputs.references, schemas).map_err(change_error)?;
+        Ok(Draft { inputs, asset })
+    }
+}
+
+/// Returns the next tag that no asset has or had.
+async fn free_tag(caller: &Caller, draft: &Draft) -> Result<String, ApiError> {
+    let range = draft.inputs.tag_range(caller)?;
+    for step in 0..SINGLE_STEPS + MAX_DOUBLINGS {
+        let number = caller.store.next_number(&range, 1 << step.saturating_sub(SINGLE_STEPS)).await?;
+        let asset = Asset { asset_tag: range.tag(number), ..draft.asset.clone() };
+        let mut is_taken = false;
+        for unique in asset.unique() {
+            is_taken |= caller.store.is_taken(Asset::KIND, &unique).await?;
+        }
+        if !is_taken {
+            return Ok(asset.asset_tag);
         }
     }
-    Err(WriteError::Stale.into())
+    Err(StoreError::Unavailable("every tag that was tried is taken".into()).into())
 }
 
-async fn create_tagged(
-    caller: &Caller,
-    known: &AssetInputs,
-    blank: Asset,
-    kept: impl Fn(&Stored<Asset>) -> Result<StoredResponse, StoreError>,
-) -> Result<Stored<Asset>, WriteError> {
-    let tenant = known.tenant().map_err(|error| WriteError::Store(StoreError::broken(error)))?;
-    let code = known.found.asset_type.as_ref().map(|stored| stored.value.code.as_str());
-    let range = tenant.asset_tag_template.range(&tenant.asset_tag_prefix, code, caller.context.at);
-    for tried in 0..NUMBERS + LONGEST_STEPS {
-        let number = caller.store.next_number(&range, 1 << tried.saturating_sub(NUMBERS)).await?;
-        let asset = Asset { asset_tag: range.tag(number), ..blank.clone() };
-        match caller.store.create(asset, &caller.context, &kept).await {
-            Err(WriteError::Duplicate(..)) => {} // an older template gave this tag: the next number
-            other => return other,
-        }
+/// The change of an asset.
+pub(crate) struct UpdateAsset {
+    pub(crate) id: AssetId,
+    pub(crate) change: AssetChange,
+}
+
+impl Command for UpdateAsset {
+    type Inputs = AssetInputs;
+    type Outcome = Stored<Asset>;
+
+    async fn read(&self, reads: &PointReads) -> Result<AssetInputs, ApiError> {
+        AssetInputs::read(reads, Some(self.id), &self.change).await
     }
-    Err(StoreError::Unavailable("tags of an older template stand in the way".into()).into())
-}
 
-/// Changes an asset, deciding again from fresh data when somebody was faster.
-pub(crate) async fn update(
-    caller: &Caller,
-    id: AssetId,
-    mut known: AssetInputs,
-    change: &AssetChange,
-) -> Result<Stored<Asset>, ApiError> {
-    for round in 0..TRIES {
-        let old = known.asset.as_ref().ok_or(ApiError::NotFound)?;
-        let transitions = known.tenant.as_ref().and_then(|tenant| tenant.value.status_transitions.as_ref());
-        let next = old.value.changed(change, &known.found, caller.app.schemas(), transitions).map_err(refused)?;
-        let mut work = UnitOfWork::new(&caller.store, &caller.context);
-        let stored = work.update(old, next, false)?;
-        match work.commit().await {
-            Ok(()) => return Ok(stored),
-            Err(WriteError::Stale | WriteError::MissingReference(_)) => {
-                pause(round).await;
-                known = AssetInputs::read(&caller.store, Some(id), change).await?;
-            }
-            Err(error) => return Err(error.into()),
-        }
+    fn decide(
+        &self,
+        caller: &Caller,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &AssetInputs,
+    ) -> Result<Stored<Asset>, AttemptError<ApiError>> {
+        let old = inputs.asset.as_ref().ok_or(ApiError::NotFound)?;
+        let transitions = inputs.tenant.as_ref().and_then(|tenant| tenant.value.status_transitions.as_ref());
+        let next = old.value.changed(&self.change, &inputs.references, caller.app.schemas(), transitions);
+        Ok(unit.update(old, next.map_err(change_error)?)?)
     }
-    Err(WriteError::Stale.into())
 }
 
-fn refused(refusal: AssetChangeError) -> ApiError {
-    match refusal {
+fn change_error(error: AssetChangeError) -> ApiError {
+    match error {
         AssetChangeError::Invalid(errors) => ApiError::Invalid(errors),
         AssetChangeError::Transition { from, to, ref allowed } => ApiError::conflict(
             ConflictCode::TransitionNotAllowed,
-            format!("An asset that is {from} may not become {to} in this tenant."),
+            format!("The tenant's settings do not permit changing the status from {from} to {to}."),
             json!({ "allowed": allowed }),
         ),
-        AssetChangeError::Running(instance) => running(instance),
+        AssetChangeError::Running(instance) => process_running(instance),
         AssetChangeError::Schema(error) => ApiError::Internal(error.into()),
     }
 }
 
-fn running(instance: InstanceId) -> ApiError {
+fn process_running(instance: InstanceId) -> ApiError {
     ApiError::conflict(
         ConflictCode::ProcessRunning,
-        "A process runs on the asset: complete or cancel it first.",
+        "A process instance is in progress on the asset. Complete or cancel it first.",
         json!({ "instance_id": instance }),
     )
 }
 
-/// Refuses to take an asset away from the process that runs on it.
-pub(crate) fn free(asset: &Asset) -> Result<(), ApiError> {
-    asset.running_instance_id.map_or(Ok(()), |instance| Err(running(instance)))
+/// Refuses to delete an asset while a process instance is in progress on it.
+pub(crate) fn check_deletable(asset: &Asset) -> Result<(), ApiError> {
+    asset.running_instance_id.map_or(Ok(()), |instance| Err(process_running(instance)))
 }
 
-/// The view of one asset.
-pub(crate) async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<AssetView, ApiError> {
+/// Returns the response that shows an asset.
+pub(crate) async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<Versioned<AssetView>, ApiError> {
     let mut names = store.catalog_names(std::slice::from_ref(&asset)).await?;
-    let names = names.pop().ok_or_else(|| ApiError::Internal("names for an asset".into()))?;
-    Ok(AssetView::new(asset, names))
+    let names = names.pop().ok_or_else(|| ApiError::Internal("no catalog names for an asset".into()))?;
+    Ok(Versioned { version: asset.version, data: AssetView::new(asset, names) })
 }

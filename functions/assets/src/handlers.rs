@@ -1,98 +1,103 @@
 //! The endpoints of assets.
 
-use crate::commands::{self, AssetInputs};
-use crate::wire::{AssetPatch, AssetQuery, AssetView, Deleted, NewAsset};
-use shared::auth::UnverifiedRequest;
+use crate::commands::{self, AssetInputs, CreateAsset, UpdateAsset};
+use crate::wire::{AssetPatch, AssetQuery, AssetView, DeletedAsset, NewAsset};
+use shared::auth::{Command, UnverifiedRequest};
 use shared::domain::asset::Asset;
 use shared::domain::id::AssetId;
 use shared::domain::scope::Scope;
-use shared::http::history::{self, History};
+use shared::http::error::ApiError;
+use shared::http::extract::{JsonBody, PathId, QueryParams};
+use shared::http::history::{self, History, HistoryQuery};
 use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
-use shared::http::response::{self, Data, List, present};
-use shared::http::{Answer, params};
+use shared::http::params;
+use shared::http::response::{Created, Json, Versioned, found};
+use shared::store::Page;
 
-/// Lists assets.
+/// List assets
 ///
-/// Newest first, unless `sort` says otherwise. A list right after a write shows it.
-#[utoipa::path(get, path = "/assets", tag = "assets", params(AssetQuery), security(("api_key" = ["assets:read"])),
-    responses((status = 200, description = "A page of assets", body = List<AssetView>), ListErrors))]
-pub async fn list_assets(request: UnverifiedRequest) -> Answer {
-    let (_, listed) = request
-        .enter_list(Scope::AssetsRead, async |store| {
-            let query: AssetQuery = request.query()?;
+/// Newest first by default. A list includes every write that was acknowledged before the request.
+#[utoipa::path(get, path = "/assets", tag = "assets", security(("api_key" = ["assets:read"])), responses(ListErrors))]
+pub async fn list_assets(request: UnverifiedRequest, query: QueryParams<AssetQuery>) -> Result<Page<AssetView>, ApiError> {
+    let (_, page) = request
+        .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
             let page = params::page(query.page, query.limit);
             Ok(store.list_assets(&query.into(), page).await?)
         })
         .await?;
-    response::list(listed, |(asset, names)| AssetView::new(asset, names))
+    Ok(page.map(|(asset, names)| AssetView::new(asset, names)))
 }
 
-/// Creates an asset.
+/// Create an asset
 ///
-/// Its tag comes from the tenant's template and is never given twice.
-#[utoipa::path(post, path = "/assets", tag = "assets", request_body = NewAsset, security(("api_key" = ["assets:write"])),
-    responses((status = 201, description = "The new asset", body = Data<AssetView>), PostErrors))]
-pub async fn create_asset(request: UnverifiedRequest) -> Answer {
-    let (caller, (name, change, known)) = request
-        .enter(Scope::AssetsWrite, async |store| {
-            let (body, errors) = request.body_and_errors::<NewAsset>()?;
+/// The service generates the asset tag from the tenant's template.
+#[utoipa::path(post, path = "/assets", tag = "assets", security(("api_key" = ["assets:write"])), responses(PostErrors))]
+pub async fn create_asset(request: UnverifiedRequest, body: JsonBody<NewAsset>) -> Result<Created<AssetView>, ApiError> {
+    let (caller, (command, inputs)) = request
+        .authorize(Scope::AssetsWrite, async |store| {
+            let (body, errors) = body.parse_with_errors()?;
             let (name, change) = body.into_change(errors);
-            let known = AssetInputs::read(&store, None, &change).await?;
-            Ok((name, change, known))
+            let inputs = AssetInputs::read(&store, None, &change).await?;
+            Ok((CreateAsset { name, change }, inputs))
         })
         .await?;
-    commands::create(&caller, known, name, &change).await
+    command.execute(&caller, inputs).await
 }
 
-/// Gets one asset.
-#[utoipa::path(get, path = "/assets/{id}", tag = "assets", params(("id" = AssetId, Path, description = "The asset")),
-    security(("api_key" = ["assets:read"])),
-    responses((status = 200, description = "The asset", body = Data<AssetView>), GetErrors))]
-pub async fn get_asset(request: UnverifiedRequest) -> Answer {
+/// Get an asset
+#[utoipa::path(get, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:read"])), responses(GetErrors))]
+pub async fn get_asset(request: UnverifiedRequest, id: PathId<AssetId>) -> Result<Versioned<AssetView>, ApiError> {
     let (caller, asset) =
-        request.enter(Scope::AssetsRead, async |store| present(store.get::<Asset>(request.id()?).await?)).await?;
-    response::record(asset.version, commands::view(&caller.store, asset).await?)
+        request.authorize(Scope::AssetsRead, async |store| found(store.get::<Asset>(id.parse()?).await?)).await?;
+    commands::view(&caller.store, asset).await
 }
 
-/// Changes an asset.
+/// Update an asset
 ///
-/// Only the fields that are sent change; null clears one that can be empty.
-#[utoipa::path(patch, path = "/assets/{id}", tag = "assets", params(("id" = AssetId, Path, description = "The asset")),
-    request_body = AssetPatch, security(("api_key" = ["assets:write"])),
-    responses((status = 200, description = "The asset as it is now", body = Data<AssetView>), PatchErrors))]
-pub async fn update_asset(request: UnverifiedRequest) -> Answer {
-    let (caller, (id, change, known)) = request
-        .enter(Scope::AssetsWrite, async |store| {
-            let id: AssetId = request.id()?;
-            let (body, errors) = request.body_and_errors::<AssetPatch>()?;
-            let change = body.into_change(errors);
-            let known = AssetInputs::read(&store, Some(id), &change).await?;
-            Ok((id, change, known))
+/// Changes the fields that are sent. Null clears a nullable field.
+#[utoipa::path(patch, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:write"])), responses(PatchErrors))]
+pub async fn update_asset(
+    request: UnverifiedRequest,
+    id: PathId<AssetId>,
+    body: JsonBody<AssetPatch>,
+) -> Result<Versioned<AssetView>, ApiError> {
+    let (caller, (command, inputs)) = request
+        .authorize(Scope::AssetsWrite, async |store| {
+            let id = id.parse()?;
+            let (body, errors) = body.parse_with_errors()?;
+            let command = UpdateAsset { id, change: body.into_change(errors) };
+            let inputs = command.read(&store).await?;
+            Ok((command, inputs))
         })
         .await?;
-    let asset = commands::update(&caller, id, known, &change).await?;
-    response::record(asset.version, commands::view(&caller.store, asset).await?)
+    let asset = caller.execute(&command, inputs).await?;
+    commands::view(&caller.store, asset).await
 }
 
-/// Removes an asset for good.
+/// Delete an asset
 ///
-/// Its history stays. Setting the status to `scrapped` is the recommended alternative.
-#[utoipa::path(delete, path = "/assets/{id}", tag = "assets", params(("id" = AssetId, Path, description = "The asset")),
-    security(("api_key" = ["assets:write"])),
-    responses((status = 200, description = "It is gone", body = Deleted), DeleteErrors))]
-pub async fn delete_asset(request: UnverifiedRequest) -> Answer {
+/// Removes the asset permanently; its history remains readable. Consider setting the status to `scrapped` instead.
+#[utoipa::path(delete, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:write"])), responses(DeleteErrors))]
+pub async fn delete_asset(request: UnverifiedRequest, id: PathId<AssetId>) -> Result<Json<DeletedAsset>, ApiError> {
     let (caller, asset) =
-        request.enter(Scope::AssetsWrite, async |store| present(store.get::<Asset>(request.id()?).await?)).await?;
-    caller.delete(asset, commands::free).await?;
-    response::json(&Deleted { message: "Asset deleted." })
+        request.authorize(Scope::AssetsWrite, async |store| found(store.get::<Asset>(id.parse()?).await?)).await?;
+    caller.delete(asset, commands::check_deletable).await?;
+    Ok(Json(DeletedAsset { message: "Asset deleted." }))
 }
 
-/// Tells every change of an asset, newest first; of a deleted one, too.
-#[utoipa::path(get, path = "/assets/{id}/history", tag = "assets",
-    params(("id" = AssetId, Path, description = "The asset"), history::HistoryQuery), security(("api_key" = ["assets:read"])),
-    responses((status = 200, description = "A page of changes", body = History), GetErrors))]
-pub async fn get_asset_history(request: UnverifiedRequest) -> Answer {
-    let read = async |store| history::read::<Asset>(&store, request.id()?, request.query()?).await;
-    let (_, told) = request.enter_list(Scope::AssetsRead, read).await?;
-    history::answer(&told)
+/// List an asset's history
+///
+/// Newest first. Also works for deleted assets.
+#[utoipa::path(get, path = "/assets/{id}/history", tag = "assets", security(("api_key" = ["assets:read"])), responses(GetErrors))]
+pub async fn get_asset_history(
+    request: UnverifiedRequest,
+    id: PathId<AssetId>,
+    query: QueryParams<HistoryQuery>,
+) -> Result<Json<History>, ApiError> {
+    let (_, history) = request
+        .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
+            history::read::<Asset>(&store, id.parse()?, query).await
+        })
+        .await?;
+    Ok(Json(history))
 }

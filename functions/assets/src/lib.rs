@@ -1,4 +1,4 @@
-//! `/v1/assets`: the inventory (interface 4.1 to 4.5).
+//! `/v1/assets`: the inventory.
 
 mod commands;
 mod handlers;

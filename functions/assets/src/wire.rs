@@ -1,4 +1,4 @@
-//! What goes over the wire: bodies, queries and views of assets.
+//! Bodies, queries and views of assets.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ use shared::http::params::{Limit, PageNumber};
 use shared::store::{AssetFilter, AssetSort};
 use utoipa::ToSchema;
 
-/// Fields of an asset that nobody sets.
+/// Read-only fields of an asset.
 const READ_ONLY: &[&str] = &[
     "id",
     "asset_tag",
@@ -29,38 +29,38 @@ const READ_ONLY: &[&str] = &[
 ];
 
 shared::body! {
-    /// What a new asset is made from (interface 4.3).
+    /// A new asset.
     pub struct NewAsset {
         /// Display name.
         required name: Name,
-        /// Asset type; the model's when left out.
+        /// Asset type. Default: the model's.
         nullable asset_type_id: AssetTypeId,
-        /// Initial status; `in_stock` when left out.
+        /// Initial status. Default `in_stock`.
         optional status: Status,
-        /// Catalog model; fills manufacturer and model text.
+        /// Catalog model. Fills in the manufacturer and model texts.
         nullable model_id: ModelId,
-        /// Free text, when `model_id` is not set.
+        /// Free text, if `model_id` is not set.
         nullable manufacturer: Line,
-        /// Free text, when `model_id` is not set.
+        /// Free text, if `model_id` is not set.
         nullable model: Line,
-        /// Device serial number.
+        /// Serial number.
         nullable serial_number: Line,
-        /// ISO 8601 date.
+        /// Date of purchase, `YYYY-MM-DD`.
         nullable purchase_date: Date,
-        /// Decimal; every digit is kept.
+        /// Purchase price, a decimal number. Every digit is kept.
         nullable purchase_price: Price,
-        /// ISO 8601 date.
+        /// Last day of the warranty, `YYYY-MM-DD`.
         nullable warranty_until: Date,
         /// Internal notes.
         nullable notes: Notes,
-        /// Custom field values; the type's schema says which.
+        /// Custom field values, as the asset type's schema requires.
         nullable custom_fields: CustomFields,
     }
     read_only: READ_ONLY
 }
 
 shared::body! {
-    /// The fields of an asset to change; those left out stay (interface 4.4).
+    /// Fields of an asset to change.
     pub struct AssetPatch {
         /// Display name.
         optional name: Name,
@@ -68,32 +68,32 @@ shared::body! {
         nullable asset_type_id: AssetTypeId,
         /// Asset status.
         optional status: Status,
-        /// Catalog model; fills manufacturer and model text.
+        /// Catalog model. Fills in the manufacturer and model texts.
         nullable model_id: ModelId,
-        /// Free text, when no model is set.
+        /// Free text, if no model is set.
         nullable manufacturer: Line,
-        /// Free text, when no model is set.
+        /// Free text, if no model is set.
         nullable model: Line,
-        /// Device serial number.
+        /// Serial number.
         nullable serial_number: Line,
-        /// ISO 8601 date.
+        /// Date of purchase, `YYYY-MM-DD`.
         nullable purchase_date: Date,
-        /// Decimal; every digit is kept.
+        /// Purchase price, a decimal number. Every digit is kept.
         nullable purchase_price: Price,
-        /// ISO 8601 date.
+        /// Last day of the warranty, `YYYY-MM-DD`.
         nullable warranty_until: Date,
         /// Internal notes.
         nullable notes: Notes,
-        /// Custom field values, all of them: what is left out of the object is gone.
+        /// All custom field values. Values that are missing from the object are removed.
         nullable custom_fields: CustomFields,
-        /// An active user, or null.
+        /// Assigned user, who must be active. Null ends the assignment.
         nullable assigned_to: UserId,
     }
     read_only: READ_ONLY
 }
 
 impl NewAsset {
-    /// The name, which a new asset must have, and the rest.
+    /// Returns the name, which a new asset must have, and all other fields.
     pub(crate) fn into_change(self, errors: Vec<FieldError>) -> (Name, AssetChange) {
         let change = AssetChange {
             name: None,
@@ -116,7 +116,7 @@ impl NewAsset {
 }
 
 impl AssetPatch {
-    /// What it says of each field.
+    /// Returns what the body says about each field.
     pub(crate) fn into_change(self, errors: Vec<FieldError>) -> AssetChange {
         let patch = self;
         AssetChange {
@@ -138,37 +138,38 @@ impl AssetPatch {
     }
 }
 
-/// How an order is written.
+/// A sort order.
 #[derive(ToSchema)]
 #[schema(value_type = String, pattern = "^-?(created_at|updated_at|name|asset_tag|status)$", examples("-name"))]
 pub struct SortText(());
 
 shared::query! {
-    /// Which assets to list (interface 4.1, contract 6).
+    /// Assets to list.
     pub struct AssetQuery {
-        /// Page number; default 1.
+        /// Page number. Default 1.
         page: PageNumber as PageNumber,
-        /// Items per page; default 20, maximum 100.
+        /// Items per page. Default 20, maximum 100.
         limit: Limit as Limit,
-        /// Search by name, asset tag or serial number; every word must occur.
+        /// Search text. Every word must occur in the name, asset tag or serial number.
         q: SearchText as SearchText,
         /// Filter by status.
         status: Status as Status,
         /// Filter by asset type.
         asset_type_id: AssetTypeId as AssetTypeId,
-        /// `physical` or `logical`.
+        /// Filter by kind: `physical` or `logical`.
         kind: AssetKind as AssetKind,
         /// Filter by assigned user.
         assigned_to: UserId as UserId,
         /// Filter by catalog model.
         model_id: ModelId as ModelId,
-        /// Exactly this tag.
+        /// Filter by asset tag, exactly.
         asset_tag: SearchText as SearchText,
-        /// Exactly this serial number.
+        /// Filter by serial number, exactly.
         serial_number: SearchText as SearchText,
-        /// Warranty ends before this day.
+        /// Filter by a warranty that ends before this day.
         warranty_before: Date as Date,
-        /// created_at, updated_at, name, asset_tag or status, with `-` for descending; default -created_at.
+        /// `created_at`, `updated_at`, `name`, `asset_tag` or `status`, with a leading `-` for descending order. Default
+        /// `-created_at`.
         sort: AssetSort as SortText,
     }
 }
@@ -190,24 +191,24 @@ impl From<AssetQuery> for AssetFilter {
     }
 }
 
-/// An asset (interface 2.1).
+/// An asset.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AssetView {
-    /// Identifier.
+    /// ID.
     id: AssetId,
-    /// Generated from the tenant's template; never changes.
+    /// Asset tag, generated from the tenant's template. Never changes.
     asset_tag: String,
     /// Display name.
     name: Name,
-    /// Where it stands.
+    /// Status.
     status: Status,
     /// Asset type.
     #[schema(required)]
     asset_type_id: Option<AssetTypeId>,
-    /// The type's name.
+    /// Name of the asset type.
     #[schema(required)]
     asset_type_name: Option<Name>,
-    /// From the type; `physical` without one.
+    /// Kind of the asset type. `physical` for an asset without a type.
     asset_kind: AssetKind,
     /// Free text, or filled from the catalog model.
     #[schema(required)]
@@ -215,28 +216,28 @@ pub struct AssetView {
     /// Free text, or filled from the catalog model.
     #[schema(required)]
     model: Option<Line>,
-    /// Link to a catalog model.
+    /// Catalog model.
     #[schema(required)]
     model_id: Option<ModelId>,
-    /// The manufacturer's name in the catalog now; only with a model.
+    /// Present name of the manufacturer in the catalog. Only with a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Name, required = false)]
     catalog_manufacturer_name: Option<Name>,
-    /// The model's name in the catalog now; only with a model.
+    /// Present name of the model in the catalog. Only with a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Name, required = false)]
     catalog_model_name: Option<Name>,
-    /// Device serial number.
+    /// Serial number.
     #[schema(required)]
     serial_number: Option<Line>,
-    /// ISO 8601 date.
+    /// Date of purchase.
     #[schema(required)]
     purchase_date: Option<Date>,
-    /// Decimal, with the digits that were sent.
+    /// Purchase price, with the digits that were sent.
     #[serde(serialize_with = "Price::serialize_number")]
     #[schema(required)]
     purchase_price: Option<Price>,
-    /// ISO 8601 date.
+    /// Last day of the warranty.
     #[schema(required)]
     warranty_until: Option<Date>,
     /// Assigned user.
@@ -248,9 +249,9 @@ pub struct AssetView {
     /// Custom field values.
     #[schema(value_type = Object)]
     custom_fields: Map<String, Value>,
-    /// When it was created.
+    /// Time of creation.
     created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     updated_at: Timestamp,
 }
 
@@ -283,9 +284,9 @@ impl AssetView {
     }
 }
 
-/// What the deletion of an asset answers (interface 4.5: no `data` around it).
+/// Confirms the deletion of an asset.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Deleted {
-    /// Always "Asset deleted."
+pub struct DeletedAsset {
+    /// Always `Asset deleted.`
     pub(crate) message: &'static str,
 }

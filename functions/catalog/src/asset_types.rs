@@ -1,4 +1,4 @@
-//! Asset types (contract 5).
+//! The endpoints of asset types.
 
 use super::CatalogQuery;
 use serde::Serialize;
@@ -11,37 +11,39 @@ use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::domain::text::Name;
 use shared::domain::time::Timestamp;
+use shared::http::error::ApiError;
+use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
-use shared::http::response::{self, Data, List, present};
-use shared::http::{Answer, params};
-use shared::store::TenantStore;
+use shared::http::params;
+use shared::http::response::{Created, Data, Versioned, found};
+use shared::store::Page;
 use utoipa::ToSchema;
 
 shared::body! {
-    /// What a new asset type is made from.
+    /// A new asset type.
     pub struct NewAssetType {
-        /// Such as Laptop.
+        /// Display name, such as `Laptop`.
         required name: Name,
-        /// For tags; unique.
+        /// Code for asset tags, unique in the tenant.
         required code: TypeCode,
-        /// Physical or logical.
+        /// `physical` or `logical`.
         required kind: AssetKind,
-        /// A JSON Schema (2020-12) for the custom fields of its assets.
+        /// JSON Schema (2020-12) for the custom fields of assets of this type.
         nullable custom_fields_schema: FieldsSchema,
     }
     read_only: super::READ_ONLY
 }
 
 shared::body! {
-    /// The fields of an asset type to change.
+    /// Fields of an asset type to change.
     pub struct AssetTypePatch {
-        /// Such as Laptop.
+        /// Display name, such as `Laptop`.
         optional name: Name,
-        /// For tags; unique. Tags already given stay.
+        /// Code for asset tags, unique in the tenant. Existing tags keep the old code.
         optional code: TypeCode,
-        /// Physical or logical.
+        /// `physical` or `logical`.
         optional kind: AssetKind,
-        /// A JSON Schema (2020-12); assets are checked by it at their next change.
+        /// JSON Schema (2020-12). Existing assets are checked against it when they next change.
         nullable custom_fields_schema: FieldsSchema,
     }
     read_only: super::READ_ONLY
@@ -59,18 +61,18 @@ impl From<AssetTypePatch> for AssetTypeChange {
 pub struct AssetTypeView {
     /// Identifier.
     id: AssetTypeId,
-    /// Such as Laptop.
+    /// Display name, such as `Laptop`.
     name: Name,
-    /// For tags.
+    /// Code for asset tags.
     code: TypeCode,
-    /// Physical or logical.
+    /// `physical` or `logical`.
     kind: AssetKind,
-    /// A JSON Schema for the custom fields of its assets.
+    /// JSON Schema for the custom fields of assets of this type.
     #[schema(required, value_type = Option<Object>)]
     custom_fields_schema: Option<Value>,
-    /// When it was created.
+    /// Time of creation.
     created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     updated_at: Timestamp,
 }
 
@@ -82,36 +84,39 @@ impl From<Stored<AssetType>> for AssetTypeView {
     }
 }
 
-/// Lists asset types, newest first.
-#[utoipa::path(get, path = "/catalog/asset-types", tag = "catalog", params(CatalogQuery), security(("api_key" = ["catalog:read"])),
-    responses((status = 200, description = "A page of asset types", body = List<AssetTypeView>), ListErrors))]
-pub async fn list_asset_types(request: UnverifiedRequest) -> Answer {
-    let read = async |store: TenantStore| {
-        let query: CatalogQuery = request.query()?;
-        let page = params::page(query.page, query.limit);
-        Ok(store.list_asset_types(query.q.as_deref(), page).await?)
-    };
-    let (_, listed) = request.enter_list(Scope::CatalogRead, read).await?;
-    response::list(listed, AssetTypeView::from)
+/// List asset types
+///
+/// Newest first.
+#[utoipa::path(get, path = "/catalog/asset-types", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ListErrors))]
+pub async fn list_asset_types(
+    request: UnverifiedRequest,
+    query: QueryParams<CatalogQuery>,
+) -> Result<Page<AssetTypeView>, ApiError> {
+    let (_, page) = request
+        .authorize_with_query(Scope::CatalogRead, query, async |store, query| {
+            let page = params::page(query.page, query.limit);
+            Ok(store.verified().await.list_asset_types(query.q.as_deref(), page).await?)
+        })
+        .await?;
+    Ok(page.map(AssetTypeView::from))
 }
 
-/// Gets one asset type.
-#[utoipa::path(get, path = "/catalog/asset-types/{id}", tag = "catalog", params(("id" = AssetTypeId, Path, description = "The asset type")),
-    security(("api_key" = ["catalog:read"])),
-    responses((status = 200, description = "The asset type", body = Data<AssetTypeView>), GetErrors))]
-pub async fn get_asset_type(request: UnverifiedRequest) -> Answer {
-    let (_, found) =
-        request.enter(Scope::CatalogRead, async |store| present(store.get::<AssetType>(request.id()?).await?)).await?;
-    response::record(found.version, AssetTypeView::from(found))
+/// Get an asset type
+#[utoipa::path(get, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(GetErrors))]
+pub async fn get_asset_type(request: UnverifiedRequest, id: PathId<AssetTypeId>) -> Result<Versioned<AssetTypeView>, ApiError> {
+    let (_, asset_type) =
+        request.authorize(Scope::CatalogRead, async |store| found(store.get::<AssetType>(id.parse()?).await?)).await?;
+    Ok(Versioned { version: asset_type.version, data: asset_type.into() })
 }
 
-/// Creates an asset type.
-#[utoipa::path(post, path = "/catalog/asset-types", tag = "catalog", request_body = NewAssetType, security(("api_key" = ["catalog:write"])),
-    responses((status = 201, description = "The new asset type", body = Data<AssetTypeView>), PostErrors))]
-pub async fn create_asset_type(request: UnverifiedRequest) -> Answer {
-    let (caller, body) = request.enter(Scope::CatalogWrite, async |_| request.body::<NewAssetType>()).await?;
+/// Create an asset type
+#[utoipa::path(post, path = "/catalog/asset-types", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PostErrors))]
+pub async fn create_asset_type(
+    request: UnverifiedRequest,
+    body: JsonBody<NewAssetType>,
+) -> Result<Created<AssetTypeView>, ApiError> {
+    let (caller, body) = request.authorize(Scope::CatalogWrite, async |_| body.parse()).await?;
     let id = caller.store.new_id(caller.context.at)?;
-    let reply = |stored: &Stored<AssetType>| response::created("catalog/asset-types", id, AssetTypeView::from(stored.clone()));
     let value = AssetType {
         id,
         name: body.name,
@@ -119,31 +124,35 @@ pub async fn create_asset_type(request: UnverifiedRequest) -> Answer {
         kind: body.kind,
         custom_fields_schema: body.custom_fields_schema.or(None),
     };
-    caller.create(value, reply).await
+    caller.create(value, |stored| Created::new("catalog/asset-types", id, stored.clone().into())).await
 }
 
-/// Changes an asset type: the fields that are sent.
-#[utoipa::path(patch, path = "/catalog/asset-types/{id}", tag = "catalog", params(("id" = AssetTypeId, Path, description = "The asset type")),
-    request_body = AssetTypePatch, security(("api_key" = ["catalog:write"])),
-    responses((status = 200, description = "The asset type as it is now", body = Data<AssetTypeView>), PatchErrors))]
-pub async fn update_asset_type(request: UnverifiedRequest) -> Answer {
-    let read = async |store: TenantStore| {
-        let id = request.id()?;
-        let change: AssetTypeChange = request.body::<AssetTypePatch>()?.into();
-        Ok((change, present(store.get::<AssetType>(id).await?)?))
-    };
-    let (caller, (change, found)) = request.enter(Scope::CatalogWrite, read).await?;
-    let decide = |old: &AssetType| Ok((old.changed(&change), false));
-    let stored = caller.update(found, decide).await?;
-    response::record(stored.version, AssetTypeView::from(stored))
+/// Update an asset type
+///
+/// Changes the fields that are sent.
+#[utoipa::path(patch, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors))]
+pub async fn update_asset_type(
+    request: UnverifiedRequest,
+    id: PathId<AssetTypeId>,
+    body: JsonBody<AssetTypePatch>,
+) -> Result<Versioned<AssetTypeView>, ApiError> {
+    let (caller, (change, asset_type)) = request
+        .authorize(Scope::CatalogWrite, async |store| {
+            let id = id.parse()?;
+            let change = AssetTypeChange::from(body.parse()?);
+            Ok((change, found(store.get::<AssetType>(id).await?)?))
+        })
+        .await?;
+    let asset_type = caller.update(asset_type, |old| Ok(old.changed(&change))).await?;
+    Ok(Versioned { version: asset_type.version, data: asset_type.into() })
 }
 
-/// Deletes an asset type that nothing points to; answers it as it was.
-#[utoipa::path(delete, path = "/catalog/asset-types/{id}", tag = "catalog", params(("id" = AssetTypeId, Path, description = "The asset type")),
-    security(("api_key" = ["catalog:write"])),
-    responses((status = 200, description = "The asset type as it was", body = Data<AssetTypeView>), DeleteErrors))]
-pub async fn delete_asset_type(request: UnverifiedRequest) -> Answer {
-    let (caller, found) =
-        request.enter(Scope::CatalogWrite, async |store| present(store.get::<AssetType>(request.id()?).await?)).await?;
-    response::data(AssetTypeView::from(caller.delete(found, |_| Ok(())).await?))
+/// Delete an asset type
+///
+/// Refused while models or assets have it. Returns the asset type as it was.
+#[utoipa::path(delete, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors))]
+pub async fn delete_asset_type(request: UnverifiedRequest, id: PathId<AssetTypeId>) -> Result<Data<AssetTypeView>, ApiError> {
+    let (caller, asset_type) =
+        request.authorize(Scope::CatalogWrite, async |store| found(store.get::<AssetType>(id.parse()?).await?)).await?;
+    Ok(Data { data: caller.delete(asset_type, |_| Ok(())).await?.into() })
 }

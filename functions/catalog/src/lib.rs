@@ -1,4 +1,4 @@
-//! `/v1/catalog`: asset types, manufacturers and models (contract 5).
+//! `/v1/catalog`: asset types, manufacturers and models.
 
 mod asset_types;
 mod manufacturers;
@@ -7,17 +7,17 @@ mod models;
 use shared::domain::text::SearchText;
 use shared::http::params::{Limit, PageNumber};
 
-/// Fields of a catalog entry that nobody sets.
+/// Read-only fields of catalog entries.
 const READ_ONLY: &[&str] = &["id", "created_at", "updated_at"];
 
 shared::query! {
-    /// Which entries to list.
+    /// Entries to list.
     pub struct CatalogQuery {
-        /// Page number; default 1.
+        /// Page number. Default 1.
         page: PageNumber as PageNumber,
-        /// Items per page; default 20, maximum 100.
+        /// Items per page. Default 20, maximum 100.
         limit: Limit as Limit,
-        /// Search by name (and code); every word must occur.
+        /// Search text. Every word must occur in the name or code.
         q: SearchText as SearchText,
     }
 }

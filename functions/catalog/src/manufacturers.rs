@@ -1,4 +1,4 @@
-//! Manufacturers (contract 5).
+//! The endpoints of manufacturers.
 
 use super::CatalogQuery;
 use serde::Serialize;
@@ -9,33 +9,35 @@ use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::domain::text::{Name, Notes};
 use shared::domain::time::Timestamp;
+use shared::http::error::ApiError;
+use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
-use shared::http::response::{self, Data, List, present};
-use shared::http::{Answer, params};
-use shared::store::TenantStore;
+use shared::http::params;
+use shared::http::response::{Created, Data, Versioned, found};
+use shared::store::Page;
 use utoipa::ToSchema;
 
 shared::body! {
-    /// What a new manufacturer is made from.
+    /// A new manufacturer.
     pub struct NewManufacturer {
-        /// Unique, without regard to case.
+        /// Name, unique in the tenant regardless of case.
         required name: Name,
-        /// Where to find them.
+        /// Website.
         nullable website: Website,
-        /// For your own eyes.
+        /// Internal notes.
         nullable notes: Notes,
     }
     read_only: super::READ_ONLY
 }
 
 shared::body! {
-    /// The fields of a manufacturer to change.
+    /// Fields of a manufacturer to change.
     pub struct ManufacturerPatch {
-        /// Unique, without regard to case.
+        /// Name, unique in the tenant regardless of case.
         optional name: Name,
-        /// Where to find them.
+        /// Website.
         nullable website: Website,
-        /// For your own eyes.
+        /// Internal notes.
         nullable notes: Notes,
     }
     read_only: super::READ_ONLY
@@ -53,17 +55,17 @@ impl From<ManufacturerPatch> for ManufacturerChange {
 pub struct ManufacturerView {
     /// Identifier.
     id: ManufacturerId,
-    /// What they are called.
+    /// Name.
     name: Name,
-    /// Where to find them.
+    /// Website.
     #[schema(required)]
     website: Option<Website>,
-    /// For your own eyes.
+    /// Internal notes.
     #[schema(required)]
     notes: Option<Notes>,
-    /// When it was created.
+    /// Time of creation.
     created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     updated_at: Timestamp,
 }
 
@@ -74,63 +76,75 @@ impl From<Stored<Manufacturer>> for ManufacturerView {
     }
 }
 
-/// Lists manufacturers, newest first.
-#[utoipa::path(get, path = "/catalog/manufacturers", tag = "catalog", params(CatalogQuery), security(("api_key" = ["catalog:read"])),
-    responses((status = 200, description = "A page of manufacturers", body = List<ManufacturerView>), ListErrors))]
-pub async fn list_manufacturers(request: UnverifiedRequest) -> Answer {
-    let read = async |store: TenantStore| {
-        let query: CatalogQuery = request.query()?;
-        let page = params::page(query.page, query.limit);
-        Ok(store.list_manufacturers(query.q.as_deref(), page).await?)
-    };
-    let (_, listed) = request.enter_list(Scope::CatalogRead, read).await?;
-    response::list(listed, ManufacturerView::from)
+/// List manufacturers
+///
+/// Newest first.
+#[utoipa::path(get, path = "/catalog/manufacturers", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ListErrors))]
+pub async fn list_manufacturers(
+    request: UnverifiedRequest,
+    query: QueryParams<CatalogQuery>,
+) -> Result<Page<ManufacturerView>, ApiError> {
+    let (_, page) = request
+        .authorize_with_query(Scope::CatalogRead, query, async |store, query| {
+            let page = params::page(query.page, query.limit);
+            Ok(store.verified().await.list_manufacturers(query.q.as_deref(), page).await?)
+        })
+        .await?;
+    Ok(page.map(ManufacturerView::from))
 }
 
-/// Gets one manufacturer.
-#[utoipa::path(get, path = "/catalog/manufacturers/{id}", tag = "catalog", params(("id" = ManufacturerId, Path, description = "The manufacturer")),
-    security(("api_key" = ["catalog:read"])),
-    responses((status = 200, description = "The manufacturer", body = Data<ManufacturerView>), GetErrors))]
-pub async fn get_manufacturer(request: UnverifiedRequest) -> Answer {
-    let (_, found) =
-        request.enter(Scope::CatalogRead, async |store| present(store.get::<Manufacturer>(request.id()?).await?)).await?;
-    response::record(found.version, ManufacturerView::from(found))
+/// Get a manufacturer
+#[utoipa::path(get, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(GetErrors))]
+pub async fn get_manufacturer(
+    request: UnverifiedRequest,
+    id: PathId<ManufacturerId>,
+) -> Result<Versioned<ManufacturerView>, ApiError> {
+    let (_, manufacturer) =
+        request.authorize(Scope::CatalogRead, async |store| found(store.get::<Manufacturer>(id.parse()?).await?)).await?;
+    Ok(Versioned { version: manufacturer.version, data: manufacturer.into() })
 }
 
-/// Creates a manufacturer.
-#[utoipa::path(post, path = "/catalog/manufacturers", tag = "catalog", request_body = NewManufacturer, security(("api_key" = ["catalog:write"])),
-    responses((status = 201, description = "The new manufacturer", body = Data<ManufacturerView>), PostErrors))]
-pub async fn create_manufacturer(request: UnverifiedRequest) -> Answer {
-    let (caller, body) = request.enter(Scope::CatalogWrite, async |_| request.body::<NewManufacturer>()).await?;
+/// Create a manufacturer
+#[utoipa::path(post, path = "/catalog/manufacturers", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PostErrors))]
+pub async fn create_manufacturer(
+    request: UnverifiedRequest,
+    body: JsonBody<NewManufacturer>,
+) -> Result<Created<ManufacturerView>, ApiError> {
+    let (caller, body) = request.authorize(Scope::CatalogWrite, async |_| body.parse()).await?;
     let id = caller.store.new_id(caller.context.at)?;
-    let reply =
-        |stored: &Stored<Manufacturer>| response::created("catalog/manufacturers", id, ManufacturerView::from(stored.clone()));
     let value = Manufacturer { id, name: body.name, website: body.website.or(None), notes: body.notes.or(None) };
-    caller.create(value, reply).await
+    caller.create(value, |stored| Created::new("catalog/manufacturers", id, stored.clone().into())).await
 }
 
-/// Changes a manufacturer: the fields that are sent.
-#[utoipa::path(patch, path = "/catalog/manufacturers/{id}", tag = "catalog", params(("id" = ManufacturerId, Path, description = "The manufacturer")),
-    request_body = ManufacturerPatch, security(("api_key" = ["catalog:write"])),
-    responses((status = 200, description = "The manufacturer as it is now", body = Data<ManufacturerView>), PatchErrors))]
-pub async fn update_manufacturer(request: UnverifiedRequest) -> Answer {
-    let read = async |store: TenantStore| {
-        let id = request.id()?;
-        let change: ManufacturerChange = request.body::<ManufacturerPatch>()?.into();
-        Ok((change, present(store.get::<Manufacturer>(id).await?)?))
-    };
-    let (caller, (change, found)) = request.enter(Scope::CatalogWrite, read).await?;
-    let decide = |old: &Manufacturer| Ok((old.changed(&change), false));
-    let stored = caller.update(found, decide).await?;
-    response::record(stored.version, ManufacturerView::from(stored))
+/// Update a manufacturer
+///
+/// Changes the fields that are sent.
+#[utoipa::path(patch, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors))]
+pub async fn update_manufacturer(
+    request: UnverifiedRequest,
+    id: PathId<ManufacturerId>,
+    body: JsonBody<ManufacturerPatch>,
+) -> Result<Versioned<ManufacturerView>, ApiError> {
+    let (caller, (change, manufacturer)) = request
+        .authorize(Scope::CatalogWrite, async |store| {
+            let id = id.parse()?;
+            let change = ManufacturerChange::from(body.parse()?);
+            Ok((change, found(store.get::<Manufacturer>(id).await?)?))
+        })
+        .await?;
+    let manufacturer = caller.update(manufacturer, |old| Ok(old.changed(&change))).await?;
+    Ok(Versioned { version: manufacturer.version, data: manufacturer.into() })
 }
 
-/// Deletes a manufacturer that nothing points to; answers it as it was.
-#[utoipa::path(delete, path = "/catalog/manufacturers/{id}", tag = "catalog", params(("id" = ManufacturerId, Path, description = "The manufacturer")),
-    security(("api_key" = ["catalog:write"])),
-    responses((status = 200, description = "The manufacturer as it was", body = Data<ManufacturerView>), DeleteErrors))]
-pub async fn delete_manufacturer(request: UnverifiedRequest) -> Answer {
-    let (caller, found) =
-        request.enter(Scope::CatalogWrite, async |store| present(store.get::<Manufacturer>(request.id()?).await?)).await?;
-    response::data(ManufacturerView::from(caller.delete(found, |_| Ok(())).await?))
+/// Delete a manufacturer
+///
+/// Refused while models have it. Returns the manufacturer as it was.
+#[utoipa::path(delete, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors))]
+pub async fn delete_manufacturer(
+    request: UnverifiedRequest,
+    id: PathId<ManufacturerId>,
+) -> Result<Data<ManufacturerView>, ApiError> {
+    let (caller, manufacturer) =
+        request.authorize(Scope::CatalogWrite, async |store| found(store.get::<Manufacturer>(id.parse()?).await?)).await?;
+    Ok(Data { data: caller.delete(manufacturer, |_| Ok(())).await?.into() })
 }

@@ -1,7 +1,7 @@
-//! Models (contract 5).
+//! The endpoints of models.
 
 use serde::Serialize;
-use shared::auth::{UnverifiedRequest, missing};
+use shared::auth::{UnverifiedRequest, unknown_reference};
 use shared::domain::catalog::{AssetType, Manufacturer, Model, ModelChange};
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetTypeId, ManufacturerId, ModelId};
@@ -10,21 +10,22 @@ use shared::domain::scope::Scope;
 use shared::domain::text::{Name, Notes, SearchText};
 use shared::domain::time::Timestamp;
 use shared::http::error::ApiError;
+use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
+use shared::http::params;
 use shared::http::params::{Limit, PageNumber};
-use shared::http::response::{self, Data, List, present};
-use shared::http::{Answer, params};
-use shared::store::{BatchGet, BatchResult, ModelFilter, TenantStore};
+use shared::http::response::{Created, Data, Versioned, found};
+use shared::store::{BatchGet, BatchResult, ModelFilter, Page};
 use utoipa::ToSchema;
 
 shared::query! {
-    /// Which models to list.
+    /// Models to list.
     pub struct ModelQuery {
-        /// Page number; default 1.
+        /// Page number. Default 1.
         page: PageNumber as PageNumber,
-        /// Items per page; default 20, maximum 100.
+        /// Items per page. Default 20, maximum 100.
         limit: Limit as Limit,
-        /// Search by name; every word must occur.
+        /// Search text. Every word must occur in the name.
         q: SearchText as SearchText,
         /// Filter by manufacturer.
         manufacturer_id: ManufacturerId as ManufacturerId,
@@ -41,30 +42,30 @@ impl From<ModelQuery> for ModelFilter {
 }
 
 shared::body! {
-    /// What a new model is made from.
+    /// A new model.
     pub struct NewModel {
-        /// Such as Latitude 7450.
+        /// Display name, such as `Latitude 7450`.
         required name: Name,
-        /// Who makes it.
+        /// Manufacturer.
         required manufacturer_id: ManufacturerId,
-        /// What it is.
+        /// Asset type.
         required asset_type_id: AssetTypeId,
-        /// For your own eyes.
+        /// Internal notes.
         nullable notes: Notes,
     }
     read_only: super::READ_ONLY
 }
 
 shared::body! {
-    /// The fields of a model to change. One that assets use keeps its manufacturer and type.
+    /// Fields of a model to change. A model that assets use keeps its manufacturer and type.
     pub struct ModelPatch {
-        /// Such as Latitude 7450.
+        /// Display name, such as `Latitude 7450`.
         optional name: Name,
-        /// Who makes it.
+        /// Manufacturer.
         optional manufacturer_id: ManufacturerId,
-        /// What it is.
+        /// Asset type.
         optional asset_type_id: AssetTypeId,
-        /// For your own eyes.
+        /// Internal notes.
         nullable notes: Notes,
     }
     read_only: super::READ_ONLY
@@ -82,18 +83,18 @@ impl From<ModelPatch> for ModelChange {
 pub struct ModelView {
     /// Identifier.
     id: ModelId,
-    /// Such as Latitude 7450.
+    /// Display name, such as `Latitude 7450`.
     name: Name,
-    /// Who makes it.
+    /// Manufacturer.
     manufacturer_id: ManufacturerId,
-    /// What it is.
+    /// Asset type.
     asset_type_id: AssetTypeId,
-    /// For your own eyes.
+    /// Internal notes.
     #[schema(required)]
     notes: Option<Notes>,
-    /// When it was created.
+    /// Time of creation.
     created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     updated_at: Timestamp,
 }
 
@@ -105,106 +106,109 @@ impl From<Stored<Model>> for ModelView {
     }
 }
 
-/// What a body points to, wanted in one batch.
-fn wanted(store: &TenantStore, maker: Option<ManufacturerId>, asset_type: Option<AssetTypeId>) -> BatchGet {
-    BatchGet::new().with::<Manufacturer>(store, maker).with::<AssetType>(store, asset_type)
-}
-
-/// Refuses what a body points to and the batch did not find, together with the `errors` that are known already.
-fn check(
-    mut errors: Vec<FieldError>,
-    store: &TenantStore,
-    batch: &BatchResult,
-    maker: Option<ManufacturerId>,
+/// The catalog entries that a body refers to.
+#[derive(Clone, Copy)]
+struct References {
+    manufacturer: Option<ManufacturerId>,
     asset_type: Option<AssetTypeId>,
-) -> Result<(), ApiError> {
-    if maker.is_some() && batch.get::<Manufacturer>(store, maker)?.is_none() {
-        errors.push(missing("manufacturer_id"));
+}
+
+impl References {
+    fn of(manufacturer: Option<ManufacturerId>, asset_type: Option<AssetTypeId>) -> Self {
+        Self { manufacturer, asset_type }
     }
-    if asset_type.is_some() && batch.get::<AssetType>(store, asset_type)?.is_none() {
-        errors.push(missing("asset_type_id"));
+
+    fn batch(self) -> BatchGet {
+        BatchGet::new().with::<Manufacturer>(self.manufacturer).with::<AssetType>(self.asset_type)
     }
-    if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
+
+    /// Returns an error if the batch lacks an entry, or the body had `errors` before; all of them together.
+    fn check(self, batch: &BatchResult, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
+        if self.manufacturer.is_some() && batch.get::<Manufacturer>(self.manufacturer)?.is_none() {
+            errors.push(unknown_reference("manufacturer_id"));
+        }
+        if self.asset_type.is_some() && batch.get::<AssetType>(self.asset_type)?.is_none() {
+            errors.push(unknown_reference("asset_type_id"));
+        }
+        if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
+    }
 }
 
-/// Lists models, newest first.
-#[utoipa::path(get, path = "/catalog/models", tag = "catalog", params(ModelQuery), security(("api_key" = ["catalog:read"])),
-    responses((status = 200, description = "A page of models", body = List<ModelView>), ListErrors))]
-pub async fn list_models(request: UnverifiedRequest) -> Answer {
-    let read = async |store: TenantStore| {
-        let query: ModelQuery = request.query()?;
-        let page = params::page(query.page, query.limit);
-        Ok(store.list_models(&query.into(), page).await?)
-    };
-    let (_, listed) = request.enter_list(Scope::CatalogRead, read).await?;
-    response::list(listed, ModelView::from)
+/// List models
+///
+/// Newest first.
+#[utoipa::path(get, path = "/catalog/models", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ListErrors))]
+pub async fn list_models(request: UnverifiedRequest, query: QueryParams<ModelQuery>) -> Result<Page<ModelView>, ApiError> {
+    let (_, page) = request
+        .authorize_with_query(Scope::CatalogRead, query, async |store, query| {
+            let page = params::page(query.page, query.limit);
+            Ok(store.verified().await.list_models(&query.into(), page).await?)
+        })
+        .await?;
+    Ok(page.map(ModelView::from))
 }
 
-/// Gets one model.
-#[utoipa::path(get, path = "/catalog/models/{id}", tag = "catalog", params(("id" = ModelId, Path, description = "The model")),
-    security(("api_key" = ["catalog:read"])),
-    responses((status = 200, description = "The model", body = Data<ModelView>), GetErrors))]
-pub async fn get_model(request: UnverifiedRequest) -> Answer {
-    let (_, found) = request.enter(Scope::CatalogRead, async |store| present(store.get::<Model>(request.id()?).await?)).await?;
-    response::record(found.version, ModelView::from(found))
+/// Get a model
+#[utoipa::path(get, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(GetErrors))]
+pub async fn get_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Result<Versioned<ModelView>, ApiError> {
+    let (_, model) = request.authorize(Scope::CatalogRead, async |store| found(store.get::<Model>(id.parse()?).await?)).await?;
+    Ok(Versioned { version: model.version, data: model.into() })
 }
 
-/// Creates a model.
-#[utoipa::path(post, path = "/catalog/models", tag = "catalog", request_body = NewModel, security(("api_key" = ["catalog:write"])),
-    responses((status = 201, description = "The new model", body = Data<ModelView>), PostErrors))]
-pub async fn create_model(request: UnverifiedRequest) -> Answer {
+/// Create a model
+#[utoipa::path(post, path = "/catalog/models", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PostErrors))]
+pub async fn create_model(request: UnverifiedRequest, body: JsonBody<NewModel>) -> Result<Created<ModelView>, ApiError> {
     let (caller, body) = request
-        .enter(Scope::CatalogWrite, async |store| {
-            let (body, errors) = request.body_and_errors::<NewModel>()?;
-            let (maker, asset_type) = (Some(body.manufacturer_id), Some(body.asset_type_id));
-            let batch = store.batch(wanted(&store, maker, asset_type)).await?;
-            check(errors, &store, &batch, maker, asset_type)?;
+        .authorize(Scope::CatalogWrite, async |store| {
+            let (body, errors) = body.parse_with_errors()?;
+            let references = References::of(Some(body.manufacturer_id), Some(body.asset_type_id));
+            references.check(&store.batch_get(references.batch()).await?, errors)?;
             Ok(body)
         })
         .await?;
     let id = caller.store.new_id(caller.context.at)?;
-    let reply = |stored: &Stored<Model>| response::created("catalog/models", id, ModelView::from(stored.clone()));
-    let value = Model {
-        id,
-        name: body.name,
-        manufacturer_id: body.manufacturer_id,
-        asset_type_id: body.asset_type_id,
-        notes: body.notes.or(None),
-    };
-    caller.create(value, reply).await
+    let NewModel { name, manufacturer_id, asset_type_id, notes } = body;
+    let value = Model { id, name, manufacturer_id, asset_type_id, notes: notes.or(None) };
+    caller.create(value, |stored| Created::new("catalog/models", id, stored.clone().into())).await
 }
 
-/// Changes a model: the fields that are sent.
-#[utoipa::path(patch, path = "/catalog/models/{id}", tag = "catalog", params(("id" = ModelId, Path, description = "The model")),
-    request_body = ModelPatch, security(("api_key" = ["catalog:write"])),
-    responses((status = 200, description = "The model as it is now", body = Data<ModelView>), PatchErrors))]
-pub async fn update_model(request: UnverifiedRequest) -> Answer {
-    let read = async |store: TenantStore| {
-        let id = request.id()?;
-        let (body, errors) = request.body_and_errors::<ModelPatch>()?;
-        let change = ModelChange::from(body);
-        let (maker, asset_type) = (change.manufacturer_id, change.asset_type_id);
-        let batch = store.batch(wanted(&store, maker, asset_type).with::<Model>(&store, Some(id))).await?;
-        let found = present(batch.get::<Model>(&store, Some(id))?)?;
-        check(errors, &store, &batch, maker, asset_type)?;
-        Ok((change, found))
-    };
-    let (caller, (change, found)) = request.enter(Scope::CatalogWrite, read).await?;
-    let decide = |old: &Model| {
-        let next = old.changed(&change);
-        let unused = old.is_another_product(&next);
-        Ok((next, unused))
-    };
-    let stored = caller.update(found, decide).await?;
-    response::record(stored.version, ModelView::from(stored))
+/// Update a model
+///
+/// Changes the fields that are sent. A model that assets use keeps its manufacturer and type.
+#[utoipa::path(patch, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors))]
+pub async fn update_model(
+    request: UnverifiedRequest,
+    id: PathId<ModelId>,
+    body: JsonBody<ModelPatch>,
+) -> Result<Versioned<ModelView>, ApiError> {
+    let (caller, (change, model)) = request
+        .authorize(Scope::CatalogWrite, async |store| {
+            let id = id.parse()?;
+            let (body, errors) = body.parse_with_errors()?;
+            let change = ModelChange::from(body);
+            let references = References::of(change.manufacturer_id, change.asset_type_id);
+            let batch = store.batch_get(references.batch().with::<Model>(Some(id))).await?;
+            let model = found(batch.get::<Model>(Some(id))?)?;
+            references.check(&batch, errors)?;
+            Ok((change, model))
+        })
+        .await?;
+    let model = caller
+        .change(model, |unit, old| {
+            let next = old.value.changed(&change);
+            let is_another_product = old.value.is_another_product(&next);
+            Ok(if is_another_product { unit.update_unreferenced(old, next) } else { unit.update(old, next) }?)
+        })
+        .await?;
+    Ok(Versioned { version: model.version, data: model.into() })
 }
 
-/// Deletes a model that nothing points to; answers it as it was.
-#[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", params(("id" = ModelId, Path, description = "The model")),
-    security(("api_key" = ["catalog:write"])),
-    responses((status = 200, description = "The model as it was", body = Data<ModelView>), DeleteErrors))]
-pub async fn delete_model(request: UnverifiedRequest) -> Answer {
-    let (caller, found) =
-        request.enter(Scope::CatalogWrite, async |store| present(store.get::<Model>(request.id()?).await?)).await?;
-    response::data(ModelView::from(caller.delete(found, |_| Ok(())).await?))
+/// Delete a model
+///
+/// Refused while assets have it. Returns the model as it was.
+#[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors))]
+pub async fn delete_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Result<Data<ModelView>, ApiError> {
+    let (caller, model) =
+        request.authorize(Scope::CatalogWrite, async |store| found(store.get::<Model>(id.parse()?).await?)).await?;
+    Ok(Data { data: caller.delete(model, |_| Ok(())).await?.into() })
 }

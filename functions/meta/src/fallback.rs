@@ -1,4 +1,4 @@
-//! 405 for the paths of other functions.
+//! Refuses requests that no route takes: 405 with `Allow` for the paths of other functions, else a redirect or 404.
 
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
@@ -8,7 +8,7 @@ use shared::http::error::ApiError;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The part of the document that says which methods a path has.
+/// The part of the OpenAPI document that says which methods a path has.
 #[derive(Deserialize)]
 struct Document {
     paths: BTreeMap<String, Methods>,
@@ -16,17 +16,18 @@ struct Document {
 
 #[derive(Deserialize)]
 struct Methods {
-    get: Option<Present>,
-    post: Option<Present>,
-    patch: Option<Present>,
-    delete: Option<Present>,
+    get: Option<Operation>,
+    post: Option<Operation>,
+    patch: Option<Operation>,
+    delete: Option<Operation>,
 }
 
-/// Anything at all.
+/// An operation of the document; only its presence matters.
 #[derive(Deserialize)]
-struct Present {}
+struct Operation {}
 
-/// Every path and what it allows, those with the fewest parameters first: they are the closest match.
+/// Every path template with the value of `Allow`. Templates with fewer parameters come first, since they are the closer
+/// match.
 static PATHS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let paths = serde_json::from_str::<Document>(crate::DOCUMENT).map(|document| document.paths).unwrap_or_default();
     let mut paths: Vec<_> = paths.into_iter().map(|(path, methods)| (path, methods.allow())).collect();
@@ -41,25 +42,25 @@ impl Methods {
     }
 }
 
-/// Whether a path is one of a template such as `/v1/assets/{id}`.
-fn fits(path: &str, template: &str) -> bool {
+/// Returns whether a path matches a template such as `/v1/assets/{id}`.
+fn matches(path: &str, template: &str) -> bool {
     let mut parts = path.split('/');
-    let fits = template
+    let matches = template
         .split('/')
         .all(|wanted| parts.next().is_some_and(|part| part == wanted || (wanted.starts_with('{') && !part.is_empty())));
-    fits && parts.next().is_none()
+    matches && parts.next().is_none()
 }
 
-/// Refuses what the gateway has no route for: 405 with `Allow` for a path of the API, else 308 or 404.
+/// Returns the response to a request that API Gateway has no route for.
 pub(crate) async fn refuse(request: Request) -> Response {
     let path = request.uri().path();
-    let Some((_, allow)) = PATHS.iter().find(|(template, _)| fits(path, template)) else {
-        return shared::http::unmatched(request).await;
+    let Some((_, allow)) = PATHS.iter().find(|(template, _)| matches(path, template)) else {
+        return shared::http::unknown_path(request).await;
     };
     let method = request.method().as_str();
     if allow.split(',').any(|known| known == method) {
-        // The gateway has a route for it, unless the path is written in a way that the gateway reads otherwise.
-        tracing::warn!("the gateway gave a request of another function's to this one: is it in template.yaml?");
+        // API Gateway should have a route for it, unless it reads the path differently.
+        tracing::warn!("a request for another function came here: check the routes in template.yaml");
         return ApiError::NotFound.into_response();
     }
     let mut response = ApiError::MethodNotAllowed.into_response();
@@ -72,8 +73,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_fits_its_template_only() {
-        for (path, template, is_fit) in [
+    fn a_path_matches_its_own_template_only() {
+        for (path, template, is_match) in [
             ("/v1/assets", "/v1/assets", true),
             ("/v1/assets/x", "/v1/assets/{id}", true),
             ("/v1/assets/", "/v1/assets/{id}", false),
@@ -81,13 +82,13 @@ mod tests {
             ("/v1/assets", "/v1/assets/{id}", false),
             ("/v1/assets/x/processes", "/v1/assets/{id}/processes", true),
         ] {
-            assert_eq!(fits(path, template), is_fit, "{path} {template}");
+            assert_eq!(matches(path, template), is_match, "{path} {template}");
         }
     }
 
     #[test]
     fn the_document_says_what_paths_allow() {
-        let allow = |path: &str| PATHS.iter().find(|(template, _)| fits(path, template)).map(|(_, allow)| allow.as_str());
+        let allow = |path: &str| PATHS.iter().find(|(template, _)| matches(path, template)).map(|(_, allow)| allow.as_str());
         assert_eq!(allow("/v1/processes/instances"), Some("GET,HEAD"));
         assert_eq!(allow("/v1/processes/x"), Some("GET,HEAD,PATCH,DELETE"));
         assert_eq!(allow("/v1/x"), None);

@@ -1,41 +1,42 @@
-//! The endpoints without a key.
+//! The endpoints that need no API key.
 
 use axum::extract::State;
 use serde::Serialize;
 use shared::app::App;
-use shared::http::Answer;
-use shared::http::openapi::Open;
-use shared::http::response::{self, Reply};
+use shared::http::error::ApiError;
+use shared::http::openapi::{OpenErrors, StaticErrors};
+use shared::http::response::{ApiResponse, Json};
 use std::sync::LazyLock;
 use utoipa::ToSchema;
 
-/// How the service is.
+/// The state of the service.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Health {
-    /// Always `ok`; otherwise the answer is a problem.
+    /// Always `ok`. If the service is not healthy, the response is a problem document.
     status: &'static str,
-    /// The version of this service.
+    /// Version of the service.
     version: &'static str,
 }
 
-/// Says whether the service and its table answer.
-#[utoipa::path(get, path = "/health", tag = "meta", security(()),
-    responses((status = 200, description = "All is well", body = Health),
-        (status = 503, description = "The table does not answer", body = shared::http::problem::Problem,
-            content_type = "application/problem+json"), Open))]
-pub async fn get_health(State(app): State<App>) -> Answer {
+/// Get the health
+///
+/// Checks that the service and its table respond.
+#[utoipa::path(get, path = "/health", tag = "meta", security(()), responses(OpenErrors))]
+pub async fn get_health(State(app): State<App>) -> Result<Json<Health>, ApiError> {
     app.store().ping().await?;
-    response::json(&Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+    Ok(Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }))
 }
 
-/// The OpenAPI 3.1 document of this API.
+/// Get the OpenAPI document
+///
+/// OpenAPI 3.1.
 #[utoipa::path(get, path = "/openapi.json", tag = "meta", security(()),
-    responses((status = 200, description = "This document", body = Object), Open))]
-pub async fn get_openapi() -> Answer {
-    // StoredResponse with line breaks, for reading what changes in it; sent without.
+    responses((status = 200, description = "OK", body = Object), StaticErrors))]
+pub async fn get_openapi(State(_): State<App>) -> Result<ApiResponse, ApiError> {
+    // The file has line breaks, so that its changes can be read. The response has none.
     static COMPACT: LazyLock<String> = LazyLock::new(|| {
         let document: Option<serde_json::Value> = serde_json::from_str(crate::DOCUMENT).ok();
         document.map_or_else(|| crate::DOCUMENT.to_owned(), |document| document.to_string())
     });
-    Ok(Reply::bytes("application/json", COMPACT.as_str()))
+    Ok(ApiResponse::new("application/json", COMPACT.as_str()))
 }

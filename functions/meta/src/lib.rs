@@ -1,12 +1,12 @@
-//! What needs no key: `/v1/health`, `/v1/openapi.json` and the public keys of receipts; and the answers for what no route
-//! takes.
+//! `/v1/health`, `/v1/openapi.json` and the public keys of receipts, which need no API key; and responses for requests that
+//! no route takes.
 
 mod fallback;
 mod handlers;
 mod receipt_keys;
 
-/// The OpenAPI 3.1 document of every function, as a test writes it: a function that made it from the routes of all
-/// would have to link all of them (docs/adr/0011).
+/// The OpenAPI 3.1 document of all functions, which a test writes. Making it at run time would link every function into
+/// this one (docs/adr/0011).
 pub const DOCUMENT: &str = include_str!("../../../docs/openapi.json");
 
 shared::endpoints! {
@@ -14,8 +14,8 @@ shared::endpoints! {
     receipt_keys: get_receipt_keys;
 }
 
-/// What the function serves: its own routes and, since the gateway gives it whatever no route takes, the 405 of the
-/// paths of the others.
+/// Returns the routes of the deployed function. API Gateway also sends it every request that no route takes, which it
+/// refuses with 404, 405 or a redirect.
 pub fn default_routes() -> axum::Router<shared::app::App> {
     routes().route("/v1/{*rest}", axum::routing::any(fallback::refuse))
 }

@@ -1,223 +1,252 @@
-//! Between handlers and domain: reading what a decision needs, and deciding again when somebody was faster.
+//! Starting, advancing and cancelling a process instance.
 
 use crate::instance_wire::{Advance, InstanceView};
 use crate::instances::InstanceOrMovement;
+use crate::process_error::process_error;
 use crate::views;
 use serde_json::{Map, Value, json};
-use shared::auth::{Caller, TRIES};
+use shared::auth::{Caller, Command};
 use shared::domain::asset::Asset;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, Id, InstanceId, ProcessId, UserId};
-use shared::domain::instance::{Instance, InstanceStatus, ProcessError, StartedBy, State, possible_users};
+use shared::domain::instance::{Instance, InstanceStatus, ProcessError, Starter, State, candidate_users};
 use shared::domain::process::Process;
 use shared::domain::record::{Kind, Reference, Stored};
+use shared::domain::request::StoredResponse;
 use shared::domain::text::Notes;
 use shared::domain::user::User;
 use shared::http::error::{ApiError, ConflictCode};
-use shared::http::response;
-use shared::store::{BatchGet, StoreError, TenantStore, UnitOfWork, WriteError, pause};
+use shared::http::response::{Created, Versioned, found};
+use shared::store::{AttemptError, BatchGet, BatchResult, PointReads, StoreError, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
 
-/// A definition and an asset, as they are now.
-pub(crate) type Pair = (Stored<Process>, Stored<Asset>);
+/// The start of a process on one asset.
+pub(crate) struct StartInstance {
+    pub(crate) process: ProcessId,
+    pub(crate) asset: AssetId,
+    /// Errors of the request that are known already. Those found later are reported together with them.
+    pub(crate) errors: Vec<FieldError>,
+}
 
-/// What is submitted, and what is already known to be wrong with the request.
+impl Command for StartInstance {
+    type Inputs = (Stored<Process>, Stored<Asset>);
+    type Outcome = Stored<Instance>;
+
+    async fn read(&self, reads: &PointReads) -> Result<Self::Inputs, ApiError> {
+        let batch = BatchGet::new().with::<Process>(Some(self.process)).with::<Asset>(Some(self.asset));
+        let batch = reads.batch_get(batch).await?;
+        let process = found(batch.get::<Process>(Some(self.process))?)?;
+        let mut errors = self.errors.clone();
+        match batch.get::<Asset>(Some(self.asset))? {
+            Some(asset) if errors.is_empty() => return Ok((process, asset)),
+            Some(_) => {}
+            None => errors.push(FieldError::field("asset_id", "does not exist in this tenant")),
+        }
+        Err(ApiError::Invalid(errors))
+    }
+
+    /// The instance, its asset and the reference count of the definition change together.
+    fn decide(
+        &self,
+        caller: &Caller,
+        unit: &mut UnitOfWork<'_>,
+        (process, asset): &Self::Inputs,
+    ) -> Result<Stored<Instance>, AttemptError<ApiError>> {
+        let id = caller.store.new_id(caller.context.at)?;
+        let started = Instance::start(id, &process.value, &asset.value, &started_by(caller));
+        let (instance, next) = started.map_err(process_error)?;
+        let instance = unit.create(instance)?;
+        unit.update(asset, next)?;
+        Ok(instance)
+    }
+
+    fn stored_response(&self, instance: &Stored<Instance>) -> Result<StoredResponse, StoreError> {
+        views::stored_response(instance, created)
+    }
+}
+
+/// Returns the response to a start on one asset.
+pub(crate) fn created(view: InstanceView) -> Created<InstanceOrMovement> {
+    Created::new("processes/instances", view.id, InstanceOrMovement::Instance(Box::new(view)))
+}
+
+/// Returns who starts an instance: the user whom the key is bound to, else the key.
+pub(crate) fn started_by(caller: &Caller) -> Starter {
+    let actor = &caller.context.actor;
+    Starter { key_id: actor.key_id, name: actor.user_name.clone().unwrap_or_else(|| actor.key_name.clone()) }
+}
+
+/// The submission of step data.
 pub(crate) struct Submission {
     pub(crate) data: Map<String, Value>,
-    pub(crate) expected: Option<usize>,
-    errors: Vec<FieldError>,
+    /// The step that the client takes for the open one.
+    pub(crate) expected_step: Option<usize>,
+    /// Errors of the request that are known already.
+    pub(crate) errors: Vec<FieldError>,
 }
 
 impl From<(Advance, Vec<FieldError>)> for Submission {
     fn from((body, errors): (Advance, Vec<FieldError>)) -> Self {
-        Self { data: body.step_data.0, expected: body.current_step.map(|step| step.0 as usize), errors }
+        let expected_step = body.current_step.map(|step| step.0 as usize);
+        Self { data: body.step_data.0, expected_step, errors }
     }
 }
 
 impl Submission {
-    /// What the domain decides, unless the request has errors: then all of them.
-    pub(crate) fn judged<T>(&self, decided: Result<T, ProcessError>) -> Result<T, ApiError> {
+    /// Returns what the domain decided, or all errors of the request together.
+    pub(crate) fn result<T>(&self, decided: Result<T, ProcessError>) -> Result<T, ApiError> {
         match decided {
             Err(ProcessError::Invalid(more)) => Err(ApiError::Invalid([self.errors.clone(), more].concat())),
             _ if !self.errors.is_empty() => Err(ApiError::Invalid(self.errors.clone())),
-            decided => decided.map_err(refused),
+            decided => decided.map_err(process_error),
         }
     }
-}
 
-/// Reads a definition and an asset together. `errors` of the request are named with what else is wrong.
-pub(crate) async fn pair(
-    store: &TenantStore,
-    process: ProcessId,
-    asset: AssetId,
-    mut errors: Vec<FieldError>,
-) -> Result<Pair, ApiError> {
-    let wanted = BatchGet::new().with::<Process>(store, Some(process)).with::<Asset>(store, Some(asset));
-    let batch = store.batch(wanted).await?;
-    let process = batch.get::<Process>(store, Some(process))?.ok_or(ApiError::NotFound)?;
-    let asset = batch.get::<Asset>(store, Some(asset))?;
-    if asset.is_none() {
-        errors.push(FieldError::field("asset_id", "names no asset of this tenant"));
+    /// Adds the users whom the data may pick to a batch. Which steps pick a user is known only from the instance; this
+    /// way both are read together.
+    pub(crate) fn with_users(&self, batch: BatchGet) -> BatchGet {
+        batch.with_all::<User>(candidate_users(&self.data))
     }
-    match asset {
-        Some(asset) if errors.is_empty() => Ok((process, asset)),
-        _ => Err(ApiError::Invalid(errors)),
+
+    /// Returns those of the users who can be picked: the active ones.
+    pub(crate) fn active_users(&self, batch: &BatchResult) -> Result<BTreeSet<UserId>, StoreError> {
+        let users = batch.get_all::<User>(candidate_users(&self.data))?;
+        Ok(users.iter().filter(|user| user.value.is_active).map(|user| user.value.id).collect())
     }
 }
 
-/// Who starts something.
-pub(crate) fn starter(caller: &Caller) -> StartedBy {
-    let by = &caller.context.by;
-    StartedBy { key: by.key_id, name: by.user_name.clone().unwrap_or_else(|| by.key_name.clone()) }
+/// The submission of an instance's open step.
+pub(crate) struct AdvanceInstance {
+    pub(crate) id: InstanceId,
+    pub(crate) submission: Submission,
 }
 
-/// Starts a run: the run, the asset that it runs on and the count of the definition's runs change together.
-pub(crate) async fn start(caller: &Caller, mut found: Pair) -> Result<Stored<Instance>, ApiError> {
-    let id = caller.store.new_id(caller.context.at)?;
-    let starter = starter(caller);
-    for round in 0..TRIES {
-        let (process, asset) = &found;
-        let (run, next) = Instance::start(id, &process.value, &asset.value, &starter).map_err(refused)?;
-        let mut work = UnitOfWork::new(&caller.store, &caller.context);
-        let run = work.create(run)?;
-        work.update(asset, next, false)?;
-        let started =
-            |view: InstanceView| response::created("processes/instances", view.id, InstanceOrMovement::Run(Box::new(view)));
-        match work.commit_with(|| views::kept(&run, started)).await {
-            Ok(()) => return Ok(run),
-            Err(WriteError::Stale | WriteError::MissingReference(_)) => {
-                pause(round).await;
-                found = pair(&caller.store, found.0.value.id, found.1.value.id, Vec::new()).await?;
-            }
-            Err(error) => return Err(error.into()),
+/// What an advance needs to know.
+pub(crate) struct AdvanceInputs {
+    instance: Stored<Instance>,
+    /// Those of the users in the step data who can be picked.
+    active: BTreeSet<UserId>,
+    /// The asset, if the last step is open. `None` also if the instance has ended and its asset was deleted meanwhile.
+    asset: Option<Stored<Asset>>,
+    /// The step that was open when the request was first looked at.
+    meant_step: Option<usize>,
+}
+
+impl Command for AdvanceInstance {
+    type Inputs = AdvanceInputs;
+    type Outcome = Stored<Instance>;
+
+    async fn read(&self, reads: &PointReads) -> Result<AdvanceInputs, ApiError> {
+        let batch = self.submission.with_users(BatchGet::new().with::<Instance>(Some(self.id)));
+        let batch = reads.batch_get(batch).await?;
+        let instance = found(batch.get::<Instance>(Some(self.id))?)?;
+        let active = self.submission.active_users(&batch)?;
+        let open_step = instance.value.open_step().ok();
+        let is_last = open_step.is_some_and(|step| step + 1 == instance.value.steps.as_slice().len());
+        let asset = if is_last { reads.get::<Asset>(instance.value.asset_id).await? } else { None };
+        Ok(AdvanceInputs { instance, active, asset, meant_step: open_step })
+    }
+
+    async fn reread(&self, previous: AdvanceInputs, reads: &PointReads) -> Result<AdvanceInputs, ApiError> {
+        Ok(AdvanceInputs { meant_step: previous.meant_step, ..self.read(reads).await? })
+    }
+
+    /// The last step also changes the asset, in the same transaction.
+    fn decide(
+        &self,
+        caller: &Caller,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &AdvanceInputs,
+    ) -> Result<Stored<Instance>, AttemptError<ApiError>> {
+        let AdvanceInputs { instance, active, asset, meant_step } = inputs;
+        let submission = &self.submission;
+        if let Some(movement) = instance.value.movement_id.filter(|_| submission.errors.is_empty()) {
+            let detail = "The instance is part of a movement. Advance the movement instead.";
+            return Err(ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement})).into());
         }
-    }
-    Err(WriteError::Stale.into())
-}
-
-/// Reads a run, and which of the users that `data` may pick are active.
-pub(crate) async fn run_and_users(
-    store: &TenantStore,
-    id: InstanceId,
-    data: &Map<String, Value>,
-) -> Result<(Stored<Instance>, BTreeSet<UserId>), ApiError> {
-    let candidates: BTreeSet<UserId> = possible_users(data).collect();
-    let wanted = BatchGet::new().with::<Instance>(store, Some(id));
-    let wanted = candidates.iter().fold(wanted, |wanted, user| wanted.with::<User>(store, Some(*user)));
-    let batch = store.batch(wanted).await?;
-    let run = batch.get::<Instance>(store, Some(id))?.ok_or(ApiError::NotFound)?;
-    let mut active = BTreeSet::new();
-    for user in candidates {
-        let found = batch.get::<User>(store, Some(user))?;
-        active.extend(found.filter(|found| found.value.is_active).map(|_| user));
-    }
-    Ok((run, active))
-}
-
-/// Submits the open step. The last one changes the asset too, in the same transaction.
-pub(crate) async fn advance(
-    caller: &Caller,
-    found: (Stored<Instance>, BTreeSet<UserId>),
-    submission: &Submission,
-) -> Result<Stored<Instance>, ApiError> {
-    let (mut run, mut active) = found;
-    let Submission { data, expected, .. } = submission;
-    if let Some(movement) = run.value.movement_id.filter(|_| submission.errors.is_empty()) {
-        let detail = "The run is part of a movement, and goes on with it: advance the movement.";
-        return Err(ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement})));
-    }
-    let submitted = run.value.open_step().or_else(|refusal| submission.judged(Err(refusal)))?;
-    for round in 0..TRIES {
-        if round > 0 {
-            pause(round - 1).await;
-            (run, active) = run_and_users(&caller.store, run.value.id, data).await?;
-            still_open(&run.value, submitted)?;
+        if let Some(step) = meant_step {
+            check_still_open(&instance.value, *step)?;
         }
-        let next = submission.judged(run.value.advance(data, *expected, &active, caller.context.at))?;
-        let mut work = UnitOfWork::new(&caller.store, &caller.context);
+        let at = caller.context.at;
+        let advanced = instance.value.advance(&submission.data, submission.expected_step, active, at);
+        let next = submission.result(advanced)?;
         if next.instance.status() == InstanceStatus::Completed {
-            let Some(asset) = asset_of(caller, &run.value).await? else { continue };
-            complete(&mut work, &asset, &next.instance)?;
+            let asset = asset.as_ref().ok_or(AttemptError::Outdated(WriteError::Stale))?;
+            complete(unit, asset, &next.instance)?;
         }
         for (step, image) in &next.signatures {
-            work.sign(&caller.store, &run.value.image_name(step, &image.hash()), image)?;
+            unit.put_signature_image(&caller.store, &instance.value.image_name(step, &image.hash()), image)?;
         }
-        let stored = work.update(&run, next.instance, false)?;
-        match work.commit_with(|| views::kept(&stored, |view| response::record(stored.version, view))).await {
-            Ok(()) => return Ok(stored),
-            Err(WriteError::MissingReference("assigned_to")) => return Err(recipient_gone(stored.value.recipient())),
-            Err(WriteError::Stale | WriteError::MissingReference(_)) => {}
-            Err(error) => return Err(error.into()),
+        Ok(unit.update(instance, next.instance)?)
+    }
+
+    fn stored_response(&self, instance: &Stored<Instance>) -> Result<StoredResponse, StoreError> {
+        views::stored_response(instance, |data| Versioned { version: instance.version, data })
+    }
+
+    fn judge(&self, error: WriteError, instance: &Stored<Instance>) -> AttemptError<ApiError> {
+        match error {
+            WriteError::MissingReference("assigned_to") => recipient_inactive(instance.value.recipient()).into(),
+            error => error.into(),
         }
     }
-    Err(WriteError::Stale.into())
 }
 
-/// Refuses to submit to another step what was meant for `submitted`: somebody else was faster.
-fn still_open(run: &Instance, submitted: usize) -> Result<(), ApiError> {
-    match run.state {
-        State::InProgress { step } if step == submitted => Ok(()),
-        State::Cancelled { .. } => Err(refused(ProcessError::Closed(run.status()))),
-        State::InProgress { .. } | State::Completed { .. } => Err(refused(ProcessError::Moved(run.current_step()))),
+/// Refuses to submit to another step what was meant for the step `meant`: another submission was faster.
+fn check_still_open(instance: &Instance, meant: usize) -> Result<(), ApiError> {
+    match instance.state {
+        State::InProgress { step } if step == meant => Ok(()),
+        State::Cancelled { .. } => Err(process_error(ProcessError::Closed(instance.status()))),
+        State::InProgress { .. } | State::Completed { .. } => Err(process_error(ProcessError::Moved(instance.current_step()))),
     }
 }
 
-/// Changes the asset of a run that is completed. Who gets it must be active, and be it who has it already.
-pub(crate) fn complete(work: &mut UnitOfWork<'_>, asset: &Stored<Asset>, run: &Instance) -> Result<(), WriteError> {
-    if let Some(user) = run.recipient() {
-        work.require(Reference::new("assigned_to", Kind::User, user.uuid()));
+/// Changes the asset of an instance that is completed. The recipient must be active, even if the asset is assigned to
+/// them already.
+pub(crate) fn complete(unit: &mut UnitOfWork<'_>, asset: &Stored<Asset>, instance: &Instance) -> Result<(), WriteError> {
+    if let Some(user) = instance.recipient() {
+        unit.require(Reference::new("assigned_to", Kind::User, user.uuid()));
     }
-    work.update(asset, run.released(&asset.value), false).map(|_| ())
+    unit.update(asset, instance.asset_after(&asset.value)).map(|_| ())
 }
 
-pub(crate) fn recipient_gone(user: Option<UserId>) -> ApiError {
-    let detail = "The user who was picked is no longer active. Activate the user, or cancel this run.";
+/// Returns the error of a last step whose recipient has become inactive.
+pub(crate) fn recipient_inactive(user: Option<UserId>) -> ApiError {
+    let detail = "The picked user is no longer active. Activate the user, or cancel the instance.";
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"user_id": user}))
 }
 
-/// Ends a run before its last step and frees its asset.
-pub(crate) async fn cancel(
-    caller: &Caller,
-    mut run: Stored<Instance>,
-    reason: Option<Notes>,
-) -> Result<Stored<Instance>, ApiError> {
-    for round in 0..TRIES {
-        if round > 0 {
-            pause(round - 1).await;
-            run = caller.store.get(run.value.id).await?.ok_or(ApiError::NotFound)?;
-        }
-        let next = run.value.cancelled(reason.clone(), caller.context.at).map_err(refused)?;
-        let Some(asset) = asset_of(caller, &run.value).await? else { continue };
-        let mut work = UnitOfWork::new(&caller.store, &caller.context);
-        work.update(&asset, next.released(&asset.value), false)?;
-        let stored = work.update(&run, next, false)?;
-        match work.commit_with(|| views::kept(&stored, |view| response::record(stored.version, view))).await {
-            Ok(()) => return Ok(stored),
-            Err(WriteError::Stale) => {}
-            Err(error) => return Err(error.into()),
-        }
+/// The cancellation of an instance, which ends it before its last step and frees its asset.
+pub(crate) struct CancelInstance {
+    pub(crate) id: InstanceId,
+    pub(crate) reason: Option<Notes>,
+}
+
+impl Command for CancelInstance {
+    type Inputs = (Stored<Instance>, Option<Stored<Asset>>);
+    type Outcome = Stored<Instance>;
+
+    async fn read(&self, reads: &PointReads) -> Result<Self::Inputs, ApiError> {
+        let instance = found(reads.get::<Instance>(self.id).await?)?;
+        let is_open = instance.value.status() == InstanceStatus::InProgress;
+        let asset = if is_open { reads.get::<Asset>(instance.value.asset_id).await? } else { None };
+        Ok((instance, asset))
     }
-    Err(WriteError::Stale.into())
-}
 
-/// The asset of a run, which can't go while it runs: if there is none, the run has just ended, and the next try sees it.
-pub(crate) async fn asset_of(caller: &Caller, run: &Instance) -> Result<Option<Stored<Asset>>, StoreError> {
-    caller.store.get::<Asset>(run.asset_id).await
-}
+    fn decide(
+        &self,
+        caller: &Caller,
+        unit: &mut UnitOfWork<'_>,
+        (instance, asset): &Self::Inputs,
+    ) -> Result<Stored<Instance>, AttemptError<ApiError>> {
+        let next = instance.value.cancelled(self.reason.clone(), caller.context.at).map_err(process_error)?;
+        // The asset can't be deleted while the instance is open: without it, the instance has just ended.
+        let asset = asset.as_ref().ok_or(AttemptError::Outdated(WriteError::Stale))?;
+        unit.update(asset, next.asset_after(&asset.value))?;
+        Ok(unit.update(instance, next)?)
+    }
 
-/// The answer to a refusal of the domain.
-pub(crate) fn refused(refusal: ProcessError) -> ApiError {
-    let detail = refusal.to_string();
-    let (code, context) = match refusal {
-        ProcessError::Invalid(errors) => return ApiError::Invalid(errors),
-        ProcessError::Inactive => (ConflictCode::ProcessInactive, json!({})),
-        ProcessError::Running(asset, run) => (ConflictCode::ProcessRunning, json!({"instance_id": run, "asset_id": asset})),
-        ProcessError::WrongStatus { asset, is, needed } => {
-            (ConflictCode::WrongAssetStatus, json!({"asset_id": asset, "status_of_asset": is, "trigger_status": needed}))
-        }
-        ProcessError::Closed(status) => (ConflictCode::InstanceClosed, json!({"instance_status": status})),
-        ProcessError::Moved(step) => (ConflictCode::StepMoved, json!({"current_step": step})),
-        ProcessError::Submitted(key) => (ConflictCode::StepSubmitted, json!({"step": key})),
-    };
-    ApiError::conflict(code, detail, context)
+    fn stored_response(&self, instance: &Stored<Instance>) -> Result<StoredResponse, StoreError> {
+        views::stored_response(instance, |data| Versioned { version: instance.version, data })
+    }
 }

@@ -1,4 +1,4 @@
-//! What goes over the wire: bodies, queries and views of process definitions.
+//! Bodies, queries and views of process definitions.
 
 use serde::Serialize;
 use shared::domain::asset::Status;
@@ -12,58 +12,58 @@ use shared::http::body::FromJson;
 use shared::http::params::{FromParam, Limit, PageNumber};
 use utoipa::ToSchema;
 
-/// Fields of a definition that nobody sets.
+/// Read-only fields of a process definition.
 const READ_ONLY: &[&str] = &["id", "is_system", "created_at", "updated_at"];
 
 shared::body! {
-    /// What a new definition is made from.
+    /// A new process definition.
     pub struct NewProcess {
-        /// What it is called.
+        /// Display name.
         required name: Name,
-        /// Its name in URLs, unique; made of the name when left out.
+        /// URL-safe name, unique in the tenant. Default: derived from the name.
         optional slug: Slug,
-        /// What it is for.
+        /// Description.
         optional description: Notes,
-        /// The status that an asset must have for it to start.
+        /// Status that an asset must have at the start.
         required trigger_status: Status,
-        /// The status that the asset has once it is completed.
+        /// Status of the asset after completion.
         required target_status: Status,
-        /// 1 to 50 steps; `complete` only last.
+        /// 1 to 50 steps. A `complete` step must be the last one.
         required steps: Steps,
-        /// `active` when left out.
+        /// Whether the process can be started. Default `active`.
         optional status: ProcessStatus,
     }
     read_only: READ_ONLY
 }
 
 shared::body! {
-    /// The fields of a definition to change. For the id of a run: `{"status": "cancelled"}`, which cancels it.
+    /// Fields of a process definition to change; or, for the ID of a process instance, `{"status": "cancelled"}`.
     pub struct ProcessPatch {
-        /// What it is called.
+        /// Display name.
         optional name: Name,
-        /// What it is for.
+        /// Description.
         optional description: Notes,
-        /// The status that an asset must have for it to start.
+        /// Status that an asset must have at the start.
         optional trigger_status: Status,
-        /// The status that the asset has once it is completed.
+        /// Status of the asset after completion.
         optional target_status: Status,
-        /// The steps of what is started from now on.
+        /// Steps of instances that are started from now on.
         optional steps: Steps,
-        /// `active` or `inactive`; `cancelled` for a run.
+        /// `active` or `inactive`; for a process instance, `cancelled`.
         optional status: RequestedStatus,
     }
     read_only: &["id", "slug", "is_system", "created_at", "updated_at"]
 }
 
-/// A status that a PATCH can ask for.
+/// A status that a PATCH can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum RequestedStatus {
-    /// A definition that can be started.
+    /// The definition can be started.
     Active,
-    /// A definition that can't be started.
+    /// The definition can't be started.
     Inactive,
-    /// A run that ends here.
+    /// The instance is cancelled.
     Cancelled,
 }
 
@@ -73,27 +73,27 @@ impl FromJson for RequestedStatus {
             "\"active\"" => Ok(Self::Active),
             "\"inactive\"" => Ok(Self::Inactive),
             "\"cancelled\"" => Ok(Self::Cancelled),
-            _ => Err(ValueError::new("must be active or inactive, or cancelled for a run")),
+            _ => Err(ValueError::new("must be active or inactive, or cancelled for a process instance")),
         }
     }
 }
 
 impl ProcessPatch {
-    /// What it says of a definition, and what is wrong with it for one.
-    pub(crate) fn of_definition(self) -> (ProcessChange, Option<FieldError>) {
+    /// Returns the change of a definition, and the error of a status that no definition has.
+    pub(crate) fn into_change(self) -> (ProcessChange, Option<FieldError>) {
         let (status, field_error) = match self.status {
             None => (None, None),
             Some(RequestedStatus::Active) => (Some(ProcessStatus::Active), None),
             Some(RequestedStatus::Inactive) => (Some(ProcessStatus::Inactive), None),
             Some(RequestedStatus::Cancelled) => {
-                (None, Some(FieldError::field("status", "must be active or inactive: this is no run")))
+                (None, Some(FieldError::field("status", "must be active or inactive: the ID names a definition")))
             }
         };
         let Self { name, description, trigger_status, target_status, steps, .. } = self;
         (ProcessChange { name, description, trigger_status, target_status, steps, status }, field_error)
     }
 
-    /// What is wrong with it for a run, which can only be cancelled, beside the `errors` that are known.
+    /// Returns all errors of the body for a process instance, which can only be cancelled, `errors` included.
     pub(crate) fn errors_for_instance(&self, mut errors: Vec<FieldError>) -> Vec<FieldError> {
         let given = [
             ("name", self.name.is_some()),
@@ -103,23 +103,23 @@ impl ProcessPatch {
             ("steps", self.steps.is_some()),
         ];
         let given = given.into_iter().filter(|(_, given)| *given);
-        errors.extend(given.map(|(field, _)| FieldError::field(field, "is no field of a run that can be set")));
+        errors.extend(given.map(|(field, _)| FieldError::field(field, "can't be changed: the ID names a process instance")));
         if self.status != Some(RequestedStatus::Cancelled) && !errors.iter().any(|field_error| field_error.is_of("status")) {
-            errors.push(FieldError::field("status", "must be cancelled: this is a run"));
+            errors.push(FieldError::field("status", "must be cancelled: the ID names a process instance"));
         }
         errors
     }
 }
 
-/// Which definitions a list has.
+/// The definitions that a list includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum StatusFilter {
-    /// Those that can be started.
+    /// Active definitions.
     Active,
-    /// Those that can't.
+    /// Inactive definitions.
     Inactive,
-    /// All.
+    /// All definitions.
     All,
 }
 
@@ -145,41 +145,41 @@ impl From<StatusFilter> for Option<ProcessStatus> {
 }
 
 shared::query! {
-    /// Which definitions to list.
+    /// Process definitions to list.
     pub struct ProcessQuery {
-        /// Page number; default 1.
+        /// Page number. Default 1.
         page: PageNumber as PageNumber,
-        /// Items per page; default and maximum 100.
+        /// Items per page. Default and maximum 100.
         limit: Limit as Limit,
-        /// `active` (the default), `inactive` or `all`.
+        /// `active`, `inactive` or `all`. Default `active`.
         status: StatusFilter as StatusFilter,
     }
 }
 
-/// A process definition (interface 2.3).
+/// A process definition.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ProcessView {
-    /// Identifier.
+    /// ID.
     id: ProcessId,
     /// Display name.
     name: Name,
-    /// Its name in URLs.
+    /// URL-safe name.
     slug: Slug,
-    /// What it is for.
+    /// Description.
     description: Notes,
-    /// The status that an asset must have for it to start.
+    /// Status that an asset must have at the start.
     trigger_status: Status,
-    /// The status that the asset has once it is completed.
+    /// Status of the asset after completion.
     target_status: Status,
-    /// Whether every tenant has it from the start.
+    /// Whether every tenant has the process from the start.
     is_system: bool,
-    /// Whether it can be started.
+    /// Whether the process can be started.
     status: ProcessStatus,
-    /// Ordered steps.
+    /// Steps, in order.
     steps: Vec<Step>,
-    /// When it was created.
+    /// Time of creation.
     created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     updated_at: Timestamp,
 }
 

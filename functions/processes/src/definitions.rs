@@ -1,59 +1,61 @@
-//! The endpoints of process definitions (contract 7, "Definitions").
+//! The endpoints of process definitions.
 
+use crate::commands::CancelInstance;
 use crate::definition_wire::{NewProcess, ProcessPatch, ProcessQuery, ProcessView, StatusFilter};
 use crate::instance_wire::InstanceView;
-use crate::{commands, views};
+use crate::views;
 use serde_json::Value;
-use shared::auth::{Caller, TRIES, UnverifiedRequest, keep};
+use shared::auth::{Caller, Command, UnverifiedRequest};
+use shared::domain::field_error::FieldError;
 use shared::domain::id::{Id, InstanceId, ProcessId};
 use shared::domain::instance::Instance;
 use shared::domain::process::{Process, ProcessChange, ProcessStatus, Slug};
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::http::error::{ApiError, ConflictCode};
+use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
-use shared::http::response::{self, Data, List, present};
-use shared::http::{Answer, params};
-use shared::store::{BatchGet, ProcessFilter, WriteError};
+use shared::http::params;
+use shared::http::response::{Created, Data, Success, Versioned, found};
+use shared::store::{BatchGet, Page, ProcessFilter, UnitOfWork, WriteError};
 use utoipa::ToSchema;
 
-/// How far slugs are counted for a name that others have too, before the number is one at random.
-const COUNTED: u32 = 20;
+/// The highest number that is appended to a slug whose name others have too. After it, numbers are random.
+const MAX_COUNTED_SLUGS: u32 = 20;
+/// How many random numbers are tried.
+const MAX_RANDOM_SLUGS: u32 = 5;
 
-/// Lists process definitions, newest first: the active ones, unless `status` says otherwise.
-#[utoipa::path(get, path = "/processes", tag = "processes", params(ProcessQuery), security(("api_key" = ["processes:read"])),
-    responses((status = 200, description = "A page of definitions", body = List<ProcessView>), ListErrors))]
-pub async fn list_processes(request: UnverifiedRequest) -> Answer {
-    let (_, listed) = request
-        .enter_list(Scope::ProcessesRead, async |store| {
-            let query: ProcessQuery = request.query()?;
+/// List process definitions
+///
+/// Newest first. Lists active definitions by default.
+#[utoipa::path(get, path = "/processes", tag = "processes", security(("api_key" = ["processes:read"])), responses(ListErrors))]
+pub async fn list_processes(request: UnverifiedRequest, query: QueryParams<ProcessQuery>) -> Result<Page<ProcessView>, ApiError> {
+    let (_, page) = request
+        .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
             let filter = ProcessFilter { status: query.status.unwrap_or(StatusFilter::Active).into() };
-            Ok(store.list_processes(filter, params::page_of(query.page, query.limit, 100)).await?)
+            let page = params::page_of(query.page, query.limit, 100);
+            Ok(store.verified().await.list_processes(filter, page).await?)
         })
         .await?;
-    response::list(listed, ProcessView::from)
+    Ok(page.map(ProcessView::from))
 }
 
-/// Gets one process definition.
-#[utoipa::path(get, path = "/processes/{id}", tag = "processes",
-    params(("id" = ProcessId, Path, description = "The definition")), security(("api_key" = ["processes:read"])),
-    responses((status = 200, description = "The definition", body = Data<ProcessView>), GetErrors))]
-pub async fn get_process(request: UnverifiedRequest) -> Answer {
-    let read = async |store: shared::store::TenantStore| present(store.get::<Process>(request.id()?).await?);
-    let (_, found) = request.enter(Scope::ProcessesRead, read).await?;
-    response::record(found.version, ProcessView::from(found))
+/// Get a process definition
+#[utoipa::path(get, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+pub async fn get_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> Result<Versioned<ProcessView>, ApiError> {
+    let (_, process) =
+        request.authorize(Scope::ProcessesRead, async |store| found(store.get::<Process>(id.parse()?).await?)).await?;
+    Ok(Versioned { version: process.version, data: process.into() })
 }
 
-/// Creates a process definition.
-#[utoipa::path(post, path = "/processes", tag = "processes", request_body = NewProcess,
-    security(("api_key" = ["processes:write"])),
-    responses((status = 201, description = "The new definition", body = Data<ProcessView>), PostErrors))]
-pub async fn create_process(request: UnverifiedRequest) -> Answer {
-    let (caller, body) = request.enter(Scope::ProcessesWrite, async |_| request.body::<NewProcess>()).await?;
-    let wanted = body.slug.is_some();
+/// Create a process definition
+#[utoipa::path(post, path = "/processes", tag = "processes", security(("api_key" = ["processes:write"])), responses(PostErrors))]
+pub async fn create_process(request: UnverifiedRequest, body: JsonBody<NewProcess>) -> Result<Created<ProcessView>, ApiError> {
+    let (caller, body) = request.authorize(Scope::ProcessesWrite, async |_| body.parse()).await?;
+    let has_own_slug = body.slug.is_some();
     let process = Process {
         id: caller.store.new_id(caller.context.at)?,
-        slug: body.slug.unwrap_or_else(|| Slug::of(&body.name, 1)),
+        slug: body.slug.unwrap_or_else(|| Slug::from_name(&body.name, 1)),
         name: body.name,
         description: body.description.unwrap_or_default(),
         trigger_status: body.trigger_status,
@@ -62,95 +64,128 @@ pub async fn create_process(request: UnverifiedRequest) -> Answer {
         status: body.status.unwrap_or(ProcessStatus::Active),
         steps: body.steps,
     };
-    create_slugged(&caller, process, wanted).await
+    if has_own_slug {
+        let created = |stored: &Stored<Process>| created(stored.clone());
+        return caller.create(process, created).await;
+    }
+    create_with_free_slug(&caller, process).await
 }
 
-/// Writes a definition; one whose slug nobody asked for gets another when it is taken.
-async fn create_slugged(caller: &Caller, process: Process, wanted: bool) -> Answer {
-    let name = process.name.to_string();
-    let reply = |process: &Stored<Process>| response::created("processes", process.value.id, ProcessView::from(process.clone()));
-    for nth in 1..=COUNTED + TRIES {
-        let nth = if nth > COUNTED { u32::from_le_bytes(caller.store.store().random()?) } else { nth };
-        let slug = if wanted { process.slug.clone() } else { Slug::of(&name, nth) };
-        match caller.store.create(Process { slug, ..process.clone() }, &caller.context, |made| keep(reply(made))).await {
-            Err(WriteError::Duplicate(..)) if !wanted => {}
-            other => return reply(&other?),
+fn created(process: Stored<Process>) -> Created<ProcessView> {
+    Created::new("processes", process.value.id, process.into())
+}
+
+/// Creates a definition under the first free slug that its name leads to.
+async fn create_with_free_slug(caller: &Caller, process: Process) -> Result<Created<ProcessView>, ApiError> {
+    for attempt in 1..=MAX_COUNTED_SLUGS + MAX_RANDOM_SLUGS {
+        let is_counted = attempt <= MAX_COUNTED_SLUGS;
+        let number = if is_counted { attempt } else { u32::from_le_bytes(caller.store.store().random()?) };
+        let mut unit = UnitOfWork::new(&caller.store, &caller.context);
+        let stored = unit.create(Process { slug: Slug::from_name(&process.name, number), ..process.clone() })?;
+        let created = created(stored);
+        match unit.commit_with(|| created.to_stored(Vec::new())).await {
+            Err(WriteError::Duplicate(..)) => {}
+            committed => return Ok(committed.map(|()| created)?),
         }
     }
     Err(WriteError::Stale.into())
 }
 
-/// What a PATCH of a definition or of a run answers.
+/// A process definition, or a cancelled process instance.
 #[derive(serde::Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum DefinitionOrInstance {
-    /// The definition as it is now.
+    /// The changed definition.
     Definition(Box<ProcessView>),
-    /// The run as it is now.
-    Run(Box<InstanceView>),
+    /// The cancelled instance.
+    Instance(Box<InstanceView>),
 }
 
-/// Changes a process definition; or cancels a run, when the id is one's.
+/// The record that the ID of a PATCH names.
+enum PatchTarget {
+    Definition(Stored<Process>),
+    Instance(Stored<Instance>),
+}
+
+/// Update a process definition
 ///
-/// Of a system process only the status can change. What runs keeps the steps that it started with.
-#[utoipa::path(patch, path = "/processes/{id}", tag = "processes",
-    params(("id" = ProcessId, Path, description = "The definition, or the run to cancel")), request_body = ProcessPatch,
-    security(("api_key" = ["processes:write"])),
-    responses((status = 200, description = "The definition or the run as it is now", body = Data<DefinitionOrInstance>), PatchErrors))]
-pub async fn update_process(request: UnverifiedRequest) -> Answer {
-    let (caller, ((body, mut errors), process, run)) = request
-        .enter(Scope::ProcessesWrite, async |store| {
-            let id: ProcessId = request.id()?;
-            let run_id = Some(InstanceId::from_uuid(id.uuid()));
-            let batch = store.batch(BatchGet::new().with::<Process>(&store, Some(id)).with::<Instance>(&store, run_id)).await?;
-            let (process, run) = (batch.get::<Process>(&store, Some(id))?, batch.get::<Instance>(&store, run_id)?);
-            if process.is_none() && run.is_none() {
-                return Err(ApiError::NotFound);
-            }
-            Ok((request.body_and_errors::<ProcessPatch>()?, process, run))
+/// Changes the fields that are sent. Only the status of a system process can change. Instances in progress keep the
+/// steps that they were started with. With the ID of a process instance, `{"status": "cancelled"}` cancels it.
+#[utoipa::path(patch, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors))]
+pub async fn update_process(
+    request: UnverifiedRequest,
+    id: PathId<ProcessId>,
+    body: JsonBody<ProcessPatch>,
+) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
+    let (caller, (target, body, errors)) = request
+        .authorize(Scope::ProcessesWrite, async |store| {
+            let id = id.parse()?;
+            let instance_id = InstanceId::from_uuid(id.uuid());
+            let batch = BatchGet::new().with::<Process>(Some(id)).with::<Instance>(Some(instance_id));
+            let batch = store.batch_get(batch).await?;
+            let definition = batch.get::<Process>(Some(id))?.map(PatchTarget::Definition);
+            let instance = batch.get::<Instance>(Some(instance_id))?.map(PatchTarget::Instance);
+            let target = found(definition.or(instance))?;
+            let (body, errors) = body.parse_with_errors()?;
+            Ok((target, body, errors))
         })
         .await?;
-    match (process, run) {
-        (Some(process), _) => {
-            let (change, field_error): (ProcessChange, _) = body.of_definition();
-            errors.extend(field_error);
-            if !errors.is_empty() {
-                return Err(ApiError::Invalid(errors));
-            }
-            let decide = |old: &Process| match old.changed(&change) {
-                Ok(next) => Ok((next, false)),
-                Err(fixed) => Err(ApiError::conflict(ConflictCode::Conflict, format!("Forbidden: {fixed}."), Value::Null)),
-            };
-            let process = caller.update(process, decide).await?;
-            response::record(process.version, DefinitionOrInstance::Definition(Box::new(process.into())))
-        }
-        (None, Some(run)) => {
-            errors = body.errors_for_instance(errors);
-            if !errors.is_empty() {
-                return Err(ApiError::Invalid(errors));
-            }
-            let run = commands::cancel(&caller, run, None).await?;
-            let version = run.version;
-            response::record(version, DefinitionOrInstance::Run(Box::new(views::view(&caller.store, run, false).await?)))
-        }
-        (None, None) => Err(ApiError::NotFound),
+    match target {
+        PatchTarget::Definition(process) => update_definition(&caller, process, body, errors).await,
+        PatchTarget::Instance(instance) => cancel_instance(&caller, instance, &body, errors).await,
     }
 }
 
-/// Deletes a process definition that is no system process and of which nothing runs; answers it as it was.
-#[utoipa::path(delete, path = "/processes/{id}", tag = "processes",
-    params(("id" = ProcessId, Path, description = "The definition")), security(("api_key" = ["processes:write"])),
-    responses((status = 200, description = "The definition as it was", body = Data<ProcessView>), DeleteErrors))]
-pub async fn delete_process(request: UnverifiedRequest) -> Answer {
-    let read = async |store: shared::store::TenantStore| present(store.get::<Process>(request.id()?).await?);
-    let (caller, found) = request.enter(Scope::ProcessesWrite, read).await?;
+async fn update_definition(
+    caller: &Caller,
+    process: Stored<Process>,
+    body: ProcessPatch,
+    mut errors: Vec<FieldError>,
+) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
+    let (change, error): (ProcessChange, _) = body.into_change();
+    errors.extend(error);
+    if !errors.is_empty() {
+        return Err(ApiError::Invalid(errors));
+    }
+    let decide = |old: &Process| {
+        let next = old.changed(&change);
+        next.map_err(|error| ApiError::conflict(ConflictCode::Conflict, format!("{error}."), Value::Null))
+    };
+    let process = caller.update(process, decide).await?;
+    Ok(Versioned { version: process.version, data: DefinitionOrInstance::Definition(Box::new(process.into())) })
+}
+
+async fn cancel_instance(
+    caller: &Caller,
+    instance: Stored<Instance>,
+    body: &ProcessPatch,
+    errors: Vec<FieldError>,
+) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
+    let errors = body.errors_for_instance(errors);
+    if !errors.is_empty() {
+        return Err(ApiError::Invalid(errors));
+    }
+    let command = CancelInstance { id: instance.value.id, reason: None };
+    let inputs = command.read(&caller.store).await?;
+    let instance = caller.execute(&command, inputs).await?;
+    let version = instance.version;
+    let view = views::view(&caller.store, instance, false).await?;
+    Ok(Versioned { version, data: DefinitionOrInstance::Instance(Box::new(view)) })
+}
+
+/// Delete a process definition
+///
+/// Refused for system processes, and while instances are in progress. Returns the definition as it was.
+#[utoipa::path(delete, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(DeleteErrors))]
+pub async fn delete_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> Result<Data<ProcessView>, ApiError> {
+    let (caller, process) =
+        request.authorize(Scope::ProcessesWrite, async |store| found(store.get::<Process>(id.parse()?).await?)).await?;
     let permit = |process: &Process| match process.is_system {
-        true => Err(ApiError::conflict(
-            ConflictCode::Conflict,
-            "A system process can't be deleted; set its status to inactive.",
-            Value::Null,
-        )),
+        true => {
+            let detail = "System processes can't be deleted. Set the status to inactive instead.";
+            Err(ApiError::conflict(ConflictCode::Conflict, detail, Value::Null))
+        }
         false => Ok(()),
     };
-    response::data(ProcessView::from(caller.delete(found, permit).await?))
+    Ok(Data { data: caller.delete(process, permit).await?.into() })
 }

@@ -1,11 +1,11 @@
-//! What goes over the wire: bodies, queries and views of runs.
+//! Bodies, queries and views of process instances and movements.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use shared::domain::field_error::ValueError;
 use shared::domain::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
 use shared::domain::instance::{ImageName, Instance, InstanceStatus, State};
-use shared::domain::movement::{AssetIds, Movement, standing};
+use shared::domain::movement::{AssetIds, Movement, overall_status};
 use shared::domain::process::Step;
 use shared::domain::record::Stored;
 use shared::domain::signature_image::data_url;
@@ -16,46 +16,46 @@ use shared::http::params::{FromParam, Limit, PageNumber};
 use shared::store::InstanceFilter;
 use utoipa::ToSchema;
 
-/// The index of a step.
+/// Index of a step, from zero.
 type StepIndex = BoundedInteger<0, 49>;
 
 shared::body! {
-    /// On which asset to start: one of the two.
+    /// The asset to start on, or the assets: exactly one of the two.
     pub struct Start {
-        /// An asset that no process runs on.
+        /// Asset without an instance in progress.
         optional asset_id: AssetId,
-        /// 2 to 20 such assets, for a movement: all of them start or none.
+        /// 2 to 20 such assets, for a movement. All instances start, or none does.
         optional asset_ids: AssetIds,
     }
     read_only: &[]
 }
 
 shared::body! {
-    /// What is submitted (interface 4.9).
+    /// Step data to submit.
     pub struct Advance {
-        /// The open step's value by its key. Values of later steps are kept for then; those submitted before may be
-        /// sent again unchanged.
+        /// Values by step key: the open step's, and optionally those of later steps, which are stored until then.
+        /// Values of earlier steps may be sent again unchanged.
         required step_data: StepData,
-        /// The step that you take for the open one; if it is not, nothing is done.
+        /// Index of the step that you expect to be open. If another one is open, nothing is submitted.
         optional current_step: StepIndex,
     }
     read_only: &[]
 }
 
 shared::body! {
-    /// Why a run is cancelled.
+    /// Options for cancelling.
     pub struct Cancel {
-        /// In your own words.
+        /// Reason for the cancellation.
         nullable reason: Notes,
     }
     read_only: &[]
 }
 
-/// What an answer leaves out.
+/// What a response leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum Omit {
-    /// Signatures' images: the path of each stands for it.
+    /// Images of signatures. Their paths are returned instead.
     Signatures,
 }
 
@@ -66,19 +66,19 @@ impl FromParam for Omit {
 }
 
 shared::query! {
-    /// Which runs to list (interface 4.7).
+    /// Process instances to list.
     pub struct InstanceQuery {
-        /// Page number; default 1.
+        /// Page number. Default 1.
         page: PageNumber as PageNumber,
-        /// Items per page; default 20, maximum 100.
+        /// Items per page. Default 20, maximum 100.
         limit: Limit as Limit,
-        /// `in_progress`, `completed` or `cancelled`; all but cancelled ones when left out.
+        /// `in_progress`, `completed` or `cancelled`. Default: in progress and completed.
         status: InstanceStatus as InstanceStatus,
         /// Filter by asset.
         asset_id: AssetId as AssetId,
         /// Filter by process definition.
         process_id: ProcessId as ProcessId,
-        /// `signatures`: their paths instead of their images.
+        /// `signatures` returns their paths instead of their images.
         omit: Omit as Omit,
     }
 }
@@ -90,136 +90,136 @@ impl From<&InstanceQuery> for InstanceFilter {
 }
 
 shared::query! {
-    /// Which page of movements.
+    /// Page of movements.
     pub struct MovementQuery {
-        /// Page number; default 1.
+        /// Page number. Default 1.
         page: PageNumber as PageNumber,
-        /// Items per page; default 20, maximum 100.
+        /// Items per page. Default 20, maximum 100.
         limit: Limit as Limit,
     }
 }
 
 shared::query! {
-    /// How to show a run.
+    /// How to show a process instance.
     pub struct ShowQuery {
-        /// `signatures`: their paths instead of their images.
+        /// `signatures` returns their paths instead of their images.
         omit: Omit as Omit,
     }
 }
 
-/// A run of a process (interface 2.4).
+/// A process instance.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct InstanceView {
-    /// Identifier.
+    /// ID.
     pub(crate) id: InstanceId,
     /// Process definition.
     process_id: ProcessId,
-    /// The asset.
+    /// Asset.
     asset_id: AssetId,
-    /// The movement that it is part of.
+    /// Movement that the instance is part of.
     #[schema(required)]
     movement_id: Option<MovementId>,
-    /// Where it stands.
+    /// Status.
     pub(crate) status: InstanceStatus,
-    /// Index of the open step, from zero; of the last one once completed.
+    /// Index of the open step, from zero. After completion, index of the last step.
     pub(crate) current_step: usize,
-    /// Submitted data by step key.
+    /// Submitted values by step key.
     #[schema(value_type = Object)]
     step_data: Map<String, Value>,
-    /// The process's name at the start.
+    /// Name of the process at the start.
     process_name: Name,
-    /// The asset's name at the start.
+    /// Name of the asset at the start.
     asset_name: Name,
-    /// The asset's tag.
+    /// Asset tag.
     asset_tag: String,
-    /// The key that started it.
+    /// API key that started it.
     #[schema(required)]
     started_by: Option<ApiKeyId>,
-    /// Who started it: the key's user, else the key's name.
+    /// Name of the user whom the key is bound to, else of the key.
     started_by_name: String,
-    /// When it was started.
+    /// Time of the start.
     started_at: Timestamp,
-    /// When it was completed.
+    /// Time of completion.
     #[schema(required)]
     completed_at: Option<Timestamp>,
-    /// When it was cancelled.
+    /// Time of cancellation.
     #[schema(required)]
     cancelled_at: Option<Timestamp>,
-    /// Why it was cancelled.
+    /// Reason for the cancellation.
     #[schema(required)]
     cancel_reason: Option<Notes>,
-    /// The steps as they were at the start.
+    /// Steps, as they were at the start.
     steps: Vec<Step>,
 }
 
 impl InstanceView {
-    /// A view with `image` for each signature, or its path where there is none.
+    /// Returns the view of an instance. `image` returns a signature's image; for `None` the view has its path.
     pub(crate) fn new(stored: Stored<Instance>, image: impl Fn(&ImageName) -> Option<Vec<u8>>) -> Self {
-        let run = stored.value;
-        let mut step_data = run.answers.as_map().clone();
-        for (name, _) in run.signatures() {
-            let shown = image(&name).map_or_else(|| run.signature_path(&name.step), |bytes| data_url(&bytes));
+        let instance = stored.value;
+        let mut step_data = instance.step_values.as_map().clone();
+        for (name, _) in instance.signatures() {
+            let shown = image(&name).map_or_else(|| instance.signature_path(&name.step), |bytes| data_url(&bytes));
             step_data.insert(name.step, json!(shown));
         }
-        let (status, current_step) = (run.status(), run.current_step());
-        let (completed_at, cancelled_at, cancel_reason) = match run.state {
+        let (status, current_step) = (instance.status(), instance.current_step());
+        let (completed_at, cancelled_at, cancel_reason) = match instance.state {
             State::InProgress { .. } => (None, None, None),
             State::Completed { at } => (Some(at), None, None),
             State::Cancelled { at, reason, .. } => (None, Some(at), reason),
         };
         Self {
-            id: run.id,
-            process_id: run.process_id,
-            asset_id: run.asset_id,
-            movement_id: run.movement_id,
+            id: instance.id,
+            process_id: instance.process_id,
+            asset_id: instance.asset_id,
+            movement_id: instance.movement_id,
             status,
             current_step,
             step_data,
-            process_name: run.process_name,
-            asset_name: run.asset_name,
-            asset_tag: run.asset_tag,
-            started_by: run.started_by,
-            started_by_name: run.started_by_name,
+            process_name: instance.process_name,
+            asset_name: instance.asset_name,
+            asset_tag: instance.asset_tag,
+            started_by: instance.started_by,
+            started_by_name: instance.started_by_name,
             started_at: stored.created_at,
             completed_at,
             cancelled_at,
             cancel_reason,
-            steps: run.steps.as_slice().to_vec(),
+            steps: instance.steps.as_slice().to_vec(),
         }
     }
 }
 
-/// One process on several assets at once.
+/// A movement: one process on several assets at once.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MovementView {
-    /// Identifier.
+    /// ID.
     pub(crate) id: MovementId,
-    /// For people.
+    /// Movement number.
     #[schema(examples("MOV-000001"))]
     number: String,
     /// Process definition.
     process_id: ProcessId,
-    /// The process's name at the start.
+    /// Name of the process at the start.
     process_name: Name,
-    /// `in_progress` while any of its runs is; `completed` if any was; else `cancelled`.
+    /// `in_progress` while any instance is, else `completed` if any instance is, else `cancelled`.
     status: InstanceStatus,
-    /// Index of the open step, from zero; of the last one once completed.
+    /// Index of the open step, from zero. After completion, index of the last step.
     current_step: usize,
-    /// One run for each asset.
+    /// One instance for each asset.
     instances: Vec<InstanceView>,
-    /// The key that started it.
+    /// API key that started it.
     #[schema(required)]
     started_by: Option<ApiKeyId>,
-    /// Who started it: the key's user, else the key's name.
+    /// Name of the user whom the key is bound to, else of the key.
     started_by_name: String,
-    /// When it was started.
+    /// Time of the start.
     started_at: Timestamp,
 }
 
 impl MovementView {
     pub(crate) fn new(stored: Stored<Movement>, instances: Vec<InstanceView>) -> Self {
         let Movement { id, number, process_id, process_name, started_by, started_by_name, .. } = stored.value;
-        let (status, current_step) = standing(instances.iter().map(|run| (run.status, run.current_step)));
+        let (status, current_step) = overall_status(instances.iter().map(|instance| (instance.status, instance.current_step)));
         let started_at = stored.created_at;
         Self { id, number, process_id, process_name, status, current_step, instances, started_by, started_by_name, started_at }
     }

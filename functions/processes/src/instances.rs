@@ -1,164 +1,193 @@
-//! The endpoints of runs (interface 4.7 to 4.9, contract 7).
+//! The endpoints of process instances.
 
-use crate::commands::Submission;
+use crate::commands::{self, AdvanceInstance, CancelInstance, StartInstance, Submission};
 use crate::instance_wire::{Advance, Cancel, InstanceQuery, InstanceView, MovementView, ShowQuery, Start};
-use crate::{commands, movement_commands, movements, views};
-use shared::auth::UnverifiedRequest;
+use crate::movement_start::{self, StartMovement};
+use crate::views;
+use shared::auth::{Command, UnverifiedRequest};
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{InstanceId, ProcessId};
 use shared::domain::instance::Instance;
 use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
-use shared::http::history::{self, History};
+use shared::http::extract::{JsonBody, OptionalJsonBody, PathId, PathStepKey, QueryParams};
+use shared::http::history::{self, History, HistoryQuery};
 use shared::http::openapi::{GetErrors, ListErrors, PatchErrors};
-use shared::http::response::{self, Data, List, Reply, present};
-use shared::http::{Answer, params};
+use shared::http::params;
+use shared::http::response::{Created, Json, Png, Versioned, found};
 use shared::store::{InstanceFilter, Page};
 use utoipa::ToSchema;
 
-/// What a start answers.
+/// A new process instance, or a new movement.
 #[derive(serde::Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum InstanceOrMovement {
-    /// The new run, for `asset_id`.
-    Run(Box<InstanceView>),
+    /// The new instance, for `asset_id`.
+    Instance(Box<InstanceView>),
     /// The new movement, for `asset_ids`.
     Movement(Box<MovementView>),
 }
 
-/// What a start is asked for, and what was read for it.
-enum StartInputs {
-    Run(Box<commands::Pair>),
-    Movement(movement_commands::Group),
+/// A start on one asset or on several, with its inputs.
+enum StartTarget {
+    Asset(StartInstance, Box<<StartInstance as Command>::Inputs>),
+    Assets(StartMovement, Box<<StartMovement as Command>::Inputs>),
 }
 
-/// Starts a process on an asset, or as a movement on several. An asset has at most one run at a time.
-#[utoipa::path(post, path = "/processes/{id}/start", tag = "processes",
-    params(("id" = ProcessId, Path, description = "The definition")), request_body = Start,
-    security(("api_key" = ["processes:write"])),
-    responses((status = 201, description = "The new run, or the new movement", body = Data<InstanceOrMovement>), PatchErrors))]
-pub async fn start_process(request: UnverifiedRequest) -> Answer {
-    let (caller, wanted) = request
-        .enter(Scope::ProcessesWrite, async |store| {
-            let id: ProcessId = request.id()?;
-            let (body, mut errors) = request.body_and_errors::<Start>()?;
+/// Start a process
+///
+/// Starts an instance on one asset (`asset_id`), or a movement on several (`asset_ids`). At most one instance can be in
+/// progress on an asset.
+#[utoipa::path(post, path = "/processes/{id}/start", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors))]
+pub async fn start_process(
+    request: UnverifiedRequest,
+    id: PathId<ProcessId>,
+    body: JsonBody<Start>,
+) -> Result<Created<InstanceOrMovement>, ApiError> {
+    let (caller, target) = request
+        .authorize(Scope::ProcessesWrite, async |store| {
+            let process = id.parse()?;
+            let (body, mut errors) = body.parse_with_errors()?;
             match (body.asset_id, body.asset_ids) {
-                (Some(asset), None) => Ok(StartInputs::Run(Box::new(commands::pair(&store, id, asset, errors).await?))),
+                (Some(asset), None) => {
+                    let command = StartInstance { process, asset, errors };
+                    let inputs = command.read(&store).await?;
+                    Ok(StartTarget::Asset(command, Box::new(inputs)))
+                }
                 (None, Some(assets)) => {
-                    Ok(StartInputs::Movement(movement_commands::group(&store, id, assets.as_slice(), errors).await?))
+                    let assets = assets.as_slice().to_vec();
+                    let command = StartMovement { process, assets, errors, number: String::new() };
+                    let inputs = command.read(&store).await?;
+                    Ok(StartTarget::Assets(command, Box::new(inputs)))
                 }
                 (Some(_), Some(_)) => {
                     errors.push(FieldError::field("asset_ids", "must not be sent together with asset_id"));
                     Err(ApiError::Invalid(errors))
                 }
-                // Where something can't be read, one of the two may have been meant.
+                // A field that can't be read may have been one of the two.
                 (None, None) if !errors.is_empty() => Err(ApiError::Invalid(errors)),
                 (None, None) => Err(ApiError::Invalid(vec![FieldError::field("asset_id", "is required, or asset_ids")])),
             }
         })
         .await?;
-    match wanted {
-        StartInputs::Run(found) => {
-            let run = commands::start(&caller, *found).await?;
-            let view = views::view(&caller.store, run, false).await?;
-            response::created("processes/instances", view.id, InstanceOrMovement::Run(Box::new(view)))
+    match target {
+        StartTarget::Asset(command, inputs) => {
+            let instance = caller.execute(&command, *inputs).await?;
+            Ok(commands::created(views::view(&caller.store, instance, false).await?))
         }
-        StartInputs::Movement(found) => movements::created(movement_commands::start(&caller, found).await?),
+        StartTarget::Assets(command, inputs) => {
+            let command = command.numbered(&caller).await?;
+            let (movement, instances) = caller.execute(&command, *inputs).await?;
+            Ok(movement_start::created(views::movement(&caller.store, movement, instances, false).await?))
+        }
     }
 }
 
-/// Lists runs, newest first; cancelled ones only when asked for.
-#[utoipa::path(get, path = "/processes/instances", tag = "processes", params(InstanceQuery),
-    security(("api_key" = ["processes:read"])),
-    responses((status = 200, description = "A page of runs", body = List<InstanceView>), ListErrors))]
-pub async fn list_instances(request: UnverifiedRequest) -> Answer {
-    let (caller, (query, listed)) = request
-        .enter_list(Scope::ProcessesRead, async |store| {
-            let query: InstanceQuery = request.query()?;
+/// List process instances
+///
+/// Newest first. Cancelled instances are listed only with `status=cancelled`.
+#[utoipa::path(get, path = "/processes/instances", tag = "processes", security(("api_key" = ["processes:read"])), responses(ListErrors))]
+pub async fn list_instances(
+    request: UnverifiedRequest,
+    query: QueryParams<InstanceQuery>,
+) -> Result<Page<InstanceView>, ApiError> {
+    let (caller, (omit, page)) = request
+        .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
             let page = params::page(query.page, query.limit);
-            let listed = store.list_instances(InstanceFilter::from(&query), page).await?;
-            Ok((query, listed))
+            Ok((query.omit, store.list_instances(InstanceFilter::from(&query), page).await?))
         })
         .await?;
-    let Page { items, total, page } = listed;
-    let items = views::views(&caller.store, items, query.omit.is_some()).await?;
-    response::list(Page { items, total, page }, |view| view)
+    let items = views::views(&caller.store, page.items, omit.is_some()).await?;
+    Ok(Page { items, total: page.total, request: page.request })
 }
 
-/// Gets one run.
-#[utoipa::path(get, path = "/processes/instances/{id}", tag = "processes",
-    params(("id" = InstanceId, Path, description = "The run"), ShowQuery), security(("api_key" = ["processes:read"])),
-    responses((status = 200, description = "The run", body = Data<InstanceView>), GetErrors))]
-pub async fn get_instance(request: UnverifiedRequest) -> Answer {
-    let (caller, (query, run)) = request
-        .enter_list(Scope::ProcessesRead, async |store| {
-            let id: InstanceId = request.id()?;
-            let query: ShowQuery = request.query()?;
-            Ok((query, present(store.get::<Instance>(id).await?)?))
+/// Get a process instance
+#[utoipa::path(get, path = "/processes/instances/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+pub async fn get_instance(
+    request: UnverifiedRequest,
+    id: PathId<InstanceId>,
+    query: QueryParams<ShowQuery>,
+) -> Result<Versioned<InstanceView>, ApiError> {
+    let (caller, (omit, instance)) = request
+        .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
+            Ok((query.omit, found(store.get::<Instance>(id.parse()?).await?)?))
         })
         .await?;
-    response::record(run.version, views::view(&caller.store, run, query.omit.is_some()).await?)
+    let version = instance.version;
+    Ok(Versioned { version, data: views::view(&caller.store, instance, omit.is_some()).await? })
 }
 
-/// Submits the open step of a run and opens the next; the last one completes it and changes the asset.
-#[utoipa::path(post, path = "/processes/instances/{id}/advance", tag = "processes",
-    params(("id" = InstanceId, Path, description = "The run")), request_body = Advance,
-    security(("api_key" = ["processes:write"])),
-    responses((status = 200, description = "The run as it is now", body = Data<InstanceView>), PatchErrors))]
-pub async fn advance_instance(request: UnverifiedRequest) -> Answer {
-    let (caller, (submission, found)) = request
-        .enter(Scope::ProcessesWrite, async |store| {
-            let id: InstanceId = request.id()?;
-            let submission = Submission::from(request.body_and_errors::<Advance>()?);
-            let found = commands::run_and_users(&store, id, &submission.data).await?;
-            Ok((submission, found))
+/// Advance a process instance
+///
+/// Submits the open step and opens the next one. The last step completes the instance and changes the asset.
+#[utoipa::path(post, path = "/processes/instances/{id}/advance", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors))]
+pub async fn advance_instance(
+    request: UnverifiedRequest,
+    id: PathId<InstanceId>,
+    body: JsonBody<Advance>,
+) -> Result<Versioned<InstanceView>, ApiError> {
+    let (caller, (command, inputs)) = request
+        .authorize(Scope::ProcessesWrite, async |store| {
+            let id = id.parse()?;
+            let command = AdvanceInstance { id, submission: Submission::from(body.parse_with_errors()?) };
+            let inputs = command.read(&store).await?;
+            Ok((command, inputs))
         })
         .await?;
-    let run = commands::advance(&caller, found, &submission).await?;
-    response::record(run.version, views::view(&caller.store, run, false).await?)
+    let instance = caller.execute(&command, inputs).await?;
+    let version = instance.version;
+    Ok(Versioned { version, data: views::view(&caller.store, instance, false).await? })
 }
 
-/// Cancels a run: frees the asset and changes nothing else on it. A body is not needed.
-#[utoipa::path(post, path = "/processes/instances/{id}/cancel", tag = "processes",
-    params(("id" = InstanceId, Path, description = "The run")), request_body = Option<Cancel>,
-    security(("api_key" = ["processes:write"])),
-    responses((status = 200, description = "The run as it is now", body = Data<InstanceView>), PatchErrors))]
-pub async fn cancel_instance(request: UnverifiedRequest) -> Answer {
-    let (caller, (body, run)) = request
-        .enter(Scope::ProcessesWrite, async |store| {
-            let run = present(store.get::<Instance>(request.id()?).await?)?;
-            Ok((request.optional_body::<Cancel>()?, run))
+/// Cancel a process instance
+///
+/// Frees the asset and changes nothing else on it. A body is optional.
+#[utoipa::path(post, path = "/processes/instances/{id}/cancel", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors))]
+pub async fn cancel_instance(
+    request: UnverifiedRequest,
+    id: PathId<InstanceId>,
+    body: OptionalJsonBody<Cancel>,
+) -> Result<Versioned<InstanceView>, ApiError> {
+    let (caller, (command, inputs)) = request
+        .authorize(Scope::ProcessesWrite, async |store| {
+            let command = CancelInstance { id: id.parse()?, reason: None };
+            let inputs = command.read(&store).await?;
+            let reason = body.parse()?.and_then(|body| body.reason.or(None));
+            Ok((CancelInstance { reason, ..command }, inputs))
         })
         .await?;
-    let reason = body.and_then(|body| body.reason.or(None));
-    let run = commands::cancel(&caller, run, reason).await?;
-    response::record(run.version, views::view(&caller.store, run, false).await?)
+    let instance = caller.execute(&command, inputs).await?;
+    let version = instance.version;
+    Ok(Versioned { version, data: views::view(&caller.store, instance, false).await? })
 }
 
-/// Gets a signature's image.
-#[utoipa::path(get, path = "/processes/instances/{id}/signatures/{key}", tag = "processes",
-    params(("id" = InstanceId, Path, description = "The run"), ("key" = String, Path, description = "The step's key")),
-    security(("api_key" = ["processes:read"])),
-    responses((status = 200, description = "The image", body = Vec<u8>, content_type = "image/png"), GetErrors))]
-pub async fn get_signature(request: UnverifiedRequest) -> Answer {
+/// Get a signature's image
+#[utoipa::path(get, path = "/processes/instances/{id}/signatures/{key}", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+pub async fn get_signature(request: UnverifiedRequest, id: PathId<InstanceId>, key: PathStepKey) -> Result<Png, ApiError> {
     let (_, image) = request
-        .enter(Scope::ProcessesRead, async |store| {
-            let run = present(store.get::<Instance>(request.id()?).await?)?;
-            let key = request.path_parameter("key")?;
-            let (wanted, _) = present(run.value.signatures().find(|(name, _)| name.step == key))?;
-            present(store.signatures([wanted.clone()].into()).await?.remove(&wanted))
+        .authorize(Scope::ProcessesRead, async |store| {
+            let instance = found(store.get::<Instance>(id.parse()?).await?)?;
+            let key = key.parse()?;
+            let (name, _) = found(instance.value.signatures().find(|(name, _)| name.step == key))?;
+            found(store.signature_images([name.clone()].into()).await?.remove(&name))
         })
         .await?;
-    Ok(Reply::bytes("image/png", image))
+    Ok(Png(image))
 }
 
-/// Tells every change of a run, newest first.
-#[utoipa::path(get, path = "/processes/instances/{id}/history", tag = "processes",
-    params(("id" = InstanceId, Path, description = "The run"), history::HistoryQuery),
-    security(("api_key" = ["processes:read"])),
-    responses((status = 200, description = "A page of changes", body = History), GetErrors))]
-pub async fn get_instance_history(request: UnverifiedRequest) -> Answer {
-    let read = async |store| history::read::<Instance>(&store, request.id()?, request.query()?).await;
-    let (_, told) = request.enter_list(Scope::ProcessesRead, read).await?;
-    history::answer(&told)
+/// List a process instance's history
+///
+/// Newest first.
+#[utoipa::path(get, path = "/processes/instances/{id}/history", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+pub async fn get_instance_history(
+    request: UnverifiedRequest,
+    id: PathId<InstanceId>,
+    query: QueryParams<HistoryQuery>,
+) -> Result<Json<History>, ApiError> {
+    let (_, history) = request
+        .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
+            history::read::<Instance>(&store, id.parse()?, query).await
+        })
+        .await?;
+    Ok(Json(history))
 }

@@ -1,4 +1,4 @@
-//! `/v1/processes` and `/v1/movements`: definitions of lifecycle processes and their runs (interface 4.6 to 4.9, contract 7).
+//! `/v1/processes` and `/v1/movements`: process definitions, process instances and movements.
 
 mod commands;
 mod definition_wire;
@@ -6,7 +6,9 @@ mod definitions;
 mod instance_wire;
 mod instances;
 mod movement_commands;
+mod movement_start;
 mod movements;
+mod process_error;
 mod receipt_page;
 mod receipts;
 mod views;

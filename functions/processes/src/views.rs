@@ -1,81 +1,89 @@
-//! How runs and movements are shown, and what is kept of that for when a request comes again.
+//! How instances and movements are shown, and which part of that is stored for a repetition of the request.
 
 use crate::instance_wire::{InstanceView, MovementView};
 use shared::domain::instance::{ImageName, Instance};
+use shared::domain::json;
 use shared::domain::movement::Movement;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
-use shared::http::Answer;
 use shared::http::error::ApiError;
-use shared::http::response;
-use shared::store::{LARGEST_ANSWER, StoreError, TenantStore};
+use shared::http::response::Success;
+use shared::store::{MAX_BODY_BEFORE_OMISSION, StoreError, TenantStore};
 use std::collections::BTreeSet;
 
-/// The signatures that an answer about these runs can show as images.
-pub(crate) fn shown(runs: &[Stored<Instance>]) -> Result<BTreeSet<ImageName>, StoreError> {
-    let bare = |run: &Stored<Instance>| {
-        serde_json::to_vec(&InstanceView::new(run.clone(), |_| None)).map(|text| response::weight(&text))
+/// Returns the signatures that a response about these instances shows as images. The others are shown as paths.
+pub(crate) fn shown_images(instances: &[Stored<Instance>]) -> Result<BTreeSet<ImageName>, StoreError> {
+    let without_images = |instance: &Stored<Instance>| {
+        serde_json::to_vec(&InstanceView::new(instance.clone(), |_| None)).map(|text| json::escaped_len(&text))
     };
-    let mut weight: usize = runs.iter().map(bare).sum::<Result<_, _>>().map_err(StoreError::broken)?;
+    let mut bytes: usize = instances.iter().map(without_images).sum::<Result<_, _>>().map_err(StoreError::broken)?;
     let mut shown = BTreeSet::new();
-    for (name, length) in runs.iter().flat_map(|run| run.value.signatures()) {
-        weight += length;
-        if weight <= LARGEST_ANSWER {
+    for (name, length) in instances.iter().flat_map(|instance| instance.value.signatures()) {
+        bytes += length;
+        if bytes <= MAX_BODY_BEFORE_OMISSION {
             shown.insert(name);
         }
     }
     Ok(shown)
 }
 
-/// The views of runs, with as many signatures as an answer can hold.
+/// Returns the views of instances, with as many signatures as a response can hold.
 pub(crate) async fn views(
     store: &TenantStore,
-    runs: Vec<Stored<Instance>>,
+    instances: Vec<Stored<Instance>>,
     omit_signatures: bool,
 ) -> Result<Vec<InstanceView>, ApiError> {
-    let wanted = if omit_signatures { BTreeSet::new() } else { shown(&runs)? };
-    let images = store.signatures(wanted).await?;
-    Ok(runs.into_iter().map(|run| InstanceView::new(run, |name| images.get(name).cloned())).collect())
+    let shown = if omit_signatures { BTreeSet::new() } else { shown_images(&instances)? };
+    let images = store.signature_images(shown).await?;
+    let view = |instance| InstanceView::new(instance, |name| images.get(name).cloned());
+    Ok(instances.into_iter().map(view).collect())
 }
 
-/// The view of one run.
-pub(crate) async fn view(store: &TenantStore, run: Stored<Instance>, omit_signatures: bool) -> Result<InstanceView, ApiError> {
-    let mut views = views(store, vec![run], omit_signatures).await?;
-    views.pop().ok_or_else(|| ApiError::Internal("a view for a run".into()))
+/// Returns the view of one instance.
+pub(crate) async fn view(
+    store: &TenantStore,
+    instance: Stored<Instance>,
+    omit_signatures: bool,
+) -> Result<InstanceView, ApiError> {
+    let mut views = views(store, vec![instance], omit_signatures).await?;
+    views.pop().ok_or_else(|| ApiError::Internal("no view of an instance".into()))
 }
 
-/// The view of a movement.
+/// Returns the view of a movement.
 pub(crate) async fn movement(
     store: &TenantStore,
     movement: Stored<Movement>,
-    runs: Vec<Stored<Instance>>,
+    instances: Vec<Stored<Instance>>,
     omit_signatures: bool,
 ) -> Result<MovementView, ApiError> {
-    Ok(MovementView::new(movement, views(store, runs, omit_signatures).await?))
+    Ok(MovementView::new(movement, views(store, instances, omit_signatures).await?))
 }
 
-/// What is kept of the answer that `reply` makes of a run: without its images, which are in the table already.
-pub(crate) fn kept(run: &Stored<Instance>, reply: impl FnOnce(InstanceView) -> Answer) -> Result<StoredResponse, StoreError> {
-    let reply = reply(InstanceView::new(run.clone(), |_| None)).map_err(StoreError::broken)?;
-    reply.kept(images(std::slice::from_ref(run))?)
-}
-
-/// What is kept of the answer that `reply` makes of a movement.
-pub(crate) fn kept_movement(
-    movement: &Stored<Movement>,
-    runs: &[Stored<Instance>],
-    reply: impl FnOnce(MovementView) -> Answer,
+/// Returns the stored form of the response that `respond` makes of an instance. It names images instead of containing
+/// them, since the table has them already.
+pub(crate) fn stored_response<R: Success>(
+    instance: &Stored<Instance>,
+    respond: impl FnOnce(InstanceView) -> R,
 ) -> Result<StoredResponse, StoreError> {
-    let views = runs.iter().map(|run| InstanceView::new(run.clone(), |_| None)).collect();
-    reply(MovementView::new(movement.clone(), views)).map_err(StoreError::broken)?.kept(images(runs)?)
+    respond(InstanceView::new(instance.clone(), |_| None)).to_stored(images(std::slice::from_ref(instance))?)
 }
 
-/// The path of each image that the answer shows, and the image's name.
-fn images(runs: &[Stored<Instance>]) -> Result<Vec<(String, ImageName)>, StoreError> {
-    let shown = shown(runs)?;
-    let of = |run: &Stored<Instance>| {
-        let names = run.value.signatures().map(|(name, _)| name).filter(|name| shown.contains(name));
-        names.map(|name| (run.value.signature_path(&name.step), name)).collect::<Vec<_>>()
+/// Returns the stored form of the response that `respond` makes of a movement.
+pub(crate) fn stored_movement<R: Success>(
+    movement: &Stored<Movement>,
+    instances: &[Stored<Instance>],
+    respond: impl FnOnce(MovementView) -> R,
+) -> Result<StoredResponse, StoreError> {
+    let views = instances.iter().map(|instance| InstanceView::new(instance.clone(), |_| None)).collect();
+    respond(MovementView::new(movement.clone(), views)).to_stored(images(instances)?)
+}
+
+/// Returns the path of each image that the response shows, and the image's name.
+fn images(instances: &[Stored<Instance>]) -> Result<Vec<(String, ImageName)>, StoreError> {
+    let shown = shown_images(instances)?;
+    let of = |instance: &Stored<Instance>| {
+        let names = instance.value.signatures().map(|(name, _)| name).filter(|name| shown.contains(name));
+        names.map(|name| (instance.value.signature_path(&name.step), name)).collect::<Vec<_>>()
     };
-    Ok(runs.iter().flat_map(of).collect())
+    Ok(instances.iter().flat_map(of).collect())
 }

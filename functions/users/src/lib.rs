@@ -1,4 +1,4 @@
-//! `/v1/users`: the people that assets are assigned to (contract 4).
+//! `/v1/users`: the people that assets are assigned to.
 
 mod handlers;
 mod wire;

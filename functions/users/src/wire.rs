@@ -1,4 +1,4 @@
-//! What goes over the wire: bodies, queries and views of users.
+//! Bodies, queries and views of users.
 
 use serde::Serialize;
 use shared::domain::id::UserId;
@@ -11,34 +11,34 @@ use shared::http::params::{Limit, PageNumber};
 use shared::store::UserFilter;
 use utoipa::ToSchema;
 
-/// Fields of a user that nobody sets.
+/// Read-only fields of a user.
 const READ_ONLY: &[&str] = &["id", "last_login_at", "created_at", "updated_at"];
 
 shared::body! {
-    /// What a new user is made from.
+    /// A new user.
     pub struct NewUser {
-        /// Unique in the tenant, without regard to case.
+        /// E-mail address, unique in the tenant regardless of case.
         required email: Email,
-        /// How lists name the user.
+        /// Display name.
         required display_name: Name,
-        /// What keys bound to the user may do at most; `viewer` when left out.
+        /// Limits the scopes of keys that are bound to the user. Default `viewer`.
         optional role: Role,
-        /// Whether the user can be assigned anything; true when left out.
+        /// Whether assets can be assigned to the user. Default true.
         optional is_active: bool,
     }
     read_only: READ_ONLY
 }
 
 shared::body! {
-    /// The fields of a user to change.
+    /// Fields of a user to change.
     pub struct UserPatch {
-        /// Unique in the tenant, without regard to case.
+        /// E-mail address, unique in the tenant regardless of case.
         optional email: Email,
-        /// How lists name the user.
+        /// Display name.
         optional display_name: Name,
-        /// What keys bound to the user may do at most.
+        /// Limits the scopes of keys that are bound to the user.
         optional role: Role,
-        /// Whether the user can be assigned anything.
+        /// Whether assets can be assigned to the user.
         optional is_active: bool,
     }
     read_only: READ_ONLY
@@ -59,17 +59,17 @@ impl From<UserPatch> for UserChange {
 }
 
 shared::query! {
-    /// Which users to list.
+    /// Users to list.
     pub struct UserQuery {
-        /// Page number; default 1.
+        /// Page number. Default 1.
         page: PageNumber as PageNumber,
-        /// Items per page; default 20, maximum 100.
+        /// Items per page. Default 20, maximum 100.
         limit: Limit as Limit,
-        /// Search by display name or e-mail; every word must occur.
+        /// Search text. Every word must occur in the display name or e-mail address.
         q: SearchText as SearchText,
         /// Filter by role.
         role: Role as Role,
-        /// Only active or only inactive ones.
+        /// Filter by whether users are active.
         is_active: bool as bool,
     }
 }
@@ -84,22 +84,22 @@ impl From<UserQuery> for UserFilter {
 /// A user.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UserView {
-    /// Identifier.
+    /// ID.
     id: UserId,
-    /// Unique in the tenant.
+    /// E-mail address.
     email: Email,
-    /// How lists name the user.
+    /// Display name.
     display_name: Name,
-    /// What keys bound to the user may do at most.
+    /// Limits the scopes of keys that are bound to the user.
     role: Role,
-    /// Whether the user can be assigned anything.
+    /// Whether assets can be assigned to the user.
     is_active: bool,
-    /// Always null: there is no login here.
+    /// Always null. The service has no login.
     #[schema(required)]
     last_login_at: Option<Timestamp>,
-    /// When the user was created.
+    /// Time of creation.
     created_at: Timestamp,
-    /// When the user was last changed.
+    /// Time of the last change.
     updated_at: Timestamp,
 }
 

@@ -1,6 +1,6 @@
-//! Bodies with a field of each type.
+//! Request bodies with a field of each type.
 
-use super::is_kept;
+use super::assert_round_trip;
 use shared::domain::asset::Status;
 use shared::domain::asset_tag::{TagPrefix, TagTemplate};
 use shared::domain::catalog::{AssetKind, TypeCode, Website};
@@ -20,7 +20,7 @@ use shared::http::body::{FromBody, FromJson, RateLimit, StepData};
 use shared::http::error::ApiError;
 
 shared::body! {
-    /// A field of each type.
+    /// A body with a field of each type.
     pub struct Everything {
         /// Required.
         required name: Name,
@@ -40,29 +40,29 @@ shared::body! {
         nullable prefix: TagPrefix,
         /// Text.
         nullable template: TagTemplate,
-        /// A word.
+        /// An enum.
         optional status: Status,
-        /// A word.
+        /// An enum.
         optional kind: AssetKind,
-        /// A word.
+        /// An enum.
         optional role: Role,
-        /// A word.
+        /// An enum.
         optional process: ProcessStatus,
         /// An id.
         nullable id: AssetId,
         /// Ids.
         optional ids: AssetIds,
-        /// A moment.
+        /// A time.
         nullable time: Timestamp,
-        /// A day.
+        /// A date.
         nullable date: Date,
         /// A number.
         nullable price: Price,
         /// A number.
         optional rate: RateLimit,
-        /// Yes or no.
+        /// A boolean.
         optional flag: bool,
-        /// Words.
+        /// A list of enums.
         optional scopes: Scopes,
         /// An object.
         nullable fields: CustomFields,
@@ -78,7 +78,7 @@ shared::body! {
     read_only: &["created_at"]
 }
 
-/// Every value that is accepted can be kept, and every field_error has a place within the body.
+/// Every accepted value can be stored, and every error points into the body.
 pub fn run(bytes: &[u8]) {
     let read = match Everything::read(bytes) {
         Ok(read) => read,
@@ -89,30 +89,30 @@ pub fn run(bytes: &[u8]) {
         }
     };
     let (body, errors) = read;
-    errors.iter().for_each(has_a_place);
+    errors.iter().for_each(assert_points_into_body);
     let Some(body) = body else {
-        assert!(!errors.is_empty(), "nothing was read, and nothing was wrong");
+        assert!(!errors.is_empty(), "a body without value and without error");
         return;
     };
     let Everything { line, notes, email, website, slug, code, prefix, template, id, time, date, price, fields, schema, .. } =
         &body;
-    is_kept(&body.name);
-    macro_rules! are_kept {
-        ($($field:ident)*) => { $(if let Some(value) = $field.value() { is_kept(value); })* };
+    assert_round_trip(&body.name);
+    macro_rules! assert_round_trips {
+        ($($field:ident)*) => { $(if let Some(value) = $field.value() { assert_round_trip(value); })* };
     }
-    are_kept!(line notes email website slug code prefix template id time date price fields schema);
-    body.steps.iter().for_each(is_kept);
-    body.scopes.iter().for_each(is_kept);
+    assert_round_trips!(line notes email website slug code prefix template id time date price fields schema);
+    body.steps.iter().for_each(assert_round_trip);
+    body.scopes.iter().for_each(assert_round_trip);
     if let Patch::Value(moves) = &body.moves {
-        is_kept(moves);
+        assert_round_trip(moves);
     }
     if let Some(price) = price.value() {
-        // Shown as a number with the digits that it has.
+        // Responses show a price as a JSON number with the same digits.
         assert_eq!(Price::from_json(&price.to_string()).as_ref(), Ok(price));
     }
 }
 
-fn has_a_place(field_error: &FieldError) {
-    assert!(matches!(&field_error.place, ErrorLocation::Pointer(pointer) if pointer.starts_with('/')), "{field_error:?}");
+fn assert_points_into_body(field_error: &FieldError) {
+    assert!(matches!(&field_error.location, ErrorLocation::Pointer(pointer) if pointer.starts_with('/')), "{field_error:?}");
     assert!(!field_error.detail.is_empty(), "{field_error:?}");
 }

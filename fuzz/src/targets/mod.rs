@@ -1,4 +1,4 @@
-//! The targets, and what several of them check.
+//! The fuzz targets and their shared helpers.
 
 pub mod body;
 pub mod header;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
-/// Bytes as text, as far as they are: nothing else gets as far as a parser of texts.
+/// Returns the longest prefix that is UTF-8. Text parsers never get anything else.
 fn text(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -20,15 +20,15 @@ fn text(bytes: &[u8]) -> &str {
     }
 }
 
-/// The lines of a text, one for each thing that a target wants.
+/// Splits text into `COUNT` inputs at line breaks; the last one has the rest, missing ones are empty.
 fn lines<const COUNT: usize>(text: &str) -> [&str; COUNT] {
     let mut lines = text.splitn(COUNT, '\n');
     [(); COUNT].map(|()| lines.next().unwrap_or_default())
 }
 
-/// Checks that a value which was accepted can be kept in the table: it is read back as it was.
-fn is_kept<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
-    let written = serde_json::to_string(value).expect("a value that was accepted is written");
-    let read: T = serde_json::from_str(&written).expect("what was written is read");
+/// Checks that an accepted value survives being stored: reading it back gives the same value.
+fn assert_round_trip<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
+    let written = serde_json::to_string(value).expect("an accepted value is serialized");
+    let read: T = serde_json::from_str(&written).expect("a serialized value is read back");
     assert_eq!(&read, value, "{written}");
 }

@@ -1,41 +1,41 @@
-//! Signatures: a data URL, or the bytes of an image.
+//! Signature images: data URLs and raw PNG bytes.
 
 use super::text;
-use shared::domain::signature_image::{SignatureImage, data_url, data_url_length};
+use shared::domain::signature_image::{SignatureImage, data_url, data_url_len};
 use std::io::Cursor;
 
-/// An image that is accepted keeps its bytes, and another decoder and encoder make of it one that is accepted too.
+/// An accepted image keeps its bytes. Decoded and encoded again by another library, it is still accepted.
 pub fn run(bytes: &[u8]) {
-    if let Ok(signature) = SignatureImage::from_data_url(text(bytes)) {
-        assert_eq!(data_url(signature.bytes()), text(bytes));
+    if let Ok(image) = SignatureImage::from_data_url(text(bytes)) {
+        assert_eq!(data_url(image.bytes()), text(bytes));
     }
-    for image in [bytes.to_vec(), with_checksums(bytes)] {
-        let url = data_url(&image);
-        assert_eq!(url.len(), data_url_length(image.len()));
-        if let Ok(signature) = SignatureImage::from_data_url(&url) {
-            assert_eq!(signature.bytes(), image);
-            assert_eq!(signature.hash().len(), 64);
-            again(&image);
+    for png in [bytes.to_vec(), with_valid_checksums(bytes)] {
+        let url = data_url(&png);
+        assert_eq!(url.len(), data_url_len(png.len()));
+        if let Ok(image) = SignatureImage::from_data_url(&url) {
+            assert_eq!(image.bytes(), png);
+            assert_eq!(image.hash().len(), 64);
+            assert_accepted_after_encoding_again(&png);
         }
     }
 }
 
-/// Makes the checksum of every chunk right: else hardly any damage would get further than that.
-fn with_checksums(bytes: &[u8]) -> Vec<u8> {
+/// Corrects the checksum of every chunk, because the parser rejects wrong ones before it looks further.
+fn with_valid_checksums(bytes: &[u8]) -> Vec<u8> {
     let mut image = bytes.to_vec();
     let mut at = 8;
     while let Some(length) = image.get(at..at + 4).and_then(|length| length.try_into().ok()).map(u32::from_be_bytes) {
         let end = at + 8 + length as usize;
         let Some(checksum) = image.get(at + 4..end).map(crc32fast::hash) else { break };
-        let Some(place) = image.get_mut(end..end + 4) else { break };
-        place.copy_from_slice(&checksum.to_be_bytes());
+        let Some(stored) = image.get_mut(end..end + 4) else { break };
+        stored.copy_from_slice(&checksum.to_be_bytes());
         at = end + 4;
     }
     image
 }
 
-/// Decodes and encodes an image that was accepted, unless it is a large one.
-fn again(image: &[u8]) {
+/// Decodes and encodes an accepted image, unless it is large.
+fn assert_accepted_after_encoding_again(image: &[u8]) {
     let mut reader = png::Decoder::new(Cursor::new(image)).read_info().expect("an accepted image has a header");
     let info = reader.info();
     let (width, height, color, depth) = (info.width, info.height, info.color_type, info.bit_depth);
@@ -50,10 +50,13 @@ fn again(image: &[u8]) {
     if let Some(palette) = palette {
         encoder.set_palette(palette);
     }
-    let mut writer = encoder.write_header().expect("a header");
-    writer.write_image_data(&pixels).expect("pixels");
-    writer.finish().expect("an end");
+    let mut writer = encoder.write_header().expect("writing a header to memory succeeds");
+    writer.write_image_data(&pixels).expect("writing pixels to memory succeeds");
+    writer.finish().expect("ending the image succeeds");
     if written.len() <= 128 * 1024 {
-        assert!(SignatureImage::from_data_url(&data_url(&written)).is_ok(), "an accepted image, encoded again, is refused");
+        assert!(
+            SignatureImage::from_data_url(&data_url(&written)).is_ok(),
+            "an accepted image is rejected after encoding it again"
+        );
     }
 }

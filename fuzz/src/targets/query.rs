@@ -16,36 +16,36 @@ use shared::store::AssetSort;
 use std::fmt::Write;
 
 shared::query! {
-    /// A parameter of each type.
+    /// A query with a parameter of each type.
     pub struct Everything {
-        /// A page's number.
+        /// A page number.
         page: PageNumber as PageNumber,
-        /// A page's length.
+        /// A page size.
         limit: Limit as Limit,
-        /// Words.
+        /// Search text.
         q: SearchText as SearchText,
-        /// A status of assets.
+        /// An asset status.
         status: Status as Status,
-        /// A state of runs.
+        /// A process instance status.
         state: InstanceStatus as InstanceStatus,
-        /// Physical or logical.
+        /// An asset kind.
         kind: AssetKind as AssetKind,
         /// An id.
         asset_id: AssetId as AssetId,
-        /// Another.
+        /// Another id.
         asset_type_id: AssetTypeId as AssetTypeId,
-        /// A day.
+        /// A date.
         before: Date as Date,
         /// A role.
         role: Role as Role,
-        /// Yes or no.
+        /// A boolean.
         active: bool as bool,
-        /// An order.
+        /// A sort order.
         sort: AssetSort as String,
     }
 }
 
-/// A query reads the same when every character of it is escaped; each field_error names a parameter that was sent.
+/// Percent-encoding every character doesn't change the result, and every error names a parameter of the query.
 pub fn run(bytes: &[u8]) {
     let query = text(bytes);
     let read = Everything::from_query(query);
@@ -60,19 +60,19 @@ pub fn run(bytes: &[u8]) {
         (Err(ApiError::Invalid(errors)), Err(ApiError::Invalid(again))) => {
             assert_eq!(errors, again);
             for field_error in errors {
-                let ErrorLocation::Parameter(named) = &field_error.place else { unreachable!("{field_error:?}") };
-                assert!(pairs.iter().any(|(name, _)| name == named), "{field_error:?}");
+                let ErrorLocation::Parameter(parameter) = &field_error.location else { unreachable!("{field_error:?}") };
+                assert!(pairs.iter().any(|(name, _)| name == parameter), "{field_error:?}");
             }
         }
         (read, again) => unreachable!("{query:?}: {read:?}, but {again:?}"),
     }
 }
 
-/// Names and values, decoded.
+/// Returns the decoded names and values.
 fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
     let decode = |part: &str| {
-        let spaced = part.replace('+', " ");
-        percent_decode_str(&spaced).decode_utf8().expect("a query that was accepted is UTF-8").into_owned()
+        let with_spaces = part.replace('+', " ");
+        percent_decode_str(&with_spaces).decode_utf8().expect("a query that was accepted is UTF-8").into_owned()
     };
     query.split('&').filter(|pair| !pair.is_empty()).map(move |pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -80,6 +80,7 @@ fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
     })
 }
 
+/// Percent-encodes every byte.
 fn escape(text: &str) -> String {
     text.bytes().fold(String::new(), |mut escaped, byte| {
         let _ = write!(escaped, "%{byte:02X}");

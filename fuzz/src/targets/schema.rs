@@ -1,13 +1,13 @@
-//! A tenant's JSON Schema in the first line, and custom fields to check by it behind.
+//! JSON Schemas of tenants. The first line is a schema, the rest are custom fields to validate.
 
-use super::{is_kept, lines, text};
+use super::{assert_round_trip, lines, text};
 use shared::domain::custom_fields::{CustomFields, FieldsSchema, Schemas};
 use shared::domain::field_error::ErrorLocation;
 use shared::domain::json::parse_strict;
 use uuid::Uuid;
 
-/// A schema that is accepted checks any fields, naming at most 100 errors within them. How long that takes is what
-/// libFuzzer's `-timeout` watches.
+/// An accepted schema can validate any custom fields and returns at most 100 errors, all of them within the fields.
+/// libFuzzer's `-timeout` catches slow ones.
 pub fn run(bytes: &[u8]) {
     let [schema, fields] = lines(text(bytes));
     if let Ok(value) = parse_strict(fields, 8) {
@@ -15,17 +15,18 @@ pub fn run(bytes: &[u8]) {
     }
     let fields = CustomFields::from_json(fields);
     if let Ok(fields) = &fields {
-        is_kept(fields);
+        assert_round_trip(fields);
     }
     let Ok(schema) = FieldsSchema::from_json(schema) else { return };
     let again = FieldsSchema::from_json(&String::from(schema.clone()));
     assert_eq!(again.as_ref(), Ok(&schema));
-    is_kept(&schema);
+    assert_round_trip(&schema);
     let errors = Schemas::default().errors(Uuid::nil(), 1, &schema, &fields.unwrap_or_default());
-    let errors = errors.expect("a schema that was accepted compiles");
-    assert!(errors.len() <= 100, "{} faults", errors.len());
+    let errors = errors.expect("an accepted schema compiles");
+    assert!(errors.len() <= 100, "{} errors", errors.len());
     for field_error in errors {
-        let within = matches!(&field_error.place, ErrorLocation::Pointer(pointer) if pointer.starts_with("/custom_fields"));
-        assert!(within && field_error.detail.chars().count() <= 301, "{field_error:?}");
+        let is_within_fields =
+            matches!(&field_error.location, ErrorLocation::Pointer(pointer) if pointer.starts_with("/custom_fields"));
+        assert!(is_within_fields && field_error.detail.chars().count() <= 301, "{field_error:?}");
     }
 }

@@ -40,6 +40,9 @@ async fn custom_fields_come_back_as_sent() {
     let read = client.get(&format!("/assets/{id}")).await;
     assert_eq!(read.data()["custom_fields"], fields);
     assert!(read.text().contains(r#""custom_fields":{"z":1,"a":"#), "in the order in which they were sent");
+    let reordered = r#"{"custom_fields":{"9007199254740992":-9007199254740992,"":"","a":{"deep":[1.5,null,true,"ü"]},"z":1}}"#;
+    let patched = client.send("PATCH", &format!("/assets/{id}"), Some("application/json"), reordered).await;
+    assert_eq!((patched.header("etag"), patched.data()), (read.header("etag"), read.data()), "the order is not significant");
     for invalid in [r#"{"n":9007199254740993}"#, r#"{"a":1,"a":2}"#, "[]", r#""x""#, r#"{"a":[[[[[[[[1]]]]]]]]}"#] {
         let body = format!(r#"{{"name":"x","custom_fields":{invalid}}}"#);
         assert_eq!(client.post_text("/assets", &body).await.field_errors(), ["/custom_fields"], "{invalid}");

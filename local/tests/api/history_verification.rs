@@ -79,8 +79,8 @@ async fn an_event_after_the_last_is_found() {
     let checked = client.get(&format!("{path}?verify=true")).await.json();
     let verification = &checked["verification"];
     assert_eq!((&verification["valid"], &verification["broken"]["reason"]), (&json!(false), &json!("wrong_head")), "{checked}");
-    let inspection = api.store.tenant(client.tenant).inspect(|_, _| {}).await.unwrap();
-    assert!(!inspection.broken.is_empty(), "the operator's check must find it, too");
+    let inspection = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    assert!(!inspection.broken_links.is_empty(), "the operator's check must find it, too");
 }
 
 #[tokio::test]
@@ -111,14 +111,14 @@ async fn a_tenant_can_be_verified_while_others_write() {
     let store = api.store.tenant(client.tenant);
     let mut checks = 0;
     while !writers.iter().all(tokio::task::JoinHandle::is_finished) {
-        let verification = store.inspect(|done, of| assert!(done <= of)).await.unwrap();
-        assert_eq!(verification.broken, [], "after {checks} checks");
+        let verification = store.verify_chains(|done, of| assert!(done <= of)).await.unwrap();
+        assert_eq!(verification.broken_links, [], "after {checks} checks");
         checks += 1;
     }
     for writer in writers {
         writer.await.unwrap();
     }
-    let verification = store.inspect(|_, _| {}).await.unwrap();
-    assert_eq!((verification.broken, verification.things, verification.events), (vec![], 9 + 36, 9 + 36 * 3 + 12));
+    let verification = store.verify_chains(|_, _| {}).await.unwrap();
+    assert_eq!((verification.broken_links, verification.records, verification.events), (vec![], 9 + 36, 9 + 36 * 3 + 12));
     assert!(checks > 1, "no check ended while others were writing");
 }

@@ -34,13 +34,13 @@ async fn simultaneous_receipts_create_one_key_and_one_event() {
     assert_eq!(made[0]["changes"]["kid"]["new"], keys.keys[0].kid);
     // The private key is in no event and not in the table, unless encrypted.
     let key = api.store.tenant(client.tenant).receipt_keys().await.unwrap().unwrap().value.current;
-    let encrypted = String::from(key.sealed.clone());
+    let encrypted = String::from(key.encrypted_seed.clone());
     assert!(!json!(events).to_string().contains(&encrypted));
-    let seed = api.key_encryption.decrypt_key(client.tenant, &key.sealed.0).await.unwrap();
+    let seed = api.key_encryption.decrypt_key(client.tenant, &key.encrypted_seed.0).await.unwrap();
     assert!(!api.dump().await.0.iter().any(|item| item.contains(&format!("{seed:?}"))));
-    assert!(!key.sealed.0.windows(seed.len()).any(|window| window == seed));
+    assert!(!key.encrypted_seed.0.windows(seed.len()).any(|window| window == seed));
     let other = api.tenant().await;
-    assert!(api.key_encryption.decrypt_key(other.tenant, &key.sealed.0).await.is_err());
+    assert!(api.key_encryption.decrypt_key(other.tenant, &key.encrypted_seed.0).await.is_err());
     // Lists accept the new type of event.
     assert_eq!(client.total("/assets").await, 1);
 }

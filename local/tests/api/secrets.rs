@@ -48,7 +48,7 @@ fn traces(key: &str) -> Vec<String> {
     for bytes in [&bytes[..], key.as_bytes(), &key.as_bytes()[SECRET]] {
         // Without the padding and the last digit, which depends on what follows.
         let encoded = shared::domain::signature_image::data_url(bytes);
-        let encoded = encoded[shared::domain::signature_image::DATA_URL.len()..].trim_end_matches('=');
+        let encoded = encoded[shared::domain::signature_image::DATA_URL_PREFIX.len()..].trim_end_matches('=');
         let encoded = &encoded[..encoded.len() - 1];
         traces.extend([encoded.to_owned(), encoded.replace('+', "-").replace('/', "_")]);
     }
@@ -264,7 +264,7 @@ async fn no_value_prints_the_secret_that_it_holds() {
     let record = ApiKey::new(token.key, "k".parse().unwrap(), scopes, hash.clone(), 1);
     let record = record.rotated(SecretHash("0".repeat(64)), now, now.plus_seconds(60));
     let idempotency = IdempotentRequest::new(token.key, "k".parse().unwrap(), "/v1/keys", key.as_bytes());
-    let context = ChangeContext { by: Actor::operator(), at: now, claim: Some(idempotency), precondition: None };
+    let context = ChangeContext { actor: Actor::operator(), at: now, idempotency: Some(idempotency), precondition: None };
     let printed = format!("{tenant} {token:?} {token:#?} {:?} {hash:?} {record:?} {record:#?} {context:?}", token.secret);
     assert!(printed.contains(&token.tenant.to_string()) && printed.contains(&token.key.uuid().to_string()));
     for trace in traces(&key).into_iter().chain([hash.0.clone(), "0".repeat(64)]) {

@@ -35,10 +35,10 @@ fn the_gateway_responds_to_preflights_like_the_dev_server() {
     let names = |list: &str| -> Vec<String> {
         cors[list].as_sequence().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names("ExposeHeaders"), server::EXPOSED);
-    assert_eq!(names("AllowHeaders"), server::ACCEPTED);
+    assert_eq!(names("ExposeHeaders"), server::CORS_RESPONSE_HEADERS);
+    assert_eq!(names("AllowHeaders"), server::CORS_REQUEST_HEADERS);
     // The gateway responds to a preflight by itself only if OPTIONS is among the methods.
-    let methods = server::METHODS.iter().map(ToString::to_string).chain(["OPTIONS".to_owned()]);
+    let methods = server::CORS_METHODS.iter().map(ToString::to_string).chain(["OPTIONS".to_owned()]);
     assert_eq!(names("AllowMethods"), methods.collect::<Vec<_>>());
 }
 

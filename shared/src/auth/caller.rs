@@ -1,96 +1,108 @@
-//! Writing on behalf of a caller, deciding again when somebody was faster.
+//! A caller whose API key is verified, and changes of one record on the caller's behalf.
 
-use super::Caller;
+use super::command::not_repeatable;
+use crate::app::App;
 use crate::domain::field_error::FieldError;
 use crate::domain::record::{Record, Stored};
-use crate::domain::request::StoredResponse;
-use crate::http::Answer;
+use crate::domain::scope::Scopes;
 use crate::http::error::ApiError;
-use crate::store::{StoreError, WriteError, pause};
+use crate::http::response::{Success, found};
+use crate::store::{AttemptError, ChangeContext, TenantStore, UnitOfWork, WriteError, retry};
 
-/// How often a decision is made again before the client is told to do so.
-pub const TRIES: u32 = 5;
+/// A caller whose API key is verified.
+pub struct Caller {
+    /// The tenant's part of the table.
+    pub store: TenantStore,
+    /// What the key permits at this moment.
+    pub scopes: Scopes,
+    /// Who changes something, and when.
+    pub context: ChangeContext,
+    /// What the function keeps between requests.
+    pub app: App,
+}
 
 impl Caller {
-    /// Writes a new thing and answers with `reply`, which is also what the request gets when it comes again.
+    /// Creates a record and returns the response that `respond` makes of it. The same response is stored for a
+    /// repetition of the request, without images.
     ///
     /// # Errors
     ///
-    /// 409 for a value that is taken, 422 for a field that points to nothing.
-    pub async fn create<T: Record>(&self, value: T, reply: impl Fn(&Stored<T>) -> Answer) -> Answer {
-        let kept = |stored: &Stored<T>| keep(reply(stored));
-        let stored = self.store.create(value, &self.context, kept).await.map_err(dangling)?;
-        reply(&stored)
+    /// Returns [`ApiError::Conflict`] for a value that another record has and that must be unique, and
+    /// [`ApiError::Invalid`] for a field that refers to a missing record.
+    pub async fn create<T: Record, R: Success>(&self, value: T, respond: impl Fn(&Stored<T>) -> R) -> Result<R, ApiError> {
+        let mut unit = UnitOfWork::new(&self.store, &self.context);
+        let stored = unit.create(value)?;
+        let response = respond(&stored);
+        unit.commit_with(|| response.to_stored(Vec::new())).await.map_err(without_retry)?;
+        Ok(response)
     }
 
-    /// Changes a thing that was just read. `decide` gives the next state and whether it is possible only while
-    /// nothing points to the thing; it is asked again if somebody else changes the thing meanwhile, so that the
-    /// changes of both stand. For what no POST asks for: no answer is kept.
+    /// Changes a record that was just read to what `decide` makes of it. If another writer changes it meanwhile, reads
+    /// it again and decides again, so that both changes stand. For requests other than POST.
     ///
     /// # Errors
     ///
-    /// Those of `decide`; 404 if the thing goes meanwhile; 409 if others keep being faster; 412.
+    /// Returns the errors of `decide`, [`ApiError::NotFound`] if the record is deleted meanwhile, and
+    /// [`ApiError::Conflict`] if other writers were faster five times. As [`Caller::create`] otherwise.
     pub async fn update<T: Record>(
         &self,
-        mut old: Stored<T>,
-        decide: impl Fn(&T) -> Result<(T, bool), ApiError>,
+        old: Stored<T>,
+        decide: impl Fn(&T) -> Result<T, ApiError>,
     ) -> Result<Stored<T>, ApiError> {
-        for round in 0..TRIES {
-            let (next, unused) = decide(&old.value)?;
-            let unkept = |_: &Stored<T>| Err(StoreError::broken("a request that may come again, and no answer to keep"));
-            match self.store.update(&old, next, &self.context, unused, unkept).await {
-                Err(WriteError::Stale) => old = self.again(&old, round).await?,
-                other => return other.map_err(dangling),
-            }
-        }
-        Err(WriteError::Stale.into())
+        self.change(old, |unit, old| Ok(unit.update(old, decide(&old.value)?)?)).await
     }
 
-    /// Deletes a thing that was just read, whoever else is changing it, as long as `permit` has nothing against it.
+    /// Decides a change of one record with `decide`, which adds it to the unit of work. Retries as [`Caller::update`]
+    /// does.
     ///
     /// # Errors
     ///
-    /// Those of `permit`; 409 with the count while others point to it; 404 if it goes meanwhile.
+    /// As [`Caller::update`].
+    pub async fn change<T: Record, O>(
+        &self,
+        old: Stored<T>,
+        decide: impl Fn(&mut UnitOfWork<'_>, &Stored<T>) -> Result<O, ApiError>,
+    ) -> Result<O, ApiError> {
+        let reread = |old: Stored<T>| async move { found(self.store.get::<T>(old.value.id()).await?) };
+        let judge = |error, _: &O| match error {
+            WriteError::Stale => AttemptError::Outdated(error),
+            other => AttemptError::Failed(without_retry(other)),
+        };
+        let decide = |unit: &mut UnitOfWork<'_>, old: &Stored<T>| Ok(decide(unit, old)?);
+        retry(&self.store, &self.context, old, reread, decide, |_| Err(not_repeatable()), judge).await
+    }
+
+    /// Deletes a record that was just read, whoever else is changing it, if `permit` allows it. Returns the record as
+    /// it was.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of `permit`, [`ApiError::Conflict`] with the count while other records refer to it, and
+    /// [`ApiError::NotFound`] if it is deleted meanwhile.
     pub async fn delete<T: Record>(
         &self,
-        mut old: Stored<T>,
+        old: Stored<T>,
         permit: impl Fn(&T) -> Result<(), ApiError>,
     ) -> Result<Stored<T>, ApiError> {
-        for round in 0..TRIES {
+        let delete = |unit: &mut UnitOfWork<'_>, old: &Stored<T>| {
             permit(&old.value)?;
-            match self.store.delete(&old, &self.context).await {
-                Ok(()) => return Ok(old),
-                Err(WriteError::Stale) => old = self.again(&old, round).await?,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(WriteError::Stale.into())
-    }
-
-    async fn again<T: Record>(&self, old: &Stored<T>, round: u32) -> Result<Stored<T>, ApiError> {
-        pause(round).await;
-        self.store.get::<T>(old.value.id()).await?.ok_or(ApiError::NotFound)
+            unit.delete(old)?;
+            Ok(old.clone())
+        };
+        self.change(old, delete).await
     }
 }
 
-/// What is kept of an answer that shows no signature.
-///
-/// # Errors
-///
-/// The answer can't be written.
-pub fn keep(answer: Answer) -> Result<StoredResponse, StoreError> {
-    answer.map_err(StoreError::broken)?.kept(Vec::new())
-}
-
-fn dangling(error: WriteError) -> ApiError {
+/// The error of a change that another attempt would not help.
+fn without_retry(error: WriteError) -> ApiError {
     match error {
-        WriteError::MissingReference(field) => ApiError::Invalid(vec![missing(field)]),
+        WriteError::MissingReference(field) => ApiError::Invalid(vec![unknown_reference(field)]),
         other => other.into(),
     }
 }
 
-/// The field_error of a field that points to nothing.
+/// Returns the error of a field that refers to a missing record.
 #[must_use]
-pub fn missing(field: &str) -> FieldError {
-    FieldError::field(field, "names nothing in this tenant")
+pub fn unknown_reference(field: &str) -> FieldError {
+    FieldError::field(field, "does not exist in this tenant")
 }

@@ -1,12 +1,15 @@
-//! The request that every request with a key goes through (contract 3).
+//! Who calls: the verification of API keys, and changes on behalf of a caller.
 //!
-//! A handler gets a [`UnverifiedRequest`], which knows what came with the request but not yet whether its key is good. The
-//! only way on is [`UnverifiedRequest::enter`]: it checks the key while it reads what the handler needs, and nothing that was
-//! read, nor any field_error of the request, is told before the check has passed.
+//! A handler receives an [`UnverifiedRequest`]. The only way to a [`Caller`], and so to every write and every expensive
+//! read, is [`UnverifiedRequest::authorize`]. It verifies the key while it reads what the handler needs, so that both
+//! take one round trip. Nothing that was read, and no error of the request, is disclosed before the key is verified.
 
 mod caller;
+mod command;
 mod request_headers;
 mod unverified;
+mod verify;
 
-pub use caller::{TRIES, keep, missing};
-pub use unverified::{Caller, UnverifiedRequest};
+pub use caller::{Caller, unknown_reference};
+pub use command::Command;
+pub use unverified::UnverifiedRequest;

@@ -1,64 +1,68 @@
-//! What a request's headers ask for beside its body: not to be done twice, and only if nothing has changed.
+//! The headers that make a change repeatable or conditional: `Idempotency-Key` and `If-Match`.
 
 use crate::domain::field_error::ValueError;
 use crate::domain::id::{ApiKeyId, Id, TenantId};
 use crate::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, Precondition};
 use crate::http::error::ApiError;
-use crate::http::listed;
+use crate::http::list_header;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
+use uuid::Uuid;
 
-/// The headers of contract 6 and 8, as far as the method has a use for them.
-pub struct RequestHeaders {
+/// The headers of a request, as far as its method uses them. A bad one is reported once the key is verified.
+pub(super) struct RequestHeaders {
     path: String,
     idempotency_key: Option<Result<IdempotencyKey, ValueError>>,
     expected: Option<Result<ExpectedVersions, ValueError>>,
 }
 
 impl RequestHeaders {
-    /// Reads them.
-    pub fn of(parts: &Parts) -> Self {
-        let (post, reads) = (parts.method == Method::POST, parts.method.is_safe());
+    /// Reads `Idempotency-Key` of a POST, and `If-Match` of every request that is not safe (RFC 9110 §9.2.1).
+    pub(super) fn of(parts: &Parts) -> Self {
+        let (is_post, is_safe) = (parts.method == Method::POST, parts.method.is_safe());
+        let idempotency_key = single_header(&parts.headers, "idempotency-key").filter(|_| is_post);
+        let if_match = parts.headers.get(header::IF_MATCH).filter(|_| !is_safe);
         Self {
             path: parts.uri.path().to_owned(),
-            idempotency_key: single(&parts.headers, "idempotency-key").filter(|_| post).map(|text| text?.parse()),
-            expected: parts.headers.get(header::IF_MATCH).filter(|_| !reads).map(|_| {
-                let text = listed(&parts.headers, &header::IF_MATCH);
+            idempotency_key: idempotency_key.map(|text| text?.parse()),
+            expected: if_match.map(|_| {
+                let text = list_header(&parts.headers, &header::IF_MATCH);
                 ExpectedVersions::parse(&text.ok_or_else(|| ValueError::new("must be printable ASCII"))?)
             }),
         }
     }
 
-    /// What the request is called, if it may come again.
+    /// Returns the request by its idempotency key; `None` if it has no key.
     ///
     /// # Errors
     ///
-    /// 422 for a name that can't be one.
-    pub fn claim(&self, by: ApiKeyId, body: &[u8]) -> Result<Option<IdempotentRequest>, ApiError> {
+    /// Returns [`ApiError::Invalid`] for a bad idempotency key.
+    pub(super) fn idempotent_request(&self, by: ApiKeyId, body: &[u8]) -> Result<Option<IdempotentRequest>, ApiError> {
         match &self.idempotency_key {
             None => Ok(None),
             Some(Ok(key)) => Ok(Some(IdempotentRequest::new(by, key.clone(), &self.path, body))),
-            Some(Err(refusal)) => Err(ApiError::idempotency(refusal.to_string())),
+            Some(Err(error)) => Err(ApiError::idempotency_key(error.to_string())),
         }
     }
 
-    /// The version that the request is meant for: of what its path names by `id`, or of the tenant itself.
+    /// Returns the versions that `If-Match` names: of the resource that the path names by `id`, or else of the tenant.
     ///
     /// # Errors
     ///
-    /// 400 for what is no list of entity tags.
-    pub fn precondition(&self, id: Option<&str>, tenant: TenantId) -> Result<Option<Precondition>, ApiError> {
-        let of = id.and_then(|id| id.parse().ok()).unwrap_or_else(|| tenant.uuid());
+    /// Returns [`ApiError::Malformed`] for a text that is not a list of entity tags.
+    pub(super) fn precondition(&self, id: Option<Uuid>, tenant: TenantId) -> Result<Option<Precondition>, ApiError> {
         match &self.expected {
             None => Ok(None),
-            Some(Ok(expected)) => Ok(Some(Precondition { of, expected: expected.clone() })),
-            Some(Err(refusal)) => Err(ApiError::Malformed(format!("The header If-Match {refusal}."))),
+            Some(Ok(expected)) => {
+                Ok(Some(Precondition { record_id: id.unwrap_or_else(|| tenant.uuid()), expected: expected.clone() }))
+            }
+            Some(Err(error)) => Err(ApiError::Malformed(format!("The header If-Match {error}."))),
         }
     }
 }
 
-/// The text of a header that may be there once.
-fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<Result<&'a str, ValueError>> {
+/// Returns the text of a header that may be sent once.
+fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Result<&'a str, ValueError>> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     if values.next().is_some() {

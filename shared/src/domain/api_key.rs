@@ -1,7 +1,7 @@
-//! API keys as the table keeps them (contract 3).
+//! API keys as the table stores them.
 
 use super::id::{ApiKeyId, Id, UserId};
-use super::record::{Kind, Record};
+use super::record::{Kind, Record, fields};
 use super::scope::{Scope, Scopes};
 use super::text::Name;
 use super::time::Timestamp;
@@ -9,14 +9,14 @@ use super::user::User;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// What a key may ask for in a minute unless it says otherwise (contract 8).
+/// The default number of requests that a key may send per minute.
 pub const DEFAULT_RATE_LIMIT: u32 = 600;
-/// The most that a key can be allowed in a minute.
+/// The highest rate limit of a key, in requests per minute.
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
-/// How long the old secret may go on after a rotation, in seconds: 7 days.
+/// The longest time in seconds for which the old secret may work after a rotation: 7 days.
 pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
 
-/// SHA-256 of a secret, in lower-case hexadecimal. Never shown, so that it has no `Debug` text either.
+/// SHA-256 of a secret, in lower-case hexadecimal. Its `Debug` text does not disclose it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SecretHash(pub String);
@@ -27,50 +27,50 @@ impl std::fmt::Debug for SecretHash {
     }
 }
 
-/// A secret that a rotation replaced, and how long it still works.
+/// The secret that a rotation replaced, and how long it still works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviousSecret {
-    /// Of the old secret.
+    /// The hash of the old secret.
     pub hash: SecretHash,
-    /// From when on it is refused.
+    /// When it stops working.
     pub until: Timestamp,
 }
 
-/// An API key's record.
+/// An API key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKey {
-    /// Which one.
+    /// Identifier.
     pub id: ApiKeyId,
-    /// What it is for.
+    /// Display name.
     pub name: Name,
-    /// What it was given; a bound key's are cut to its owner's role at each use.
+    /// The scopes it was given. Those of a bound key are limited to its owner's role at each use.
     pub scopes: Scopes,
-    /// Whom it is bound to; `None` for a key of the tenant.
+    /// The user that it is bound to; `None` for a key of the tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// Of its secret.
+    /// The hash of its secret.
     pub hash: SecretHash,
-    /// The secret before, while it still works.
+    /// The previous secret, which works for a time after a rotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replaced: Option<PreviousSecret>,
-    /// From when on it is refused.
+    pub previous_secret: Option<PreviousSecret>,
+    /// When it stops working; `None` if it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// When it was last used, to the hour.
+    /// When it was last used, with a precision of an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
-    /// How many requests a minute.
+    /// The number of requests that it may send per minute.
     pub rate_limit_per_minute: u32,
-    /// The key that made it; `None` for the operator.
+    /// The key that created it; `None` for the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<ApiKeyId>,
-    /// When its secret was last replaced.
+    /// When its secret was last rotated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated_at: Option<Timestamp>,
 }
 
 impl ApiKey {
-    /// A new key of the tenant that does not expire.
+    /// Creates a key of the tenant that does not expire.
     #[must_use]
     pub fn new(id: ApiKeyId, name: Name, scopes: Scopes, hash: SecretHash, rate_limit_per_minute: u32) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl ApiKey {
             scopes,
             user_id: None,
             hash,
-            replaced: None,
+            previous_secret: None,
             expires_at: None,
             last_used_at: None,
             rate_limit_per_minute,
@@ -88,17 +88,17 @@ impl ApiKey {
         }
     }
 
-    /// The hashes that a secret may have at `now`: none once the key has expired.
+    /// Returns the hashes of the secrets that are accepted at `now`: none once the key has expired.
     #[must_use]
-    pub fn accepted(&self, now: Timestamp) -> Vec<&SecretHash> {
+    pub fn accepted_hashes(&self, now: Timestamp) -> Vec<&SecretHash> {
         if self.expires_at.is_some_and(|end| end <= now) {
             return Vec::new();
         }
-        let old = self.replaced.as_ref().filter(|old| now < old.until).map(|old| &old.hash);
-        std::iter::once(&self.hash).chain(old).collect()
+        let previous = self.previous_secret.as_ref().filter(|previous| now < previous.until).map(|previous| &previous.hash);
+        std::iter::once(&self.hash).chain(previous).collect()
     }
 
-    /// What the key may do, when `owner` is the user that it is bound to.
+    /// Returns the scopes that the key has if `owner` is the user that it is bound to.
     #[must_use]
     pub fn effective_scopes(&self, owner: Option<&User>) -> Scopes {
         match (self.user_id, owner) {
@@ -108,17 +108,17 @@ impl ApiKey {
         }
     }
 
-    /// The key with another secret; the old one works on until `until`.
+    /// Returns the key with a new secret. The old one keeps working until `until`.
     #[must_use]
     pub fn rotated(&self, hash: SecretHash, now: Timestamp, until: Timestamp) -> Self {
-        let replaced = (until > now).then(|| PreviousSecret { hash: self.hash.clone(), until });
-        Self { hash, replaced, rotated_at: Some(now), ..self.clone() }
+        let previous_secret = (until > now).then(|| PreviousSecret { hash: self.hash.clone(), until });
+        Self { hash, previous_secret, rotated_at: Some(now), ..self.clone() }
     }
 
-    /// The first of `wanted` that `held` lacks: nobody grants what they don't have.
+    /// Returns the first of the `requested` scopes that is not in `held`, since a key can't grant scopes that it lacks.
     #[must_use]
-    pub fn first_lacking(wanted: &Scopes, held: &Scopes) -> Option<Scope> {
-        wanted.difference(held).next().copied()
+    pub fn first_missing_scope(requested: &Scopes, held: &Scopes) -> Option<Scope> {
+        requested.difference(held).next().copied()
     }
 }
 
@@ -131,19 +131,33 @@ impl Record for ApiKey {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
-            ("scopes".to_owned(), json!(self.scopes)),
-            ("user_id".to_owned(), json!(self.user_id)),
-            ("expires_at".to_owned(), json!(self.expires_at)),
-            ("rate_limit_per_minute".to_owned(), json!(self.rate_limit_per_minute)),
-            ("rotated_at".to_owned(), json!(self.rotated_at)),
-            ("replaced_until".to_owned(), json!(self.replaced.as_ref().map(|old| old.until))),
+        let Self {
+            id: _,
+            name,
+            scopes,
+            user_id,
+            hash: _,
+            previous_secret,
+            expires_at,
+            last_used_at: _,
+            rate_limit_per_minute,
+            created_by: _,
+            rotated_at,
+        } = self;
+        let replaced_until = previous_secret.as_ref().map(|previous| previous.until);
+        fields([
+            ("name", json!(name)),
+            ("scopes", json!(scopes)),
+            ("user_id", json!(user_id)),
+            ("expires_at", json!(expires_at)),
+            ("rate_limit_per_minute", json!(rate_limit_per_minute)),
+            ("rotated_at", json!(rotated_at)),
+            ("replaced_until", json!(replaced_until)),
         ])
     }
 }
 
-/// The first characters of a key's text: enough to recognise it, none of its secret.
+/// Returns the first 12 characters of a key's text, by which people recognise it. They contain nothing of its secret.
 #[must_use]
 pub fn prefix(id: ApiKeyId) -> String {
     format!("apl_{}", &id.short()[..8])
@@ -164,21 +178,21 @@ mod tests {
     fn an_expired_key_accepts_no_secret() {
         let at = Timestamp::from_millis;
         let key = ApiKey { expires_at: Some(at(10)), ..key() };
-        assert_eq!(key.accepted(at(9)).len(), 1);
-        assert!(key.accepted(at(10)).is_empty());
+        assert_eq!(key.accepted_hashes(at(9)).len(), 1);
+        assert!(key.accepted_hashes(at(10)).is_empty());
     }
 
     #[test]
-    fn the_old_secret_works_until_its_grace_is_over() {
+    fn the_previous_secret_works_until_its_grace_period_ends() {
         let at = Timestamp::from_millis;
         let rotated = key().rotated(SecretHash("newer".into()), at(10), at(20));
-        assert_eq!(rotated.accepted(at(19)).len(), 2);
-        assert_eq!(rotated.accepted(at(20)), [&SecretHash("newer".into())]);
-        assert_eq!(key().rotated(SecretHash("newer".into()), at(10), at(10)).replaced, None);
+        assert_eq!(rotated.accepted_hashes(at(19)).len(), 2);
+        assert_eq!(rotated.accepted_hashes(at(20)), [&SecretHash("newer".into())]);
+        assert_eq!(key().rotated(SecretHash("newer".into()), at(10), at(10)).previous_secret, None);
     }
 
     #[test]
-    fn a_bound_key_is_cut_to_its_owners_role() {
+    fn a_bound_key_is_limited_to_its_owners_role() {
         let id = UserId::new(Timestamp::from_millis(0), [0; 10]);
         let bound = ApiKey { user_id: Some(id), ..key() };
         let owner = |role| User {
@@ -195,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_secret_is_printed() {
+    fn debug_text_and_history_do_not_disclose_a_secrets_hash() {
         assert!(!format!("{:?}", key()).contains("new"));
         assert!(!serde_json::to_string(&key().audit()).expect("json").contains("new"));
     }

@@ -1,57 +1,58 @@
-//! An asset (interface 2.1). What may become of it: [`super::asset_change`].
+//! Assets. [`super::asset_change`] has the rules for changing them.
 
 use super::catalog::{AssetKind, AssetType, Manufacturer, Model};
 use super::custom_fields::CustomFields;
 use super::id::{AssetId, AssetTypeId, Id, InstanceId, ManufacturerId, ModelId, UserId, short};
 use super::money::Price;
-use super::record::{Kind, Record, Reference, Stored, Unique};
-use super::scope::words;
+use super::record::{Kind, Record, Reference, RequiredValue, Stored, Unique, fields};
+use super::string_enum::string_enum;
 use super::text::{Line, Name, Notes};
 use super::time::Date;
+use super::user::User;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-words! {
-    /// Where an asset stands (interface 3.1).
-    Status, "in_stock, preparing, in_use, in_service, returned, scrapped", {
-        /// In Stock: where a new asset begins.
+string_enum! {
+    /// The status of an asset.
+    Status {
+        /// In stock. The default status of a new asset.
         InStock = "in_stock",
-        /// Preparing.
+        /// Being prepared for use.
         Preparing = "preparing",
-        /// In Use.
+        /// In use.
         InUse = "in_use",
-        /// In Service.
+        /// Being serviced or repaired.
         InService = "in_service",
-        /// Returned.
+        /// Returned by its user.
         Returned = "returned",
-        /// Scrapped: gone, but its history stays.
+        /// Scrapped. The asset and its history are kept.
         Scrapped = "scrapped",
     }
 }
 
 impl Status {
-    /// Whether an asset that a process brings here is taken from whoever had it (contract 7).
+    /// Returns whether a process that ends with this status clears the asset's assignment.
     #[must_use]
-    pub fn is_nobodys(self) -> bool {
+    pub fn clears_assignment(self) -> bool {
         matches!(self, Self::InStock | Self::Returned | Self::Scrapped)
     }
 }
 
-/// What an asset shows of the catalog, as it is now.
+/// The current catalog names that an asset shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogNames {
-    /// Of its type.
+    /// The name of its asset type.
     pub asset_type: Option<Name>,
-    /// From its type; physical without one.
+    /// The kind of its asset type; physical without a type.
     pub kind: AssetKind,
-    /// Of its model.
+    /// The name of its model.
     pub model: Option<Name>,
-    /// Of its model's manufacturer.
+    /// The name of its model's manufacturer.
     pub manufacturer: Option<Name>,
 }
 
 impl CatalogNames {
-    /// The names of what was found.
+    /// Returns the names of an asset's catalog entries, each `None` if the asset has none.
     #[must_use]
     pub fn of(
         asset_type: Option<&Stored<AssetType>>,
@@ -59,10 +60,10 @@ impl CatalogNames {
         manufacturer: Option<&Stored<Manufacturer>>,
     ) -> Self {
         Self {
-            asset_type: asset_type.map(|found| found.value.name.clone()),
-            kind: asset_type.map_or(AssetKind::Physical, |found| found.value.kind),
-            model: model.map(|found| found.value.name.clone()),
-            manufacturer: manufacturer.map(|found| found.value.name.clone()),
+            asset_type: asset_type.map(|stored| stored.value.name.clone()),
+            kind: asset_type.map_or(AssetKind::Physical, |stored| stored.value.kind),
+            model: model.map(|stored| stored.value.name.clone()),
+            manufacturer: manufacturer.map(|stored| stored.value.name.clone()),
         }
     }
 }
@@ -70,53 +71,67 @@ impl CatalogNames {
 /// An asset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asset {
-    /// Which one.
+    /// Identifier.
     pub id: AssetId,
-    /// Given once, by the tenant's template; never changes.
+    /// Generated from the tenant's template. Never changes.
     pub asset_tag: String,
-    /// What it is called.
+    /// Display name.
     pub name: Name,
-    /// Where it stands.
+    /// Status.
     pub status: Status,
-    /// What kind of thing it is; the model's type, when there is a model.
+    /// Its asset type. With a model, this is the model's type.
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub asset_type_id: Option<AssetTypeId>,
-    /// The product that it is an instance of.
+    /// Its catalog model.
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub model_id: Option<ModelId>,
-    /// The model's manufacturer, so that its name needs no read of the model first. A model in use keeps it.
+    /// The model's manufacturer, so that its name can be read without reading the model first. A model in use can't change
+    /// its manufacturer.
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub manufacturer_id: Option<ManufacturerId>,
-    /// Free text, or the manufacturer's name when the model was set.
+    /// Free text, or the manufacturer's name as it was when the model was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manufacturer: Option<Line>,
-    /// Free text, or the model's name when it was set.
+    /// Free text, or the model's name as it was when the model was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Line>,
-    /// The maker's number.
+    /// The manufacturer's serial number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial_number: Option<Line>,
-    /// When it was bought.
+    /// Date of purchase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purchase_date: Option<Date>,
-    /// What it cost.
+    /// Purchase price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purchase_price: Option<Price>,
-    /// The last day of its warranty.
+    /// Last day of the warranty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warranty_until: Option<Date>,
-    /// Who has it.
+    /// The user to whom it is assigned.
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub assigned_to: Option<UserId>,
-    /// For the tenant's own eyes.
+    /// Internal notes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<Notes>,
-    /// What the tenant adds.
+    /// Values of the tenant's own fields.
     #[serde(default)]
     pub custom_fields: CustomFields,
-    /// The process that runs on it; at most one.
+    /// The process instance that is in progress on it, if any.
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub running_instance_id: Option<InstanceId>,
+}
+
+impl Asset {
+    /// Returns the reference to the model. The asset carries the model's manufacturer and type; if the model changed them
+    /// after it was read, the asset must not be linked to it.
+    fn model_reference(&self, id: ModelId) -> Reference {
+        let copied =
+            [("manufacturer_id", self.manufacturer_id.map(Id::uuid)), ("asset_type_id", self.asset_type_id.map(Id::uuid))];
+        let copied = copied.into_iter().filter_map(|(attribute, id)| Some((attribute, id?)));
+        copied.fold(Reference::new("model_id", Kind::Model, id.uuid()), |reference, (attribute, id)| {
+            reference.requiring(attribute, RequiredValue::Text(id.to_string()))
+        })
+    }
 }
 
 impl Record for Asset {
@@ -128,51 +143,57 @@ impl Record for Asset {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        let fields = [
-            ("asset_tag", json!(self.asset_tag)),
-            ("name", json!(self.name)),
-            ("status", json!(self.status)),
-            ("asset_type_id", json!(self.asset_type_id)),
-            ("model_id", json!(self.model_id)),
-            ("manufacturer", json!(self.manufacturer)),
-            ("model", json!(self.model)),
-            ("serial_number", json!(self.serial_number)),
-            ("purchase_date", json!(self.purchase_date)),
-            // As text: the canonical form (RFC 8785 §3.2.2.3) would round a number to a double.
-            ("purchase_price", json!(self.purchase_price)),
-            ("warranty_until", json!(self.warranty_until)),
-            ("assigned_to", json!(self.assigned_to)),
-            ("notes", json!(self.notes)),
-            ("custom_fields", Value::Object(self.custom_fields.as_map().clone())),
-            ("running_instance_id", json!(self.running_instance_id)),
-        ];
-        fields.into_iter().map(|(field, value)| (field.to_owned(), value)).collect()
+        let Self {
+            id: _,
+            asset_tag,
+            name,
+            status,
+            asset_type_id,
+            model_id,
+            manufacturer_id: _,
+            manufacturer,
+            model,
+            serial_number,
+            purchase_date,
+            purchase_price,
+            warranty_until,
+            assigned_to,
+            notes,
+            custom_fields,
+            running_instance_id,
+        } = self;
+        fields([
+            ("asset_tag", json!(asset_tag)),
+            ("name", json!(name)),
+            ("status", json!(status)),
+            ("asset_type_id", json!(asset_type_id)),
+            ("model_id", json!(model_id)),
+            ("manufacturer", json!(manufacturer)),
+            ("model", json!(model)),
+            ("serial_number", json!(serial_number)),
+            ("purchase_date", json!(purchase_date)),
+            // As text, since the canonical form (RFC 8785 §3.2.2.3) would round a number to a double.
+            ("purchase_price", json!(purchase_price)),
+            ("warranty_until", json!(warranty_until)),
+            ("assigned_to", json!(assigned_to)),
+            ("notes", json!(notes)),
+            ("custom_fields", Value::Object(custom_fields.as_map().clone())),
+            ("running_instance_id", json!(running_instance_id)),
+        ])
     }
 
-    /// That a process runs on it is no change of the asset: a run that is cancelled leaves it as it was (contract 7).
+    /// The process instance in progress is not shown, so starting and cancelling one leaves `updated_at` as it is.
     fn is_shown(field: &str) -> bool {
         field != "running_instance_id"
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Unique { field: "asset_tag", value: self.asset_tag.clone(), kept: true }]
+        vec![Unique { field: "asset_tag", value: self.asset_tag.clone(), reserved_after_deletion: true }]
     }
 
     fn references(&self) -> Vec<Reference> {
-        let reference = |field, kind, id: Option<uuid::Uuid>| id.map(|id| Reference::new(field, kind, id));
-        // The model's manufacturer and type are the asset's too: a model that became another product since it was
-        // read must not get an asset of the old one.
-        let taken =
-            [("manufacturer_id", self.manufacturer_id.map(Id::uuid)), ("asset_type_id", self.asset_type_id.map(Id::uuid))];
-        let taken = taken.into_iter().filter_map(|(name, id)| Some((name, id?))).collect();
-        let model = reference("model_id", Kind::Model, self.model_id.map(Id::uuid));
-        [
-            reference("asset_type_id", Kind::AssetType, self.asset_type_id.map(Id::uuid)),
-            model.map(|model| Reference { taken, ..model }),
-            reference("assigned_to", Kind::User, self.assigned_to.map(Id::uuid)),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        let asset_type = self.asset_type_id.map(|id| Reference::new("asset_type_id", Kind::AssetType, id.uuid()));
+        let user = self.assigned_to.map(|id| User::reference("assigned_to", id));
+        [asset_type, self.model_id.map(|id| self.model_reference(id)), user].into_iter().flatten().collect()
     }
 }

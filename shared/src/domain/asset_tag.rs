@@ -1,4 +1,4 @@
-//! How a tenant's asset tags look: the template grammar of contract 5.
+//! Templates of asset tags: `{PREFIX}-{YYYY}-NNNN` gives tags such as `AST-2026-0001`.
 
 use super::field_error::{ValueError, text_form};
 use super::time::Timestamp;
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Write};
 use std::str::FromStr;
 
-/// Longest template, in characters.
-const LONGEST: usize = 64;
-/// How long the run of `N` may be.
-const RUN: std::ops::RangeInclusive<usize> = 3..=12;
-/// The type code of an asset without type.
+/// The maximum length of a template in characters.
+const MAX_TEMPLATE_CHARS: usize = 64;
+/// How many `N` in a row stand for the number.
+const SEQUENCE_WIDTHS: std::ops::RangeInclusive<usize> = 3..=12;
+/// The type code of an asset without an asset type.
 pub const NO_TYPE_CODE: &str = "GEN";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,23 +22,24 @@ enum TemplatePart {
     LongYear,
     ShortYear,
     Month,
-    /// The sequence, padded with zeros to this width.
+    /// The number, padded with zeros to this width.
     Sequence(usize),
 }
 
-/// A template such as `{PREFIX}-{YYYY}-NNNN`.
+/// A template such as `{PREFIX}-{YYYY}-NNNN`: text, the placeholders `{PREFIX}`, `{TYPE_CODE}`, `{YYYY}`, `{YY}` and
+/// `{MM}`, and 3 to 12 consecutive `N` for the number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, max_length = 64, examples("{PREFIX}-NNNNNN"))]
 pub struct TagTemplate(Vec<TemplatePart>);
 
-/// What `{PREFIX}` stands for: 1 to 16 letters, digits, `-`, `_` or `.`.
+/// The text that replaces `{PREFIX}`: 1 to 16 letters, digits, `-`, `_` or `.`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, min_length = 1, max_length = 16, pattern = "^[A-Za-z0-9._-]{1,16}$", examples("AST"))]
 pub struct TagPrefix(String);
 
-/// A tag but for its number: what the number is counted for.
+/// A number range: a tag without its number. Each range counts its own numbers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TagRange {
     before: String,
@@ -47,7 +48,7 @@ pub struct TagRange {
 }
 
 impl TagTemplate {
-    /// Fills in everything but the number.
+    /// Returns the number range of a tag: the template with everything filled in except the number.
     #[must_use]
     pub fn range(&self, prefix: &TagPrefix, type_code: Option<&str>, at: Timestamp) -> TagRange {
         let date = at.date();
@@ -74,20 +75,20 @@ fn push(text: &mut String, formatted: std::fmt::Arguments<'_>) {
 }
 
 impl TagRange {
-    /// The tag with this number; a number too long for the width takes the digits it needs.
+    /// Returns the tag with this number. A number that exceeds the width takes more digits.
     #[must_use]
     pub fn tag(&self, number: u64) -> String {
         format!("{}{number:0width$}{}", self.before, self.after, width = self.width)
     }
 
-    /// Which counter the range uses. Braces can't stand in a tag, so no two ranges share one;
-    /// the width is no part of it, so a template that is only widened counts on.
+    /// Returns the name of the range's counter, such as `AST-{N}`. Tags contain no braces, so no two ranges share a counter.
+    /// The width is not part of the name, so a template that only gets more `N` continues its sequence.
     #[must_use]
     pub fn counter(&self) -> String {
         format!("{}{{N}}{}", self.before, self.after)
     }
 
-    /// How many digits a number has at least.
+    /// Returns the minimum number of digits of a number.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
@@ -98,56 +99,56 @@ impl FromStr for TagTemplate {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        if text.chars().count() > LONGEST {
-            return Err(ValueError::new(format!("must have at most {LONGEST} characters")));
+        if text.chars().count() > MAX_TEMPLATE_CHARS {
+            return Err(ValueError::new(format!("must have at most {MAX_TEMPLATE_CHARS} characters")));
         }
         if text != text.trim() || text.chars().any(char::is_control) {
-            return Err(ValueError::new("must not begin or end with a blank, nor contain control characters"));
+            return Err(ValueError::new("must not begin or end with white space, nor contain control characters"));
         }
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some(open) = rest.find(['{', '}']) {
             split_sequence(&rest[..open], &mut parts);
-            let placeholder = rest[open..]
+            let (placeholder, after) = rest[open..]
                 .strip_prefix('{')
                 .and_then(|inner| inner.split_once('}'))
-                .ok_or_else(|| ValueError::new("has a brace without its counterpart"))?;
-            parts.push(match placeholder.0 {
+                .ok_or_else(|| ValueError::new("must not contain an unmatched brace"))?;
+            parts.push(match placeholder {
                 "PREFIX" => TemplatePart::Prefix,
                 "TYPE_CODE" => TemplatePart::TypeCode,
                 "YYYY" => TemplatePart::LongYear,
                 "YY" => TemplatePart::ShortYear,
                 "MM" => TemplatePart::Month,
-                _ => return Err(ValueError::new("knows the placeholders {PREFIX}, {TYPE_CODE}, {YYYY}, {YY} and {MM} only")),
+                _ => return Err(ValueError::new("may only use the placeholders {PREFIX}, {TYPE_CODE}, {YYYY}, {YY} and {MM}")),
             });
-            rest = placeholder.1;
+            rest = after;
         }
         split_sequence(rest, &mut parts);
         match parts.iter().filter(|part| matches!(part, TemplatePart::Sequence(_))).count() {
             1 => Ok(Self(parts)),
-            0 => Err(ValueError::new("needs a run of 3 to 12 N for the number, not touching another letter")),
-            _ => Err(ValueError::new("must have exactly one run of 3 to 12 N")),
+            0 => Err(ValueError::new("must contain 3 to 12 consecutive N for the number, with no other letter next to them")),
+            _ => Err(ValueError::new("must contain 3 to 12 consecutive N only once")),
         }
     }
 }
 
-/// Splits literal text at the runs of `N` that stand for the number: 3 to 12 long, no letter beside them.
+/// Splits literal text at the `N` that stand for the number: 3 to 12 in a row, with no other letter next to them.
 fn split_sequence(text: &str, parts: &mut Vec<TemplatePart>) {
     let chars: Vec<char> = text.chars().collect();
     let mut literal = String::new();
     let mut at = 0;
     while at < chars.len() {
-        let run = chars[at..].iter().take_while(|&&c| c == 'N').count();
-        let touches = |index: Option<usize>| index.and_then(|i| chars.get(i)).is_some_and(|c| c.is_alphabetic());
-        if RUN.contains(&run) && !touches(at.checked_sub(1)) && !touches(Some(at + run)) {
+        let count = chars[at..].iter().take_while(|&&c| c == 'N').count();
+        let is_letter = |index: Option<usize>| index.and_then(|i| chars.get(i)).is_some_and(|c| c.is_alphabetic());
+        if SEQUENCE_WIDTHS.contains(&count) && !is_letter(at.checked_sub(1)) && !is_letter(Some(at + count)) {
             if !literal.is_empty() {
                 parts.push(TemplatePart::Literal(std::mem::take(&mut literal)));
             }
-            parts.push(TemplatePart::Sequence(run));
+            parts.push(TemplatePart::Sequence(count));
         } else {
-            literal.extend(&chars[at..at + run.max(1)]);
+            literal.extend(&chars[at..at + count.max(1)]);
         }
-        at += run.max(1);
+        at += count.max(1);
     }
     if !literal.is_empty() {
         parts.push(TemplatePart::Literal(literal));
@@ -213,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn a_full_range_goes_on_with_one_digit_more() {
+    fn a_full_range_continues_with_one_digit_more() {
         assert_eq!(tag("A-NNN", None, 999), "A-999");
         assert_eq!(tag("A-NNN", None, 1000), "A-1000");
     }
 
     #[test]
-    fn a_wider_template_counts_on() {
+    fn a_wider_template_continues_the_sequence() {
         let at = "2026-03-05T00:00:00Z".parse().expect("a time");
         let counter = |t: &str| t.parse::<TagTemplate>().expect(t).range(&TagPrefix::default(), None, at).counter();
         assert_eq!(counter("A-NNN"), counter("A-NNNN"));
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_refused() {
+    fn invalid_templates_are_refused() {
         for wrong in [
             "",
             "AST",

@@ -1,22 +1,23 @@
-//! 128-bit numbers as 22 characters of `0-9A-Za-z`: two thirds of a hyphenated UUID, and in the same order.
+//! 128-bit numbers as 22 characters of `0-9A-Za-z`, which sort in the same order as the numbers. A hyphenated UUID takes
+//! 36 characters.
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// How many characters 128 bits take.
+/// The number of characters that 128 bits take.
 pub const WIDTH: usize = 22;
 
-/// Writes `number` in `width` digits, most significant first, so that texts sort as their numbers do.
+/// Returns `number` in `width` digits, most significant first, so that texts sort in the order of their numbers.
 #[must_use]
 pub fn encode(mut number: u128, width: usize) -> String {
     let mut digits = vec![b'0'; width];
-    for place in digits.iter_mut().rev() {
-        *place = DIGITS[(number % 62) as usize];
+    for digit in digits.iter_mut().rev() {
+        *digit = DIGITS[(number % 62) as usize];
         number /= 62;
     }
     digits.into_iter().map(char::from).collect()
 }
 
-/// Reads what [`encode`] wrote; `None` for another character or a number beyond 128 bits.
+/// Parses what [`encode`] wrote; `None` for any other character or a number beyond 128 bits.
 #[must_use]
 pub fn decode(text: &str) -> Option<u128> {
     text.bytes().try_fold(0u128, |number, byte| {
@@ -44,7 +45,7 @@ mod tests {
         }
 
         #[test]
-        fn texts_sort_as_their_numbers(a: u128, b: u128) {
+        fn texts_sort_in_the_order_of_their_numbers(a: u128, b: u128) {
             prop_assert_eq!(encode(a, WIDTH).cmp(&encode(b, WIDTH)), a.cmp(&b));
         }
     }

@@ -1,18 +1,18 @@
-//! The catalog: what kinds of thing a tenant owns (contract 5).
+//! The catalog: asset types, manufacturers and models.
 
 use super::custom_fields::FieldsSchema;
 use super::field_error::{ValueError, text_form};
 use super::id::{AssetTypeId, Id, ManufacturerId, ModelId};
-use super::record::{Kind, Patch, Record, Reference, Unique};
-use super::scope::words;
+use super::record::{Kind, Patch, Record, Reference, Unique, fields};
+use super::string_enum::string_enum;
 use super::text::{Name, Notes, fold};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
 
-words! {
-    /// Whether one can touch the asset.
-    AssetKind, "physical, logical", {
+string_enum! {
+    /// Whether an asset is a physical item.
+    AssetKind {
         /// Hardware.
         Physical = "physical",
         /// Software, licences, subscriptions.
@@ -20,14 +20,14 @@ words! {
     }
 }
 
-/// The short code of a type, for tags: 2 to 8 of A-Z and 0-9.
+/// The short code of an asset type, used in tags: 2 to 8 of A-Z and 0-9.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, pattern = "^[A-Z0-9]{2,8}$", examples("LAP"))]
 pub struct TypeCode(String);
 
 impl TypeCode {
-    /// The code.
+    /// Returns the code.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -44,10 +44,10 @@ impl FromStr for TypeCode {
 
 text_form!(TypeCode, |code| code.0);
 
-/// The address of a manufacturer's site.
+/// The URL of a manufacturer's website.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schema(value_type = String, format = Uri, max_length = 2048)]
+#[schema(value_type = String, format = "uri", max_length = 2048)]
 pub struct Website(String);
 
 impl FromStr for Website {
@@ -58,53 +58,52 @@ impl FromStr for Website {
         let fits = text.len() <= 2048
             && host.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
             && !text.chars().any(|c| c.is_control() || c.is_whitespace());
-        fits.then(|| Self(text.to_owned()))
-            .ok_or_else(|| ValueError::new("must be an address that begins with https:// or http://"))
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be a URL that begins with https:// or http://"))
     }
 }
 
 text_form!(Website, |website| website.0);
 
-/// A type of asset.
+/// An asset type, such as Laptop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AssetType {
-    /// Which one.
+    /// Identifier.
     pub id: AssetTypeId,
-    /// Such as Laptop.
+    /// Display name.
     pub name: Name,
-    /// Unique in the tenant.
+    /// Short code for asset tags, unique in the tenant.
     pub code: TypeCode,
-    /// Physical or logical.
+    /// Whether its assets are physical or logical.
     pub kind: AssetKind,
-    /// What the custom fields of its assets must look like.
+    /// The schema that the custom fields of its assets must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_fields_schema: Option<FieldsSchema>,
 }
 
-/// What a PATCH of a type changes.
+/// A change to an asset type.
 #[derive(Debug, Clone, Default)]
 pub struct AssetTypeChange {
     /// The new name.
     pub name: Option<Name>,
-    /// The new code; tags already given keep the old one.
+    /// The new code. Existing tags keep the old one.
     pub code: Option<TypeCode>,
     /// The new kind.
     pub kind: Option<AssetKind>,
-    /// The new schema; assets are checked by it at their next change.
+    /// The new schema. It applies to existing assets when they are next changed.
     pub custom_fields_schema: Patch<FieldsSchema>,
 }
 
 impl AssetType {
-    /// The type as `change` makes it.
+    /// Returns the asset type with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &AssetTypeChange) -> Self {
-        let change = change.clone();
+        let AssetTypeChange { name, code, kind, custom_fields_schema } = change.clone();
         Self {
             id: self.id,
-            name: change.name.unwrap_or_else(|| self.name.clone()),
-            code: change.code.unwrap_or_else(|| self.code.clone()),
-            kind: change.kind.unwrap_or(self.kind),
-            custom_fields_schema: change.custom_fields_schema.or(self.custom_fields_schema.clone()),
+            name: name.unwrap_or_else(|| self.name.clone()),
+            code: code.unwrap_or_else(|| self.code.clone()),
+            kind: kind.unwrap_or(self.kind),
+            custom_fields_schema: custom_fields_schema.or(self.custom_fields_schema.clone()),
         }
     }
 }
@@ -118,55 +117,56 @@ impl Record for AssetType {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
-            ("code".to_owned(), json!(self.code)),
-            ("kind".to_owned(), json!(self.kind)),
-            ("custom_fields_schema".to_owned(), json!(self.custom_fields_schema.as_ref().map(FieldsSchema::as_value))),
+        let Self { id: _, name, code, kind, custom_fields_schema } = self;
+        fields([
+            ("name", json!(name)),
+            ("code", json!(code)),
+            ("kind", json!(kind)),
+            ("custom_fields_schema", json!(custom_fields_schema.as_ref().map(FieldsSchema::as_value))),
         ])
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Unique { field: "code", value: self.code.as_str().to_owned(), kept: false }]
+        vec![Unique { field: "code", value: self.code.as_str().to_owned(), reserved_after_deletion: false }]
     }
 }
 
-/// Who makes things.
+/// A manufacturer of models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manufacturer {
-    /// Which one.
+    /// Identifier.
     pub id: ManufacturerId,
-    /// Unique in the tenant, without regard to case.
+    /// Display name, unique in the tenant without regard to case.
     pub name: Name,
-    /// Where to find them.
+    /// Its website.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website: Option<Website>,
-    /// For the tenant's own eyes.
+    /// Internal notes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<Notes>,
 }
 
-/// What a PATCH of a manufacturer changes.
+/// A change to a manufacturer.
 #[derive(Debug, Clone, Default)]
 pub struct ManufacturerChange {
-    /// The new name; assets keep the text that was filled in.
+    /// The new name. Assets keep the text that was filled in.
     pub name: Option<Name>,
-    /// The new address.
+    /// The new website.
     pub website: Patch<Website>,
     /// The new notes.
     pub notes: Patch<Notes>,
 }
 
 impl Manufacturer {
-    /// The manufacturer as `change` makes it.
+    /// Returns the manufacturer with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &ManufacturerChange) -> Self {
-        let change = change.clone();
+        let ManufacturerChange { name, website, notes } = change.clone();
         Self {
             id: self.id,
-            name: change.name.unwrap_or_else(|| self.name.clone()),
-            website: change.website.or(self.website.clone()),
-            notes: change.notes.or(self.notes.clone()),
+            name: name.unwrap_or_else(|| self.name.clone()),
+            website: website.or(self.website.clone()),
+            notes: notes.or(self.notes.clone()),
         }
     }
 }
@@ -180,62 +180,59 @@ impl Record for Manufacturer {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
-            ("website".to_owned(), json!(self.website)),
-            ("notes".to_owned(), json!(self.notes)),
-        ])
+        let Self { id: _, name, website, notes } = self;
+        fields([("name", json!(name)), ("website", json!(website)), ("notes", json!(notes))])
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Unique { field: "name", value: fold(&self.name), kept: false }]
+        vec![Unique { field: "name", value: fold(&self.name), reserved_after_deletion: false }]
     }
 }
 
-/// A product that assets can be instances of.
+/// A product model, such as Latitude 7450.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Model {
-    /// Which one.
+    /// Identifier.
     pub id: ModelId,
-    /// Such as Latitude 7450.
+    /// Display name.
     pub name: Name,
-    /// Who makes it.
+    /// Its manufacturer.
     pub manufacturer_id: ManufacturerId,
-    /// What it is.
+    /// The asset type of its assets.
     pub asset_type_id: AssetTypeId,
-    /// For the tenant's own eyes.
+    /// Internal notes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<Notes>,
 }
 
-/// What a PATCH of a model changes.
+/// A change to a model.
 #[derive(Debug, Clone, Default)]
 pub struct ModelChange {
-    /// The new name; assets keep the text that was filled in.
+    /// The new name. Assets keep the text that was filled in.
     pub name: Option<Name>,
-    /// Another manufacturer.
+    /// The new manufacturer.
     pub manufacturer_id: Option<ManufacturerId>,
-    /// Another type.
+    /// The new asset type.
     pub asset_type_id: Option<AssetTypeId>,
     /// The new notes.
     pub notes: Patch<Notes>,
 }
 
 impl Model {
-    /// The model as `change` makes it.
+    /// Returns the model with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &ModelChange) -> Self {
-        let change = change.clone();
+        let ModelChange { name, manufacturer_id, asset_type_id, notes } = change.clone();
         Self {
             id: self.id,
-            name: change.name.unwrap_or_else(|| self.name.clone()),
-            manufacturer_id: change.manufacturer_id.unwrap_or(self.manufacturer_id),
-            asset_type_id: change.asset_type_id.unwrap_or(self.asset_type_id),
-            notes: change.notes.or(self.notes.clone()),
+            name: name.unwrap_or_else(|| self.name.clone()),
+            manufacturer_id: manufacturer_id.unwrap_or(self.manufacturer_id),
+            asset_type_id: asset_type_id.unwrap_or(self.asset_type_id),
+            notes: notes.or(self.notes.clone()),
         }
     }
 
-    /// Whether `next` would be another product: its assets carry the old manufacturer and type.
+    /// Returns whether `next` has another manufacturer or asset type, which the model's assets carry too.
     #[must_use]
     pub fn is_another_product(&self, next: &Self) -> bool {
         self.manufacturer_id != next.manufacturer_id || self.asset_type_id != next.asset_type_id
@@ -251,11 +248,12 @@ impl Record for Model {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
-            ("manufacturer_id".to_owned(), json!(self.manufacturer_id)),
-            ("asset_type_id".to_owned(), json!(self.asset_type_id)),
-            ("notes".to_owned(), json!(self.notes)),
+        let Self { id: _, name, manufacturer_id, asset_type_id, notes } = self;
+        fields([
+            ("name", json!(name)),
+            ("manufacturer_id", json!(manufacturer_id)),
+            ("asset_type_id", json!(asset_type_id)),
+            ("notes", json!(notes)),
         ])
     }
 

@@ -1,84 +1,127 @@
-//! The audit trail: one entry for each change, chained by hashes for each thing changed (contract 6).
+//! Events: the history of a record is one event for each change, each with the hash of the one before.
 
 use super::hex;
 use super::id::{ApiKeyId, EventId, UserId};
+use super::record::Kind;
 use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Who made a change. Names are as they were at the time.
+/// Who made a change, with the names of that time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Actor {
-    /// The key that was used; `None` for the operator's command line.
+    /// The API key that was used; null for the operator's command line.
     #[schema(required)]
     pub key_id: Option<ApiKeyId>,
-    /// The key's name.
+    /// The name of the key.
     pub key_name: String,
-    /// The user that the key is bound to.
+    /// The user that the key is bound to; null for a key of the tenant.
     #[schema(required)]
     pub user_id: Option<UserId>,
-    /// That user's display name.
+    /// The display name of that user.
     #[schema(required)]
     pub user_name: Option<String>,
 }
 
 impl Actor {
-    /// The operator, working on the table itself.
+    /// Returns the actor for the operator's command line, which works on the table directly.
     #[must_use]
     pub fn operator() -> Self {
         Self { key_id: None, key_name: "operator".into(), user_id: None, user_name: None }
     }
 }
 
-/// A field's value before and after; `null` where there was or is none.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Change {
-    /// Before.
-    pub old: Value,
-    /// After.
-    pub new: Value,
+/// What an event did to its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// It created the record.
+    Created,
+    /// It changed the record.
+    Updated,
+    /// It deleted the record.
+    Deleted,
 }
 
-/// One entry of the audit trail.
+impl Verb {
+    const ALL: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
+
+    /// Returns the text of the type of an event about a record of this kind, such as `asset.created`.
+    #[must_use]
+    pub fn event_type(self, kind: Kind) -> String {
+        format!("{}.{}", kind.noun(), self.as_str())
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+/// The parts of an event's type: `asset.created` says that an asset was created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventType {
+    /// The kind of record; `None` if this version of the service does not know it.
+    pub kind: Option<Kind>,
+    /// What happened to the record; `None` if this version of the service does not know it.
+    pub verb: Option<Verb>,
+}
+
+impl EventType {
+    /// Parses the text of an event's type; `None` if it is not of the form `noun.verb`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (noun, verb) = text.split_once('.')?;
+        let kind = Kind::ALL.iter().copied().find(|kind| kind.noun() == noun);
+        let verb = Verb::ALL.into_iter().find(|known| known.as_str() == verb);
+        Some(Self { kind, verb })
+    }
+}
+
+/// One change of a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Sorts by time.
+    /// Identifier, which sorts by time.
     pub id: EventId,
-    /// When.
+    /// When the change was requested.
     pub at: Timestamp,
-    /// What happened, such as `asset.updated`.
+    /// The type of the event, such as `asset.updated`. Text, since a later version of the service may add types; see
+    /// [`EventType`].
     #[serde(rename = "type")]
-    pub kind: String,
-    /// What it happened to.
+    pub event_type: String,
+    /// The id of the changed record.
     pub entity_id: uuid::Uuid,
-    /// The version that the change made, from 1.
+    /// The version of the record after the change, starting at 1.
     pub version: u64,
-    /// Who.
+    /// Who made the change.
     pub actor: Actor,
-    /// What changed, by field.
+    /// The changed fields, each with its `old` and `new` value.
     pub changes: Map<String, Value>,
-    /// The hash of the entry before; `None` for the first of its chain.
+    /// The hash of the record's previous event; `None` for the first.
     pub previous_hash: Option<String>,
 }
 
 impl Event {
-    /// The entry as RFC 8785 writes it: one text for one meaning, which is what gets hashed and stored.
+    /// Returns the canonical JSON of the event (RFC 8785), which is hashed and stored.
     ///
     /// # Errors
     ///
-    /// A number that is not finite, which JSON can't hold in the first place.
+    /// Returns an error if a number is not finite, which no event contains.
     pub fn canonical(&self) -> Result<String, serde_json::Error> {
         serde_json_canonicalizer::to_string(self)
     }
 }
 
-/// SHA-256 of a canonical entry, in lower-case hexadecimal.
+/// Returns the hash of an event's canonical JSON: SHA-256 in lower-case hexadecimal.
 #[must_use]
 pub fn hash(canonical: &str) -> String {
     hex::sha256(canonical)
 }
 
-/// What differs between two states of a thing; a field that one of them lacks counts as null.
+/// Returns the fields that differ between two states of a record, each with its `old` and `new` value. A missing field
+/// counts as null.
 #[must_use]
 pub fn changes(old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String, Value> {
     let mut fields: Vec<&String> = old.keys().chain(new.keys()).collect();
@@ -100,7 +143,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_what_differs_is_a_change() {
+    fn only_fields_that_differ_are_changes() {
         let (old, new) = (json!({"a": 1, "b": null, "c": "x"}), json!({"a": 1, "c": "y", "d": [1]}));
         let (Value::Object(old), Value::Object(new)) = (old, new) else { unreachable!() };
         assert_eq!(Value::Object(changes(&old, &new)), json!({"c": {"old": "x", "new": "y"}, "d": {"old": null, "new": [1]}}));
@@ -108,11 +151,26 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_of_the_canonical_text() {
+    fn an_event_type_is_split_into_kind_and_verb() {
+        let parts = |kind, verb| Some(EventType { kind, verb });
+        for &kind in Kind::ALL {
+            for verb in Verb::ALL {
+                assert_eq!(EventType::parse(&verb.event_type(kind)), parts(Some(kind), Some(verb)));
+            }
+        }
+        assert_eq!(Verb::Created.event_type(Kind::Asset), "asset.created");
+        assert_eq!(EventType::parse("drone.deleted"), parts(None, Some(Verb::Deleted)));
+        assert_eq!(EventType::parse("asset.painted"), parts(Some(Kind::Asset), None));
+        assert_eq!(EventType::parse("asset.updated.twice"), parts(Some(Kind::Asset), None));
+        assert_eq!(EventType::parse("asset"), None);
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_canonical_json() {
         let event = Event {
             id: "01890a5d-ac96-774b-bcce-b302099a8057".parse().expect("an id"),
             at: Timestamp::from_millis(0),
-            kind: "asset.created".into(),
+            event_type: "asset.created".into(),
             entity_id: uuid::Uuid::nil(),
             version: 1,
             actor: Actor::operator(),

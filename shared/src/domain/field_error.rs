@@ -1,18 +1,25 @@
-//! Why a value is not accepted, in words for whoever sent it.
+//! Why a value or a field of a request is not accepted, in words for the client that sent it.
 
-/// One reason; says what would be right, never what the inside looks like.
+use super::json::pointer_token;
+
+/// Why a value is not accepted. Says what would be accepted, and never discloses internals.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ValueError(String);
 
 impl ValueError {
-    /// A reason that reads after the field's name: "must be …".
+    /// Creates an error from a reason that reads well after the field's name: "must be …".
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
+
+    /// Creates the error for a value that is none of `values`.
+    pub(crate) fn not_one_of<const N: usize>(values: [&str; N]) -> Self {
+        Self(format!("must be one of {}", values.join(", ")))
+    }
 }
 
-/// Lets serde keep a type as text: `$write` turns it into a `String`, `FromStr` reads it back.
+/// Makes serde store a type as text: `$write` turns it into a `String`, and its `FromStr` reads it back.
 macro_rules! text_form {
     ($type:ty, |$value:ident| $write:expr) => {
         impl From<$type> for String {
@@ -31,7 +38,7 @@ macro_rules! text_form {
 }
 pub(crate) use text_form;
 
-/// Where in a request a field_error is (RFC 9457 §3.1 leaves the extension's form to us; contract 2 fixes it).
+/// The part of a request that an error is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ErrorLocation {
     /// A JSON Pointer (RFC 6901) into the body.
@@ -42,35 +49,48 @@ pub enum ErrorLocation {
     Header(&'static str),
 }
 
-/// A refused part of a request.
+/// A part of a request that is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
-    /// Which part.
-    pub place: ErrorLocation,
-    /// Why.
+    /// The part of the request.
+    pub location: ErrorLocation,
+    /// Why it is not accepted.
     pub detail: String,
 }
 
 impl FieldError {
-    /// A field_error of the body's top-level member `field`.
+    /// Creates an error about the body's top-level member `field`.
     pub fn field(field: &str, detail: impl Into<String>) -> Self {
         Self::within(field, "", detail)
     }
 
-    /// A field_error at `place`, a JSON Pointer from the body's top-level member `field` on.
-    pub fn within(field: &str, place: &str, detail: impl Into<String>) -> Self {
-        let pointer = format!("/{}{place}", field.replace('~', "~0").replace('/', "~1"));
-        Self { place: ErrorLocation::Pointer(pointer), detail: detail.into() }
+    /// Creates an error about a value inside the body's top-level member `field`; `pointer` is the JSON Pointer from that
+    /// member on, such as `/2/key`.
+    pub fn within(field: &str, pointer: &str, detail: impl Into<String>) -> Self {
+        let pointer = format!("/{}{pointer}", pointer_token(field));
+        Self { location: ErrorLocation::Pointer(pointer), detail: detail.into() }
     }
 
-    /// Whether it is a field_error of the body's top-level member `field` as a whole.
+    /// Returns whether the error is about the body's top-level member `field` as a whole.
     #[must_use]
     pub fn is_of(&self, field: &str) -> bool {
-        self.place == Self::field(field, "").place
+        self.location == Self::field(field, "").location
     }
 
-    /// A field_error of the query parameter `name`.
+    /// Creates an error about the query parameter `name`.
     pub fn parameter(name: &str, detail: impl Into<String>) -> Self {
-        Self { place: ErrorLocation::Parameter(name.to_owned()), detail: detail.into() }
+        Self { location: ErrorLocation::Parameter(name.to_owned()), detail: detail.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_escape_the_names_of_members() {
+        let error = FieldError::within("a/b~c", "/0", "must be a string");
+        assert_eq!(error.location, ErrorLocation::Pointer("/a~1b~0c/0".to_owned()));
+        assert!(FieldError::field("a/b", "").is_of("a/b") && !error.is_of("a/b~c"));
     }
 }

@@ -1,4 +1,5 @@
-//! Identifiers: UUIDv7 (RFC 9562), lower case and hyphenated outside, 22 base62 characters in keys.
+//! Identifiers: UUIDv7 (RFC 9562). The API writes them in lower case with hyphens, keys of the table as 22 base62
+//! characters.
 
 use super::base62;
 use super::field_error::ValueError;
@@ -8,30 +9,30 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// What every kind of identifier can do.
+/// An identifier of one kind of record.
 pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = ValueError> + Send + Sync + 'static {
-    /// Wraps a UUID that is known to name this kind of thing.
+    /// Wraps a UUID that is known to identify this kind of record.
     fn from_uuid(uuid: Uuid) -> Self;
 
-    /// The bare UUID.
+    /// Returns the UUID.
     fn uuid(self) -> Uuid;
 
-    /// A new identifier that sorts by `at`; `random` makes it one of a kind.
+    /// Creates an identifier that sorts by `at`; `random` makes it unique.
     fn new(at: Timestamp, random: [u8; 10]) -> Self {
         Self::from_uuid(uuid::Builder::from_unix_timestamp_millis(at.millis().unsigned_abs(), &random).into_uuid())
     }
 
-    /// The moment that it sorts by (RFC 9562 §5.7).
-    fn made_at(self) -> Timestamp {
+    /// Returns the time that the identifier was created at and sorts by (RFC 9562 §5.7).
+    fn timestamp(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.uuid().as_u128() >> 80).unwrap_or(i64::MAX))
     }
 
-    /// The form that keys of the table use.
+    /// Returns the 22 base62 characters that keys of the table use.
     fn short(self) -> String {
         base62::encode(self.uuid().as_u128(), base62::WIDTH)
     }
 
-    /// Reads [`Id::short`].
+    /// Parses the form that [`Id::short`] writes.
     fn from_short(text: &str) -> Option<Self> {
         (text.len() == base62::WIDTH)
             .then(|| base62::decode(text))
@@ -40,7 +41,7 @@ pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = ValueError> + Se
     }
 }
 
-/// Only the lower-case hyphenated form names anything (contract 1).
+/// Parses the lower-case, hyphenated form; no other spelling of a UUID is an identifier.
 fn parse(text: &str) -> Result<Uuid, ValueError> {
     Uuid::try_parse(text)
         .ok()
@@ -82,33 +83,33 @@ macro_rules! typed_ids {
 }
 
 typed_ids! {
-    /// Names an organisation whose data no other sees.
+    /// Identifies a tenant.
     TenantId,
-    /// Names an asset.
+    /// Identifies an asset.
     AssetId,
-    /// Names a person of the tenant.
+    /// Identifies a user.
     UserId,
-    /// Names an entry of the catalog's asset types.
+    /// Identifies an asset type of the catalog.
     AssetTypeId,
-    /// Names a manufacturer of the catalog.
+    /// Identifies a manufacturer of the catalog.
     ManufacturerId,
-    /// Names a model of the catalog.
+    /// Identifies a model of the catalog.
     ModelId,
-    /// Names a process definition.
+    /// Identifies a process definition.
     ProcessId,
-    /// Names a run of a process on an asset.
+    /// Identifies a process instance.
     InstanceId,
-    /// Names a movement: runs of a process on several assets at once.
+    /// Identifies a movement.
     MovementId,
-    /// Names an API key; no secret.
+    /// Identifies an API key. Not secret.
     ApiKeyId,
-    /// Names a tenant's keys for receipts.
+    /// Identifies the keys that a tenant's receipts are signed with.
     ReceiptKeysId,
-    /// Names one change in the audit trail.
+    /// Identifies an event of the history.
     EventId,
 }
 
-/// `#[serde(with = "short")]`: an optional id in the form of keys, for items that an index copies.
+/// `#[serde(with = "short")]` writes an optional identifier in its short form, for items that an index copies.
 pub mod short {
     use super::{Deserialize, Deserializer, Id, Serialize, Serializer};
 
@@ -116,16 +117,16 @@ pub mod short {
     ///
     /// # Errors
     ///
-    /// The serializer's own.
+    /// Returns the serializer's error.
     pub fn serialize<I: Id, S: Serializer>(id: &Option<I>, serializer: S) -> Result<S::Ok, S::Error> {
         id.map(Id::short).serialize(serializer)
     }
 
-    /// Reads what `serialize` wrote.
+    /// Reads what [`serialize`] wrote.
     ///
     /// # Errors
     ///
-    /// A text that is no id.
+    /// Returns an error for text that is not a short identifier.
     pub fn deserialize<'de, I: Id, D: Deserializer<'de>>(deserializer: D) -> Result<Option<I>, D::Error> {
         let text = Option::<String>::deserialize(deserializer)?;
         text.map(|text| I::from_short(&text).ok_or_else(|| serde::de::Error::custom("not an id"))).transpose()

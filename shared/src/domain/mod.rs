@@ -1,4 +1,4 @@
-//! What the service is about: values, rules and decisions. Knows no HTTP, no AWS and no clock.
+//! The domain: values, rules and decisions of the service. It depends on neither HTTP, nor AWS, nor the clock.
 
 pub mod api_key;
 pub mod asset;
@@ -22,9 +22,12 @@ pub mod receipt;
 pub mod receipt_key;
 pub mod record;
 pub mod request;
+#[cfg(test)]
+mod samples;
 pub mod scope;
 pub mod signature_image;
 pub mod signed_receipt;
+pub(crate) mod string_enum;
 pub mod tenant;
 pub mod text;
 pub mod time;

@@ -1,4 +1,4 @@
-//! Amounts of money: decimal, every digit kept (contract 1, "Money").
+//! Amounts of money: decimal numbers that keep every digit.
 
 use super::field_error::ValueError;
 use rust_decimal::Decimal;
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// A purchase price: 0 ≤ p < 10^12 with at most 4 fractional digits. `2499.00` stays `2499.00`.
 ///
-/// The table keeps it as text, since a DynamoDB number drops trailing zeros; replies show it as a JSON number.
+/// The table stores it as text, since a DynamoDB number drops trailing zeros. Responses write it as a JSON number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = f64, minimum = 0, exclusive_maximum = 1_000_000_000_000_i64, examples(2499.00))]
 pub struct Price(Decimal);
 
 impl Price {
-    /// Reads the digits of a JSON number.
+    /// Parses the digits of a JSON number.
     ///
     /// # Errors
     ///
-    /// Says which bound is broken.
+    /// Returns an error that names the bound the number exceeds.
     pub fn from_json_number(digits: &str) -> Result<Self, ValueError> {
         let read = Decimal::from_str_exact(digits).or_else(|_| Decimal::from_scientific(digits).map(|read| read.normalize()));
-        let Ok(amount) = read else { return out_of_reach(digits) };
+        let Ok(amount) = read else { return outside_decimal(digits) };
         if amount.is_sign_negative() && !amount.is_zero() {
             return Err(ValueError::new("must not be negative"));
         }
@@ -37,30 +37,30 @@ impl Price {
     ///
     /// # Errors
     ///
-    /// The serializer's own.
+    /// Returns the serializer's error.
     pub fn serialize_number<S: Serializer>(price: &Option<Self>, serializer: S) -> Result<S::Ok, S::Error> {
         let Some(price) = price else { return serializer.serialize_none() };
         serde_json::value::RawValue::from_string(price.to_string()).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }
 
-/// A number that no decimal type holds: zero however it is written, or the bound that it breaks.
-fn out_of_reach(digits: &str) -> Result<Price, ValueError> {
+/// Parses a number that `Decimal` can't represent, such as `1e400` or `0e400`: it is zero, or exceeds a bound.
+fn outside_decimal(digits: &str) -> Result<Price, ValueError> {
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
-    let (whole, fraction) = mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa.trim_start_matches('-'), ""));
+    let (integer, fraction) = mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa.trim_start_matches('-'), ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let power = exponent.trim_start_matches(['+', '-']);
-    if whole.is_empty() || !is_number(whole) || !is_number(fraction) || power.is_empty() || !is_number(power) {
+    if integer.is_empty() || !is_number(integer) || !is_number(fraction) || power.is_empty() || !is_number(power) {
         return Err(ValueError::new("must be a decimal number from 0 to below 1000000000000"));
     }
-    let Some(first) = whole.bytes().chain(fraction.bytes()).position(|digit| digit != b'0') else {
+    let Some(first) = integer.bytes().chain(fraction.bytes()).position(|digit| digit != b'0') else {
         return Ok(Price(Decimal::ZERO));
     };
     let power: i64 = power.parse().unwrap_or(i64::MAX / 2);
     let power = if exponent.starts_with('-') { -power } else { power };
     Err(ValueError::new(if mantissa.starts_with('-') {
         "must not be negative"
-    } else if i64::try_from(whole.len()).unwrap_or(i64::MAX / 4) - i64::try_from(first).unwrap_or_default() + power > 12 {
+    } else if i64::try_from(integer.len()).unwrap_or(i64::MAX / 4) - i64::try_from(first).unwrap_or_default() + power > 12 {
         "must be below 1000000000000"
     } else {
         "must have at most 4 fractional digits"
@@ -92,8 +92,8 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn bounds_hold() {
-        for (digits, kept) in [
+    fn a_price_keeps_its_digits_and_stays_within_its_bounds() {
+        for (digits, expected) in [
             ("0", "0"),
             ("-0", "0"),
             ("2499.00", "2499.00"),
@@ -104,7 +104,7 @@ mod tests {
             ("-0.0E-400", "0"),
             ("10000e-8", "0.0001"),
         ] {
-            assert_eq!(Price::from_json_number(digits).map(|p| p.to_string()), Ok(kept.into()), "{digits}");
+            assert_eq!(Price::from_json_number(digits).map(|p| p.to_string()), Ok(expected.into()), "{digits}");
         }
         for wrong in ["-0.01", "1000000000000", "0.00001", "1e400", "1e-400", "99999999999999999999999999999999999", "abc", ""] {
             assert!(Price::from_json_number(wrong).is_err(), "{wrong}");
@@ -116,8 +116,8 @@ mod tests {
             ("1e400", "below"),
             ("-99999999999999999999999999999999999", "negative"),
         ] {
-            let refusal = Price::from_json_number(wrong).expect_err(wrong).to_string();
-            assert!(refusal.contains(why), "{wrong}: {refusal}");
+            let error = Price::from_json_number(wrong).expect_err(wrong).to_string();
+            assert!(error.contains(why), "{wrong}: {error}");
         }
     }
 

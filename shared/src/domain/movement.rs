@@ -1,104 +1,114 @@
-//! Movements: one process on several assets at once, with one picker, one checklist, one signature for all of them
-//! (one handover of a laptop, a dock and two screens).
+//! Movements: one process on several assets at once, such as the handover of a laptop, a dock and two screens. Each step is
+//! submitted once for all of them.
 
 use super::asset::Asset;
 use super::field_error::ValueError;
 use super::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
 use super::instance::{Instance, InstanceStatus};
 use super::process::{Process, StepKind};
-use super::record::{Kind, Record, Stored, Unique};
+use super::record::{Kind, Record, Stored, Unique, fields};
 use super::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// How many assets a movement may have.
-pub const ASSETS: std::ops::RangeInclusive<usize> = 2..=20;
-/// How movements are numbered.
-pub const NUMBERS: &str = "MOV-NNNNNN";
-/// How many items a transaction may have (AWS: TransactWriteItems).
-const ITEMS: usize = 100;
+/// The number of assets that a movement may have.
+const ASSET_COUNTS: std::ops::RangeInclusive<usize> = 2..=20;
+/// The template of the numbers of movements.
+pub const NUMBER_TEMPLATE: &str = "MOV-NNNNNN";
 
-/// The assets of a movement, as a request names them: 2 to 20, each once.
+/// The assets of a movement in a request: 2 to 20 different ids.
 #[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
 #[schema(value_type = Vec<AssetId>, min_items = 2, max_items = 20)]
 pub struct AssetIds(Vec<AssetId>);
 
 impl AssetIds {
-    /// The ids, in the order of the request.
+    /// Returns the ids in the order of the request.
     #[must_use]
     pub fn as_slice(&self) -> &[AssetId] {
         &self.0
     }
 
-    /// Reads the JSON text of a list of ids.
+    /// Parses the JSON text of a list of ids.
     ///
     /// # Errors
     ///
-    /// Says what an acceptable list is.
+    /// Returns an error that says what the list must be.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
-        let wrong = || ValueError::new("must be a list of 2 to 20 different asset ids");
-        let ids: Vec<AssetId> = serde_json::from_str(text).map_err(|_| wrong())?;
+        let invalid = || ValueError::new("must be a list of 2 to 20 different asset ids");
+        let ids: Vec<AssetId> = serde_json::from_str(text).map_err(|_| invalid())?;
         let distinct: BTreeSet<AssetId> = ids.iter().copied().collect();
-        if ASSETS.contains(&ids.len()) && distinct.len() == ids.len() { Ok(Self(ids)) } else { Err(wrong()) }
+        if ASSET_COUNTS.contains(&ids.len()) && distinct.len() == ids.len() { Ok(Self(ids)) } else { Err(invalid()) }
     }
 }
 
-/// One process on several assets. Its runs know how far it is.
+/// One process on several assets. The state of a movement is that of its instances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Movement {
-    /// Which one.
+    /// Identifier.
     pub id: MovementId,
-    /// For people: `MOV-000001`.
+    /// The number that people use, such as `MOV-000001`. Unique in the tenant.
     pub number: String,
-    /// Which definition.
+    /// The process definition.
     pub process_id: ProcessId,
-    /// Its name at the start.
+    /// The name of the definition when the movement was started.
     pub process_name: Name,
-    /// One run for each asset.
-    pub runs: Vec<InstanceId>,
-    /// The key that started it.
+    /// One process instance for each asset.
+    pub instance_ids: Vec<InstanceId>,
+    /// The API key that started it.
     pub started_by: Option<ApiKeyId>,
-    /// Whoever that was.
+    /// The name of the user who started it, else that of the API key.
     pub started_by_name: String,
 }
 
-/// Whether the last advance of such a movement would fit into one transaction: for each asset two things and two
-/// events, one item for the definition, for each user who loses or gets an asset and for each signature, and the answer that is
-/// kept for when the request comes again.
-#[must_use]
-pub fn fits(process: &Process, assets: &[Stored<Asset>]) -> bool {
-    let users: BTreeSet<_> = assets.iter().filter_map(|asset| asset.value.assigned_to).collect();
-    let asking = |kind: StepKind| process.steps.as_slice().iter().filter(|step| step.kind == kind).count();
-    let (pickers, signatures) = (asking(StepKind::UserPicker), asking(StepKind::Signature));
-    let losers = if pickers > 0 || process.target_status.is_nobodys() { users.len() } else { 0 };
-    4 * assets.len() + 2 + losers + pickers + signatures <= ITEMS
+impl Movement {
+    /// Returns the number of items that submitting the last step of a movement writes in one transaction.
+    ///
+    /// For each asset these are the asset, its process instance and an event for each of them. In addition, they are the
+    /// process definition, the stored response, each user who may lose an asset, each user who may be picked, and each
+    /// signature.
+    #[must_use]
+    pub fn items_of_last_step(process: &Process, assets: &[Stored<Asset>]) -> usize {
+        let steps_of = |kind: StepKind| process.steps.as_slice().iter().filter(|step| step.kind == kind).count();
+        let (pickers, signatures) = (steps_of(StepKind::UserPicker), steps_of(StepKind::Signature));
+        let assigned: BTreeSet<_> = assets.iter().filter_map(|asset| asset.value.assigned_to).collect();
+        let losers = if pickers > 0 || process.target_status.clears_assignment() { assigned.len() } else { 0 };
+        4 * assets.len() + 2 + losers + pickers + signatures
+    }
 }
 
-/// Where a movement stands, by its runs' status and step: in progress while any is, else completed if any was.
-pub fn standing(runs: impl IntoIterator<Item = (InstanceStatus, usize)>) -> (InstanceStatus, usize) {
+/// Returns the status and current step of a movement from those of its instances: in progress while one of them is, else
+/// completed if one of them is, else cancelled.
+pub fn overall_status(instances: impl IntoIterator<Item = (InstanceStatus, usize)>) -> (InstanceStatus, usize) {
     let rank = |status: InstanceStatus| match status {
         InstanceStatus::InProgress => 0,
         InstanceStatus::Completed => 1,
         InstanceStatus::Cancelled => 2,
     };
-    runs.into_iter().min_by_key(|(status, _)| rank(*status)).unwrap_or((InstanceStatus::Cancelled, 0))
+    instances.into_iter().min_by_key(|(status, _)| rank(*status)).unwrap_or((InstanceStatus::Cancelled, 0))
 }
 
-/// What `data` says to `run`. A signature may come back as the path that any of the movement's runs shows, and is then
-/// the run's own path, if both show the same image.
+/// Returns `step_data`, submitted for all `instances` of a movement, as `instance` expects it.
+///
+/// A signature submitted before may be sent again as the path of its image. That path contains the id of one of the
+/// instances, so it is replaced by the path of `instance` if both have the same image.
 #[must_use]
-pub fn said_to<'a>(run: &Instance, runs: &[Stored<Instance>], data: &'a Map<String, Value>) -> Cow<'a, Map<String, Value>> {
-    let mut said = Cow::Borrowed(data);
-    for (image, _) in run.signatures() {
-        let shows = |other: &&Stored<Instance>| data.get(&image.step) == Some(&json!(other.value.signature_path(&image.step)));
-        let other = runs.iter().find(shows);
-        if other.is_some_and(|other| other.value.signatures().any(|(theirs, _)| theirs == image)) {
-            said.to_mut().insert(image.step.clone(), json!(run.signature_path(&image.step)));
+pub fn data_for_instance<'a>(
+    instance: &Instance,
+    instances: &[Stored<Instance>],
+    step_data: &'a Map<String, Value>,
+) -> Cow<'a, Map<String, Value>> {
+    let mut data = Cow::Borrowed(step_data);
+    for (image, _) in instance.signatures() {
+        let is_sent =
+            |other: &&Stored<Instance>| step_data.get(&image.step) == Some(&json!(other.value.signature_path(&image.step)));
+        let sent = instances.iter().find(is_sent);
+        if sent.is_some_and(|other| other.value.signatures().any(|(other_image, _)| other_image == image)) {
+            data.to_mut().insert(image.step.clone(), json!(instance.signature_path(&image.step)));
         }
     }
-    said
+    data
 }
 
 impl Record for Movement {
@@ -110,14 +120,105 @@ impl Record for Movement {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("number".to_owned(), json!(self.number)),
-            ("process_id".to_owned(), json!(self.process_id)),
-            ("instances".to_owned(), json!(self.runs)),
-        ])
+        let Self { id: _, number, process_id, process_name: _, instance_ids, started_by: _, started_by_name: _ } = self;
+        fields([("number", json!(number)), ("process_id", json!(process_id)), ("instances", json!(instance_ids))])
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Unique { field: "number", value: self.number.clone(), kept: true }]
+        vec![Unique { field: "number", value: self.number.clone(), reserved_after_deletion: true }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::asset::Status;
+    use crate::domain::id::Id;
+    use crate::domain::process::values::StepValues;
+    use crate::domain::samples;
+    use uuid::Uuid;
+
+    fn stored<T>(value: T) -> Stored<T> {
+        let at = samples::time(0);
+        Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new(), uses: 0 }
+    }
+
+    /// An asset that is assigned to this user.
+    fn asset(number: u128, user: Option<u128>) -> Stored<Asset> {
+        stored(Asset { assigned_to: user.map(samples::user), ..samples::asset(number) })
+    }
+
+    /// An instance of a movement whose step `sign` was signed with the image of this hash.
+    fn signed(number: u128, hash: &str) -> Stored<Instance> {
+        let process = samples::process(&json!([{"type": "signature", "key": "sign", "label": "Sign"}]));
+        let movement_id = Some(MovementId::from_uuid(Uuid::from_u128(99)));
+        let step_values = StepValues(Map::from_iter([("sign".to_owned(), json!({"sha256": hash, "bytes": 10}))]));
+        stored(Instance { movement_id, step_values, ..samples::instance(number, &process) })
+    }
+
+    #[test]
+    fn a_movement_has_2_to_20_different_assets() {
+        let ids = |numbers: std::ops::Range<u128>| -> Vec<AssetId> {
+            numbers.map(|number| AssetId::from_uuid(Uuid::from_u128(number))).collect()
+        };
+        let parse = |ids: &[AssetId]| AssetIds::from_json(&json!(ids).to_string());
+        for good in [ids(0..2), ids(0..20)] {
+            assert_eq!(parse(&good).map(|ids| ids.as_slice().to_vec()), Ok(good));
+        }
+        for bad in [ids(0..0), ids(0..1), ids(0..21), [ids(0..2), ids(0..1)].concat()] {
+            assert!(parse(&bad).is_err(), "{bad:?}");
+        }
+        for bad in ["null", "\"x\"", "[1, 2]", "[\"a\", \"b\"]"] {
+            assert!(AssetIds::from_json(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_movement_is_in_progress_while_an_instance_is_else_completed_if_one_is() {
+        use InstanceStatus::{Cancelled, Completed, InProgress};
+        for (instances, expected) in [
+            (vec![(Completed, 4), (InProgress, 2), (Cancelled, 1)], (InProgress, 2)),
+            (vec![(Cancelled, 1), (Completed, 4)], (Completed, 4)),
+            (vec![(Cancelled, 1), (Cancelled, 1)], (Cancelled, 1)),
+            (vec![], (Cancelled, 0)),
+        ] {
+            assert_eq!(overall_status(instances.clone()), expected, "{instances:?}");
+        }
+    }
+
+    #[test]
+    fn the_path_of_a_signature_is_translated_to_the_instance_that_has_the_same_image() {
+        let instances = [signed(1, "same"), signed(2, "same"), signed(3, "other")];
+        let [first, second, third] = instances.each_ref().map(|instance| &instance.value);
+        let data = Map::from_iter([("sign".to_owned(), json!(first.signature_path("sign"))), ("note".to_owned(), json!("x"))]);
+        let path = |instance: &Instance| data_for_instance(instance, &instances, &data)["sign"].clone();
+        assert_eq!(path(first), first.signature_path("sign"));
+        assert_eq!(path(second), second.signature_path("sign"));
+        assert_eq!(path(third), first.signature_path("sign"), "another image keeps the foreign path, which is then refused");
+        assert_eq!(data_for_instance(second, &instances, &data)["note"], "x");
+    }
+
+    #[test]
+    fn data_without_a_path_of_the_movement_stays_as_it_is() {
+        let instances = [signed(1, "same"), signed(2, "same")];
+        for value in ["data:image/png;base64,AAAA", "/v1/processes/instances/x/signatures/sign"] {
+            let data = Map::from_iter([("sign".to_owned(), json!(value))]);
+            assert!(matches!(data_for_instance(&instances[1].value, &instances, &data), Cow::Borrowed(same) if *same == data));
+        }
+    }
+
+    #[test]
+    fn the_last_step_writes_four_items_for_each_asset_and_one_for_each_user_and_signature() {
+        let assets = [asset(1, Some(8)), asset(2, Some(8)), asset(3, Some(9)), asset(4, None)];
+        let text = json!({"type": "text", "key": "t", "label": "T"});
+        let picker = json!({"type": "user_picker", "key": "p", "label": "P"});
+        let signature = json!({"type": "signature", "key": "s", "label": "S"});
+        let count = |steps: &[&Value], target_status| {
+            Movement::items_of_last_step(&Process { target_status, ..samples::process(&json!(steps)) }, &assets)
+        };
+        assert_eq!(count(&[&text], Status::InUse), 4 * 4 + 2, "assignments stay");
+        assert_eq!(count(&[&text], Status::Returned), 4 * 4 + 2 + 2, "two users lose their assets");
+        assert_eq!(count(&[&picker], Status::InUse), 4 * 4 + 2 + 2 + 1, "and a picked user gets them");
+        assert_eq!(count(&[&picker, &signature], Status::InUse), 4 * 4 + 2 + 2 + 1 + 1);
     }
 }

@@ -1,45 +1,45 @@
-//! How many requests a key may send (contract 8): so many in each minute of the clock.
+//! The rate limit of API keys: a number of requests in each minute of the clock.
 
 use super::time::Timestamp;
 
-/// How long a key's requests are counted together, in seconds.
-pub const WINDOW: i64 = 60;
+/// The length in seconds of the window in which a key's requests are counted together.
+pub const WINDOW_SECONDS: i64 = 60;
 
-/// The minute that a moment lies in, counted from 1970.
+/// Returns the window that `at` lies in, counted from 1970.
 #[must_use]
 pub fn window(at: Timestamp) -> i64 {
-    at.millis().div_euclid(WINDOW * 1000)
+    at.millis().div_euclid(WINDOW_SECONDS * 1000)
 }
 
-/// Where a key stands in the present minute, the present request included.
+/// What a key has used of its rate limit in the current window, including the current request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// How many requests it may send.
+    /// The number of requests that the key may send per window.
     pub limit: u32,
-    /// How many it has sent.
+    /// The number of requests that it has sent in this window.
     pub used: u64,
-    /// When the next minute begins, as Unix time in seconds.
+    /// When the next window begins, as Unix time in seconds.
     pub reset: i64,
-    /// How many seconds are left until then, at least 1.
+    /// The number of seconds until then, at least 1.
     pub wait: i64,
 }
 
 impl Rate {
-    /// Where a key with this limit stands after so many requests.
+    /// Returns the rate of a key with this limit that has sent `used` requests.
     #[must_use]
     pub fn new(limit: u32, used: u64, at: Timestamp) -> Self {
-        let reset = (window(at) + 1) * WINDOW;
+        let reset = (window(at) + 1) * WINDOW_SECONDS;
         let wait = (reset * 1000 - at.millis() + 999).div_euclid(1000).max(1);
         Self { limit, used, reset, wait }
     }
 
-    /// How many more requests it may send in this minute.
+    /// Returns how many more requests the key may send in this window.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         u64::from(self.limit).saturating_sub(self.used)
     }
 
-    /// Whether the present request is one too many.
+    /// Returns whether the current request exceeds the limit.
     #[must_use]
     pub fn is_exceeded(&self) -> bool {
         self.used > self.limit.into()
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_request_that_is_allowed_leaves_none() {
+    fn the_last_allowed_request_leaves_none_and_the_next_one_exceeds_the_limit() {
         let at = Timestamp::from_millis(1_772_704_859_001);
         let rate = Rate::new(3, 3, at);
         assert_eq!((rate.remaining(), rate.is_exceeded()), (0, false));

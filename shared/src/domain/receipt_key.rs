@@ -1,8 +1,8 @@
-//! The keys that a tenant's receipts are signed with: Ed25519, one current, and the public halves of those before.
+//! The Ed25519 keys that a tenant's receipts are signed with: the current key, and the public keys of earlier ones.
 
 use super::field_error::{ValueError, text_form};
 use super::id::ReceiptKeysId;
-use super::record::{Kind, Record};
+use super::record::{Kind, Record, fields};
 use super::time::Timestamp;
 use base64_simd::{STANDARD, URL_SAFE_NO_PAD};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// How long a seed and a public key are (RFC 8032 §5.1.5).
-pub const KEY_LENGTH: usize = 32;
+/// The length in bytes of a seed and of a public key (RFC 8032 §5.1.5).
+pub const KEY_BYTES: usize = 32;
 
-/// The public half of a key. As text: base64url without padding.
+/// A public key. Its text form is base64url without padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct PublicKey([u8; KEY_LENGTH]);
+pub struct PublicKey([u8; KEY_BYTES]);
 
 impl std::str::FromStr for PublicKey {
     type Err = ValueError;
@@ -29,52 +29,52 @@ impl std::str::FromStr for PublicKey {
 text_form!(PublicKey, |key| URL_SAFE_NO_PAD.encode_to_string(key.0));
 
 impl PublicKey {
-    /// The name of the key: its thumbprint (RFC 7638, RFC 8037 appendix A.3).
+    /// Returns the id of the key, which is its thumbprint (RFC 7638, RFC 8037 appendix A.3).
     #[must_use]
     pub fn kid(self) -> String {
         let jwk = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, String::from(self));
         URL_SAFE_NO_PAD.encode_to_string(Sha256::digest(jwk))
     }
 
-    /// Whether `signature`, in base64url, is this key's for `text`.
+    /// Returns whether `signature`, in base64url, is this key's signature of `text`.
     #[must_use]
-    pub fn signed(self, text: &str, signature: &str) -> bool {
+    pub fn verifies(self, text: &str, signature: &str) -> bool {
         let Ok(signature) = URL_SAFE_NO_PAD.decode_to_vec(signature) else { return false };
         UnparsedPublicKey::new(&ED25519, self.0).verify(text.as_bytes(), &signature).is_ok()
     }
 }
 
-/// A whole key. Never shown, so that it has no `Debug` text either.
+/// A private key with its public key. Has no `Debug` text, so that nothing prints it by accident.
 pub struct SigningKey(Ed25519KeyPair);
 
 impl SigningKey {
-    /// The key of a seed.
+    /// Derives the key from a seed.
     ///
     /// # Errors
     ///
-    /// The seed has not 32 bytes.
-    pub fn of(seed: &[u8]) -> Result<Self, ValueError> {
+    /// Returns an error unless the seed has 32 bytes.
+    pub fn from_seed(seed: &[u8]) -> Result<Self, ValueError> {
         Ed25519KeyPair::from_seed_unchecked(seed).map(Self).map_err(|_| ValueError::new("must be a seed of 32 bytes"))
     }
 
-    /// Its public half.
+    /// Returns the public key.
     ///
     /// # Errors
     ///
-    /// Never, since the key is a key.
+    /// Returns an error if the public key does not have 32 bytes, which an Ed25519 key always has.
     pub fn public(&self) -> Result<PublicKey, ValueError> {
         let bytes = self.0.public_key().as_ref().try_into();
         bytes.map(PublicKey).map_err(|_| ValueError::new("must be 32 bytes"))
     }
 
-    /// Its signature of `text`, in base64url.
+    /// Returns the signature of `text` in base64url.
     #[must_use]
     pub fn sign(&self, text: &str) -> String {
         URL_SAFE_NO_PAD.encode_to_string(self.0.sign(text.as_bytes()))
     }
 }
 
-/// A seed that only whoever sealed it can read. As text: base64.
+/// The seed of a signing key, encrypted by a key outside the table. Its text form is base64.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EncryptedSeed(pub Vec<u8>);
@@ -92,51 +92,51 @@ impl std::str::FromStr for EncryptedSeed {
     }
 }
 
-text_form!(EncryptedSeed, |sealed| STANDARD.encode_to_string(sealed.0));
+text_form!(EncryptedSeed, |seed| STANDARD.encode_to_string(seed.0));
 
-/// The key that signs now.
+/// The key that receipts are signed with now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CurrentKey {
-    /// What signatures are checked with.
+    /// Verifies its signatures.
     pub public_key: PublicKey,
-    /// What signatures are made with.
-    pub sealed: EncryptedSeed,
-    /// Who sealed it.
-    pub sealed_by: String,
-    /// Since when it signs.
+    /// The encrypted seed, from which the signing key is derived.
+    pub encrypted_seed: EncryptedSeed,
+    /// The name of the key encryption that encrypted the seed.
+    pub encrypted_by: String,
+    /// When it began to sign.
     pub since: Timestamp,
 }
 
-/// A key that signs no more. Its secret half is gone.
+/// A key that no longer signs. Its seed has been deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetiredKey {
-    /// What its signatures are checked with.
+    /// Verifies its signatures.
     pub public_key: PublicKey,
-    /// Since when it signed.
+    /// When it began to sign.
     pub since: Timestamp,
-    /// Until when.
+    /// When it stopped signing.
     pub until: Timestamp,
 }
 
-/// All keys of a tenant: one record, so that there is one current key and no more.
+/// All receipt keys of a tenant. They are one record, so that there is exactly one current key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptKeys {
-    /// Names the record's history.
+    /// Identifier.
     pub id: ReceiptKeysId,
-    /// The one that signs.
+    /// The key that signs.
     pub current: CurrentKey,
-    /// Those before, oldest first.
+    /// The earlier keys, oldest first.
     pub retired: Vec<RetiredKey>,
 }
 
 impl ReceiptKeys {
-    /// A tenant's first key.
+    /// Creates the keys of a tenant with its first key.
     #[must_use]
-    pub fn first(id: ReceiptKeysId, key: CurrentKey) -> Self {
+    pub fn new(id: ReceiptKeysId, key: CurrentKey) -> Self {
         Self { id, current: key, retired: Vec::new() }
     }
 
-    /// The keys once `next` signs. What the old one signed stays verifiable; nothing more can be signed with it.
+    /// Returns the keys with `next` as the current key. The old key still verifies its signatures, but signs nothing more.
     #[must_use]
     pub fn rotated(&self, next: CurrentKey) -> Self {
         let CurrentKey { public_key, since, .. } = self.current;
@@ -155,16 +155,21 @@ impl Record for ReceiptKeys {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        let retired = |key: &RetiredKey| json!({"kid": key.public_key.kid(), "since": key.since, "until": key.until});
-        Map::from_iter([
-            ("kid".to_owned(), json!(self.current.public_key.kid())),
-            ("sealed_by".to_owned(), json!(self.current.sealed_by)),
-            ("retired".to_owned(), self.retired.iter().map(retired).collect()),
+        let Self { id: _, current, retired } = self;
+        let CurrentKey { public_key, encrypted_seed: _, encrypted_by, since: _ } = current;
+        let retired_key = |key: &RetiredKey| {
+            let RetiredKey { public_key, since, until } = key;
+            json!({"kid": public_key.kid(), "since": since, "until": until})
+        };
+        fields([
+            ("kid", json!(public_key.kid())),
+            ("encrypted_by", json!(encrypted_by)),
+            ("retired", retired.iter().map(retired_key).collect()),
         ])
     }
 }
 
-/// A public key as others read it (RFC 7517, RFC 8037).
+/// A public key as a JSON Web Key (RFC 7517, RFC 8037).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Jwk {
     /// `OKP`.
@@ -173,16 +178,16 @@ pub struct Jwk {
     pub crv: String,
     /// The public key in base64url.
     pub x: String,
-    /// The key's name: its thumbprint (RFC 7638).
+    /// The id of the key, which is its thumbprint (RFC 7638).
     pub kid: String,
     /// `EdDSA`.
     pub alg: String,
     /// `sig`.
     #[serde(rename = "use")]
     pub usage: String,
-    /// Since when it signs.
+    /// When the key began to sign.
     pub since: Timestamp,
-    /// Until when it signed; null for the current one.
+    /// When the key stopped signing; null for the current key.
     #[schema(required)]
     pub until: Option<Timestamp>,
 }
@@ -194,7 +199,7 @@ impl Jwk {
     }
 }
 
-/// Public keys as others read them, the current one first.
+/// A set of public keys (RFC 7517 §5), the current key first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Jwks {
     /// The keys.
@@ -210,12 +215,12 @@ impl From<&ReceiptKeys> for Jwks {
 }
 
 impl Jwks {
-    /// The key of this name, if it is one that receipts are signed with.
+    /// Returns the public key with this id; `None` if the set has no such Ed25519 key.
     #[must_use]
     pub fn find(&self, kid: &str) -> Option<PublicKey> {
-        let known = self.keys.iter().filter(|key| key.kty == "OKP" && key.crv == "Ed25519" && key.kid == kid);
-        // The name is the key's thumbprint: a set that says otherwise is not ours.
-        known.filter_map(|key| key.x.parse::<PublicKey>().ok()).find(|key| key.kid() == kid)
+        let candidates = self.keys.iter().filter(|key| key.kty == "OKP" && key.crv == "Ed25519" && key.kid == kid);
+        // The id must be the key's thumbprint, or the set could pass off one key as another.
+        candidates.filter_map(|key| key.x.parse::<PublicKey>().ok()).find(|key| key.kid() == kid)
     }
 }
 
@@ -225,32 +230,34 @@ mod tests {
     use crate::domain::id::Id;
 
     fn key(seed: u8, at: i64) -> CurrentKey {
-        let public_key = SigningKey::of(&[seed; KEY_LENGTH]).and_then(|key| key.public()).expect("a key");
-        let sealed = EncryptedSeed(b"secret".to_vec());
-        CurrentKey { public_key, sealed, sealed_by: "local".into(), since: Timestamp::from_millis(at) }
+        let public_key = SigningKey::from_seed(&[seed; KEY_BYTES]).and_then(|key| key.public()).expect("a key");
+        let encrypted_seed = EncryptedSeed(b"secret".to_vec());
+        CurrentKey { public_key, encrypted_seed, encrypted_by: "local".into(), since: Timestamp::from_millis(at) }
     }
 
-    /// RFC 8037 appendix A.
+    /// The keys are those of RFC 8037 appendix A.
     #[test]
-    fn keys_and_signatures_are_those_of_the_standard() {
+    fn keys_and_signatures_match_the_standards_example() {
         let seed = URL_SAFE_NO_PAD.decode_to_vec("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A").expect("base64url");
-        let key = SigningKey::of(&seed).expect("a seed");
+        let key = SigningKey::from_seed(&seed).expect("a seed");
         let public = key.public().expect("a key");
         assert_eq!(String::from(public), "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo");
         assert_eq!(public.kid(), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
         let signed = "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";
         let signature = "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
         assert_eq!(key.sign(signed), signature);
-        assert!(public.signed(signed, signature));
-        assert!(!public.signed("something else", signature) && !public.signed(signed, "hgyY") && !public.signed(signed, "%"));
+        assert!(public.verifies(signed, signature));
+        assert!(
+            !public.verifies("something else", signature) && !public.verifies(signed, "hgyY") && !public.verifies(signed, "%")
+        );
     }
 
     #[test]
-    fn a_rotation_keeps_public_halves_only() {
-        let keys = ReceiptKeys::first(ReceiptKeysId::new(Timestamp::from_millis(1), [0; 10]), key(1, 1));
+    fn a_rotation_keeps_only_the_public_keys_of_earlier_keys() {
+        let keys = ReceiptKeys::new(ReceiptKeysId::new(Timestamp::from_millis(1), [0; 10]), key(1, 1));
         let rotated = keys.rotated(key(2, 5)).rotated(key(3, 9));
         let text = serde_json::to_string(&rotated.retired).expect("json");
-        assert!(!text.contains("sealed"));
+        assert!(!text.contains("seed"));
         let jwks = Jwks::from(&rotated);
         let untils: Vec<_> = jwks.keys.iter().map(|key| key.until.map(Timestamp::millis)).collect();
         assert_eq!(untils, [None, Some(9), Some(5)]);
@@ -262,8 +269,8 @@ mod tests {
     }
 
     #[test]
-    fn a_key_under_anothers_name_is_none() {
-        let keys = ReceiptKeys::first(ReceiptKeysId::new(Timestamp::from_millis(1), [0; 10]), key(1, 1));
+    fn a_key_under_the_id_of_another_is_not_found() {
+        let keys = ReceiptKeys::new(ReceiptKeysId::new(Timestamp::from_millis(1), [0; 10]), key(1, 1));
         let mut jwks = Jwks::from(&keys);
         let kid = jwks.keys[0].kid.clone();
         jwks.keys[0].x = key(2, 0).public_key.into();
@@ -271,10 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_secret_is_printed_or_told() {
-        let keys = ReceiptKeys::first(ReceiptKeysId::new(Timestamp::from_millis(1), [0; 10]), key(1, 1));
-        let sealed = String::from(keys.current.sealed.clone());
-        assert!(!format!("{keys:?}").contains(&sealed));
-        assert!(!serde_json::to_string(&keys.audit()).expect("json").contains(&sealed));
+    fn debug_text_and_history_do_not_disclose_the_encrypted_seed() {
+        let keys = ReceiptKeys::new(ReceiptKeysId::new(Timestamp::from_millis(1), [0; 10]), key(1, 1));
+        let seed = String::from(keys.current.encrypted_seed.clone());
+        assert!(!format!("{keys:?}").contains(&seed));
+        assert!(!serde_json::to_string(&keys.audit()).expect("json").contains(&seed));
     }
 }

@@ -1,4 +1,4 @@
-//! What every kept thing has in common: a kind, a version, a history, what must be unique and what it refers to.
+//! What all records have in common: a kind, a version, a history, unique values and references to other records.
 
 use super::event;
 use super::id::Id;
@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// The kinds of thing that the table keeps one item each of.
+/// A kind of record. The table has one item for each record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// The tenant itself, with its settings.
@@ -26,16 +26,16 @@ pub enum Kind {
     Model,
     /// A process definition.
     Process,
-    /// A run of a process.
+    /// A process instance.
     Instance,
-    /// A process on several assets at once.
+    /// A movement: one process on several assets.
     Movement,
-    /// The keys that receipts are signed with.
+    /// The keys that a tenant's receipts are signed with.
     ReceiptKeys,
 }
 
 impl Kind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: &[Self] = &[
         Self::Tenant,
         Self::ApiKey,
@@ -50,7 +50,7 @@ impl Kind {
         Self::ReceiptKeys,
     ];
 
-    /// The noun that events use: `asset` in `asset.created`.
+    /// Returns the noun that event types use, such as `asset` in `asset.created`.
     #[must_use]
     pub const fn noun(self) -> &'static str {
         match self {
@@ -69,108 +69,139 @@ impl Kind {
     }
 }
 
-/// A value that only one thing of its kind may have in a tenant.
+/// A value that only one record of its kind may have in a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unique {
-    /// The field that holds it, as the interface names it.
+    /// The API's name of the field that has the value.
     pub field: &'static str,
-    /// The value, folded so that equal means taken.
+    /// The value, case-folded where case doesn't distinguish values.
     pub value: String,
-    /// Whether it stays taken when the thing is deleted.
-    pub kept: bool,
+    /// Whether the value stays reserved after the record is deleted.
+    pub reserved_after_deletion: bool,
 }
 
-/// A thing that another one points to and that must stay while it does.
+/// A reference from one record to another, which can't be deleted while the reference exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// The field that points, as the interface names it.
+    /// The API's name of the field that refers to the record.
     pub field: &'static str,
-    /// What kind of thing it points to.
+    /// The kind of the referenced record.
     pub kind: Kind,
-    /// Which one.
+    /// The id of the referenced record.
     pub id: Uuid,
-    /// What the one that points has taken over from the other: ids, by the other's attribute, which it must still have
-    /// when it is pointed to anew.
-    pub taken: Vec<(&'static str, Uuid)>,
+    /// What the referenced record must look like when the reference is new.
+    pub requirements: Vec<Requirement>,
+}
+
+/// A value that an attribute of a referenced record must have when the reference is new: a user who is newly assigned must
+/// be active, but stays assigned when deactivated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    /// The name of the attribute.
+    pub attribute: &'static str,
+    /// The value that it must have.
+    pub value: RequiredValue,
+}
+
+/// The value of a [`Requirement`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequiredValue {
+    /// Text.
+    Text(String),
+    /// `true` or `false`.
+    Bool(bool),
 }
 
 impl Reference {
-    /// A reference that takes nothing over.
+    /// Creates a reference without requirements: the referenced record must only exist.
     #[must_use]
     pub fn new(field: &'static str, kind: Kind, id: Uuid) -> Self {
-        Self { field, kind, id, taken: Vec::new() }
+        Self { field, kind, id, requirements: Vec::new() }
+    }
+
+    /// Adds a requirement.
+    #[must_use]
+    pub fn requiring(mut self, attribute: &'static str, value: RequiredValue) -> Self {
+        self.requirements.push(Requirement { attribute, value });
+        self
     }
 }
 
-/// A thing with an item of its own.
-pub trait Record: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// Which kind.
+/// A record, which has its own item in the table.
+pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// Its kind.
     const KIND: Kind;
-    /// Its identifier's type.
+    /// The type of its identifier.
     type Id: Id;
 
-    /// Its identifier.
+    /// Returns its identifier.
     fn id(&self) -> Self::Id;
 
-    /// Its fields as the history shows them. Never a secret.
+    /// Returns its fields as the history shows them, without secrets. Implementations destructure `self` completely, so that
+    /// a new field can't be forgotten.
     fn audit(&self) -> Map<String, Value>;
 
-    /// Whether a field is shown: a change of none such leaves the time of the last change.
+    /// Returns whether the API shows this field of the history. A change to other fields only leaves `updated_at` as it is.
     #[must_use]
     fn is_shown(_field: &str) -> bool {
         true
     }
 
-    /// What only it may have.
+    /// Returns the values that no other record of its kind may have.
     fn unique(&self) -> Vec<Unique> {
         Vec::new()
     }
 
-    /// What it points to.
+    /// Returns its references to other records.
     fn references(&self) -> Vec<Reference> {
         Vec::new()
     }
 }
 
-/// A thing as the table holds it.
+/// Collects the fields that [`Record::audit`] returns.
+pub(in crate::domain) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields.into_iter().map(|(field, value)| (field.to_owned(), value)).collect()
+}
+
+/// A record as it is stored in the table.
 #[derive(Debug, Clone)]
 pub struct Stored<T> {
-    /// The thing.
+    /// The record.
     pub value: T,
-    /// Counts its changes, from 1.
+    /// Counts its changes, starting at 1.
     pub version: u64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
-    /// The hash of its latest event.
+    /// The hash of its latest history entry.
     pub last_hash: String,
-    /// How many other things point to it.
+    /// The number of references to it.
     pub uses: u64,
 }
 
 impl<T: Record> Stored<T> {
-    /// What would change if the thing became `next`.
+    /// Returns the changes from this state of the record to `next`, by field.
     #[must_use]
     pub fn changes_to(&self, next: &T) -> Map<String, Value> {
         event::changes(&self.value.audit(), &next.audit())
     }
 }
 
-/// What a PATCH says of one field: contract 1 tells the three apart.
+/// What a PATCH does with one nullable field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Patch<T> {
-    /// Nothing: leave it.
+    /// The field is absent and stays as it is.
     #[default]
     Absent,
-    /// `null`: clear it.
+    /// The field is `null` and is cleared.
     Null,
-    /// Set it.
+    /// The field is set to this value.
     Value(T),
 }
 
 impl<T> Patch<T> {
-    /// The value that the field has afterwards.
+    /// Returns the value of the field afterwards.
     #[must_use]
     pub fn or(self, present: Option<T>) -> Option<T> {
         match self {
@@ -180,7 +211,7 @@ impl<T> Patch<T> {
         }
     }
 
-    /// The value that is set, if one is.
+    /// Returns the value that the field is set to, if any.
     pub fn value(&self) -> Option<&T> {
         match self {
             Self::Value(value) => Some(value),
@@ -188,7 +219,7 @@ impl<T> Patch<T> {
         }
     }
 
-    /// Whether the field is spoken of at all.
+    /// Returns whether the field is absent.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
@@ -201,7 +232,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_patch_tells_absent_null_and_value_apart(present: Option<u8>, value: u8) {
+        fn an_absent_field_stays_null_clears_it_and_a_value_sets_it(present: Option<u8>, value: u8) {
             prop_assert_eq!(Patch::Absent.or(present), present);
             prop_assert_eq!(Patch::Null.or(present), None);
             prop_assert_eq!(Patch::Value(value).or(present), Some(value));

@@ -1,5 +1,4 @@
-//! What a request says of itself beside its body: the key that makes it repeatable, and the state that it expects
-//! (contract 6 and 8).
+//! What a request carries besides its body: an idempotency key, and the versions that it expects (`If-Match`).
 
 use super::field_error::ValueError;
 use super::hex;
@@ -10,7 +9,7 @@ use sha2::{Digest, Sha256};
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// What a client calls a request, so that it can send it again: 1 to 255 printable ASCII characters.
+/// The header `Idempotency-Key`, with which a client can safely repeat a request: 1 to 255 printable ASCII characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey(String);
 
@@ -28,37 +27,37 @@ impl FromStr for IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// The key as part of a table's key: hashed, so that it has one length.
+    /// Returns the hash of the key, which is part of a table key and has a fixed length.
     #[must_use]
     pub fn hash(&self) -> String {
         hex::sha256(&self.0)
     }
 }
 
-/// A request that may come again. StoredResponse per API key.
+/// A request with an idempotency key. The same idempotency key of another API key is another request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
-    /// The API key that sent it.
+    /// The API key that it was sent with.
     pub by: ApiKeyId,
-    /// What the client calls it.
+    /// Its idempotency key.
     pub key: IdempotencyKey,
-    /// What it asked for, hashed: another request under the same key is a mistake.
+    /// The hash of its path and body. A different request with the same idempotency key has another one and is refused.
     pub fingerprint: String,
 }
 
 impl IdempotentRequest {
-    /// The claim of a request to `path` with `body`.
+    /// Creates the idempotent request to `path` with `body`.
     #[must_use]
     pub fn new(by: ApiKeyId, key: IdempotencyKey, path: &str, body: &[u8]) -> Self {
         let mut hash = Sha256::new();
         hash.update(path);
         hash.update([0]);
         hash.update(body);
-        Self { by, key, fingerprint: hex::of(&hash.finalize()) }
+        Self { by, key, fingerprint: hex::encode(&hash.finalize()) }
     }
 }
 
-/// An answer that is kept for when its request comes again.
+/// A response that is stored together with the changes of its request, for a repetition of that request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredResponse {
     /// The HTTP status.
@@ -67,28 +66,27 @@ pub struct StoredResponse {
     pub location: Option<String>,
     /// The version that the header `ETag` names.
     pub version: Option<u64>,
-    /// The body, without secrets, with the paths of signatures instead of their images.
+    /// The body, without secrets and with the paths of signatures in place of their images.
     pub body: String,
-    /// The paths that stood for images in the answer, each with the image.
+    /// The paths that replace images in `body`, each with the name of its image.
     pub images: Vec<(String, ImageName)>,
 }
 
-/// The versions that a change is meant for: the header `If-Match` (RFC 9110 §13.1.1).
+/// The versions that a change is meant for, from the header `If-Match` (RFC 9110 §13.1.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExpectedVersions {
-    /// `*`: whatever it is now.
+    /// `*`: any version.
     Any,
     /// One of these.
     Versions(Vec<u64>),
 }
 
 impl ExpectedVersions {
-    /// Reads the header. An entity tag is `"version-hash"`; of one that has another form, or is weak, no version is
-    /// expected, so it matches nothing.
+    /// Parses the header. Entity tags have the form `"version-hash"`; weak ones and those of another form match no version.
     ///
     /// # Errors
     ///
-    /// It is no list of entity tags.
+    /// Returns an error if the header is not a list of entity tags.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
         if text.trim() == "*" {
             return Ok(Self::Any);
@@ -96,9 +94,9 @@ impl ExpectedVersions {
         Ok(Self::Versions(entity_tags(text)?.into_iter().filter_map(version_of).collect()))
     }
 
-    /// Whether a thing of this version is what was expected.
+    /// Returns whether `version` is expected.
     #[must_use]
-    pub fn holds(&self, version: u64) -> bool {
+    pub fn contains(&self, version: u64) -> bool {
         match self {
             Self::Any => true,
             Self::Versions(versions) => versions.contains(&version),
@@ -106,58 +104,60 @@ impl ExpectedVersions {
     }
 }
 
-/// What a change expects of one thing.
+/// The versions that a request expects of the record that it changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Precondition {
-    /// The thing that the request's path names.
-    pub of: Uuid,
-    /// Its version.
+    /// The id of the record, from the request's path.
+    pub record_id: Uuid,
+    /// Its expected versions.
     pub expected: ExpectedVersions,
 }
 
-/// How many hexadecimal digits of the body's hash an entity tag has.
-const HASH: usize = 16;
+/// The number of hexadecimal digits of the body's hash that an entity tag contains.
+const TAG_HASH_DIGITS: usize = 16;
 
-/// The entity tag of a body that shows a thing of this version: strong, since the body's hash is part of it.
+/// Returns the strong entity tag of a response body that shows this version of a record. It contains the body's hash, so
+/// it changes whenever the body does.
 #[must_use]
 pub fn entity_tag(version: u64, body: &[u8]) -> String {
-    format!("\"{version}-{}\"", &hex::sha256(body)[..HASH])
+    format!("\"{version}-{}\"", &hex::sha256(body)[..TAG_HASH_DIGITS])
 }
 
+/// Returns the version in an entity tag; `None` if [`entity_tag`] did not write it.
 fn version_of(tag: &str) -> Option<u64> {
     let (version, hash) = tag.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
-    let is_ours = hash.len() == HASH && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    version.parse::<u64>().ok().filter(|number| is_ours && number.to_string() == version)
+    let has_hash = hash.len() == TAG_HASH_DIGITS && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    version.parse::<u64>().ok().filter(|number| has_hash && number.to_string() == version)
 }
 
-/// Whether the header `If-None-Match` names this entity tag, by the weak comparison (RFC 9110 §13.1.2).
+/// Returns whether the header `If-None-Match` contains `tag`, by weak comparison (RFC 9110 §13.1.2).
 ///
 /// # Errors
 ///
-/// It is no list of entity tags.
-pub fn none_match_names(header: &str, tag: &str) -> Result<bool, ValueError> {
+/// Returns an error if the header is not a list of entity tags.
+pub fn if_none_match_contains(header: &str, tag: &str) -> Result<bool, ValueError> {
     if header.trim() == "*" {
         return Ok(true);
     }
-    Ok(entity_tags(header)?.iter().any(|named| named.strip_prefix("W/").unwrap_or(named) == tag))
+    Ok(entity_tags(header)?.iter().any(|listed| listed.strip_prefix("W/").unwrap_or(listed) == tag))
 }
 
-/// Splits a list of entity tags: `"a", W/"b"`.
+/// Splits a list of entity tags, such as `"a", W/"b"`.
 fn entity_tags(text: &str) -> Result<Vec<&str>, ValueError> {
-    let refusal = || ValueError::new("must be * or a list of entity tags, such as \"3-1f0e9a2b4c5d6e7f\"");
+    let invalid = || ValueError::new("must be * or a list of entity tags, such as \"3-1f0e9a2b4c5d6e7f\"");
     let mut tags = Vec::new();
     let mut rest = text.trim();
     loop {
         let opening = if rest.starts_with("W/") { 2 } else { 0 };
-        let inner = rest.get(opening..).and_then(|quoted| quoted.strip_prefix('"')).ok_or_else(refusal)?;
-        let closing = inner.find('"').ok_or_else(refusal)?;
+        let inner = rest.get(opening..).and_then(|quoted| quoted.strip_prefix('"')).ok_or_else(invalid)?;
+        let closing = inner.find('"').ok_or_else(invalid)?;
         let (tag, after) = rest.split_at(opening + closing + 2);
         tags.push(tag);
         let after = after.trim_start();
         if after.is_empty() {
             return Ok(tags);
         }
-        rest = after.strip_prefix(',').ok_or_else(refusal)?.trim_start();
+        rest = after.strip_prefix(',').ok_or_else(invalid)?.trim_start();
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn entity_tags_are_read_as_the_rfc_writes_them() {
+    fn a_list_of_entity_tags_is_split_as_the_rfc_defines_it() {
         assert_eq!(entity_tags(r#""a""#), Ok(vec![r#""a""#]));
         assert_eq!(entity_tags(r#" "a,b" ,W/"c",  "" "#), Ok(vec![r#""a,b""#, r#"W/"c""#, r#""""#]));
         for bad in ["", "a", r#""a"#, r#""a" "b""#, r#""a","#, r#"w/"a""#, "W/", "ä"] {
@@ -185,24 +185,24 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_names_its_version_and_its_body() {
+    fn an_entity_tag_matches_its_version_and_its_body() {
         let tag = entity_tag(12, b"body");
-        assert!(ExpectedVersions::parse(&tag).is_ok_and(|expected| expected.holds(12) && !expected.holds(1)));
+        assert!(ExpectedVersions::parse(&tag).is_ok_and(|expected| expected.contains(12) && !expected.contains(1)));
         assert!(
-            ExpectedVersions::parse(&format!("W/{tag}")).is_ok_and(|expected| !expected.holds(12)),
+            ExpectedVersions::parse(&format!("W/{tag}")).is_ok_and(|expected| !expected.contains(12)),
             "weak tags match nothing"
         );
-        assert!(ExpectedVersions::parse(&format!("\"old\", {tag}")).is_ok_and(|expected| expected.holds(12)));
+        assert!(ExpectedVersions::parse(&format!("\"old\", {tag}")).is_ok_and(|expected| expected.contains(12)));
         for foreign in ["\"12-x\"", "\"012-0123456789abcdef\"", "\"+12-0123456789abcdef\"", "\"12-0123456789ABCDEF\""] {
-            assert!(ExpectedVersions::parse(foreign).is_ok_and(|expected| !expected.holds(12)), "{foreign}");
+            assert!(ExpectedVersions::parse(foreign).is_ok_and(|expected| !expected.contains(12)), "{foreign}");
         }
-        assert!(ExpectedVersions::parse("*").is_ok_and(|expected| expected.holds(7)));
-        assert_eq!(none_match_names(&format!("\"x\", W/{tag}"), &tag), Ok(true));
-        assert_eq!(none_match_names(&entity_tag(12, b"other"), &tag), Ok(false));
+        assert!(ExpectedVersions::parse("*").is_ok_and(|expected| expected.contains(7)));
+        assert_eq!(if_none_match_contains(&format!("\"x\", W/{tag}"), &tag), Ok(true));
+        assert_eq!(if_none_match_contains(&entity_tag(12, b"other"), &tag), Ok(false));
     }
 
     #[test]
-    fn path_and_body_make_the_fingerprint() {
+    fn path_and_body_make_up_the_fingerprint() {
         let by = "01890a5d-ac96-774b-bcce-b302099a8057".parse().expect("an id");
         let key: IdempotencyKey = "k".parse().expect("a key");
         let of = |path, body: &[u8]| IdempotentRequest::new(by, key.clone(), path, body).fingerprint;

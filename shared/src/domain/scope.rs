@@ -1,55 +1,19 @@
-//! What a key may do (interface 5, contract 3).
+//! Scopes, which API keys carry, and roles, which limit the keys that are bound to a user.
 
 use super::field_error::ValueError;
+use super::string_enum::string_enum;
 use std::collections::BTreeSet;
 
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident, $what:literal, { $($(#[$vdoc:meta])* $variant:ident = $word:tt,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
-        pub enum $name {$(
-            $(#[$vdoc])*
-            #[serde(rename = $word)]
-            $variant,
-        )*}
-
-        impl $name {
-            /// Every value, in the order of the interface.
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
-
-            /// The word that the interface uses.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str(self.as_str()) }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = $crate::domain::field_error::ValueError;
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                Self::ALL.iter().copied().find(|known| known.as_str() == text).ok_or_else(|| {
-                    $crate::domain::field_error::ValueError::new(concat!("must be one of ", $what))
-                })
-            }
-        }
-    };
-}
-pub(crate) use words;
-
-words! {
-    /// One permission of a key.
-    Scope, "the scopes assets, processes, users, catalog, settings, keys, each with :read or :write, and events:read", {
+string_enum! {
+    /// A permission of an API key.
+    Scope {
         /// List and read assets and their history.
         AssetsRead = "assets:read",
         /// Create, change and delete assets.
         AssetsWrite = "assets:write",
-        /// Read definitions and instances.
+        /// Read process definitions, process instances and movements.
         ProcessesRead = "processes:read",
-        /// Start, advance and define processes.
+        /// Define, start, advance and cancel processes.
         ProcessesWrite = "processes:write",
         /// List and read users.
         UsersRead = "users:read",
@@ -63,11 +27,11 @@ words! {
         SettingsRead = "settings:read",
         /// Change the tenant's settings.
         SettingsWrite = "settings:write",
-        /// List and read API keys (never their secrets).
+        /// List and read API keys, but never their secrets.
         KeysRead = "keys:read",
         /// Create, rotate and revoke API keys.
         KeysWrite = "keys:write",
-        /// Read every change of the tenant.
+        /// Read all events of the tenant.
         EventsRead = "events:read",
     }
 }
@@ -75,41 +39,42 @@ words! {
 /// A set of permissions.
 pub type Scopes = BTreeSet<Scope>;
 
-words! {
-    /// What a user of the tenant may do at most, through a key bound to the user.
-    Role, "viewer, helpdesk, technician, admin", {
-        /// Reads everything but keys.
+string_enum! {
+    /// The role of a user, which limits the scopes of the keys that are bound to the user. Each role allows what the one
+    /// before it allows, and more.
+    Role {
+        /// Reads assets, processes, users, the catalog and settings.
         Viewer = "viewer",
-        /// A viewer who runs processes.
+        /// Also runs processes.
         Helpdesk = "helpdesk",
-        /// A helpdesk who changes assets and the catalog.
+        /// Also changes assets and the catalog.
         Technician = "technician",
-        /// Everything.
+        /// Is allowed every scope.
         Admin = "admin",
     }
 }
 
 impl Role {
-    /// Whether this role allows `scope` (contract 3, "Roles").
+    /// Returns whether this role allows `scope`.
     #[must_use]
     pub fn allows(self, scope: Scope) -> bool {
         use Scope::{AssetsRead, AssetsWrite, CatalogRead, CatalogWrite, EventsRead, KeysRead, KeysWrite};
         use Scope::{ProcessesRead, ProcessesWrite, SettingsRead, SettingsWrite, UsersRead, UsersWrite};
-        let least = match scope {
+        let lowest = match scope {
             AssetsRead | ProcessesRead | UsersRead | CatalogRead | SettingsRead => Self::Viewer,
             ProcessesWrite => Self::Helpdesk,
             AssetsWrite | CatalogWrite => Self::Technician,
             UsersWrite | SettingsWrite | KeysRead | KeysWrite | EventsRead => Self::Admin,
         };
-        self >= least
+        self >= lowest
     }
 }
 
-/// Reads scopes separated by commas, as the operator's command line takes them.
+/// Parses a comma-separated list of scopes, as the operator's command line takes it.
 ///
 /// # Errors
 ///
-/// Names the list of scopes when one is unknown.
+/// Returns an error that lists all scopes if one is unknown.
 pub fn parse_list(text: &str) -> Result<Scopes, ValueError> {
     text.split(',').map(|scope| scope.trim().parse()).collect()
 }
@@ -119,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_grow_by_what_the_contract_says() {
+    fn each_role_allows_more_than_the_one_before() {
         let allowed = |role: Role| Scope::ALL.iter().filter(|s| role.allows(**s)).map(|s| s.as_str()).collect::<Vec<_>>();
         assert_eq!(allowed(Role::Viewer), ["assets:read", "processes:read", "users:read", "catalog:read", "settings:read"]);
         assert_eq!(allowed(Role::Helpdesk).len(), 6);
@@ -129,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_scopes_is_read_whole_or_not_at_all() {
+    fn a_list_with_an_unknown_scope_is_refused() {
         assert_eq!(parse_list("assets:read, keys:write").map(|s| s.len()), Ok(2));
         assert!(parse_list("assets:read,").is_err());
         assert!(parse_list("assets").is_err());

@@ -1,4 +1,4 @@
-//! Receipts with their signatures: made by us, checked by anybody.
+//! Signed receipts: signed by the service, and verifiable by anyone with the tenant's public keys.
 
 use super::field_error::ValueError;
 use super::json::parse_strict;
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// How deep a receipt may nest when it is checked.
-const LEVELS: usize = 32;
+/// The maximum nesting of a receipt that is checked.
+const MAX_LEVELS: usize = 32;
 
 /// A receipt with its signature.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SignedReceipt {
-    /// What is signed.
+    /// The receipt, which is what is signed.
     pub receipt: Receipt,
-    /// By whom.
+    /// The signature.
     pub signature: Signature,
 }
 
@@ -26,18 +26,18 @@ pub struct SignedReceipt {
 pub struct Signature {
     /// `EdDSA`, with Ed25519.
     pub alg: String,
-    /// Which of the tenant's keys.
+    /// The id of the tenant's key that signed.
     pub kid: String,
     /// The signature in base64url.
     pub value: String,
 }
 
 impl SignedReceipt {
-    /// Signs a receipt.
+    /// Signs a receipt with `key`.
     ///
     /// # Errors
     ///
-    /// It has no canonical form.
+    /// Returns an error if the receipt has no canonical form.
     pub fn new(receipt: Receipt, key: &SigningKey) -> Result<Self, ValueError> {
         let text = receipt.canonical().map_err(|_| ValueError::new("must have a canonical form"))?;
         let signature = Signature { alg: "EdDSA".into(), kid: key.public()?.kid(), value: key.sign(&text) };
@@ -45,30 +45,32 @@ impl SignedReceipt {
     }
 }
 
-/// Checks a signed receipt by public keys; gives the receipt.
+/// Returns the receipt in `text`, a signed receipt, if the signature is valid for one of `keys`.
 ///
 /// # Errors
 ///
-/// Says what is wrong with it.
+/// Returns an error that says why the receipt is not valid.
 pub fn check(text: &str, keys: &Jwks) -> Result<Value, ValueError> {
-    let Value::Object(mut signed) = parse_strict(text.trim(), LEVELS)? else { return Err(ValueError::new("must be an object")) };
+    let Value::Object(mut signed) = parse_strict(text.trim(), MAX_LEVELS)? else {
+        return Err(ValueError::new("must be an object"));
+    };
     let (receipt, signature) = (signed.remove("receipt"), signed.remove("signature"));
     let (Some(receipt), Some(signature)) = (receipt, signature) else {
         return Err(ValueError::new("must have the members receipt and signature"));
     };
     if !signed.is_empty() {
-        return Err(ValueError::new("must have no members but receipt and signature: others are not signed"));
+        return Err(ValueError::new("must have no members besides receipt and signature, since others are not signed"));
     }
     let signature: Signature =
         serde_json::from_value(signature).map_err(|_| ValueError::new("must have a signature with alg, kid and value"))?;
     if signature.alg != "EdDSA" || receipt["format"] != FORMAT {
-        return Err(ValueError::new(format!("must be {FORMAT}, signed by EdDSA")));
+        return Err(ValueError::new(format!("must have the format {FORMAT} and a signature by EdDSA")));
     }
     let key = keys.find(&signature.kid).ok_or_else(|| ValueError::new("is signed by a key that is not among those given"))?;
     let canonical = serde_json_canonicalizer::to_string(&receipt).map_err(|_| ValueError::new("must have a canonical form"))?;
-    if key.signed(&canonical, &signature.value) {
+    if key.verifies(&canonical, &signature.value) {
         Ok(receipt)
     } else {
-        Err(ValueError::new("does not bear the signature of its key: it was changed, or never signed"))
+        Err(ValueError::new("has an invalid signature: the receipt was changed, or never signed"))
     }
 }

@@ -1,71 +1,71 @@
-//! A tenant and its settings (contract 5).
+//! A tenant and its settings.
 
 use super::asset::Status;
 use super::asset_tag::{TagPrefix, TagTemplate};
 use super::field_error::ValueError;
 use super::id::TenantId;
 use super::json::parse_strict;
-use super::record::{Kind, Patch, Record};
+use super::record::{Kind, Patch, Record, fields};
 use super::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which status an asset may move to by PATCH. A status that is not named may become any other.
+/// The statuses that an asset may change to by PATCH. A status without an entry may change to any other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct Transitions(BTreeMap<Status, BTreeSet<Status>>);
 
 impl Transitions {
-    /// What `status` may become; `None`: anything.
+    /// Returns the statuses that `status` may change to; `None` permits all.
     #[must_use]
     pub fn from(&self, status: Status) -> Option<&BTreeSet<Status>> {
         self.0.get(&status)
     }
 
-    /// Reads the JSON text of an object from status to list of statuses.
+    /// Parses the JSON text of an object from status to list of statuses.
     ///
     /// # Errors
     ///
-    /// Says what an acceptable value is.
+    /// Returns an error that says what the value must be.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
         serde_json::from_value(parse_strict(text, 2)?).map(Self).map_err(|_| {
-            ValueError::new("must be an object from an asset status to the list of statuses that it may become, or null")
+            ValueError::new("must be null or an object that maps an asset status to the list of statuses it may change to")
         })
     }
 }
 
-/// An organisation, with what it has decided for itself.
+/// A tenant and its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tenant {
-    /// Which one.
+    /// Identifier.
     pub id: TenantId,
-    /// What it is called.
+    /// Display name.
     pub name: Name,
-    /// What `{PREFIX}` stands for in tags.
+    /// Replaces `{PREFIX}` in asset tags.
     pub asset_tag_prefix: TagPrefix,
-    /// How tags look.
+    /// The template of asset tags.
     pub asset_tag_template: TagTemplate,
-    /// How a PATCH may move an asset; `None`: any way.
+    /// The changes of status that a PATCH of an asset may make; `None` permits all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_transitions: Option<Transitions>,
 }
 
-/// What a PATCH of the settings changes.
+/// A change to the settings.
 #[derive(Debug, Clone, Default)]
 pub struct TenantChange {
     /// The new name.
     pub name: Option<Name>,
-    /// The new prefix, for tags from now on.
+    /// The new prefix. Existing tags keep the old one.
     pub asset_tag_prefix: Option<TagPrefix>,
-    /// The new template, for tags from now on.
+    /// The new template. Existing tags stay as they are.
     pub asset_tag_template: Option<TagTemplate>,
-    /// The new limits on moves.
+    /// The new permitted changes of status.
     pub status_transitions: Patch<Transitions>,
 }
 
 impl Tenant {
-    /// A tenant with the settings that every tenant begins with.
+    /// Creates a tenant with the default settings.
     #[must_use]
     pub fn new(id: TenantId, name: Name) -> Self {
         Self {
@@ -77,16 +77,16 @@ impl Tenant {
         }
     }
 
-    /// The tenant as `change` makes it.
+    /// Returns the tenant with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &TenantChange) -> Self {
-        let change = change.clone();
+        let TenantChange { name, asset_tag_prefix, asset_tag_template, status_transitions } = change.clone();
         Self {
             id: self.id,
-            name: change.name.unwrap_or_else(|| self.name.clone()),
-            asset_tag_prefix: change.asset_tag_prefix.unwrap_or_else(|| self.asset_tag_prefix.clone()),
-            asset_tag_template: change.asset_tag_template.unwrap_or_else(|| self.asset_tag_template.clone()),
-            status_transitions: change.status_transitions.or(self.status_transitions.clone()),
+            name: name.unwrap_or_else(|| self.name.clone()),
+            asset_tag_prefix: asset_tag_prefix.unwrap_or_else(|| self.asset_tag_prefix.clone()),
+            asset_tag_template: asset_tag_template.unwrap_or_else(|| self.asset_tag_template.clone()),
+            status_transitions: status_transitions.or(self.status_transitions.clone()),
         }
     }
 }
@@ -100,28 +100,29 @@ impl Record for Tenant {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
-            ("asset_tag_prefix".to_owned(), json!(self.asset_tag_prefix)),
-            ("asset_tag_template".to_owned(), json!(self.asset_tag_template)),
-            ("status_transitions".to_owned(), json!(self.status_transitions)),
+        let Self { id: _, name, asset_tag_prefix, asset_tag_template, status_transitions } = self;
+        fields([
+            ("name", json!(name)),
+            ("asset_tag_prefix", json!(asset_tag_prefix)),
+            ("asset_tag_template", json!(asset_tag_template)),
+            ("status_transitions", json!(status_transitions)),
         ])
     }
 }
 
-/// How far a counter of tags has come.
+/// The state of one counter of asset tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRange {
-    /// The tag with `{N}` for its number.
+    /// The tag with `{N}` in place of its number.
     pub pattern: String,
-    /// The number given last.
+    /// The number that was assigned last.
     pub last_number: u64,
-    /// How many digits a number has at least.
+    /// The minimum number of digits of a number.
     pub width: u64,
 }
 
 impl NumberRange {
-    /// How many numbers fit before the tag takes a digit more.
+    /// Returns how many numbers fit into `width` digits. Further numbers take one digit more.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         10u64.saturating_pow(u32::try_from(self.width).unwrap_or(u32::MAX)).saturating_sub(1)

@@ -1,13 +1,13 @@
-//! Texts with a length and a shape (contract 1, "Size"). Lengths count characters, not bytes.
+//! Texts with bounds on their length and characters. Lengths count characters, not bytes.
 
 use super::field_error::ValueError;
 
-/// Characters that a text may hold.
+/// Which control characters a text may contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lines {
-    /// No control characters at all.
+    /// None.
     One,
-    /// Line breaks and tabs, but no other control characters.
+    /// Line breaks and tabs.
     Many,
 }
 
@@ -53,27 +53,27 @@ macro_rules! texts {
 }
 
 texts! {
-    /// What a thing is called; the blanks around it are cut off.
+    /// A display name. Surrounding white space is removed.
     Name: 1 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
-    /// A serial number, a manufacturer, a model: one line, perhaps empty.
+    /// One line of text, such as a serial number. May be empty; surrounding white space is removed.
     Line: 0 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
-    /// Internal notes: any text of several lines.
+    /// Text of any number of lines, such as internal notes.
     Notes: 0 ..= 10_000 Many r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$",
-    /// What a list is searched for.
+    /// The text that a list is searched for.
     SearchText: 0 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
 }
 
 impl Default for Notes {
-    /// Nothing noted.
+    /// Returns the empty text.
     fn default() -> Self {
         Self(String::new())
     }
 }
 
-/// Folds case for searching: `Straße`, `STRASSE` and `strasse` are one.
+/// Returns `text` in a form that is equal for texts which differ only in case: `Straße`, `STRASSE` and `strasse`.
 ///
-/// By way of upper case, because that is where Unicode's many-to-one pairs meet (ß, ς); and lower case before that, for
-/// the capital ẞ, which is its own upper case.
+/// Upper case unifies characters that share it (ß and SS, σ and ς). Lower case comes before that because the capital ẞ is
+/// its own upper case.
 #[must_use]
 pub fn fold(text: &str) -> String {
     let chars = text.chars().flat_map(char::to_lowercase);
@@ -94,13 +94,13 @@ mod tests {
     }
 
     #[test]
-    fn notes_keep_their_lines() {
+    fn notes_keep_their_lines_and_white_space() {
         assert_eq!(" a\r\n\tb ".parse::<Notes>().as_deref(), Ok(" a\r\n\tb "));
         assert!("a\u{7}".parse::<Notes>().is_err());
     }
 
     #[test]
-    fn folding_knows_more_than_ascii() {
+    fn folding_covers_more_than_ascii() {
         assert_eq!(fold("STRASSE"), fold("straße"));
         assert_eq!(fold("GROẞ"), fold("groß"));
         assert_eq!(fold("ΟΔΟΣ"), fold("οδος"));

@@ -1,4 +1,4 @@
-//! Moments and days as the interface writes them (contract 1, "Times").
+//! Times and dates as the API writes them.
 
 use super::field_error::{ValueError, text_form};
 use chrono::{DateTime, Datelike, NaiveDate, SecondsFormat, TimeDelta, Utc};
@@ -6,41 +6,41 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// The years that a purchase, a warranty or an expiry can lie in; outside them it is a slip of the pen.
+/// The years that dates and times in requests may lie in. Others are typing errors.
 const YEARS: std::ops::RangeInclusive<i32> = 1900..=2199;
 
-/// A moment to the millisecond, written as RFC 3339 in UTC with `Z`.
+/// A time with millisecond precision, written as RFC 3339 in UTC with `Z`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, format = DateTime, examples("2026-11-21T08:30:00.000Z"))]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// From Unix time in milliseconds.
+    /// Creates a timestamp from Unix time in milliseconds.
     #[must_use]
     pub fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
 
-    /// Unix time in milliseconds.
+    /// Returns the Unix time in milliseconds.
     #[must_use]
     pub fn millis(self) -> i64 {
         self.0
     }
 
-    /// This moment later by `delta` (earlier, if negative).
+    /// Returns the time `delta` later (earlier if `delta` is negative).
     #[must_use]
     pub fn plus(self, delta: TimeDelta) -> Self {
         Self(self.0.saturating_add(delta.num_milliseconds()))
     }
 
-    /// This moment later by so many seconds.
+    /// Returns the time `seconds` later.
     #[must_use]
     pub fn plus_seconds(self, seconds: u32) -> Self {
         self.plus(TimeDelta::seconds(seconds.into()))
     }
 
-    /// The day in UTC.
+    /// Returns the date in UTC.
     #[must_use]
     pub fn date(self) -> NaiveDate {
         self.to_chrono().date_naive()
@@ -66,7 +66,7 @@ impl Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = ValueError;
 
-    /// Any RFC 3339 offset is understood; what is finer than a millisecond is cut off.
+    /// Accepts any RFC 3339 offset. Digits beyond milliseconds are cut off.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         DateTime::parse_from_rfc3339(text)
             .ok()
@@ -79,7 +79,7 @@ impl FromStr for Timestamp {
 
 text_form!(Timestamp, |time| time.to_string());
 
-/// A calendar day, written `YYYY-MM-DD` and no other way.
+/// A calendar date, written `YYYY-MM-DD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, format = Date, pattern = "^(19|20|21)[0-9]{2}-[0-9]{2}-[0-9]{2}$", examples("2026-11-21"))]
@@ -114,10 +114,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_always_show_their_milliseconds() {
+    fn times_are_written_in_utc_with_milliseconds() {
         assert_eq!(Timestamp::from_millis(1_800_000_000_000).to_string(), "2027-01-15T08:00:00.000Z");
-        let moment: Timestamp = "2026-11-21T10:30:00.1239+02:00".parse().expect("a time");
-        assert_eq!(moment.to_string(), "2026-11-21T08:30:00.123Z");
+        let time: Timestamp = "2026-11-21T10:30:00.1239+02:00".parse().expect("a time");
+        assert_eq!(time.to_string(), "2026-11-21T08:30:00.123Z");
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! The text of an API key: `apl_`, then key id, tenant id, secret and checksum in base62 (contract 3).
+//! The text of an API key: `apl_`, then key id, tenant id, secret and checksum in base62.
 //!
-//! The key's id comes first, so that the first 12 characters, which lists show, differ from key to key.
+//! The key's id comes first, so that the first 12 characters, which lists show, differ from key to key. The checksum lets
+//! secret scanners recognise a key, and a mistyped one is refused without a database read.
 
 use super::api_key::SecretHash;
 use super::base62::{self, WIDTH};
@@ -8,30 +9,31 @@ use super::hex;
 use super::id::{ApiKeyId, Id, TenantId};
 use subtle::ConstantTimeEq;
 
-/// What every key begins with, for secret scanners.
+/// The text that every key begins with, for secret scanners.
 pub const PREFIX: &str = "apl_";
-/// Digits of the CRC-32: 62^6 is above 2^32.
-const CHECK_WIDTH: usize = 6;
-const BODY: usize = 4 * WIDTH;
+/// The number of digits of the CRC-32 checksum: 62^6 is above 2^32.
+const CHECKSUM_WIDTH: usize = 6;
+/// The number of digits of two ids and a secret of twice 128 bits.
+const BODY_WIDTH: usize = 4 * WIDTH;
 
-/// 256 random bits. Prints as nothing.
+/// 256 random bits. Its `Debug` text does not disclose them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; 32]);
 
 impl Secret {
-    /// From random bytes.
+    /// Creates a secret from random bytes.
     #[must_use]
     pub fn new(random: [u8; 32]) -> Self {
         Self(random)
     }
 
-    /// What is stored of it. Plain SHA-256 does: there is nothing to guess in 256 random bits.
+    /// Returns the hash that is stored. Plain SHA-256 suffices, since 256 random bits can't be guessed.
     #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash(hex::sha256(self.0))
     }
 
-    /// Whether one of `accepted` is this secret's hash, in a time that tells nothing of where they differ.
+    /// Returns whether one of `accepted` is this secret's hash. Compares in constant time.
     #[must_use]
     pub fn is_one_of(&self, accepted: &[&SecretHash]) -> bool {
         let own = self.hash();
@@ -45,48 +47,49 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// A key's text, taken apart.
+/// The parsed text of an API key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// The partition that its record lives in.
+    /// The tenant that the key belongs to, which gives the partition of its record.
     pub tenant: TenantId,
-    /// Which key.
+    /// The id of the key.
     pub key: ApiKeyId,
-    /// What proves it.
+    /// The secret that authenticates the key.
     pub secret: Secret,
 }
 
 impl Token {
-    /// Puts a key together.
+    /// Creates a token from its parts.
     #[must_use]
     pub fn new(tenant: TenantId, key: ApiKeyId, secret: Secret) -> Self {
         Self { tenant, key, secret }
     }
 
-    /// The text to be sent as `Authorization: Bearer …`. Not `Display`, so that nothing prints it by accident.
+    /// Returns the text that clients send as `Authorization: Bearer …`. Not `Display`, so that nothing prints it by accident.
     #[must_use]
     pub fn expose(&self) -> String {
         let (high, low) = self.secret.0.split_at(16);
         let half = |bytes: &[u8]| base62::encode(bytes.iter().fold(0, |n, &b| n << 8 | u128::from(b)), WIDTH);
         let body = format!("{PREFIX}{}{}{}{}", self.key.short(), self.tenant.short(), half(high), half(low));
-        let check = base62::encode(u128::from(crc32fast::hash(body.as_bytes())), CHECK_WIDTH);
-        body + &check
+        let checksum = base62::encode(u128::from(crc32fast::hash(body.as_bytes())), CHECKSUM_WIDTH);
+        body + &checksum
     }
 
-    /// Takes a text apart; `None` unless it is exactly what [`Token::expose`] gives. Reads nothing.
+    /// Parses the text of a key; `None` unless it is exactly what [`Token::expose`] returns. Reads nothing from the table.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let digits = text.strip_prefix(PREFIX).filter(|digits| digits.len() == BODY + CHECK_WIDTH && digits.is_ascii())?;
-        let body = &text[..PREFIX.len() + BODY];
-        let check = base62::decode(&digits[BODY..])?;
-        if check != u128::from(crc32fast::hash(body.as_bytes())) {
+        let digits =
+            text.strip_prefix(PREFIX).filter(|digits| digits.len() == BODY_WIDTH + CHECKSUM_WIDTH && digits.is_ascii())?;
+        let body = &text[..PREFIX.len() + BODY_WIDTH];
+        let checksum = base62::decode(&digits[BODY_WIDTH..])?;
+        if checksum != u128::from(crc32fast::hash(body.as_bytes())) {
             return None;
         }
-        let chunk = |place: usize| base62::decode(&digits[place * WIDTH..(place + 1) * WIDTH]);
+        let chunk = |index: usize| base62::decode(&digits[index * WIDTH..(index + 1) * WIDTH]);
         let mut secret = [0; 32];
         secret[..16].copy_from_slice(&chunk(2)?.to_be_bytes());
         secret[16..].copy_from_slice(&chunk(3)?.to_be_bytes());
-        let id = |place| Some(uuid::Uuid::from_u128(chunk(place)?));
+        let id = |index| Some(uuid::Uuid::from_u128(chunk(index)?));
         Some(Self { tenant: TenantId::from_uuid(id(1)?), key: ApiKeyId::from_uuid(id(0)?), secret: Secret(secret) })
     }
 }
@@ -108,10 +111,10 @@ mod tests {
         }
 
         #[test]
-        fn a_mistyped_token_is_refused(secret: [u8; 32], place in 4usize..98, digit in "[0-9A-Za-z]") {
+        fn a_mistyped_token_is_refused(secret: [u8; 32], index in 4usize..98, digit in "[0-9A-Za-z]") {
             let text = Token::new(TenantId::from_uuid(uuid::Uuid::nil()), ApiKeyId::from_uuid(uuid::Uuid::max()), Secret(secret)).expose();
             let mut wrong = text.clone();
-            wrong.replace_range(place..=place, &digit);
+            wrong.replace_range(index..=index, &digit);
             prop_assert_eq!(Token::parse(&wrong).is_some(), wrong == text);
         }
 

@@ -1,27 +1,27 @@
-//! People of a tenant, whom assets are assigned to (contract 4).
+//! The users of a tenant, to whom assets are assigned.
 
 use super::field_error::{ValueError, text_form};
-use super::id::UserId;
-use super::record::{Kind, Record, Unique};
+use super::id::{Id, UserId};
+use super::record::{Kind, Record, Reference, RequiredValue, Unique, fields};
 use super::scope::Role;
 use super::text::{Name, fold};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// An address as it was given; compared without regard to case.
+/// An e-mail address as it was given. Compared without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, format = Email, max_length = 254)]
 pub struct Email(String);
 
 impl Email {
-    /// The address as everyone spells it.
+    /// Returns the case-folded address, by which addresses are compared.
     #[must_use]
     pub fn folded(&self) -> String {
         fold(&self.0)
     }
 
-    /// The address as it was given.
+    /// Returns the address as it was given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -31,7 +31,7 @@ impl Email {
 impl std::str::FromStr for Email {
     type Err = ValueError;
 
-    /// Only the form that every mail system shares is checked: whether mail arrives is not ours to know.
+    /// Checks only the form that all mail systems share, not whether the address exists.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let text = text.trim();
         let fits = text.len() <= 254
@@ -51,41 +51,48 @@ text_form!(Email, |email| email.0);
 /// A user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// Which one.
+    /// Identifier.
     pub id: UserId,
-    /// Unique in the tenant.
+    /// E-mail address, unique in the tenant.
     pub email: Email,
-    /// How lists and receipts name the user.
+    /// The name that lists and receipts show.
     pub display_name: Name,
-    /// What keys bound to the user may do at most.
+    /// Limits the scopes of the keys that are bound to the user.
     pub role: Role,
-    /// Whether the user can be assigned anything and own working keys.
+    /// Whether assets can be assigned to the user, and the keys bound to the user work.
     pub is_active: bool,
 }
 
-/// What a PATCH changes.
+/// A change to a user. `None` leaves a field as it is.
 #[derive(Debug, Clone, Default)]
 pub struct UserChange {
-    /// The new address.
+    /// The new e-mail address.
     pub email: Option<Email>,
-    /// The new name.
+    /// The new display name.
     pub display_name: Option<Name>,
     /// The new role.
     pub role: Option<Role>,
-    /// Whether the user is active from now on.
+    /// Whether the user is active.
     pub is_active: Option<bool>,
 }
 
 impl User {
-    /// The user as `change` makes it.
+    /// Returns a reference to a user from the field `field`. Only an active user can be newly assigned or picked.
+    #[must_use]
+    pub fn reference(field: &'static str, id: UserId) -> Reference {
+        Reference::new(field, Kind::User, id.uuid()).requiring("is_active", RequiredValue::Bool(true))
+    }
+
+    /// Returns the user with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &UserChange) -> Self {
+        let UserChange { email, display_name, role, is_active } = change.clone();
         Self {
             id: self.id,
-            email: change.email.clone().unwrap_or_else(|| self.email.clone()),
-            display_name: change.display_name.clone().unwrap_or_else(|| self.display_name.clone()),
-            role: change.role.unwrap_or(self.role),
-            is_active: change.is_active.unwrap_or(self.is_active),
+            email: email.unwrap_or_else(|| self.email.clone()),
+            display_name: display_name.unwrap_or_else(|| self.display_name.clone()),
+            role: role.unwrap_or(self.role),
+            is_active: is_active.unwrap_or(self.is_active),
         }
     }
 }
@@ -99,22 +106,41 @@ impl Record for User {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("email".to_owned(), json!(self.email)),
-            ("display_name".to_owned(), json!(self.display_name)),
-            ("role".to_owned(), json!(self.role)),
-            ("is_active".to_owned(), json!(self.is_active)),
+        let Self { id: _, email, display_name, role, is_active } = self;
+        fields([
+            ("email", json!(email)),
+            ("display_name", json!(display_name)),
+            ("role", json!(role)),
+            ("is_active", json!(is_active)),
         ])
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Unique { field: "email", value: self.email.folded(), kept: false }]
+        vec![Unique { field: "email", value: self.email.folded(), reserved_after_deletion: false }]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::record::Requirement;
+    use crate::domain::time::Timestamp;
+
+    #[test]
+    fn a_reference_requires_the_attribute_that_an_active_user_has() {
+        let id = UserId::new(Timestamp::from_millis(0), [0; 10]);
+        let user = User {
+            id,
+            email: "a@b.c".parse().expect("an address"),
+            display_name: "A".parse().expect("a name"),
+            role: Role::Viewer,
+            is_active: true,
+        };
+        let stored = serde_json::to_value(&user).expect("json");
+        for Requirement { attribute, value } in User::reference("assigned_to", id).requirements {
+            assert_eq!((attribute, &value, &stored[attribute]), ("is_active", &RequiredValue::Bool(true), &json!(true)));
+        }
+    }
 
     #[test]
     fn an_address_has_a_local_part_and_a_domain() {

@@ -1,4 +1,4 @@
-//! Request bodies: every field_error found at once, nothing dropped without a word (contract 1, "Request bodies").
+//! Request bodies: all errors are reported together, and no member is silently dropped.
 
 use super::error::ApiError;
 use crate::domain::api_key::MAX_RATE_LIMIT;
@@ -8,7 +8,7 @@ use crate::domain::catalog::{AssetKind, TypeCode, Website};
 use crate::domain::custom_fields::{CustomFields, FieldsSchema};
 use crate::domain::field_error::{ErrorLocation, FieldError, ValueError};
 use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, UserId};
-use crate::domain::json::{HALF_A_CHARACTER, parse_strict};
+use crate::domain::json::{UNPAIRED_SURROGATE, parse_strict};
 use crate::domain::money::Price;
 use crate::domain::movement::AssetIds;
 use crate::domain::process::{MAX_STEPS, ProcessStatus, Slug, Steps};
@@ -25,20 +25,20 @@ use utoipa::PartialSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
 
-/// A value that a body can hold.
+/// A type that a field of a body can have.
 pub trait FromJson: Sized {
-    /// Reads the value's JSON text.
+    /// Reads the JSON text of a value.
     ///
     /// # Errors
     ///
-    /// Says what would be right.
+    /// Returns a [`ValueError`] that says what is accepted.
     fn from_json(text: &str) -> Result<Self, ValueError>;
 
-    /// Reads a value that can have several errors, each with its JSON Pointer from the value on.
+    /// Reads a value that can have several errors.
     ///
     /// # Errors
     ///
-    /// Every field_error; one for the value as a whole unless the type says otherwise.
+    /// Returns every error with its JSON Pointer, relative to the value. By default a single one for the whole value.
     fn from_json_with_places(text: &str) -> Result<Self, Vec<(String, String)>> {
         Self::from_json(text).map_err(|refusal| vec![(String::new(), refusal.to_string())])
     }
@@ -48,7 +48,7 @@ macro_rules! from_json_string {
     ($($type:ty,)*) => {$(
         impl FromJson for $type {
             fn from_json(text: &str) -> Result<Self, ValueError> {
-                // A lone surrogate (\ud800) is well-formed JSON, but no text.
+                // A lone surrogate such as \ud800 is well-formed JSON, but not text.
                 serde_json::from_str::<String>(text).map_err(|_| ValueError::new("must be a string"))?.parse()
             }
         }
@@ -110,7 +110,7 @@ pub struct StepData(pub serde_json::Map<String, serde_json::Value>);
 
 impl FromJson for StepData {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        // An object of values, of which a checklist's has one level more.
+        // An object of values. A checklist's value has one more level.
         match parse_strict(text, 2)? {
             serde_json::Value::Object(values) if values.len() > MAX_STEPS => {
                 Err(ValueError::new(format!("must have at most {MAX_STEPS} values, one for each step")))
@@ -140,20 +140,20 @@ impl FromJson for Scopes {
     fn from_json_with_places(text: &str) -> Result<Self, Vec<(String, String)>> {
         let whole = |refusal: ValueError| vec![(String::new(), refusal.to_string())];
         let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(text) else { return Self::from_json(text).map_err(whole) };
-        let read = |(place, entry): (usize, &&RawValue)| {
-            Scope::from_json(entry.get()).err().map(|refusal| (format!("/{place}"), refusal.to_string()))
+        let read = |(index, entry): (usize, &&RawValue)| {
+            Scope::from_json(entry.get()).err().map(|refusal| (format!("/{index}"), refusal.to_string()))
         };
         let errors: Vec<(String, String)> = entries.iter().enumerate().filter_map(read).collect();
         if errors.is_empty() { Self::from_json(text).map_err(whole) } else { Err(errors) }
     }
 }
 
-/// A whole number within bounds.
+/// A whole number from `MIN` to `MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, utoipa::ToSchema)]
 #[schema(value_type = u32)]
 pub struct BoundedInteger<const MIN: u32, const MAX: u32>(pub u32);
 
-/// How many requests a minute a key may make.
+/// Requests per minute of a key.
 pub type RateLimit = BoundedInteger<1, MAX_RATE_LIMIT>;
 
 impl<const MIN: u32, const MAX: u32> FromJson for BoundedInteger<MIN, MAX> {
@@ -163,7 +163,7 @@ impl<const MIN: u32, const MAX: u32> FromJson for BoundedInteger<MIN, MAX> {
     }
 }
 
-/// The top-level members of a body, each still as it was sent.
+/// The top-level members of a body, not yet read.
 pub struct Fields<'a> {
     members: Vec<(String, Option<&'a RawValue>)>,
     errors: Vec<FieldError>,
@@ -192,28 +192,29 @@ impl<'de> Deserialize<'de> for Members<'de> {
 }
 
 impl<'a> Fields<'a> {
-    /// Takes a body apart.
+    /// Splits a body into its top-level members.
     ///
     /// # Errors
     ///
-    /// 400 for what is not JSON, 422 for what is not an object.
+    /// Returns [`ApiError::Malformed`] if the body is not JSON or not UTF-8, and [`ApiError::Invalid`] if it is not an
+    /// object.
     pub fn parse(body: &'a [u8]) -> Result<Self, ApiError> {
         let text = std::str::from_utf8(body).map_err(|_| ApiError::Malformed("The body is not UTF-8.".into()))?;
-        // A RawValue checks the syntax whatever the depth, without recursing.
+        // Reading a RawValue checks the syntax without recursion, however deep the body is.
         let raw: &RawValue =
             serde_json::from_str(text).map_err(|error| ApiError::Malformed(format!("The body is not JSON: {error}.")))?;
         let members = serde_json::from_str::<Members<'a>>(raw.get());
         let members = members
             .map_err(|_| {
-                let detail = if raw.get().starts_with('{') { HALF_A_CHARACTER } else { "must be an object" };
-                ApiError::Invalid(vec![FieldError { place: ErrorLocation::Pointer(String::new()), detail: detail.into() }])
+                let detail = if raw.get().starts_with('{') { UNPAIRED_SURROGATE } else { "must be an object" };
+                ApiError::Invalid(vec![FieldError { location: ErrorLocation::Pointer(String::new()), detail: detail.into() }])
             })?
             .0;
         let mut errors = Vec::new();
         let mut seen = HashSet::new();
         for (name, _) in &members {
             if !seen.insert(name) {
-                errors.push(FieldError::field(name, "must be given once"));
+                errors.push(FieldError::field(name, "must be sent once"));
             }
         }
         Ok(Self { members: members.into_iter().map(|(name, raw)| (name, Some(raw))).collect(), errors })
@@ -233,7 +234,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field that must be there.
+    /// Takes a required field. Records an error if it is missing or bad.
     pub fn required<T: FromJson>(&mut self, name: &str) -> Option<T> {
         match self.take(name) {
             Some(raw) => self.read(name, raw),
@@ -244,13 +245,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field that may be left out, but not cleared.
+    /// Takes a field that may be left out, but not null.
     pub fn optional<T: FromJson>(&mut self, name: &str) -> Option<T> {
         let raw = self.take(name)?;
         self.read(name, raw)
     }
 
-    /// A field that may be left out, cleared or set.
+    /// Takes a field that may be left out or null.
     pub fn nullable<T: FromJson>(&mut self, name: &str) -> Patch<T> {
         match self.take(name) {
             None => Patch::Absent,
@@ -259,42 +260,42 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Every field_error found, and one for each member that nobody asked for.
+    /// Returns all errors, with one for each unknown or read-only member.
     #[must_use]
     pub fn finish(mut self, known: &[&str], read_only: &[&str]) -> Vec<FieldError> {
         for (name, _) in &self.members {
             if read_only.contains(&name.as_str()) {
                 self.errors.push(FieldError::field(name, "is read-only"));
             } else if !known.contains(&name.as_str()) {
-                self.errors.push(FieldError::field(name, "is no field that can be set here"));
+                self.errors.push(FieldError::field(name, "is not a field that can be set here"));
             }
         }
         self.errors
     }
 }
 
-/// A body as a whole.
+/// The body of an endpoint.
 pub trait FromBody: Sized {
-    /// Reads every field. Gives what could be read, if every required field could, and the errors of the rest,
-    /// so that whoever can find more errors names them all together.
+    /// Reads all fields. Returns the body, if every required field could be read, and the errors of the fields that
+    /// could not.
     ///
     /// # Errors
     ///
-    /// 400 for what is not JSON, 422 for what is no object.
+    /// As [`Fields::parse`].
     fn read(body: &[u8]) -> Result<(Option<Self>, Vec<FieldError>), ApiError>;
 }
 
-/// The schema of one field: what its type says, with what the field adds.
+/// Returns the OpenAPI schema of a field: its type's, with the field's description.
 #[must_use]
 pub fn field_schema<T: PartialSchema>(nullable: bool, description: &str) -> RefOr<Schema> {
     let any_of = AnyOfBuilder::new().description(Some(description.trim())).item(T::schema());
     if nullable { any_of.item(ObjectBuilder::new().schema_type(Type::Null)).into() } else { any_of.into() }
 }
 
-/// Declares a request body: the struct, its OpenAPI schema and how it is read, in one place.
+/// Declares a request body: the struct, its OpenAPI schema and how it is read.
 ///
-/// Each field is `required`, `optional` (may be left out) or `nullable` (may be left out or null). Fields
-/// under `read_only` are refused in those words.
+/// Each field is `required`, `optional` (may be left out) or `nullable` (may be left out or null). Fields that
+/// `read_only` lists are refused as read-only.
 #[macro_export]
 macro_rules! body {
     (

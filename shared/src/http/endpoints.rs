@@ -1,49 +1,88 @@
-//! A function's endpoints, named once: for what serves them, and for the document that describes them.
+//! A function's endpoints: one list makes both its routes and its part of the OpenAPI document.
 
+use super::describe::{DescribedHandler, Schemas};
+use super::receive::receive;
 use crate::app::App;
 use axum::Router;
 use axum::handler::Handler;
+use axum::middleware::from_fn;
 use axum::routing::{MethodFilter, on};
 #[doc(hidden)]
 pub use pastey::paste;
-#[doc(hidden)]
-pub use utoipa_axum::{PathItemExt, router::OpenApiRouter, routes as described};
+use utoipa::openapi::path::Paths;
+use utoipa::openapi::{Components, HttpMethod, OpenApi, OpenApiBuilder};
 
-/// What stands before the path of every endpoint (contract 1, "Base").
+/// What the path of every endpoint begins with.
 pub const BASE: &str = "/v1";
 
-/// Makes `routes()` and `description()` of handlers that have `#[utoipa::path]`, named by their modules.
+/// Makes `routes()` and `description()` from handlers with `#[utoipa::path]`, listed by module.
 ///
-/// A function serves the routes alone: making the descriptions, too, was more than half of its start, and a part of its
-/// size (docs/adr/0011).
+/// A deployed function calls `routes()` only. Making the descriptions took more than half of a function's start
+/// (docs/adr/0011).
 #[macro_export]
 macro_rules! endpoints {
     ($($module:ident: $($handler:ident),+;)+) => {
         $crate::http::endpoints::paste! {
-            /// The routes of this function.
+            /// Returns the routes of this function.
             pub fn routes() -> axum::Router<$crate::app::App> {
                 let routes = axum::Router::new();
-                $($(let routes = $crate::http::endpoints::add::<$module::[<__path_ $handler>], _, _>(routes, $module::$handler);)+)+
+                $($(let routes = $crate::http::endpoints::add_route::<$module::[<__path_ $handler>], _, _>(routes, $module::$handler);)+)+
                 routes
             }
-        }
 
-        /// What the OpenAPI document says of them.
-        #[must_use]
-        pub fn description() -> utoipa::openapi::OpenApi {
-            use $crate::http::endpoints::{BASE, OpenApiRouter, described};
-            let routes = OpenApiRouter::<$crate::app::App>::new();
-            $($(let routes = routes.routes(described!($module::$handler));)+)+
-            OpenApiRouter::new().nest(BASE, routes).into_openapi()
+            /// Returns this function's part of the OpenAPI document.
+            #[must_use]
+            pub fn description() -> utoipa::openapi::OpenApi {
+                let mut description = $crate::http::endpoints::Description::default();
+                $($(description.add::<$module::[<__path_ $handler>], _, _>($module::$handler);)+)+
+                description.into_openapi()
+            }
         }
     };
 }
 
+fn method_filter(method: &HttpMethod) -> MethodFilter {
+    match method {
+        HttpMethod::Get => MethodFilter::GET,
+        HttpMethod::Post => MethodFilter::POST,
+        HttpMethod::Put => MethodFilter::PUT,
+        HttpMethod::Delete => MethodFilter::DELETE,
+        HttpMethod::Options => MethodFilter::OPTIONS,
+        HttpMethod::Head => MethodFilter::HEAD,
+        HttpMethod::Patch => MethodFilter::PATCH,
+        HttpMethod::Trace => MethodFilter::TRACE,
+    }
+}
+
 /// Adds the route that `P` describes.
-pub fn add<P: utoipa::Path, H: Handler<T, App>, T: 'static>(routes: Router<App>, handler: H) -> Router<App> {
-    let methods = P::methods().iter().map(PathItemExt::to_method_filter).reduce(MethodFilter::or);
+pub fn add_route<P: utoipa::Path, H: Handler<T, App>, T: 'static>(routes: Router<App>, handler: H) -> Router<App> {
+    let methods = P::methods().iter().map(method_filter).reduce(MethodFilter::or);
     match methods {
-        Some(methods) => routes.route(&format!("{BASE}{}", P::path()), on(methods, handler)),
+        Some(methods) => routes.route(&format!("{BASE}{}", P::path()), on(methods, handler).route_layer(from_fn(receive))),
         None => routes,
+    }
+}
+
+/// The descriptions of several operations.
+#[derive(Default)]
+pub struct Description {
+    paths: Paths,
+    schemas: Schemas,
+}
+
+impl Description {
+    /// Adds the operation that `P` and the types of its handler describe.
+    pub fn add<P: utoipa::Path, H: DescribedHandler<A>, A>(&mut self, _: H) {
+        let mut operation = P::operation();
+        H::describe(&mut operation, &mut self.schemas);
+        self.paths.add_path_operation(format!("{BASE}{}", P::path()), P::methods(), operation);
+    }
+
+    /// Returns the operations as a document.
+    #[must_use]
+    pub fn into_openapi(self) -> OpenApi {
+        let mut components = Components::new();
+        components.schemas.extend(self.schemas);
+        OpenApiBuilder::new().paths(self.paths).components(Some(components)).build()
     }
 }

@@ -1,58 +1,58 @@
-//! Every answer that is not a success: status, code and problem document (contract 2, RFC 9457).
+//! Every response that is not a success: its status, its code and its problem document (RFC 9457).
 
-use super::problem::{Problem, ProblemError};
+use super::problem::{Problem, ProblemFieldError};
 use crate::domain::field_error::{ErrorLocation, FieldError};
 use crate::domain::scope::Scope;
-use crate::key_encryption::KeyEncryptionError;
-use crate::store::{KeyError, StoreError, WriteError};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// How many errors an answer names: a body of 1 MiB has room for more than an answer has.
-const LARGEST_LIST: usize = 1000;
+/// How many field errors a response lists. A body of 1 MiB can have more than a response has room for.
+const MAX_FIELD_ERRORS: usize = 1000;
 
-/// A state of the data that forbids what was asked.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// A 409: the present state of the data does not permit the request.
 #[derive(Debug, Clone)]
 pub struct Conflict {
-    /// The machine's word for it.
+    /// The kind of conflict, for programs.
     pub code: ConflictCode,
-    /// The human's.
+    /// What is in the way, for people.
     pub detail: String,
-    /// What else a client needs to know, such as the id that stands in the way.
+    /// Further members of the problem document, such as the ID of what is in the way.
     pub context: Map<String, Value>,
 }
 
-/// The codes of a 409 that this part of the service gives.
+/// The code of a 409.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConflictCode {
-    /// Others changed the same thing at the same time, time and again.
+    /// Other writers were faster several times, or another rule forbids it.
     Conflict,
-    /// The tenant does not permit this move of status.
+    /// The tenant's settings do not permit this change of status.
     TransitionNotAllowed,
-    /// Another has the value that must be unique.
+    /// Another resource has a value that must be unique.
     Duplicate,
-    /// Others point to it.
+    /// Other resources refer to it.
     InUse,
-    /// A process runs on the asset.
+    /// A process instance is in progress on the asset.
     ProcessRunning,
-    /// The asset has another status than the process begins with.
+    /// The asset does not have the process's trigger status.
     WrongAssetStatus,
-    /// The process can't be started.
+    /// The process definition is inactive.
     ProcessInactive,
-    /// The run has ended.
+    /// The process instance is completed or cancelled.
     InstanceClosed,
     /// Another step is open.
     StepMoved,
-    /// The step was submitted already.
+    /// The step was submitted with another value.
     StepSubmitted,
-    /// The same request is being answered.
+    /// The same request is in progress.
     RequestInProgress,
 }
 
 impl ConflictCode {
-    /// The code as the answer has it.
+    /// Returns the code as the problem document shows it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -71,19 +71,30 @@ impl ConflictCode {
     }
 }
 
-/// Why a request is not answered with a success.
+/// What did not respond in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dependency {
+    /// DynamoDB.
+    Table,
+    /// What encrypts signing keys: AWS KMS, or a key in a file.
+    KeyEncryption,
+    /// The service itself: the request came near Lambda's deadline.
+    Service,
+}
+
+/// Why a request does not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// 400: not JSON, not UTF-8, bad percent-encoding.
+    /// 400: not JSON, not UTF-8, or bad percent-encoding.
     #[error("malformed request: {0}")]
     Malformed(String),
-    /// 401: one answer for all that can be wrong with a key.
-    #[error("no valid key")]
+    /// 401: the same for everything that can be wrong with a key.
+    #[error("no valid API key")]
     Unauthorized,
     /// 403: the key lacks this scope.
-    #[error("the key lacks the scope {0}")]
+    #[error("the API key lacks the scope {0}")]
     Forbidden(Scope),
-    /// 404: no such path, or no such thing in this tenant.
+    /// 404: no such path, or no such resource in this tenant.
     #[error("not found")]
     NotFound,
     /// 405.
@@ -101,33 +112,38 @@ pub enum ApiError {
     /// 415.
     #[error("unsupported media type")]
     UnsupportedMediaType,
-    /// 422, with every field_error.
-    #[error("{} faults", .0.len())]
+    /// 422, with every error that was found.
+    #[error("{} field errors", .0.len())]
     Invalid(Vec<FieldError>),
     /// 429, with the number of seconds to wait.
     #[error("too many requests")]
     RateLimited(i64),
-    /// 500: the log has the cause, the answer has not.
+    /// 500. The cause is logged and not shown.
     #[error("internal error")]
-    Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// 503: later.
-    #[error("unavailable")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Internal(#[source] Cause),
+    /// 503. The cause is logged and not shown.
+    #[error("unavailable: {0:?}")]
+    Unavailable(Dependency, #[source] Cause),
 }
 
 impl ApiError {
-    /// A 409.
+    /// Returns a 409 with further members for the problem document, an object or null.
     pub fn conflict(code: ConflictCode, detail: impl Into<String>, context: Value) -> Self {
         let context = if let Value::Object(map) = context { map } else { Map::new() };
         Self::Conflict(Conflict { code, detail: detail.into(), context })
     }
 
-    /// A 422 for the header `Idempotency-Key`.
-    pub fn idempotency(detail: impl Into<String>) -> Self {
-        Self::Invalid(vec![FieldError { place: ErrorLocation::Header("Idempotency-Key"), detail: detail.into() }])
+    /// Returns a 422 for the header `Idempotency-Key`.
+    pub fn idempotency_key(detail: impl Into<String>) -> Self {
+        Self::Invalid(vec![FieldError { location: ErrorLocation::Header("Idempotency-Key"), detail: detail.into() }])
     }
 
-    /// No wildcard arm: a new variant does not compile until it has a status.
+    /// Returns a 503 for a request that came near its deadline.
+    pub fn timed_out(cause: impl Into<Cause>) -> Self {
+        Self::Unavailable(Dependency::Service, cause.into())
+    }
+
+    /// Returns status, code and title. Without a wildcard arm, so that a new variant must have them.
     fn status_code_title(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::Malformed(_) => (StatusCode::BAD_REQUEST, "MALFORMED_REQUEST", "Malformed request"),
@@ -144,7 +160,7 @@ impl ApiError {
             }
             Self::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", "Validation failed"),
             Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "Internal error"),
-            Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", "Unavailable"),
+            Self::Unavailable(..) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", "Unavailable"),
         }
     }
 
@@ -153,36 +169,40 @@ impl ApiError {
             Self::Malformed(detail) => detail.clone(),
             Self::Unauthorized => "Send a valid API key as 'Authorization: Bearer <API_KEY>'.".into(),
             Self::Forbidden(scope) => format!("The API key lacks the scope {scope}."),
-            Self::NotFound => "There is nothing here; see /v1/openapi.json for what there is.".into(),
-            Self::MethodNotAllowed => "The header Allow lists the methods of this path.".into(),
+            Self::NotFound => "Not found. See /v1/openapi.json for the available paths.".into(),
+            Self::MethodNotAllowed => "The Allow header lists the methods of this path.".into(),
             Self::Conflict(conflict) => conflict.detail.clone(),
             Self::PreconditionFailed => {
-                "It is not in the state that If-Match names. Read it again, and send its ETag of now.".into()
+                "The resource has another version than If-Match names. Read it again and send its present ETag.".into()
             }
-            Self::RateLimited(wait) => format!("The API key has sent its requests for this minute; wait {wait} s."),
-            Self::TooLarge => "The body may have at most 1 MiB.".into(),
+            Self::RateLimited(wait) => format!("The API key has used up its requests for this minute. Wait {wait} s."),
+            Self::TooLarge => "The body must not exceed 1 MiB.".into(),
             Self::UnsupportedMediaType => "Send the body as 'Content-Type: application/json'.".into(),
             Self::Invalid(errors) if errors.len() == 1 => "1 field was refused.".into(),
             Self::Invalid(errors) => format!("{} fields were refused.", errors.len()),
-            Self::Internal(_) => "Something went wrong on our side; the log has it under the request id.".into(),
-            Self::Unavailable(_) => "The database is busy. Nothing is known to have changed; try again.".into(),
+            Self::Internal(_) => "Something went wrong on our side. Quote the request ID when you report it.".into(),
+            Self::Unavailable(dependency, _) => {
+                let reason = match dependency {
+                    Dependency::Table => "The database is busy.",
+                    Dependency::KeyEncryption => "The key service did not respond.",
+                    Dependency::Service => "The request took too long.",
+                };
+                format!("{reason} Try again; send a POST with the same Idempotency-Key.")
+            }
         }
     }
 
-    /// The problem document for the request `request_id`.
+    /// Returns the problem document for the request `request_id`.
     #[must_use]
     pub fn problem(&self, request_id: &str) -> Problem {
         let (status, code, title) = self.status_code_title();
-        let mut extra = Map::new();
-        match self {
-            Self::Forbidden(scope) => {
-                extra.insert("scope".into(), json!(scope));
-            }
-            Self::Conflict(conflict) => extra.clone_from(&conflict.context),
-            _ => {}
-        }
+        let extra = match self {
+            Self::Forbidden(scope) => Map::from_iter([("scope".to_owned(), json!(scope))]),
+            Self::Conflict(conflict) => conflict.context.clone(),
+            _ => Map::new(),
+        };
         let errors = match self {
-            Self::Invalid(errors) => Some(errors.iter().take(LARGEST_LIST).map(ProblemError::from).collect()),
+            Self::Invalid(errors) => Some(errors.iter().take(MAX_FIELD_ERRORS).map(ProblemFieldError::from).collect()),
             _ => None,
         };
         Problem {
@@ -198,7 +218,7 @@ impl ApiError {
         }
     }
 
-    /// The answer, once it is known which request it is for.
+    /// Returns the response to the request `request_id`.
     #[must_use]
     pub fn render(&self, request_id: &str) -> Response {
         let (status, ..) = self.status_code_title();
@@ -206,96 +226,30 @@ impl ApiError {
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        match self {
-            Self::Unauthorized => {
-                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            }
-            Self::Unavailable(_) => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            Self::Conflict(conflict) if conflict.code == ConflictCode::RequestInProgress => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            Self::RateLimited(wait) => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from(*wait));
-            }
-            _ => {}
+        if matches!(self, Self::Unauthorized) {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        headers.extend(self.retry_after().map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds))));
         response
+    }
+
+    /// Returns after how many seconds the same request may succeed, if waiting helps.
+    fn retry_after(&self) -> Option<i64> {
+        match self {
+            Self::Unavailable(..) => Some(1),
+            Self::Conflict(conflict) if conflict.code == ConflictCode::RequestInProgress => Some(1),
+            Self::RateLimited(wait) => Some(*wait),
+            _ => None,
+        }
     }
 }
 
 impl IntoResponse for ApiError {
-    /// An answer that carries the error; the layer around all routes renders it, since it knows the request's id.
+    /// Returns a response that carries the error. The layer around all routes renders it, since it knows the request ID.
     fn into_response(self) -> Response {
         let (status, ..) = self.status_code_title();
         let mut response = status.into_response();
         response.extensions_mut().insert(Arc::new(self));
         response
-    }
-}
-
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Unavailable(_) => Self::Unavailable(error.into()),
-            StoreError::Internal(_) => Self::Internal(error.into()),
-        }
-    }
-}
-
-impl From<KeyEncryptionError> for ApiError {
-    fn from(error: KeyEncryptionError) -> Self {
-        match error {
-            KeyEncryptionError::Unavailable(_) => Self::Unavailable(error.into()),
-            KeyEncryptionError::Refused(_) => Self::Internal(error.into()),
-        }
-    }
-}
-
-impl From<KeyError> for ApiError {
-    fn from(error: KeyError) -> Self {
-        match error {
-            KeyError::Seal(error) => error.into(),
-            KeyError::Write(error) => error.into(),
-        }
-    }
-}
-
-impl From<WriteError> for ApiError {
-    /// For a write that is not tried again.
-    fn from(error: WriteError) -> Self {
-        match error {
-            WriteError::Stale | WriteError::MissingReference(_) => Self::conflict(
-                ConflictCode::Conflict,
-                "Others changed the same thing at the same time. Read it again and decide again.",
-                Value::Null,
-            ),
-            WriteError::Duplicate(field, owner) => {
-                let mut context = Map::from_iter([("field".to_owned(), json!(field))]);
-                context.extend(owner.map(|(kind, id)| (format!("{}_id", kind.noun()), json!(id))));
-                let detail = format!("Another one has this {field} already.");
-                Self::Conflict(Conflict { code: ConflictCode::Duplicate, detail, context })
-            }
-            WriteError::InUse(count) => Self::conflict(
-                ConflictCode::InUse,
-                format!("It is in use: {count} other {} to it.", if count == 1 { "thing points" } else { "things point" }),
-                json!({ "count": count }),
-            ),
-            WriteError::TooLarge => Self::conflict(
-                ConflictCode::Conflict,
-                "More would change at once than one transaction can hold. Change less at once.",
-                Value::Null,
-            ),
-            // The layer around all routes looks for the first one's answer before it tells this.
-            WriteError::AlreadyAnswered | WriteError::InProgress => Self::conflict(
-                ConflictCode::RequestInProgress,
-                "The same request is being answered. Send it again in a moment for its answer.",
-                Value::Null,
-            ),
-            WriteError::ResponseTooLong => Self::idempotency("makes this answer be kept, which is too long for that: send none"),
-            WriteError::Unexpected => Self::PreconditionFailed,
-            WriteError::Store(error) => error.into(),
-        }
     }
 }

@@ -1,63 +1,64 @@
-//! The audit trail as answers show it (contract 6).
+//! The audit trail as responses show it.
 
-use super::Answer;
 use super::error::ApiError;
+use super::page::Meta;
 use super::params::{self, Limit, PageNumber};
-use super::response::{self, Meta, present};
-use crate::domain::chain::{Entry, Verification};
+use super::response::found;
+use crate::domain::chain::{HistoryEntry, Verification};
 use crate::domain::event::{Actor, Event};
 use crate::domain::id::EventId;
+use crate::domain::json;
 use crate::domain::record::Record;
 use crate::domain::time::Timestamp;
-use crate::store::{HistoryPage, LARGEST_ANSWER, TenantStore};
+use crate::store::{HistoryPage, MAX_BODY_BEFORE_OMISSION, UnverifiedStore};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 crate::query! {
-    /// Which part of a history.
+    /// Part of a history.
     pub struct HistoryQuery {
         /// Page number; default 1.
         page: PageNumber as PageNumber,
         /// Items per page; default 20, maximum 100.
         limit: Limit as Limit,
-        /// `true`: re-compute the whole chain of hashes, too.
+        /// `true` also recomputes the whole hash chain.
         verify: bool as bool,
     }
 }
 
-/// One change (contract 6).
+/// One change.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventView {
-    /// Identifier; sorts by time.
+    /// Identifier. Sorts by time.
     pub id: EventId,
-    /// When the change was asked for.
+    /// When the request came.
     pub at: Timestamp,
     /// What happened.
     #[serde(rename = "type")]
     #[schema(examples("asset.updated"))]
-    pub kind: String,
-    /// What it happened to.
+    pub event_type: String,
+    /// The resource that changed.
     pub entity_id: Uuid,
-    /// The version that the change made, from 1.
+    /// Version of the resource after the change, from 1.
     pub version: u64,
-    /// Who made it, with the names of then.
+    /// Who made the change, with names as they were at the time.
     pub actor: Actor,
-    /// What changed: an object with `old` and `new` for each field. Null when the answer would have become too long.
+    /// Changed fields, each with `old` and `new`. Null if the response would become too long.
     #[schema(required, value_type = Option<Object>)]
     pub changes: Option<Map<String, Value>>,
-    /// The hash of the entry before; null for the first.
+    /// Hash of the previous entry. Null for the first one.
     #[schema(required)]
     pub previous_hash: Option<String>,
-    /// SHA-256 over the canonical JSON (RFC 8785) of all the members above.
+    /// SHA-256 of the canonical JSON (RFC 8785) of all other members.
     pub hash: String,
 }
 
 impl EventView {
-    /// The view of a stored entry; `None` when it can't be read.
+    /// Returns the view of a stored entry; `None`, logged, if the entry can't be read.
     #[must_use]
-    pub fn read(entry: Entry) -> Option<Self> {
+    pub fn read(entry: HistoryEntry) -> Option<Self> {
         let event: Event = match serde_json::from_str(&entry.text) {
             Ok(event) => event,
             Err(_) => {
@@ -65,54 +66,45 @@ impl EventView {
                 return None;
             }
         };
-        let Event { id, at, kind, entity_id, version, actor, changes, previous_hash } = event;
-        Some(Self { id, at, kind, entity_id, version, actor, changes: Some(changes), previous_hash, hash: entry.hash })
+        let Event { id, at, event_type, entity_id, version, actor, changes, previous_hash } = event;
+        Some(Self { id, at, event_type, entity_id, version, actor, changes: Some(changes), previous_hash, hash: entry.hash })
     }
 }
 
-/// A page of a thing's history.
+/// A page of a resource's history.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct History {
-    /// The changes, newest first.
+    /// Changes, newest first.
     data: Vec<EventView>,
-    /// Where the page stands.
+    /// Position of the page.
     meta: Meta,
-    /// What checking the whole chain found; present if it was asked for.
+    /// Result of recomputing the hash chain. Present if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     verification: Option<Verification>,
 }
 
-/// Reads a page of the history of the thing `id`.
+/// Reads a page of the history of the record `id`.
 ///
 /// # Errors
 ///
-/// 404 if there never was such a thing; the table's.
-pub async fn read<T: Record>(store: &TenantStore, id: T::Id, query: HistoryQuery) -> Result<History, ApiError> {
-    let page = params::page(query.page, query.limit);
-    let verified = async {
+/// Returns [`ApiError::NotFound`] if no such record ever existed, and [`ApiError::Unavailable`] if the table does not
+/// respond or an entry can't be found yet.
+pub async fn read<T: Record>(store: &UnverifiedStore, id: T::Id, query: HistoryQuery) -> Result<History, ApiError> {
+    let request = params::page(query.page, query.limit);
+    let verification = async {
         match query.verify {
-            Some(true) => store.verify_history::<T>(id).await,
+            Some(true) => store.verified().await.verify_history::<T>(id).await,
             _ => Ok(None),
         }
     };
-    let (told, verification) = tokio::try_join!(store.history::<T>(id, page), verified)?;
-    let HistoryPage { entries, total, page } = present(told)?;
+    let (page, verification) = tokio::try_join!(store.history::<T>(id, request), verification)?;
+    let HistoryPage { entries, total, request } = found(page)?;
     let total = usize::try_from(total).unwrap_or(usize::MAX);
-    let mut weight = 0;
+    let mut bytes = 0;
     let data = entries.into_iter().filter_map(|entry| {
-        weight += response::weight(entry.text.as_bytes());
+        bytes += json::escaped_len(entry.text.as_bytes());
         let view = EventView::read(entry)?;
-        Some(if weight > LARGEST_ANSWER { EventView { changes: None, ..view } } else { view })
+        Some(if bytes > MAX_BODY_BEFORE_OMISSION { EventView { changes: None, ..view } } else { view })
     });
-    let meta = Meta { total, page: page.number, limit: page.limit, total_pages: total.div_ceil(page.limit as usize) };
-    Ok(History { data: data.collect(), meta, verification })
-}
-
-/// 200 with a page of a history.
-///
-/// # Errors
-///
-/// As [`response::json`].
-pub fn answer(history: &History) -> Answer {
-    response::json(history)
+    Ok(History { data: data.collect(), meta: Meta::new(total, request), verification })
 }

@@ -1,14 +1,21 @@
-//! The conventions of the interface, for every function alike (contract 1 and 2).
+//! The conventions of the API, the same for every function: what a handler takes and returns, and what happens around it.
+//!
+//! [`extract`] has a handler's arguments, [`response`] and [`page`] its successes, [`error`] its errors.
 
 pub mod body;
 mod deadline;
+pub mod describe;
 pub mod endpoints;
 pub mod error;
+mod error_sources;
+pub mod extract;
 pub mod history;
 mod observe;
 pub mod openapi;
+pub mod page;
 pub mod params;
 pub mod problem;
+pub(crate) mod receive;
 mod request_notes;
 pub mod response;
 
@@ -19,26 +26,24 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use error::ApiError;
-pub(crate) use observe::{chain, listed};
+pub(crate) use observe::{error_chain, list_header};
 pub(crate) use request_notes::RequestNotes;
 
-/// What a handler gives.
-pub type Answer = Result<response::Reply, ApiError>;
-
-/// Turns routes into the service that Lambda, the dev server and the tests all run.
+/// Returns the service that Lambda, the dev server and the tests run: the routes, with a deadline, a log line and an ID
+/// for each request.
 pub fn service(routes: Router<App>, app: App) -> Router {
     routes
-        .fallback(unmatched)
+        .fallback(unknown_path)
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
-        .layer(from_fn_with_state(app.clone(), deadline::keep))
+        .layer(from_fn_with_state(app.clone(), deadline::enforce))
         .layer(from_fn_with_state(app.clone(), observe::observe))
         .with_state(app)
 }
 
-/// What a path that no route has is answered with: 404, or 308 where only a slash at the end is too much (contract 1, "Base").
-pub async fn unmatched(request: Request) -> Response {
+/// Returns the response to a path without a route: a redirect to the path without its trailing slash, or 404.
+pub async fn unknown_path(request: Request) -> Response {
     let path = request.uri().path();
-    // Only below /v1/: a Location of `//host` would lead off the site.
+    // Only below /v1/: a Location of `//host` would lead to another site.
     let bare = path.strip_suffix('/').filter(|bare| bare.starts_with("/v1/") && !bare.ends_with('/'));
     let Some(bare) = bare else { return ApiError::NotFound.into_response() };
     let target = request.uri().query().map_or_else(|| bare.to_owned(), |query| format!("{bare}?{query}"));

@@ -1,9 +1,9 @@
-//! Around every request: its id, its log line, and what becomes of errors and panics.
+//! The layer around all routes: request IDs, log lines, and the rendering of errors and panics.
 
 use super::error::ApiError;
 use super::request_notes::RequestNotes;
 use crate::app::App;
-use crate::domain::request::none_match_names;
+use crate::domain::request::if_none_match_contains;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -18,26 +18,26 @@ use std::time::Instant;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Gives the request its id, runs it, renders its error, and writes one line about it: never a body, a query,
-/// a key or a name.
+/// Gives a request its ID, runs it, renders its error and logs one line about it. A log line never contains a body, a
+/// query, a key or a name.
 pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let request_id = request_id(&app, &request);
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
-    let trace = RequestNotes::default();
-    request.extensions_mut().insert(trace.clone());
+    let notes = RequestNotes::default();
+    request.extensions_mut().insert(notes.clone());
 
-    let unless = listed(request.headers(), &header::IF_NONE_MATCH);
+    let if_none_match = list_header(request.headers(), &header::IF_NONE_MATCH);
     let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response = outcome.unwrap_or_else(|panic| ApiError::Internal(panic_text(&*panic).into()).into_response());
     if response.extensions().get::<Arc<ApiError>>().is_some()
-        && let Some(first) = trace.answered_before().await
+        && let Some(stored) = notes.stored_response().await
     {
-        response = first;
+        response = stored;
     }
     if method == Method::GET || method == Method::HEAD {
-        response = unchanged(response, unless.as_deref());
+        response = not_modified(response, if_none_match.as_deref());
     }
     let error = response.extensions_mut().remove::<Arc<ApiError>>();
     if let Some(error) = &error {
@@ -48,13 +48,13 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     let headers = response.headers_mut();
     headers.extend(HeaderValue::try_from(&request_id).ok().map(|id| (REQUEST_ID, id)));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    trace.add_limits(headers);
+    notes.add_rate_limit(headers);
 
     let status = response.status().as_u16();
-    let (tenant, key) = trace.caller().map(|(tenant, key)| (tenant.to_string(), key.to_string())).unzip();
+    let (tenant, key) = notes.caller().map(|(tenant, key)| (tenant.to_string(), key.to_string())).unzip();
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (tenant, key) = (tenant.as_deref(), key.as_deref());
-    match error.as_deref().and_then(|error| error.source().map(chain)) {
+    match error.as_deref().and_then(|error| error.source().map(error_chain)) {
         Some(cause) => {
             tracing::error!(request_id, %method, route, status, duration_ms, tenant_id = tenant, key_id = key, cause, "{method} {route} failed with {status}");
         }
@@ -65,15 +65,16 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     response
 }
 
-/// The texts of a header that is a list, which may stand in several lines (RFC 9110 §5.3).
-pub(crate) fn listed(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+/// Returns the text of a header whose value is a list. It may be spread over several lines (RFC 9110 §5.3).
+pub(crate) fn list_header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let lines: Vec<&str> = headers.get_all(name).iter().map(HeaderValue::to_str).collect::<Result<_, _>>().ok()?;
     (!lines.is_empty()).then(|| lines.join(", "))
 }
 
-/// 304 for what the client has already (contract 6). A header that is no list of entity tags names nothing.
-fn unchanged(response: Response, unless: Option<&str>) -> Response {
-    let names = |tag: &HeaderValue| none_match_names(unless?, tag.to_str().ok()?).ok();
+/// Turns a response into a 304 if `If-None-Match` names its `ETag`. A header that is not a list of entity tags names
+/// none.
+fn not_modified(response: Response, if_none_match: Option<&str>) -> Response {
+    let names = |tag: &HeaderValue| if_none_match_contains(if_none_match?, tag.to_str().ok()?).ok();
     match response.headers().get(header::ETAG) {
         Some(tag) if response.status() == StatusCode::OK && names(tag) == Some(true) => {
             (StatusCode::NOT_MODIFIED, [(header::ETAG, tag.clone())]).into_response()
@@ -82,7 +83,7 @@ fn unchanged(response: Response, unless: Option<&str>) -> Response {
     }
 }
 
-/// Lambda's own id, so that our line and the platform's are found together; elsewhere a new one.
+/// Returns Lambda's request ID, so that its log lines and ours are found together. Outside of Lambda, returns a new ID.
 fn request_id(app: &App, request: &Request) -> String {
     match request.lambda_context_ref() {
         Some(context) => context.request_id.clone(),
@@ -90,8 +91,8 @@ fn request_id(app: &App, request: &Request) -> String {
     }
 }
 
-/// An error with all its causes. The SDK's own text for an error says nothing; its causes do.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+/// Returns the text of an error and of all its causes. The SDK's own error text says nothing; its causes do.
+pub(crate) fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
@@ -104,5 +105,5 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panic: {}", text.unwrap_or("without words"))
+    format!("panic: {}", text.unwrap_or("no message"))
 }

@@ -1,4 +1,4 @@
-//! What the OpenAPI document says of every operation alike.
+//! What the OpenAPI document says of several operations alike: the security scheme and the error responses.
 
 use super::problem::Problem;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use utoipa::{IntoResponses, PartialSchema, ToSchema};
 /// The name of the security scheme: an API key as a bearer token.
 pub const API_KEY: &str = "api_key";
 
-/// The security scheme.
+/// Returns the security scheme.
 #[must_use]
 pub fn scheme() -> SecurityScheme {
     let description = "An API key of the tenant, `apl_…`. Each operation names the scope that the key needs.";
@@ -21,7 +21,7 @@ fn problem(description: &str) -> RefOr<Response> {
     RefOr::T(ResponseBuilder::new().description(description).content("application/problem+json", content).build())
 }
 
-/// The problem documents' schemas, which responses refer to.
+/// Returns the schemas of problem documents, which the error responses refer to.
 #[must_use]
 pub fn schemas() -> Vec<(String, RefOr<utoipa::openapi::schema::Schema>)> {
     let mut schemas = vec![(Problem::name().into_owned(), Problem::schema())];
@@ -29,94 +29,56 @@ pub fn schemas() -> Vec<(String, RefOr<utoipa::openapi::schema::Schema>)> {
     schemas
 }
 
-macro_rules! refusals {
-    ($($(#[$doc:meta])* $name:ident: $($status:literal $text:literal,)*;)*) => {$(
+/// Error responses that several operations share.
+type Part = &'static [(&'static str, &'static str)];
+
+const KEY: Part = &[
+    ("401", "The API key is missing or invalid"),
+    ("403", "The API key lacks the scope"),
+    ("429", "The API key has used up its requests for this minute"),
+];
+const URL: Part = &[("400", "The URL has bad percent-encoding"), ("422", "Invalid parameters")];
+const BODY: Part = &[
+    ("400", "The body is not JSON"),
+    ("413", "The body exceeds 1 MiB"),
+    ("415", "The body is not `application/json`"),
+    ("422", "Invalid fields; the response lists all of them"),
+];
+const RESOURCE: Part = &[("404", "The tenant has no such resource")];
+const STATE: Part = &[("409", "The present state of the data does not permit this")];
+const VERSION: Part = &[("412", "The resource has another version than `If-Match` names")];
+const TABLE: Part = &[("503", "Temporarily unavailable; try again")];
+const SERVER: Part = &[("500", "Internal error")];
+
+macro_rules! error_responses {
+    ($($(#[$doc:meta])* $name:ident: $($part:ident)+;)*) => {$(
         $(#[$doc])*
         pub struct $name;
         impl IntoResponses for $name {
             fn responses() -> BTreeMap<String, RefOr<Response>> {
-                BTreeMap::from([$(($status.to_owned(), problem($text)),)*])
+                [$($part),+].into_iter().flatten().map(|(status, text)| ((*status).to_owned(), problem(text))).collect()
             }
         }
     )*};
 }
 
-refusals! {
-    /// What every operation without a key may answer but success.
-    Open:
-        "500" "An error on our side",;
-    /// What a list may answer but success.
-    ListErrors:
-        "400" "Bad percent-encoding",
-        "401" "No valid API key",
-        "403" "The key lacks the scope",
-        "422" "Refused parameters",
-        "429" "The key has sent its requests for this minute",
-        "500" "An error on our side",
-        "503" "The database is busy",;
-    /// What a read of one thing may answer but success.
-    GetErrors:
-        "400" "Bad percent-encoding",
-        "401" "No valid API key",
-        "403" "The key lacks the scope",
-        "404" "There is no such thing in this tenant",
-        "422" "Refused parameters",
-        "429" "The key has sent its requests for this minute",
-        "500" "An error on our side",
-        "503" "The database is busy",;
-    /// What a receipt may answer but success.
-    ReceiptErrors:
-        "400" "Bad percent-encoding",
-        "401" "No valid API key",
-        "403" "The key lacks the scope",
-        "404" "There is no such thing in this tenant",
-        "409" "The run is not completed, or receipts are not set up",
-        "422" "Refused parameters",
-        "500" "An error on our side",
-        "503" "The database is busy",;
-    /// What an operation without a key that takes parameters may answer but success.
-    OpenQueryErrors:
-        "400" "Bad percent-encoding",
-        "422" "Refused parameters",
-        "500" "An error on our side",
-        "503" "The database is busy",;
-    /// What a creation may answer but success.
-    PostErrors:
-        "400" "Not JSON",
-        "401" "No valid API key",
-        "403" "The key lacks the scope",
-        "409" "The state of the data forbids it",
-        "412" "It is not what If-Match names",
-        "413" "The body is over 1 MiB",
-        "415" "The body is not application/json",
-        "422" "Refused fields, every one of them",
-        "429" "The key has sent its requests for this minute",
-        "500" "An error on our side",
-        "503" "The database is busy",;
-    /// What a change may answer but success.
-    PatchErrors:
-        "400" "Not JSON",
-        "401" "No valid API key",
-        "403" "The key lacks the scope",
-        "404" "There is no such thing in this tenant",
-        "409" "The state of the data forbids it",
-        "412" "It is not what If-Match names",
-        "413" "The body is over 1 MiB",
-        "415" "The body is not application/json",
-        "422" "Refused fields, every one of them",
-        "429" "The key has sent its requests for this minute",
-        "500" "An error on our side",
-        "503" "The database is busy",;
-    /// What a deletion may answer but success.
-    DeleteErrors:
-        "400" "Bad percent-encoding",
-        "401" "No valid API key",
-        "403" "The key lacks the scope",
-        "404" "There is no such thing in this tenant",
-        "409" "The state of the data forbids it",
-        "412" "It is not what If-Match names",
-        "422" "Refused parameters",
-        "429" "The key has sent its requests for this minute",
-        "500" "An error on our side",
-        "503" "The database is busy",;
+error_responses! {
+    /// Errors of an operation without a key that reads nothing.
+    StaticErrors: SERVER;
+    /// Errors of an operation without a key.
+    OpenErrors: TABLE SERVER;
+    /// Errors of an operation without a key that takes parameters.
+    OpenQueryErrors: URL TABLE SERVER;
+    /// Errors of a list.
+    ListErrors: URL KEY TABLE SERVER;
+    /// Errors of a read of one resource.
+    GetErrors: URL KEY RESOURCE TABLE SERVER;
+    /// Errors of a receipt.
+    ReceiptErrors: URL KEY RESOURCE STATE TABLE SERVER;
+    /// Errors of a creation.
+    PostErrors: BODY KEY STATE VERSION TABLE SERVER;
+    /// Errors of a change of one resource.
+    PatchErrors: BODY KEY RESOURCE STATE VERSION TABLE SERVER;
+    /// Errors of a deletion.
+    DeleteErrors: URL KEY RESOURCE STATE VERSION TABLE SERVER;
 }

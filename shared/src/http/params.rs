@@ -1,4 +1,4 @@
-//! Query parameters (contract 1, "Paging").
+//! Query parameters: reading them strictly, and the pages of lists.
 
 use super::error::ApiError;
 use crate::domain::asset::Status;
@@ -12,16 +12,16 @@ use crate::domain::time::Date;
 use crate::store::{AssetSort, PageRequest};
 use percent_encoding::percent_decode_str;
 
-/// The largest page number; beyond it is no list.
-const LAST_PAGE: u32 = 1_000_000_000;
+/// The highest page number that is accepted.
+const MAX_PAGE_NUMBER: u32 = 1_000_000_000;
 
-/// A value that a query can hold.
+/// A type that a query parameter can have.
 pub trait FromParam: Sized {
     /// Reads the decoded text.
     ///
     /// # Errors
     ///
-    /// Says what would be right.
+    /// Returns a [`ValueError`] that says what is accepted.
     fn from_param(text: &str) -> Result<Self, ValueError>;
 }
 
@@ -44,12 +44,12 @@ impl FromParam for bool {
     }
 }
 
-/// A page's number, from 1.
+/// A page number, from 1.
 #[derive(Debug, Clone, Copy, utoipa::ToSchema)]
 #[schema(value_type = u32, minimum = 1, maximum = 1_000_000_000)]
 pub struct PageNumber(u32);
 
-/// A page's length, 1 to 100.
+/// The maximum number of items per page, 1 to 100.
 #[derive(Debug, Clone, Copy, utoipa::ToSchema)]
 #[schema(value_type = u32, minimum = 1, maximum = 100)]
 pub struct Limit(u32);
@@ -60,7 +60,7 @@ fn digits(text: &str, most: u32) -> Option<u32> {
 
 impl FromParam for PageNumber {
     fn from_param(text: &str) -> Result<Self, ValueError> {
-        digits(text, LAST_PAGE).map(Self).ok_or_else(|| ValueError::new("must be a whole number from 1"))
+        digits(text, MAX_PAGE_NUMBER).map(Self).ok_or_else(|| ValueError::new("must be a whole number from 1"))
     }
 }
 
@@ -70,38 +70,38 @@ impl FromParam for Limit {
     }
 }
 
-/// The page that a list was asked for; page 1 of 20 unless it says otherwise (interface 8).
+/// Returns the requested page; by default page 1 with 20 items.
 #[must_use]
 pub fn page(number: Option<PageNumber>, limit: Option<Limit>) -> PageRequest {
     page_of(number, limit, 20)
 }
 
-/// [`page`] with another length for who does not say one.
+/// Returns the requested page; by default page 1 with `default` items.
 #[must_use]
 pub fn page_of(number: Option<PageNumber>, limit: Option<Limit>, default: u32) -> PageRequest {
     PageRequest { number: number.map_or(1, |n| n.0), limit: limit.map_or(default, |l| l.0) }
 }
 
 impl Limit {
-    /// The length.
+    /// Returns the number of items.
     #[must_use]
     pub fn get(self) -> u32 {
         self.0
     }
 }
 
-/// The parameters of a query, decoded.
+/// The decoded parameters of a query.
 pub struct Params {
     given: Vec<(String, Option<String>)>,
     errors: Vec<FieldError>,
 }
 
 impl Params {
-    /// Takes a query apart.
+    /// Splits and decodes a query.
     ///
     /// # Errors
     ///
-    /// 400 for bad percent-encoding.
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding.
     pub fn parse(query: &str) -> Result<Self, ApiError> {
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         let mut given: Vec<(String, Option<String>)> = Vec::new();
@@ -111,7 +111,7 @@ impl Params {
             let name = decode(name)?;
             let value = decode(value)?;
             if given.iter().any(|(earlier, _)| *earlier == name) {
-                errors.push(FieldError::parameter(&name, "must be given once"));
+                errors.push(FieldError::parameter(&name, "must be sent once"));
             } else {
                 given.push((name, Some(value)));
             }
@@ -119,7 +119,7 @@ impl Params {
         Ok(Self { given, errors })
     }
 
-    /// A parameter that may be left out.
+    /// Takes an optional parameter. Records an error if its value is bad.
     pub fn take<T: FromParam>(&mut self, name: &str) -> Option<T> {
         let value = self.given.iter_mut().find(|(known, _)| known == name).and_then(|(_, value)| value.take())?;
         match T::from_param(&value) {
@@ -131,19 +131,19 @@ impl Params {
         }
     }
 
-    /// Refuses what nobody asked for.
+    /// Ends the reading, and reports unknown parameters.
     ///
     /// # Errors
     ///
-    /// 422 with every field_error found so far.
+    /// Returns [`ApiError::Invalid`] with every error that was found.
     pub fn finish(mut self) -> Result<(), ApiError> {
         let unknown = self.given.iter().filter(|(_, value)| value.is_some());
-        self.errors.extend(unknown.map(|(name, _)| FieldError::parameter(name, "is no parameter of this endpoint")));
+        self.errors.extend(unknown.map(|(name, _)| FieldError::parameter(name, "is not a parameter of this endpoint")));
         if self.errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.errors)) }
     }
 }
 
-/// Decodes a part of a URL, strictly: what a lenient decoder would leave as it stands is a mistake.
+/// Decodes a part of a URL strictly: a `%` that does not begin an escape is an error.
 pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
     let malformed = || ApiError::Malformed("The URL has bad percent-encoding.".into());
     let bytes = text.as_bytes();
@@ -158,17 +158,17 @@ pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
     Ok(decoded.into_owned())
 }
 
-/// Query parameters as a whole.
+/// The query parameters of an endpoint.
 pub trait FromQuery: Sized {
-    /// Reads every parameter.
+    /// Reads all parameters.
     ///
     /// # Errors
     ///
-    /// 400 or 422, with every field_error.
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] with every bad parameter.
     fn from_query(query: &str) -> Result<Self, ApiError>;
 }
 
-/// Declares query parameters: the struct, its OpenAPI description and how it is read, in one place.
+/// Declares query parameters: the struct, its OpenAPI description and how it is read.
 #[macro_export]
 macro_rules! query {
     ($(#[$doc:meta])* pub struct $name:ident { $($(#[$fdoc:meta])* $field:ident: $type:ty as $schema:ty,)* }) => {

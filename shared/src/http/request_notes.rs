@@ -1,7 +1,7 @@
-//! What the layer around all routes hears of a request from the gate.
+//! What the layer around all routes learns about a request while it is handled.
 
 use super::error::ApiError;
-use super::response::Reply;
+use super::response::ApiResponse;
 use crate::domain::id::{ApiKeyId, TenantId};
 use crate::domain::rate::Rate;
 use crate::domain::request::IdempotentRequest;
@@ -11,13 +11,13 @@ use axum::response::{IntoResponse, Response};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Says that a request came before and was answered then.
+/// Marks a response that was stored when the same request came before.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// How long an error waits for the answer that the request may have got before.
-const RECALL: Duration = Duration::from_millis(400);
+/// How long an error waits for the stored response of the same request.
+const STORED_RESPONSE_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// Who asks, once the key check knows it, and what for.
+/// Notes on one request, written by the key check and read by the layer around all routes. Each is written once.
 #[derive(Clone, Default)]
 pub(crate) struct RequestNotes(Arc<Notes>);
 
@@ -25,12 +25,12 @@ pub(crate) struct RequestNotes(Arc<Notes>);
 struct Notes {
     caller: OnceLock<(TenantId, ApiKeyId)>,
     rate: OnceLock<Rate>,
-    claim: OnceLock<(TenantStore, IdempotentRequest)>,
-    remembered: OnceLock<PreviousRequest>,
+    idempotent_request: OnceLock<(TenantStore, IdempotentRequest)>,
+    previous: OnceLock<PreviousRequest>,
 }
 
 impl RequestNotes {
-    /// Notes who asks. Whatever was noted first stays.
+    /// Notes the caller.
     pub(crate) fn note_caller(&self, tenant: TenantId, key: ApiKeyId) {
         let _ = self.0.caller.set((tenant, key));
     }
@@ -40,44 +40,53 @@ impl RequestNotes {
         let _ = self.0.rate.set(rate);
     }
 
-    /// Notes that the request may come again, and what is known of it.
-    pub(crate) fn note_claim(&self, store: TenantStore, claim: IdempotentRequest, remembered: Option<PreviousRequest>) {
-        let _ = self.0.claim.set((store, claim));
-        if let Some(remembered) = remembered {
-            let _ = self.0.remembered.set(remembered);
+    /// Notes that the request has an idempotency key, and the previous request under it.
+    pub(crate) fn note_idempotent_request(
+        &self,
+        store: TenantStore,
+        request: IdempotentRequest,
+        previous: Option<PreviousRequest>,
+    ) {
+        let _ = self.0.idempotent_request.set((store, request));
+        if let Some(previous) = previous {
+            let _ = self.0.previous.set(previous);
         }
     }
 
-    /// Who asks.
+    /// Returns the caller, once the key is verified.
     pub(super) fn caller(&self) -> Option<(TenantId, ApiKeyId)> {
         self.0.caller.get().copied()
     }
 
-    /// Adds how many requests the key has left (contract 8).
-    pub(super) fn add_limits(&self, headers: &mut HeaderMap) {
+    /// Adds the `X-RateLimit-…` headers, once the key is verified.
+    pub(super) fn add_rate_limit(&self, headers: &mut HeaderMap) {
         let Some(rate) = self.0.rate.get() else { return };
         headers.insert(HeaderName::from_static("x-ratelimit-limit"), HeaderValue::from(rate.limit));
         headers.insert(HeaderName::from_static("x-ratelimit-remaining"), HeaderValue::from(rate.remaining()));
         headers.insert(HeaderName::from_static("x-ratelimit-reset"), HeaderValue::from(rate.reset));
     }
 
-    /// The answer that the request got when it came before. Looked for whenever there is an error: a refusal may just
-    /// mean that the request has had its effect already, and a time-out, that it has now.
-    pub(super) async fn answered_before(&self) -> Option<Response> {
-        let (store, claim) = self.0.claim.get()?;
-        let remembered = match self.0.remembered.get() {
-            Some(remembered) => Some(remembered.clone()),
-            // Whatever went before may have used up nearly all the time that there is.
-            None => match tokio::time::timeout(RECALL, store.recall(claim)).await {
-                Ok(Ok(remembered)) => remembered,
+    /// Decides whether a stored response is sent instead of an error, and returns it.
+    ///
+    /// An error may only mean that the request took effect before, or, after a timeout, that it has now. So the stored
+    /// response is looked up for every error of a request with an idempotency key.
+    pub(super) async fn stored_response(&self) -> Option<Response> {
+        let (store, request) = self.0.idempotent_request.get()?;
+        let previous = match self.0.previous.get() {
+            Some(previous) => Some(previous.clone()),
+            // The handler may have used up nearly all the time that there is.
+            None => match tokio::time::timeout(STORED_RESPONSE_TIMEOUT, store.previous_request(request)).await {
+                Ok(Ok(previous)) => previous,
                 Ok(Err(error)) => return Some(ApiError::from(error).into_response()),
-                Err(elapsed) => return Some(ApiError::Unavailable(elapsed.into()).into_response()),
+                Err(elapsed) => return Some(ApiError::timed_out(elapsed).into_response()),
             },
         };
-        match remembered? {
-            PreviousRequest::Another => Some(ApiError::idempotency("was sent with another request before").into_response()),
-            PreviousRequest::Same(kept) => {
-                let mut response = Reply::again(*kept).into_response();
+        match previous? {
+            PreviousRequest::Different => {
+                Some(ApiError::idempotency_key("was already used for a different request").into_response())
+            }
+            PreviousRequest::Same(stored) => {
+                let mut response = ApiResponse::from_stored(*stored).into_response();
                 response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
                 Some(response)
             }

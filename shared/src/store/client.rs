@@ -1,4 +1,4 @@
-//! The SDK client: made once, with limits on every wait (docs/adr/0003).
+//! The clients of AWS: their timeouts and retries (docs/adr/0003-client.md), and what they take from the environment.
 
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
@@ -7,116 +7,118 @@ use aws_sdk_dynamodb::{Client, Config};
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore};
 use std::time::Duration;
 
-/// The roots that AWS's endpoints chain to; `AWS_CA_BUNDLE` names a file of others. Reading the system's store of some
-/// hundred and fifty would be a third of a function's start.
-const ROOTS: &[u8] = include_bytes!("roots.pem");
+/// The root certificates of AWS's endpoints. `AWS_CA_BUNDLE` names a file with others. Reading the system's 150 or so
+/// certificates would take a third of a cold start.
+const ROOT_CERTIFICATES: &[u8] = include_bytes!("roots.pem");
 
-/// How often the SDK tries a call that is throttled, times out or meets an error of the service.
-const ATTEMPTS: u32 = 3;
-/// What the SDK's first wait is a random part of; the second's is twice that. Its own default of a second is for
-/// services that answer in seconds.
-const BACKOFF: Duration = Duration::from_millis(50);
-/// How long opening a connection may take.
-const CONNECT: Duration = Duration::from_secs(1);
+/// How often the SDK tries a call that is throttled, times out or gets an error of the service.
+const MAX_ATTEMPTS: u32 = 3;
+/// The longest pause before the second attempt; before the third it is twice as long. Pauses are random. The SDK's
+/// default of a second is for services that need seconds to respond.
+const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long one attempt may take.
-const ATTEMPT: Duration = Duration::from_secs(2);
-/// How long an operation may take with all its attempts. A unit of work ends as long after its beginning, however
-/// often others are in its way: lists rely on it (docs/adr/0008).
-pub const OPERATION: Duration = Duration::from_secs(5);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long an operation may take with all its attempts. A unit of work has as long from beginning to end, also when it
+/// is retried because of conflicts. Lists rely on this limit (docs/adr/0008-list-index.md).
+pub const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Limits and retries, for every client of the table.
+/// Sets the timeouts and retries that every client of the table has.
 #[must_use]
 pub fn configure(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dynamodb::config::Builder {
-    let retries = RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(BACKOFF);
-    config.retry_config(retries).timeout_config(
-        TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(ATTEMPT).operation_timeout(OPERATION).build(),
-    )
+    let retries = RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS).with_initial_backoff(INITIAL_BACKOFF);
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+        .operation_timeout(OPERATION_TIMEOUT);
+    config.retry_config(retries).timeout_config(timeouts.build())
 }
 
-/// What a function's client takes from its environment.
+/// Why a function's clients can't be made from its environment.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvironmentError {
-    /// Lambda sets it, or the template.
+    /// A variable that Lambda or the template sets is missing.
     #[error("set {0}")]
     Missing(&'static str),
-    /// It is no address.
+    /// A variable that must be a URL is not one.
     #[error("{0} must begin with http:// or https://")]
     Endpoint(&'static str),
-    /// The file that `AWS_CA_BUNDLE` names.
+    /// The file that `AWS_CA_BUNDLE` names can't be read.
     #[error("can't read the certificates in {0}, which AWS_CA_BUNDLE names")]
     Bundle(String, #[source] std::io::Error),
-    /// It has none.
+    /// The file that `AWS_CA_BUNDLE` names has no certificates.
     #[error("there is no certificate in {0}, which AWS_CA_BUNDLE names")]
     NoCertificate(String),
-    /// The HTTP client.
-    #[error("can't set TLS up")]
+    /// The HTTP client can't be made.
+    #[error("can't set up TLS")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What Lambda gives a function for its clients of AWS.
+/// What a function's clients of AWS are made from.
 pub struct Environment {
-    /// Where it runs.
+    /// The region that the function runs in.
     pub region: Region,
-    /// Its role's.
+    /// The credentials of the function's role.
     pub credentials: Credentials,
-    /// HTTPS that trusts the roots of AWS's endpoints, or `AWS_CA_BUNDLE`.
+    /// An HTTPS client that trusts the root certificates of AWS's endpoints, or those in `AWS_CA_BUNDLE`.
     pub http: SharedHttpClient,
 }
 
-/// A variable, if it is set to something.
+/// Returns an environment variable; `None` if it is missing or empty.
 #[must_use]
-pub fn set(name: &str) -> Option<String> {
+pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// A variable that must be set.
+/// Returns an environment variable that must be set.
 ///
 /// # Errors
 ///
-/// It is not.
-pub fn needed(name: &'static str) -> Result<String, EnvironmentError> {
-    set(name).ok_or(EnvironmentError::Missing(name))
+/// Returns [`EnvironmentError::Missing`] when it is missing or empty.
+pub fn required_variable(name: &'static str) -> Result<String, EnvironmentError> {
+    variable(name).ok_or(EnvironmentError::Missing(name))
 }
 
-/// The address in a variable, if it is set. The SDK's error about one without a scheme would quote the request, and with
-/// it what a log may not have.
+/// Returns the URL in an environment variable; `None` if it is missing or empty.
+///
+/// The check is here because the SDK's error about a URL without a scheme quotes the request, which must not be logged.
 ///
 /// # Errors
 ///
-/// It is no address.
+/// Returns [`EnvironmentError::Endpoint`] when it is not a URL.
 pub fn endpoint(name: &'static str) -> Result<Option<String>, EnvironmentError> {
-    match set(name) {
+    match variable(name) {
         Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => Err(EnvironmentError::Endpoint(name)),
         url => Ok(url),
     }
 }
 
-/// Region and credentials as Lambda puts them into the environment. Nothing is looked for anywhere else
-/// (docs/adr/0011).
+/// Returns region, credentials and HTTP client from the variables that Lambda sets. Nothing else is searched for
+/// credentials (docs/adr/0011-cold-start.md).
 ///
 /// # Errors
 ///
-/// Names the variable that is missing.
-pub fn environment() -> Result<Environment, EnvironmentError> {
-    let session = set("AWS_SESSION_TOKEN");
-    let credentials =
-        Credentials::new(needed("AWS_ACCESS_KEY_ID")?, needed("AWS_SECRET_ACCESS_KEY")?, session, None, "Lambda's environment");
-    let roots = match set("AWS_CA_BUNDLE") {
-        Some(path) => bundle(path)?,
-        None => ROOTS.to_vec(),
+/// Returns an [`EnvironmentError`] when a variable is missing, or the certificates can't be used.
+pub fn function_environment() -> Result<Environment, EnvironmentError> {
+    let session_token = variable("AWS_SESSION_TOKEN");
+    let (key_id, secret) = (required_variable("AWS_ACCESS_KEY_ID")?, required_variable("AWS_SECRET_ACCESS_KEY")?);
+    let credentials = Credentials::new(key_id, secret, session_token, None, "Lambda's environment");
+    let certificates = match variable("AWS_CA_BUNDLE") {
+        Some(path) => read_certificates(path)?,
+        None => ROOT_CERTIFICATES.to_vec(),
     };
-    let trusted = TlsContext::builder().with_trust_store(TrustStore::empty().with_pem_certificate(roots)).build();
+    let trusted = TlsContext::builder().with_trust_store(TrustStore::empty().with_pem_certificate(certificates)).build();
     let http = aws_smithy_http_client::Builder::new()
-        .tls_provider(ring())
+        .tls_provider(tls_provider())
         .tls_context(trusted.map_err(|error| EnvironmentError::Tls(error.into()))?)
         .build_https();
-    Ok(Environment { region: Region::new(needed("AWS_REGION")?), credentials, http })
+    Ok(Environment { region: Region::new(required_variable("AWS_REGION")?), credentials, http })
 }
 
-/// The certificates in a file.
-fn bundle(path: String) -> Result<Vec<u8>, EnvironmentError> {
+fn read_certificates(path: String) -> Result<Vec<u8>, EnvironmentError> {
     match std::fs::read(&path) {
-        // Without any, nothing would be trusted, and each request would fail instead of the start.
+        // Without any certificate nothing is trusted, and every request would fail instead of the start.
         Ok(text) if memchr::memmem::find(&text, b"-----BEGIN CERTIFICATE-----").is_none() => {
             Err(EnvironmentError::NoCertificate(path))
         }
@@ -125,13 +127,13 @@ fn bundle(path: String) -> Result<Vec<u8>, EnvironmentError> {
     }
 }
 
-/// A function's client of the table, at `AWS_ENDPOINT_URL_DYNAMODB` if there is one.
+/// Returns a function's client of the table, at `AWS_ENDPOINT_URL_DYNAMODB` if that is set.
 ///
 /// # Errors
 ///
-/// As [`environment`].
-pub fn of_function() -> Result<Client, EnvironmentError> {
-    let Environment { region, credentials, http } = environment()?;
+/// As [`function_environment`] and [`endpoint`].
+pub fn function_client() -> Result<Client, EnvironmentError> {
+    let Environment { region, credentials, http } = function_environment()?;
     let mut config = configure(Config::builder())
         .behavior_version(BehaviorVersion::latest())
         .region(region)
@@ -141,12 +143,12 @@ pub fn of_function() -> Result<Client, EnvironmentError> {
     Ok(Client::from_conf(config.build()))
 }
 
-/// The HTTP client of an operator's tools, which trust what the system trusts.
+/// Returns the HTTPS client of the operator's tools. It trusts what the system trusts.
 #[must_use]
 pub fn system_https() -> SharedHttpClient {
-    aws_smithy_http_client::Builder::new().tls_provider(ring()).build_https()
+    aws_smithy_http_client::Builder::new().tls_provider(tls_provider()).build_https()
 }
 
-fn ring() -> tls::Provider {
+fn tls_provider() -> tls::Provider {
     tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)
 }

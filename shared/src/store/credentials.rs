@@ -1,6 +1,6 @@
-//! What a key check reads and writes.
+//! What verifying an API key reads and writes.
 
-use super::TenantStore;
+use super::PointReads;
 use super::error::StoreError;
 use super::keys::PK;
 use crate::domain::api_key::ApiKey;
@@ -10,17 +10,17 @@ use crate::domain::time::Timestamp;
 use crate::domain::user::User;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// A key's record and the user that it is bound to, as they are now.
+/// A key's record and the user whom it is bound to, as they are now.
 #[derive(Debug, Clone)]
 pub(crate) struct Credentials {
-    /// The key.
+    /// The key's record.
     pub(crate) key: Stored<ApiKey>,
-    /// Its owner; `None` for a tenant's key, or when the owner is gone.
+    /// The owner; `None` for a key of the tenant, or when the owner was deleted.
     pub(crate) owner: Option<Stored<User>>,
 }
 
-impl TenantStore {
-    /// Reads a key and, for a bound one, its owner: one round trip, two for a bound key.
+impl PointReads {
+    /// Reads a key's record and, for a bound key, its owner: one round trip, two for a bound key.
     pub(crate) async fn credentials(&self, id: ApiKeyId) -> Result<Option<Credentials>, StoreError> {
         let Some(key) = self.get::<ApiKey>(id).await? else { return Ok(None) };
         let owner = match key.value.user_id {
@@ -30,7 +30,7 @@ impl TenantStore {
         Ok(Some(Credentials { key, owner }))
     }
 
-    /// Notes that a key was used. No event: it changes nothing that anybody decided.
+    /// Records that a key was used. This writes no event, since nobody decided it.
     pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
         let update = self.store.client.update_item().table_name(&self.store.table);
         let result = update

@@ -1,4 +1,4 @@
-//! What can go wrong with the table.
+//! Errors of reads and writes.
 
 use crate::domain::record::Kind;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -7,26 +7,26 @@ use uuid::Uuid;
 
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// Why a read or a write did not happen.
+/// Why a read or a write failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Throttled, timed out or in conflict, after retries. Trying again later can help.
-    #[error("the table did not answer in time")]
+    /// DynamoDB throttled, timed out or had conflicts, after all retries. A later attempt may succeed.
+    #[error("DynamoDB is unavailable")]
     Unavailable(#[source] Cause),
-    /// Anything else: a missing permission, a broken item, our own mistake.
-    #[error("the table refused or holds what it should not")]
+    /// A retry doesn't help: a permission is missing, an item is invalid, or the service has a bug.
+    #[error("DynamoDB rejected the request, or the data is invalid")]
     Internal(#[source] Cause),
 }
 
 impl StoreError {
-    /// An item that can't be read as what it should be.
+    /// Returns a [`StoreError::Internal`], for data that should not be as it is.
     pub fn broken(cause: impl Into<Cause>) -> Self {
         Self::Internal(cause.into())
     }
 }
 
-/// Error codes that mean "later", beside HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
-const LATER: [&str; 8] = [
+/// Error codes that can be retried, besides HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
+const RETRYABLE_CODES: [&str; 8] = [
     "ThrottlingException",
     "ThrottlingError",
     "ProvisionedThroughputExceededException",
@@ -37,9 +37,9 @@ const LATER: [&str; 8] = [
     "TransactionConflictException",
 ];
 
-/// Whether an error code, or the code of a cancellation reason, means "later".
-pub(super) fn means_later(code: &str) -> bool {
-    LATER.contains(&code)
+/// Whether a request that failed with this error code, or this code of a cancellation reason, can be retried.
+pub(super) fn is_retryable(code: &str) -> bool {
+    RETRYABLE_CODES.contains(&code)
 }
 
 impl<E> From<SdkError<E>> for StoreError
@@ -47,48 +47,48 @@ where
     E: Error + ProvideErrorMetadata + Send + Sync + 'static,
 {
     fn from(error: SdkError<E>) -> Self {
-        let later = match &error {
+        let retryable = match &error {
             SdkError::TimeoutError(_) | SdkError::DispatchFailure(_) | SdkError::ResponseError(_) => true,
-            SdkError::ServiceError(answer) => {
-                answer.raw().status().is_server_error() || answer.err().code().is_some_and(means_later)
+            SdkError::ServiceError(response) => {
+                response.raw().status().is_server_error() || response.err().code().is_some_and(is_retryable)
             }
             _ => false,
         };
-        if later { Self::Unavailable(error.into()) } else { Self::Internal(error.into()) }
+        if retryable { Self::Unavailable(error.into()) } else { Self::Internal(error.into()) }
     }
 }
 
-/// Why a write of a record did not happen.
+/// Why a write had no effect.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Somebody changed or deleted the thing since it was read: read again, decide again.
-    #[error("changed since it was read")]
+    /// The record was changed or deleted after it was read: read it again and decide again.
+    #[error("the record has changed since it was read")]
     Stale,
-    /// Another thing already has the value of this field: which one, if it is still there to be named.
-    #[error("the value of {0} is taken")]
+    /// Another record has the same value in this field; it is named if it still exists.
+    #[error("another record has the same {0}")]
     Duplicate(&'static str, Option<(Kind, Uuid)>),
-    /// What this field points to is gone or can't be pointed to: read again, decide again.
-    #[error("what {0} points to is gone")]
+    /// The record that this field refers to is gone or can't be referenced: read it again and decide again.
+    #[error("the record that {0} refers to does not exist or can't be referenced")]
     MissingReference(&'static str),
-    /// The same request was answered before, or under its key another.
-    #[error("the request was answered before")]
+    /// A response is already stored under the request's idempotency key.
+    #[error("a response is already stored under the idempotency key")]
     AlreadyAnswered,
     /// The same request is being answered.
-    #[error("the request is being answered")]
+    #[error("the same request is in progress")]
     InProgress,
-    /// The answer is too long to be kept for when the request comes again.
-    #[error("the answer is too long to be kept")]
+    /// The response is too long to be stored under the idempotency key.
+    #[error("the response is too long to be stored")]
     ResponseTooLong,
-    /// The thing does not have a version that the request expects.
-    #[error("not the version that was expected")]
-    Unexpected,
-    /// So many other things point to the thing.
-    #[error("{0} things point to it")]
+    /// The record is not at a version that the request expects.
+    #[error("the precondition failed")]
+    PreconditionFailed,
+    /// The record is referenced by this many others.
+    #[error("the record is referenced by {0} others")]
     InUse(u64),
-    /// It is more than one transaction can hold.
-    #[error("too large for one transaction")]
+    /// The changes don't fit into one transaction.
+    #[error("the changes don't fit into one transaction")]
     TooLarge,
-    /// The table.
+    /// The table could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -1,24 +1,29 @@
-//! Records as items and back.
+//! Conversion of records to items and back.
 
 use super::error::StoreError;
 use super::keys::{Item, Keys, LS, TYPE};
+use crate::domain::id::Id;
 use crate::domain::record::{Record, Stored};
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 
-/// Attributes that every record's item has beside the record's own.
+/// The attribute that counts a record's changes.
 pub(super) const VERSION: &str = "version";
+/// The attribute that says when a record was created.
 pub(super) const CREATED_AT: &str = "created_at";
+/// The attribute that says when a shown field was last changed.
 pub(super) const UPDATED_AT: &str = "updated_at";
+/// The attribute with the hash of a record's latest event.
 pub(super) const LAST_HASH: &str = "last_hash";
+/// The attribute that counts the references to a record.
 pub(super) const USES: &str = "uses";
-/// Whose a marker is: the sort key of the record.
+/// The attribute of a unique value's marker that names the record: its sort key.
 pub(super) const OWNER: &str = "owner";
 
 #[derive(Deserialize)]
-struct Meta {
+struct Metadata {
     version: u64,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -27,15 +32,15 @@ struct Meta {
     uses: u64,
 }
 
-/// The record's own attributes.
+/// Returns the record's own attributes, without keys and metadata.
 pub(super) fn attributes<T: Record>(value: &T) -> Result<Item, StoreError> {
     to_item(value).map_err(StoreError::broken)
 }
 
-/// The whole item of a new record.
-pub(super) fn whole<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<Item, StoreError> {
+/// Returns the whole item of a record that nothing references.
+pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<Item, StoreError> {
     let mut item = attributes(&stored.value)?;
-    let id = crate::domain::id::Id::uuid(stored.value.id());
+    let id = stored.value.id().uuid();
     item.extend(keys.record(T::KIND, id).item());
     item.insert(TYPE.to_owned(), AttributeValue::S(T::KIND.noun().to_owned()));
     item.insert(VERSION.to_owned(), AttributeValue::N(stored.version.to_string()));
@@ -46,31 +51,31 @@ pub(super) fn whole<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<Item, 
     Ok(item)
 }
 
-/// What an item weighs, by and large: its names and values, as DynamoDB counts them.
-pub(super) fn weight(item: &Item) -> usize {
-    item.iter().map(|(name, value)| name.len() + weight_of(value)).sum()
-}
-
-fn weight_of(value: &AttributeValue) -> usize {
-    match value {
-        AttributeValue::S(text) | AttributeValue::N(text) => text.len(),
-        AttributeValue::B(blob) => blob.as_ref().len(),
-        AttributeValue::L(list) => list.iter().map(|value| 4 + weight_of(value)).sum(),
-        AttributeValue::M(map) => 4 + weight(map),
-        _ => 1,
-    }
-}
-
-/// Reads an item as a record.
+/// Reads a record from its item.
 pub(super) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreError> {
-    let meta: Meta = from_item(item.clone()).map_err(StoreError::broken)?;
+    let metadata: Metadata = from_item(item.clone()).map_err(StoreError::broken)?;
     let value: T = from_item(item).map_err(StoreError::broken)?;
     Ok(Stored {
         value,
-        version: meta.version,
-        created_at: meta.created_at,
-        updated_at: meta.updated_at,
-        last_hash: meta.last_hash,
-        uses: meta.uses,
+        version: metadata.version,
+        created_at: metadata.created_at,
+        updated_at: metadata.updated_at,
+        last_hash: metadata.last_hash,
+        uses: metadata.uses,
     })
+}
+
+/// Returns the approximate size of an item in bytes: its names and values, as DynamoDB counts them.
+pub(super) fn size(item: &Item) -> usize {
+    item.iter().map(|(name, value)| name.len() + size_of_value(value)).sum()
+}
+
+fn size_of_value(value: &AttributeValue) -> usize {
+    match value {
+        AttributeValue::S(text) | AttributeValue::N(text) => text.len(),
+        AttributeValue::B(blob) => blob.as_ref().len(),
+        AttributeValue::L(list) => list.iter().map(|value| 4 + size_of_value(value)).sum(),
+        AttributeValue::M(map) => 4 + size(map),
+        _ => 1,
+    }
 }

@@ -1,23 +1,24 @@
-//! How much memory directories may take.
+//! How much memory list indexes may use.
 
-/// The variable that says so, in bytes.
-const BYTES: &str = "LIST_INDEX_BYTES";
-/// Lambda says here how many megabytes a function has ("Using Lambda environment variables" in the AWS guide).
-const FUNCTION_MEGABYTES: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
-/// The share of a function's memory: loading takes as much again for a while, and the rest is the program's.
+/// The environment variable that sets the budget, in bytes.
+const BUDGET: &str = "LIST_INDEX_BYTES";
+/// Lambda sets this variable to a function's memory in MB ("Using Lambda environment variables" in the AWS guide).
+const FUNCTION_MEMORY: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
+/// List indexes get one third of a function's memory. Loading needs as much again for a while, and the rest is for
+/// everything else.
 const SHARE: usize = 3;
-/// Where nothing says how much there is.
-const ELSEWHERE: usize = 256 * 1024 * 1024;
+/// The budget if neither variable is set.
+const DEFAULT: usize = 256 * 1024 * 1024;
 
-/// By the environment.
+/// Returns the budget in bytes.
 pub fn from_env() -> usize {
-    let number = |name: &str| std::env::var(name).ok();
-    budget(number(BYTES).as_deref(), number(FUNCTION_MEGABYTES).as_deref())
+    let variable = |name: &str| std::env::var(name).ok();
+    budget(variable(BUDGET).as_deref(), variable(FUNCTION_MEMORY).as_deref())
 }
 
-fn budget(bytes: Option<&str>, megabytes: Option<&str>) -> usize {
-    let share = || Some(megabytes?.parse::<usize>().ok()?.saturating_mul(1024 * 1024) / SHARE);
-    bytes.and_then(|bytes| bytes.parse().ok()).or_else(share).unwrap_or(ELSEWHERE)
+fn budget(bytes: Option<&str>, function_megabytes: Option<&str>) -> usize {
+    let share = || Some(function_megabytes?.parse::<usize>().ok()?.saturating_mul(1024 * 1024) / SHARE);
+    bytes.and_then(|bytes| bytes.parse().ok()).or_else(share).unwrap_or(DEFAULT)
 }
 
 #[cfg(test)]
@@ -25,9 +26,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_third_of_the_function_unless_said_otherwise() {
+    fn the_budget_is_a_third_of_the_function_unless_it_is_set() {
         assert_eq!(budget(None, Some("300")), 100 * 1024 * 1024);
         assert_eq!(budget(Some("12345"), Some("300")), 12345);
-        assert_eq!(budget(Some("much"), None), ELSEWHERE);
+        assert_eq!(budget(Some("much"), None), DEFAULT);
     }
 }

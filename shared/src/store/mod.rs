@@ -1,5 +1,13 @@
-//! The table: one for all tenants, each in a partition of its own (docs/adr/0002).
+//! The DynamoDB table: one for all tenants, each tenant in a partition of its own (docs/adr/0002).
+//!
+//! Nothing of a tenant is read or written except through one of three handles, each of which makes keys of one tenant
+//! only:
+//!
+//! - [`PointReads`] reads single items. That is cheap enough to start before the caller's key is verified.
+//! - [`UnverifiedStore`] is what a request has until its key is verified: point reads and reads of bounded size.
+//! - [`TenantStore`] reads and writes everything.
 
+mod change_context;
 pub mod client;
 mod counters;
 mod credentials;
@@ -10,11 +18,13 @@ mod history;
 mod item;
 pub mod keys;
 mod list_index;
+mod list_pages;
 mod lists;
 mod memory_budget;
 mod rate;
 mod read;
 mod receipt_keys;
+mod retry;
 mod signature_images;
 mod stored_responses;
 mod tenants;
@@ -23,107 +33,140 @@ mod transaction_items;
 mod unit_of_work;
 mod verify_tenant;
 
+pub use change_context::ChangeContext;
 pub use error::{StoreError, WriteError};
-pub use feed::{Feed, LARGEST_ANSWER};
+pub use feed::{Feed, MAX_BODY_BEFORE_OMISSION};
 pub use filters::{AssetFilter, AssetSort, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, SortField, UserFilter};
 pub use history::HistoryPage;
 pub use read::{BatchGet, BatchResult};
 pub use receipt_keys::KeyError;
+pub use retry::{AttemptError, retry};
 pub use stored_responses::PreviousRequest;
 pub use tenants::NewTenant;
-pub use unit_of_work::{ChangeContext, UnitOfWork};
+pub use unit_of_work::{MAX_TRANSACTION_ITEMS, UnitOfWork};
 pub use verify_tenant::TenantVerification;
 
 use crate::domain::id::TenantId;
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::Client;
 use keys::Keys;
-use list_index::Cache;
+use list_index::ListIndexCache;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::SetOnce;
 
-/// Tells the time; tests tell another.
+/// Returns the present time. Tests pass a clock of their own.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// The table. Gives a handle for each tenant; nothing of a tenant is read or written but through one.
+/// The table, as one SDK client reaches it. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     client: Client,
     table: String,
     clock: Clock,
-    list_indexes: Arc<Cache>,
+    list_indexes: Arc<ListIndexCache>,
 }
 
-/// What can be read and written of one tenant. Makes keys of no other.
+/// Reads of single items of one tenant: one read unit for each 4 KB.
 #[derive(Clone)]
-pub struct TenantStore {
+pub struct PointReads {
     store: Store,
     keys: Keys,
     id: TenantId,
-    /// Set once whoever asks has shown a good key; `None` when nobody needs to.
-    admission: Option<Arc<SetOnce<()>>>,
+}
+
+/// One tenant's part of the table, for a caller whose key is verified.
+#[derive(Clone)]
+pub struct TenantStore {
+    reads: PointReads,
+}
+
+/// One tenant's part of the table while the caller's key is being verified.
+///
+/// Reads of bounded size start at once, so that they share a round trip with the key check. Whatever costs more needs
+/// the [`TenantStore`] that [`UnverifiedStore::verified`] returns.
+#[derive(Clone)]
+pub struct UnverifiedStore {
+    reads: PointReads,
+    verified: Arc<SetOnce<()>>,
+}
+
+/// Tells an [`UnverifiedStore`] that the key is good.
+pub(crate) struct Verification(Arc<SetOnce<()>>);
+
+impl Deref for TenantStore {
+    type Target = PointReads;
+    fn deref(&self) -> &PointReads {
+        &self.reads
+    }
+}
+
+impl Deref for UnverifiedStore {
+    type Target = PointReads;
+    fn deref(&self) -> &PointReads {
+        &self.reads
+    }
 }
 
 impl Store {
-    /// The table `table`, as `client` reaches it.
+    /// Returns the table named `table`, as `client` reaches it.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
-        Self { client, table: table.into(), clock, list_indexes: Arc::new(Cache::new(memory_budget::from_env())) }
+        Self { client, table: table.into(), clock, list_indexes: Arc::new(ListIndexCache::new(memory_budget::from_env())) }
     }
 
-    /// The same table with directories of its own, which may take so many bytes of memory; none at all for 0.
+    /// Returns the same table with a cache of its own for list indexes, of at most `budget` bytes; 0 keeps none.
     #[must_use]
     pub fn with_list_index_bytes(self, budget: usize) -> Self {
-        Self { list_indexes: Arc::new(Cache::new(budget)), ..self }
+        Self { list_indexes: Arc::new(ListIndexCache::new(budget)), ..self }
     }
 
-    /// How many bytes its directories take.
+    /// Returns how many bytes the cached list indexes take.
     #[must_use]
     pub fn list_index_bytes(&self) -> usize {
         self.list_indexes.bytes()
     }
 
-    /// Throws its directories away. They are copies: the next lists load them again.
+    /// Drops all cached list indexes. The next list of each tenant loads its index again.
     pub fn forget_list_indexes(&self) {
         self.list_indexes.clear();
     }
 
-    /// One tenant's part.
+    /// Returns one tenant's part of the table, for callers that need no verification or have passed it.
     #[must_use]
     pub fn tenant(&self, id: TenantId) -> TenantStore {
-        TenantStore { store: self.clone(), keys: Keys::of(id), id, admission: None }
+        TenantStore { reads: PointReads { store: self.clone(), keys: Keys::of(id), id } }
     }
 
-    /// One tenant's part for somebody whose key is still being checked: cheap reads may start, what costs more
-    /// waits until the other half says that the key is good.
-    #[must_use]
-    pub fn tenant_for_stranger(&self, id: TenantId) -> (TenantStore, Arc<SetOnce<()>>) {
-        let admission = Arc::new(SetOnce::new());
-        (TenantStore { admission: Some(Arc::clone(&admission)), ..self.tenant(id) }, admission)
+    /// Returns one tenant's part of the table for a caller whose key is still being verified, and the means to say that
+    /// it is good.
+    pub(crate) fn unverified_tenant(&self, id: TenantId) -> (UnverifiedStore, Verification) {
+        let verified = Arc::new(SetOnce::new());
+        let reads = PointReads { store: self.clone(), keys: Keys::of(id), id };
+        (UnverifiedStore { reads, verified: Arc::clone(&verified) }, Verification(verified))
     }
 
-    /// The present moment.
+    /// Returns the present time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         (self.clock)()
     }
 
-    /// Whether the table answers, in one cheap read.
+    /// Checks that the table responds, with one read of a missing item.
     ///
     /// # Errors
     ///
-    /// It does not.
+    /// Returns [`StoreError::Unavailable`] or [`StoreError::Internal`] when the read fails.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        self.client.get_item().table_name(&self.table).set_key(Some(keys::nothing().item())).send().await?;
+        self.client.get_item().table_name(&self.table).set_key(Some(keys::health_check().item())).send().await?;
         Ok(())
     }
 
-    /// Random bytes for an id.
+    /// Returns `N` random bytes from the operating system.
     ///
     /// # Errors
     ///
-    /// The system has none, which a running one always has.
+    /// Returns [`StoreError::Internal`] when the system has no random source.
     pub fn random<const N: usize>(&self) -> Result<[u8; N], StoreError> {
         let mut bytes = [0; N];
         getrandom::fill(&mut bytes).map_err(|error| StoreError::broken(error.to_string()))?;
@@ -131,41 +174,49 @@ impl Store {
     }
 }
 
-impl TenantStore {
-    /// Which tenant.
+impl PointReads {
+    /// Returns the tenant's ID.
     #[must_use]
     pub fn id(&self) -> TenantId {
         self.id
     }
 
-    /// The table that the handle is of.
+    /// Returns the table that this handle belongs to.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Waits until whoever asks has shown a good key.
-    async fn admitted(&self) {
-        if let Some(admission) = &self.admission {
-            admission.wait().await;
-        }
-    }
-
-    /// A new id for something made at `at`.
+    /// Returns a new ID for a record that is created at `at`.
     ///
     /// # Errors
     ///
-    /// The system has no random bytes.
+    /// Returns [`StoreError::Internal`] when the system has no random source.
     pub fn new_id<I: crate::domain::id::Id>(&self, at: Timestamp) -> Result<I, StoreError> {
         Ok(I::new(at, self.store.random()?))
     }
 }
 
-/// Waits before try number `round` + 2: up to 10 ms, 20 ms … 640 ms, at random, so that rivals part.
-pub async fn pause(round: u32) {
-    let most = 10u64 << round.min(6);
-    let mut byte = [0u8; 2];
-    // Without random bytes the wait is just the same for all.
-    let _ = getrandom::fill(&mut byte);
-    tokio::time::sleep(Duration::from_millis(1 + u64::from(u16::from_le_bytes(byte)) % most)).await;
+impl TenantStore {
+    /// Returns the handle for code that also serves callers whose key is not verified yet.
+    pub(super) fn as_unverified(&self) -> UnverifiedStore {
+        UnverifiedStore { reads: self.reads.clone(), verified: Arc::new(SetOnce::new_with(Some(()))) }
+    }
+}
+
+impl UnverifiedStore {
+    /// Waits until the caller's key is verified. Never returns if it is not: the request then ends with its error, and
+    /// this future is dropped.
+    pub async fn verified(&self) -> TenantStore {
+        self.verified.wait().await;
+        TenantStore { reads: self.reads.clone() }
+    }
+}
+
+impl Verification {
+    /// Lets the reads go on that wait for the key.
+    pub(crate) fn pass(self) {
+        // Only this handle sets it, once.
+        let _ = self.0.set(());
+    }
 }

@@ -1,25 +1,25 @@
-//! Counts the requests of keys.
+//! Counts the requests of API keys.
 
-use super::TenantStore;
+use super::PointReads;
 use super::error::StoreError;
 use super::keys::{EXPIRES, TYPE};
 use crate::domain::api_key::MAX_RATE_LIMIT;
 use crate::domain::id::ApiKeyId;
-use crate::domain::rate::{WINDOW, window};
+use crate::domain::rate::{WINDOW_SECONDS, window};
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
 const REQUESTS: &str = "requests";
-/// How long a count stays after its minute, in seconds.
-const KEPT: i64 = 600;
+/// How long a counter outlives its minute, in seconds.
+const KEPT_SECONDS: i64 = 600;
 
-impl TenantStore {
-    /// Counts a request that came with a secret, hashed, and gives how many came in this minute; beyond the largest
-    /// limit that a key can have it counts no further. One write unit.
+impl PointReads {
+    /// Counts a request by the hash of its secret and returns how many came in this minute, this one included. Stops
+    /// counting beyond the highest limit that a key can have. Costs one write unit.
     ///
     /// # Errors
     ///
-    /// The table.
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub(crate) async fn count_request(&self, key: ApiKeyId, secret: &str, at: Timestamp) -> Result<u64, StoreError> {
         let minute = window(at);
         let counted = self
@@ -35,7 +35,10 @@ impl TenantStore {
             .expression_attribute_names("#type", TYPE)
             .expression_attribute_values(":one", AttributeValue::N("1".to_owned()))
             .expression_attribute_values(":most", AttributeValue::N(MAX_RATE_LIMIT.to_string()))
-            .expression_attribute_values(":expires", AttributeValue::N(((minute + 1) * WINDOW + KEPT).to_string()))
+            .expression_attribute_values(
+                ":expires",
+                AttributeValue::N(((minute + 1) * WINDOW_SECONDS + KEPT_SECONDS).to_string()),
+            )
             .expression_attribute_values(":type", AttributeValue::S("rate".to_owned()))
             .return_values(ReturnValue::UpdatedNew)
             .send()
@@ -43,7 +46,7 @@ impl TenantStore {
         match counted {
             Ok(output) => {
                 let count = output.attributes.as_ref().and_then(|item| item.get(REQUESTS)?.as_n().ok()?.parse().ok());
-                count.ok_or_else(|| StoreError::broken("a count without a number"))
+                count.ok_or_else(|| StoreError::broken("a request counter without a number"))
             }
             Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => {
                 Ok(u64::from(MAX_RATE_LIMIT) + 1)
@@ -52,11 +55,11 @@ impl TenantStore {
         }
     }
 
-    /// How many requests came with a secret in this minute; for the other secret of a key that was just rotated.
+    /// Returns how many requests came with a secret in this minute: for the previous secret of a rotated key.
     ///
     /// # Errors
     ///
-    /// The table.
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub(crate) async fn counted_requests(&self, key: ApiKeyId, secret: &str, at: Timestamp) -> Result<u64, StoreError> {
         let item = self.item(&self.keys.rate(key, window(at), secret)).await?;
         Ok(item.and_then(|item| item.get(REQUESTS)?.as_n().ok()?.parse().ok()).unwrap_or(0))

@@ -1,124 +1,158 @@
 //! Reads of one tenant. All are strongly consistent: each decides something, or follows a write.
 
-use super::TenantStore;
 use super::error::StoreError;
 use super::item;
 use super::keys::{Item, Key, Keys, PK, SK};
+use super::retry::pause;
+use super::{PointReads, TenantStore};
 use crate::domain::id::Id;
-use crate::domain::record::{Kind, Record, Stored};
+use crate::domain::record::{Kind, Record, Stored, Unique};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
 use futures_util::future::try_join_all;
 use std::collections::{HashMap, HashSet};
+use uuid::Uuid;
 
-/// DynamoDB's limit for a BatchGetItem.
-const BATCH: usize = 100;
-/// How often keys that a batch left out are asked for again.
-const ROUNDS: u32 = 5;
+/// How many items a BatchGetItem reads at most (AWS: "Quotas in Amazon DynamoDB").
+const MAX_BATCH_KEYS: usize = 100;
+/// How often keys that a batch left unprocessed are requested again.
+const MAX_ROUNDS: u32 = 5;
 
-/// The keys of a batch, and what is to be asked of each.
+/// The records that one batch is to read.
 #[derive(Debug, Default)]
-pub struct BatchGet(HashSet<Key>);
+pub struct BatchGet(HashSet<(Kind, Uuid)>);
 
 impl BatchGet {
-    /// Nothing yet.
+    /// Returns a batch without keys.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a thing, if there is an id.
+    /// Adds a record, if there is an ID.
     #[must_use]
-    pub fn with<T: Record>(mut self, store: &TenantStore, id: Option<T::Id>) -> Self {
-        self.0.extend(id.map(|id| store.keys.record(T::KIND, id.uuid())));
+    pub fn with<T: Record>(self, id: Option<T::Id>) -> Self {
+        self.with_all::<T>(id)
+    }
+
+    /// Adds several records.
+    #[must_use]
+    pub fn with_all<T: Record>(mut self, ids: impl IntoIterator<Item = T::Id>) -> Self {
+        self.0.extend(ids.into_iter().map(|id| (T::KIND, id.uuid())));
         self
     }
 }
 
-/// What a batch found.
+/// The records that a batch found.
 #[derive(Debug, Default)]
 pub struct BatchResult {
-    items: HashMap<Key, Item>,
+    items: HashMap<(Kind, Uuid), Item>,
 }
 
 impl BatchResult {
-    /// The thing that was asked for; `None` if the tenant has none such.
+    /// Returns a record of the batch; `None` if the tenant has no such record, or there is no ID.
     ///
     /// # Errors
     ///
-    /// The item is broken.
-    pub fn get<T: Record>(&self, store: &TenantStore, id: Option<T::Id>) -> Result<Option<Stored<T>>, StoreError> {
-        let found = id.and_then(|id| self.items.get(&store.keys.record(T::KIND, id.uuid())));
-        found.cloned().map(item::read).transpose()
+    /// Returns [`StoreError::Internal`] when the item can't be read as this kind of record.
+    pub fn get<T: Record>(&self, id: Option<T::Id>) -> Result<Option<Stored<T>>, StoreError> {
+        let item = id.and_then(|id| self.items.get(&(T::KIND, id.uuid())));
+        item.cloned().map(item::read).transpose()
+    }
+
+    /// Returns those of the records that exist, in the order of `ids`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Internal`] when an item can't be read as this kind of record.
+    pub fn get_all<T: Record>(&self, ids: impl IntoIterator<Item = T::Id>) -> Result<Vec<Stored<T>>, StoreError> {
+        ids.into_iter().filter_map(|id| self.get::<T>(Some(id)).transpose()).collect()
     }
 }
 
-impl TenantStore {
-    /// Reads one thing: half a millisecond and, up to 4 KB, one read unit.
+impl PointReads {
+    /// Reads one record: one read unit for each 4 KB.
     ///
     /// # Errors
     ///
-    /// The table does not answer, or the item is broken.
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
+    /// the item can't be read as this kind of record.
     pub async fn get<T: Record>(&self, id: T::Id) -> Result<Option<Stored<T>>, StoreError> {
         self.item(&self.keys.record(T::KIND, id.uuid())).await?.map(item::read).transpose()
     }
 
-    /// The item of a key.
+    /// Reads the item of a key.
     pub(super) async fn item(&self, key: &Key) -> Result<Option<Item>, StoreError> {
         let request = self.store.client.get_item().table_name(&self.store.table);
         Ok(request.set_key(Some(key.item())).consistent_read(true).send().await?.item)
     }
 
-    /// Reads several things in one round trip; none at all costs none.
+    /// Returns whether a record of this kind has, or once had and still reserves, a unique value.
     ///
     /// # Errors
     ///
-    /// The table does not answer, or leaves keys out time and again.
-    pub async fn batch(&self, wanted: BatchGet) -> Result<BatchResult, StoreError> {
-        let keys: Vec<Key> = wanted.0.into_iter().collect();
-        Ok(BatchResult { items: self.items(&keys).await? })
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn is_taken(&self, kind: Kind, unique: &Unique) -> Result<bool, StoreError> {
+        Ok(self.item(&self.keys.unique(kind, unique)).await?.is_some())
     }
 
-    /// The items of these keys, a hundred a call, the calls together.
+    /// Reads several records in one round trip. An empty batch sends no request.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, or leaves keys unprocessed five
+    /// times in a row.
+    pub async fn batch_get(&self, batch: BatchGet) -> Result<BatchResult, StoreError> {
+        let by_key: HashMap<Key, (Kind, Uuid)> =
+            batch.0.into_iter().map(|(kind, id)| (self.keys.record(kind, id), (kind, id))).collect();
+        let keys: Vec<Key> = by_key.keys().cloned().collect();
+        let items = self.items(&keys).await?;
+        Ok(BatchResult { items: items.into_iter().filter_map(|(key, item)| Some((*by_key.get(&key)?, item))).collect() })
+    }
+
+    /// Reads the items of these keys, a hundred a request, the requests in parallel.
     pub(super) async fn items(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, StoreError> {
-        let parts = try_join_all(keys.chunks(BATCH).map(|chunk| self.batch_of(chunk))).await?;
-        Ok(parts.into_iter().flatten().collect())
+        let batches = try_join_all(keys.chunks(MAX_BATCH_KEYS).map(|chunk| self.batch_of(chunk))).await?;
+        Ok(batches.into_iter().flatten().collect())
     }
 
     async fn batch_of(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, StoreError> {
         let mut found = HashMap::new();
         let mut left: Vec<Item> = keys.iter().map(Key::item).collect();
-        for round in 0..ROUNDS {
-            let ask = KeysAndAttributes::builder().set_keys(Some(left)).consistent_read(true).build();
-            let ask = ask.map_err(StoreError::broken)?;
-            let answer = self.store.client.batch_get_item().request_items(&self.store.table, ask).send().await?;
-            let items = answer.responses.into_iter().flat_map(HashMap::into_values).flatten();
+        for round in 0..MAX_ROUNDS {
+            let request = KeysAndAttributes::builder().set_keys(Some(left)).consistent_read(true).build();
+            let request = request.map_err(StoreError::broken)?;
+            let output = self.store.client.batch_get_item().request_items(&self.store.table, request).send().await?;
+            let items = output.responses.into_iter().flat_map(HashMap::into_values).flatten();
             found.extend(items.filter_map(|item| Some((Key::of(&item)?, item))));
-            let unprocessed = answer.unprocessed_keys.into_iter().flat_map(HashMap::into_values);
+            let unprocessed = output.unprocessed_keys.into_iter().flat_map(HashMap::into_values);
             left = unprocessed.flat_map(|keys| keys.keys).collect();
             if left.is_empty() {
                 return Ok(found);
             }
-            super::pause(round).await;
+            pause(round).await;
         }
-        Err(StoreError::Unavailable("a batch left keys out time and again".into()))
+        Err(StoreError::Unavailable("a batch left keys unprocessed five times in a row".into()))
     }
+}
 
-    /// Reads every thing of a kind, page after page.
+impl TenantStore {
+    /// Reads every record of a kind, page after page: the cost grows with their number.
     ///
     /// # Errors
     ///
-    /// The table does not answer, or an item is broken.
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
+    /// an item can't be read as this kind of record.
     pub async fn all<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
         self.every(self.of_kind(T::KIND)).await?.into_iter().map(item::read).collect()
     }
 
-    /// Asks for every item of a kind.
+    /// Returns a query for every item of a kind.
     pub(super) fn of_kind(&self, kind: Kind) -> QueryFluentBuilder {
         self.beginning(Keys::prefix(kind))
     }
 
-    /// Asks for every item whose sort key begins so.
+    /// Returns a query for every item whose sort key begins with `prefix`.
     pub(super) fn beginning(&self, prefix: AttributeValue) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
         query
@@ -128,8 +162,11 @@ impl TenantStore {
             .expression_attribute_values(":pk", self.keys.partition())
             .expression_attribute_values(":sk", prefix)
     }
+}
 
-    /// All items that a query finds.
+impl PointReads {
+    /// Reads all pages of a query. The query decides what it costs: those of unbounded size are made by
+    /// [`TenantStore`] only.
     pub(super) async fn every(&self, query: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
         let mut pages = query.into_paginator().send();
         let mut items = Vec::new();

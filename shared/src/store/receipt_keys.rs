@@ -1,25 +1,27 @@
 //! The keys that a tenant's receipts are signed with.
 
 use super::TenantStore;
+use super::change_context::ChangeContext;
 use super::error::{StoreError, WriteError};
-use super::unit_of_work::{ChangeContext, UnitOfWork};
-use crate::domain::id::{Id, ReceiptKeysId, TenantId};
-use crate::domain::receipt_key::{CurrentKey, EncryptedSeed, KEY_LENGTH, ReceiptKeys, SigningKey};
+use super::retry::pause;
+use super::unit_of_work::UnitOfWork;
+use crate::domain::id::{Id, ReceiptKeysId};
+use crate::domain::receipt_key::{CurrentKey, EncryptedSeed, KEY_BYTES, ReceiptKeys, SigningKey};
 use crate::domain::record::Stored;
 use crate::domain::time::Timestamp;
 use crate::key_encryption::{KeyEncryption, KeyEncryptionError};
 use uuid::Uuid;
 
-/// How often it is tried again when others make or replace the key at the same time.
-const TRIES: u32 = 5;
+/// How often the key is created or replaced while others do the same.
+const MAX_TRIES: u32 = 5;
 
 /// Why there is no key to sign with.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The key_encryption.
+    /// The key could not be encrypted or decrypted.
     #[error(transparent)]
-    Seal(#[from] KeyEncryptionError),
-    /// The table.
+    Encryption(#[from] KeyEncryptionError),
+    /// The key could not be read or written.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
@@ -31,66 +33,71 @@ impl From<StoreError> for KeyError {
 }
 
 impl TenantStore {
-    /// The tenant's keys, if it has any yet.
+    /// Returns the tenant's receipt keys; `None` if it has none yet.
     ///
     /// # Errors
     ///
-    /// The table.
+    /// Returns a [`StoreError`] when the keys can't be read.
     pub async fn receipt_keys(&self) -> Result<Option<Stored<ReceiptKeys>>, StoreError> {
-        // There is one such record, whatever its id.
+        // A tenant has one such record, whatever its id is.
         self.get(ReceiptKeysId::from_uuid(Uuid::nil())).await
     }
 
-    /// The key that signs now. The first who asks makes it; of two at once one does, and both get the same.
+    /// Returns the current signing key. The first call creates it; concurrent first calls return the same key.
     ///
     /// # Errors
     ///
-    /// The key_encryption and the table.
+    /// Returns [`KeyError::Encryption`] when the key can't be encrypted or decrypted, and [`KeyError::Write`] when it
+    /// can't be read or created.
     pub async fn signing_key(&self, key_encryption: &dyn KeyEncryption, context: &ChangeContext) -> Result<SigningKey, KeyError> {
-        for _ in 0..TRIES {
+        for round in 0..MAX_TRIES {
             let keys = match self.receipt_keys().await? {
                 Some(keys) => keys.value,
                 None => {
                     let key = self.new_key(key_encryption, context.at).await?;
-                    let mut work = UnitOfWork::new(self, context);
-                    let made = work.create(ReceiptKeys::first(self.new_id(context.at)?, key))?;
-                    match work.commit().await {
-                        Ok(()) => made.value,
-                        Err(WriteError::Stale) => continue,
+                    let mut unit = UnitOfWork::new(self, context);
+                    let created = unit.create(ReceiptKeys::new(self.new_id(context.at)?, key))?;
+                    match unit.commit().await {
+                        Ok(()) => created.value,
+                        Err(WriteError::Stale) => {
+                            pause(round).await;
+                            continue;
+                        }
                         Err(error) => return Err(error.into()),
                     }
                 }
             };
-            let seed = key_encryption.decrypt_key(self.id, &keys.current.sealed.0).await?;
-            let key = SigningKey::of(&seed).map_err(StoreError::broken)?;
+            let seed = key_encryption.decrypt_key(self.id, &keys.current.encrypted_seed.0).await?;
+            let key = SigningKey::from_seed(&seed).map_err(StoreError::broken)?;
             if key.public().ok() != Some(keys.current.public_key) {
-                return Err(StoreError::broken("a sealed key that does not fit its public half").into());
+                return Err(StoreError::broken("the encrypted signing key does not match its public key").into());
             }
             return Ok(key);
         }
         Err(WriteError::Stale.into())
     }
 
-    /// Replaces the key that signs by a new one. What the old one signed stays verifiable; its secret half is gone.
+    /// Replaces the signing key by a new one. Its signatures remain valid, but its private key is deleted.
     ///
     /// # Errors
     ///
-    /// The key_encryption and the table.
+    /// Returns [`KeyError::Encryption`] when the new key can't be encrypted, and [`KeyError::Write`] when it can't be
+    /// written.
     pub async fn rotate_receipt_key(
         &self,
         key_encryption: &dyn KeyEncryption,
         context: &ChangeContext,
     ) -> Result<ReceiptKeys, KeyError> {
         let key = self.new_key(key_encryption, context.at).await?;
-        for _ in 0..TRIES {
-            let mut work = UnitOfWork::new(self, context);
+        for round in 0..MAX_TRIES {
+            let mut unit = UnitOfWork::new(self, context);
             let keys = match self.receipt_keys().await? {
-                Some(keys) => work.update(&keys, keys.value.rotated(key.clone()), false)?,
-                None => work.create(ReceiptKeys::first(self.new_id(context.at)?, key.clone()))?,
+                Some(keys) => unit.update(&keys, keys.value.rotated(key.clone()))?,
+                None => unit.create(ReceiptKeys::new(self.new_id(context.at)?, key.clone()))?,
             };
-            match work.commit().await {
+            match unit.commit().await {
                 Ok(()) => return Ok(keys.value),
-                Err(WriteError::Stale) => {}
+                Err(WriteError::Stale) => pause(round).await,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -98,10 +105,9 @@ impl TenantStore {
     }
 
     async fn new_key(&self, key_encryption: &dyn KeyEncryption, since: Timestamp) -> Result<CurrentKey, KeyError> {
-        let seed: [u8; KEY_LENGTH] = self.store.random()?;
-        let public_key = SigningKey::of(&seed).and_then(|key| key.public()).map_err(StoreError::broken)?;
-        let tenant: TenantId = self.id;
-        let sealed = EncryptedSeed(key_encryption.encrypt_key(tenant, &seed).await?);
-        Ok(CurrentKey { public_key, sealed, sealed_by: key_encryption.name().to_owned(), since })
+        let seed: [u8; KEY_BYTES] = self.store.random()?;
+        let public_key = SigningKey::from_seed(&seed).and_then(|key| key.public()).map_err(StoreError::broken)?;
+        let encrypted_seed = EncryptedSeed(key_encryption.encrypt_key(self.id, &seed).await?);
+        Ok(CurrentKey { public_key, encrypted_seed, encrypted_by: key_encryption.name().to_owned(), since })
     }
 }

@@ -1,10 +1,10 @@
-//! Signatures: images that a run, or the movement that it belongs to, keeps beside it, so that lists of runs stay small.
+//! Signature images. They are separate items beside their process instance or movement, so that lists stay small.
 
-use super::TenantStore;
 use super::error::StoreError;
 use super::keys::{Item, Key, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
 use super::unit_of_work::UnitOfWork;
+use super::{PointReads, TenantStore};
 use crate::domain::instance::ImageName;
 use crate::domain::signature_image::SignatureImage;
 use aws_sdk_dynamodb::primitives::Blob;
@@ -14,13 +14,20 @@ use std::collections::{BTreeSet, HashMap};
 const IMAGE: &str = "image";
 
 impl UnitOfWork<'_> {
-    /// Keeps a signature's image. It is never replaced: another image has another name. One that was sent ahead of its
-    /// step and gave way to another before it was submitted stays, and nothing shows it but a movement's cancelled run.
+    /// Adds a signature image. An image is never replaced: another image has another name.
+    ///
+    /// If a signature is sent before its step and then replaced, the first image stays in the table. Only a cancelled
+    /// instance of a movement shows it.
     ///
     /// # Errors
     ///
-    /// It can't be an item.
-    pub fn sign(&mut self, store: &TenantStore, name: &ImageName, image: &SignatureImage) -> Result<(), StoreError> {
+    /// Returns [`StoreError::Internal`] when the image can't be written as an item.
+    pub fn put_signature_image(
+        &mut self,
+        store: &TenantStore,
+        name: &ImageName,
+        image: &SignatureImage,
+    ) -> Result<(), StoreError> {
         let mut item = store.keys.signature(name).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("signature".to_owned()));
         item.insert(IMAGE.to_owned(), AttributeValue::B(Blob::new(image.bytes())));
@@ -32,21 +39,22 @@ impl UnitOfWork<'_> {
             .expression_attribute_names("#image", IMAGE)
             .build()
             .map_err(StoreError::broken)?;
-        self.add(TransactionItem { guard: Condition::Certain, write: TransactWriteItem::builder().put(put).build() });
+        let write = TransactWriteItem::builder().put(put).build();
+        self.add(TransactionItem { condition: Condition::Invariant, write });
         Ok(())
     }
 }
 
-impl TenantStore {
-    /// Reads signatures' images; those that are not there are left out.
+impl PointReads {
+    /// Returns the signature images with these names, as PNG. Images that do not exist are left out.
     ///
     /// # Errors
     ///
-    /// The table.
-    pub async fn signatures(&self, wanted: BTreeSet<ImageName>) -> Result<HashMap<ImageName, Vec<u8>>, StoreError> {
-        let keys: Vec<Key> = wanted.iter().map(|name| self.keys.signature(name)).collect();
+    /// Returns a [`StoreError`] when the images can't be read.
+    pub async fn signature_images(&self, names: BTreeSet<ImageName>) -> Result<HashMap<ImageName, Vec<u8>>, StoreError> {
+        let keys: Vec<Key> = names.iter().map(|name| self.keys.signature(name)).collect();
         let mut items = self.items(&keys).await?;
         let image = |item: Item| item.get(IMAGE).and_then(|value| value.as_b().ok()).map(|blob| blob.as_ref().to_vec());
-        Ok(wanted.into_iter().zip(keys).filter_map(|(name, key)| Some((name, image(items.remove(&key)?)?))).collect())
+        Ok(names.into_iter().zip(keys).filter_map(|(name, key)| Some((name, image(items.remove(&key)?)?))).collect())
     }
 }

@@ -1,6 +1,6 @@
-//! StepValues that are kept for when their request comes again (contract 8; docs/adr/0010).
+//! Responses that are stored for repetitions of their request (docs/adr/0010).
 
-use super::TenantStore;
+use super::PointReads;
 use super::error::{StoreError, WriteError};
 use super::keys::{EXPIRES, Item, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
@@ -11,76 +11,77 @@ use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 
-/// How long an answer is kept, in seconds.
-const KEPT_SECONDS: i64 = 24 * 60 * 60;
-/// How long an answer may be; an item holds 400 KB.
+/// How long a response is stored, in seconds: 24 hours.
+const STORED_SECONDS: i64 = 24 * 60 * 60;
+/// The longest response that is stored, in bytes; an item holds 400 KB.
 const MAX_RESPONSE_BYTES: usize = 350 * 1024;
 const FINGERPRINT: &str = "fingerprint";
 const RESPONSE: &str = "response";
 
-/// What is known of a request that came with an idempotency key.
+/// The request that came before under the same idempotency key.
 #[derive(Debug, Clone)]
 pub enum PreviousRequest {
-    /// It came before; this was the answer.
+    /// The same request, and its response.
     Same(Box<StoredResponse>),
-    /// Another request came under the same key.
-    Another,
+    /// A request with another path or body.
+    Different,
 }
 
-impl TenantStore {
-    /// What is known of a request; `None` when it had no effect yet.
+impl PointReads {
+    /// Returns the previous request under the same idempotency key; `None` if none has taken effect in 24 hours.
     ///
     /// # Errors
     ///
-    /// The table.
-    pub async fn recall(&self, claim: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
-        let Some(item) = self.item(&self.keys.stored_response(claim)).await? else { return Ok(None) };
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
+    /// the stored response can't be read.
+    pub(crate) async fn previous_request(&self, request: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
+        let Some(item) = self.item(&self.keys.stored_response(request)).await? else { return Ok(None) };
         let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).map(String::as_str);
         let expires = item.get(EXPIRES).and_then(|value| value.as_n().ok()?.parse::<i64>().ok());
         if expires.is_none_or(|expires| expires <= seconds(self.store.now())) {
             return Ok(None);
         }
-        if text(FINGERPRINT) != Some(&claim.fingerprint) {
-            return Ok(Some(PreviousRequest::Another));
+        if text(FINGERPRINT) != Some(&request.fingerprint) {
+            return Ok(Some(PreviousRequest::Different));
         }
-        let answer = text(RESPONSE).ok_or_else(|| StoreError::broken("an answer without a text"))?;
-        let mut kept: StoredResponse = serde_json::from_str(answer).map_err(StoreError::broken)?;
-        if !kept.images.is_empty() {
-            kept.body = self.with_images(&kept).await?;
+        let response = text(RESPONSE).ok_or_else(|| StoreError::broken("a stored response without text"))?;
+        let mut response: StoredResponse = serde_json::from_str(response).map_err(StoreError::broken)?;
+        if !response.images.is_empty() {
+            response.body = self.with_images(&response).await?;
         }
-        Ok(Some(PreviousRequest::Same(Box::new(kept))))
+        Ok(Some(PreviousRequest::Same(Box::new(response))))
     }
 
-    /// The body with the images that the answer had. They are kept once, where their runs have them.
-    async fn with_images(&self, kept: &StoredResponse) -> Result<String, StoreError> {
-        let names: BTreeSet<_> = kept.images.iter().map(|(_, name)| name.clone()).collect();
-        let images = self.signatures(names).await?;
-        let shown: HashMap<(&str, &str), String> = kept
+    /// Returns the body with the images that the response showed. Images are stored once, beside their instances.
+    async fn with_images(&self, response: &StoredResponse) -> Result<String, StoreError> {
+        let names: BTreeSet<_> = response.images.iter().map(|(_, name)| name.clone()).collect();
+        let images = self.signature_images(names).await?;
+        let shown: HashMap<(&str, &str), String> = response
             .images
             .iter()
             .filter_map(|(path, name)| Some(((name.step.as_str(), path.as_str()), data_url(images.get(name)?))))
             .collect();
-        let mut body: Value = serde_json::from_str(&kept.body).map_err(StoreError::broken)?;
-        show(&mut body, &shown);
+        let mut body: Value = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
+        insert_images(&mut body, &shown);
         serde_json::to_string(&body).map_err(StoreError::broken)
     }
 
-    /// Keeps an answer, unless there is one.
-    pub(super) fn keep(
+    /// Returns the write that stores a response, on condition that none is stored yet.
+    pub(super) fn store_response(
         &self,
-        claim: &IdempotentRequest,
-        kept: &StoredResponse,
+        request: &IdempotentRequest,
+        response: &StoredResponse,
         at: Timestamp,
     ) -> Result<TransactionItem, WriteError> {
-        let answer = serde_json::to_string(kept).map_err(StoreError::broken)?;
-        if answer.len() > MAX_RESPONSE_BYTES {
+        let response = serde_json::to_string(response).map_err(StoreError::broken)?;
+        if response.len() > MAX_RESPONSE_BYTES {
             return Err(WriteError::ResponseTooLong);
         }
-        let mut item: Item = self.keys.stored_response(claim).item();
+        let mut item: Item = self.keys.stored_response(request).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("stored_response".to_owned()));
-        item.insert(FINGERPRINT.to_owned(), AttributeValue::S(claim.fingerprint.clone()));
-        item.insert(RESPONSE.to_owned(), AttributeValue::S(answer));
-        item.insert(EXPIRES.to_owned(), AttributeValue::N((seconds(at) + KEPT_SECONDS).to_string()));
+        item.insert(FINGERPRINT.to_owned(), AttributeValue::S(request.fingerprint.clone()));
+        item.insert(RESPONSE.to_owned(), AttributeValue::S(response));
+        item.insert(EXPIRES.to_owned(), AttributeValue::N((seconds(at) + STORED_SECONDS).to_string()));
         let put = Put::builder()
             .table_name(&self.store.table)
             .set_item(Some(item))
@@ -90,7 +91,7 @@ impl TenantStore {
             .expression_attribute_values(":now", AttributeValue::N(seconds(at).to_string()))
             .build()
             .map_err(StoreError::broken)?;
-        Ok(TransactionItem { guard: Condition::Answer, write: TransactWriteItem::builder().put(put).build() })
+        Ok(TransactionItem { condition: Condition::NoStoredResponse, write: TransactWriteItem::builder().put(put).build() })
     }
 }
 
@@ -98,25 +99,25 @@ fn seconds(at: Timestamp) -> i64 {
     at.millis().div_euclid(1000)
 }
 
-/// Puts images in the place of the paths that stand for them, wherever a run shows its data.
-fn show(value: &mut Value, images: &HashMap<(&str, &str), String>) {
+/// Replaces each path that stands for an image by the image, in the `step_data` of every instance in the body.
+fn insert_images(value: &mut Value, images: &HashMap<(&str, &str), String>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members.iter_mut() {
                 match member {
                     Value::Object(data) if name == "step_data" => {
-                        for (step, answer) in data.iter_mut() {
-                            let image = answer.as_str().and_then(|path| images.get(&(step.as_str(), path)));
+                        for (step, value) in data.iter_mut() {
+                            let image = value.as_str().and_then(|path| images.get(&(step.as_str(), path)));
                             if let Some(image) = image {
-                                *answer = Value::String(image.clone());
+                                *value = Value::String(image.clone());
                             }
                         }
                     }
-                    other => show(other, images),
+                    other => insert_images(other, images),
                 }
             }
         }
-        Value::Array(values) => values.iter_mut().for_each(|value| show(value, images)),
+        Value::Array(values) => values.iter_mut().for_each(|value| insert_images(value, images)),
         _ => {}
     }
 }

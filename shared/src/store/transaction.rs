@@ -1,81 +1,85 @@
-//! One transaction, retried while others are in its way.
+//! One transaction, retried while it conflicts with others.
 
-use super::error::{StoreError, means_later};
+use super::Store;
+use super::error::{StoreError, is_retryable};
 use super::keys::Item;
-use super::{Store, pause};
+use super::retry::pause;
 use crate::domain::record::Kind;
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
 use tokio::time::Instant;
 
-/// What a part of a transaction guards; says what it means when its condition fails.
+/// What the condition of an item ensures, and so what it means when the condition fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// The thing itself: its version, or that it is new.
-    Record,
-    /// The thing at this version, and that nothing points to it.
-    Unused(u64),
-    /// That a value is free: of things of this kind, in this field.
-    Unique(Kind, &'static str),
-    /// That what a field points to is there.
+    /// The record is new, or as it was read.
+    RecordState,
+    /// The record is at this version, and nothing references it.
+    Unreferenced(u64),
+    /// No other record of this kind has the same value in this field.
+    UniqueValue(Kind, &'static str),
+    /// The record that this field refers to exists and can be referenced.
     Reference(&'static str),
-    /// That the request was not answered yet.
-    Answer,
-    /// What can only fail by a mistake of ours.
-    Certain,
+    /// No response is stored for the request yet.
+    NoStoredResponse,
+    /// Something that always holds, unless the service has a bug.
+    Invariant,
 }
 
-/// A part of a transaction.
+/// One write of a transaction.
 pub(super) struct TransactionItem {
-    pub(super) guard: Condition,
+    pub(super) condition: Condition,
     pub(super) write: TransactWriteItem,
 }
 
-/// Why a transaction did nothing.
+/// Why a transaction had no effect.
 pub(super) enum TransactionError {
-    /// A condition failed; with the item that was there, where the part asked for it.
-    By(Condition, Option<Item>),
-    /// The same request is being written by another at this moment, for as long as this one may take.
-    Rival,
-    /// The table.
+    /// The first condition that failed, with the present item if the write requests it.
+    ConditionFailed(Condition, Option<Item>),
+    /// The same request was being written by another function instance until the deadline.
+    ConcurrentRequest,
+    /// The transaction could not be executed.
     Store(StoreError),
 }
 
 impl Store {
-    /// Writes all parts or none, and gives up when `until` comes: an event that got its id at the beginning is then
-    /// in the table, or never will be.
+    /// Writes all items or none, and gives up at `deadline`. An event whose id was created when the unit of work began
+    /// is therefore written by then, or never.
     ///
-    /// The SDK repeats throttled and timed-out attempts under one ClientRequestToken, so that an attempt which
-    /// took effect unseen is not done twice. A TransactionConflict it leaves to us.
-    pub(super) async fn transact(&self, parts: Vec<TransactionItem>, until: Instant) -> Result<(), TransactionError> {
-        let (guards, writes): (Vec<Condition>, Vec<TransactWriteItem>) = parts.into_iter().map(|p| (p.guard, p.write)).unzip();
+    /// The SDK retries throttled and timed-out attempts with the same ClientRequestToken, so an attempt whose response
+    /// was lost is not executed twice. It does not retry a TransactionConflict; this function does.
+    pub(super) async fn transact(&self, items: Vec<TransactionItem>, deadline: Instant) -> Result<(), TransactionError> {
+        let (conditions, writes): (Vec<Condition>, Vec<TransactWriteItem>) =
+            items.into_iter().map(|item| (item.condition, item.write)).unzip();
         for round in 0.. {
-            if Instant::now() >= until {
-                return Err(TransactionError::Store(StoreError::Unavailable("it took too long to decide".into())));
+            if Instant::now() >= deadline {
+                return Err(TransactionError::Store(StoreError::Unavailable(
+                    "the deadline of the unit of work has passed".into(),
+                )));
             }
-            let sending = self.client.transact_write_items().set_transact_items(Some(writes.clone())).send();
-            let error = match tokio::time::timeout_at(until, sending).await {
+            let request = self.client.transact_write_items().set_transact_items(Some(writes.clone())).send();
+            let error = match tokio::time::timeout_at(deadline, request).await {
                 Ok(Ok(_)) => return Ok(()),
                 Ok(Err(error)) => error,
                 Err(elapsed) => return Err(TransactionError::Store(StoreError::Unavailable(elapsed.into()))),
             };
-            let Some(reasons) = cancelled(&error) else { return Err(TransactionError::Store(error.into())) };
+            let Some(reasons) = cancellation_reasons(&error) else { return Err(TransactionError::Store(error.into())) };
             let failed = |reason: &&CancellationReason| reason.code() == Some("ConditionalCheckFailed");
-            if let Some((guard, reason)) = guards.iter().zip(reasons).find(|(_, reason)| failed(reason)) {
-                return Err(TransactionError::By(*guard, reason.item.clone()));
+            if let Some((condition, reason)) = conditions.iter().zip(reasons).find(|(_, reason)| failed(reason)) {
+                return Err(TransactionError::ConditionFailed(*condition, reason.item.clone()));
             }
-            if !reasons.iter().filter_map(CancellationReason::code).any(|code| code == "TransactionConflict" || means_later(code))
-            {
+            let retryable = |code: &str| code == "TransactionConflict" || is_retryable(code);
+            if !reasons.iter().filter_map(CancellationReason::code).any(retryable) {
                 return Err(TransactionError::Store(StoreError::Internal(error.into())));
             }
             pause(round).await;
-            if Instant::now() >= until {
-                let rival = |(guard, reason): (&Condition, &CancellationReason)| {
-                    *guard == Condition::Answer && reason.code() == Some("TransactionConflict")
+            if Instant::now() >= deadline {
+                let same_request = |(condition, reason): (&Condition, &CancellationReason)| {
+                    *condition == Condition::NoStoredResponse && reason.code() == Some("TransactionConflict")
                 };
-                if guards.iter().zip(reasons).any(rival) {
-                    return Err(TransactionError::Rival);
+                if conditions.iter().zip(reasons).any(same_request) {
+                    return Err(TransactionError::ConcurrentRequest);
                 }
                 return Err(TransactionError::Store(StoreError::Unavailable(error.into())));
             }
@@ -84,7 +88,7 @@ impl Store {
     }
 }
 
-fn cancelled(error: &SdkError<TransactWriteItemsError>) -> Option<&[CancellationReason]> {
+fn cancellation_reasons(error: &SdkError<TransactWriteItemsError>) -> Option<&[CancellationReason]> {
     match error.as_service_error()? {
         TransactWriteItemsError::TransactionCanceledException(cancelled) => Some(cancelled.cancellation_reasons()),
         _ => None,

@@ -1,14 +1,14 @@
-//! The writes that a transaction is made of. Each has a condition.
+//! The writes that a transaction consists of. Each is conditional.
 
+use super::change_context::ChangeContext;
 use super::error::StoreError;
 use super::item::{self, LAST_HASH, OWNER, UPDATED_AT, USES, VERSION};
 use super::keys::{HS, Item, Key, Keys, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
-use super::unit_of_work::ChangeContext;
 use super::{Store, TenantStore};
-use crate::domain::event::{self, Event};
+use crate::domain::event::{self, Event, Verb};
 use crate::domain::id::{EventId, Id};
-use crate::domain::record::{Kind, Record, Reference, Stored, Unique};
+use crate::domain::record::{Kind, Record, Reference, RequiredValue, Stored, Unique};
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
@@ -21,25 +21,25 @@ impl TenantStore {
         self.keys.record(T::KIND, value.id().uuid())
     }
 
-    /// The event of a change, and its hash.
-    pub(super) fn event<T: Record>(
+    /// Returns the event of a change, and the event's hash.
+    pub(super) fn event_item<T: Record>(
         &self,
         value: &T,
-        verb: &str,
+        verb: Verb,
         version: u64,
         context: &ChangeContext,
         changes: Map<String, Value>,
-        previous: Option<&str>,
+        previous_hash: Option<&str>,
     ) -> Result<(TransactionItem, String), StoreError> {
         let event = Event {
             id: EventId::new(self.store.now(), self.store.random()?),
             at: context.at,
-            kind: format!("{}.{verb}", T::KIND.noun()),
+            event_type: verb.event_type(T::KIND),
             entity_id: value.id().uuid(),
             version,
-            actor: context.by.clone(),
+            actor: context.actor.clone(),
             changes,
-            previous_hash: previous.map(str::to_owned),
+            previous_hash: previous_hash.map(str::to_owned),
         };
         let entry = event.canonical().map_err(StoreError::broken)?;
         let hash = event::hash(&entry);
@@ -48,16 +48,16 @@ impl TenantStore {
         item.insert(HS.to_owned(), Keys::history(event.entity_id, version));
         item.insert("entry".to_owned(), AttributeValue::S(entry));
         item.insert("hash".to_owned(), AttributeValue::S(hash.clone()));
-        Ok((TransactionItem { guard: Condition::Certain, write: self.store.put_new(item)? }, hash))
+        Ok((TransactionItem { condition: Condition::Invariant, write: self.store.put_new(item)? }, hash))
     }
 
-    /// The update from one state to the next: only attributes that differ, so that `uses`, which others count
-    /// up meanwhile, is left alone.
-    pub(super) fn update_of<T: Record>(
+    /// Returns the update of a record that is at `old`'s version. It sets only the attributes that differ, so that it
+    /// leaves `uses` alone, which other units of work count up and down.
+    pub(super) fn update_item<T: Record>(
         &self,
         old: &Stored<T>,
         next: &Stored<T>,
-        unused: bool,
+        condition: Condition,
     ) -> Result<TransactWriteItem, StoreError> {
         let (before, after) = (item::attributes(&old.value)?, item::attributes(&next.value)?);
         let mut update = Update::builder()
@@ -66,9 +66,9 @@ impl TenantStore {
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .expression_attribute_names("#version", VERSION)
             .expression_attribute_values(":old", number(old.version));
-        let mut condition = "#version = :old".to_owned();
-        if unused {
-            condition.push_str(" AND (attribute_not_exists(#uses) OR #uses = :none)");
+        let mut condition_expression = "#version = :old".to_owned();
+        if let Condition::Unreferenced(_) = condition {
+            condition_expression.push_str(" AND (attribute_not_exists(#uses) OR #uses = :none)");
             update = update.expression_attribute_names("#uses", USES).expression_attribute_values(":none", number(0));
         }
         let mut sets: Vec<(&str, AttributeValue)> = vec![
@@ -79,54 +79,25 @@ impl TenantStore {
         sets.extend(after.iter().filter(|(name, value)| before.get(*name) != Some(value)).map(|(n, v)| (n.as_str(), v.clone())));
         let removed = before.keys().filter(|name| !after.contains_key(*name));
         let (mut set, mut remove) = (Vec::new(), Vec::new());
-        for (place, (name, value)) in sets.into_iter().enumerate() {
-            set.push(format!("#s{place} = :s{place}"));
-            update = update.expression_attribute_names(format!("#s{place}"), name);
-            update = update.expression_attribute_values(format!(":s{place}"), value);
+        for (n, (name, value)) in sets.into_iter().enumerate() {
+            set.push(format!("#s{n} = :s{n}"));
+            update = update.expression_attribute_names(format!("#s{n}"), name);
+            update = update.expression_attribute_values(format!(":s{n}"), value);
         }
-        for (place, name) in removed.enumerate() {
-            remove.push(format!("#r{place}"));
-            update = update.expression_attribute_names(format!("#r{place}"), name);
+        for (n, name) in removed.enumerate() {
+            remove.push(format!("#r{n}"));
+            update = update.expression_attribute_names(format!("#r{n}"), name);
         }
         let mut expression = format!("SET {}", set.join(", "));
         if !remove.is_empty() {
             expression.push_str(&format!(" REMOVE {}", remove.join(", ")));
         }
-        let update = update.update_expression(expression).condition_expression(condition).build();
+        let update = update.update_expression(expression).condition_expression(condition_expression).build();
         Ok(TransactWriteItem::builder().update(update.map_err(StoreError::broken)?).build())
     }
 
-    /// Markers taken and given back.
-    pub(super) fn claims<T: Record>(
-        &self,
-        value: &T,
-        old: &[Unique],
-        new: &[Unique],
-    ) -> Result<Vec<TransactionItem>, StoreError> {
-        let owner = AttributeValue::S(self.record_key::<T>(value).sort().to_owned());
-        let mut parts = Vec::new();
-        for unique in new.iter().filter(|unique| !old.contains(unique)) {
-            let mut item = self.keys.unique(T::KIND, unique).item();
-            item.insert(TYPE.to_owned(), AttributeValue::S("marker".to_owned()));
-            item.insert(OWNER.to_owned(), owner.clone());
-            parts.push(TransactionItem { guard: Condition::Unique(T::KIND, unique.field), write: self.store.put_new(item)? });
-        }
-        for unique in old.iter().filter(|unique| !new.contains(unique)) {
-            let delete = Delete::builder()
-                .table_name(&self.store.table)
-                .set_key(Some(self.keys.unique(T::KIND, unique).item()))
-                .condition_expression("#owner = :owner")
-                .expression_attribute_names("#owner", OWNER)
-                .expression_attribute_values(":owner", owner.clone())
-                .build()
-                .map_err(StoreError::broken)?;
-            parts.push(TransactionItem { guard: Condition::Record, write: TransactWriteItem::builder().delete(delete).build() });
-        }
-        Ok(parts)
-    }
-
-    /// The deletion of a thing as it is, if nothing points to it.
-    pub(super) fn delete_of<T: Record>(&self, old: &Stored<T>) -> Result<TransactWriteItem, StoreError> {
+    /// Returns the deletion of a record that is at `old`'s version and that nothing references.
+    pub(super) fn delete_item<T: Record>(&self, old: &Stored<T>) -> Result<TransactWriteItem, StoreError> {
         let delete = Delete::builder()
             .table_name(&self.store.table)
             .set_key(Some(self.record_key::<T>(&old.value).item()))
@@ -141,31 +112,60 @@ impl TenantStore {
         Ok(TransactWriteItem::builder().delete(delete).build())
     }
 
-    /// Counts at a thing how many point to it. Whatever is pointed to anew must be fit for it, and still have what was
-    /// taken over from it. Its version does not matter: others may come to point to it at the same time.
-    pub(super) fn count_of(
+    /// Returns the writes of the markers that reserve a record's unique values: `new` ones are put, `old` ones that are
+    /// not among them are deleted.
+    pub(super) fn unique_markers<T: Record>(
+        &self,
+        value: &T,
+        old: &[Unique],
+        new: &[Unique],
+    ) -> Result<Vec<TransactionItem>, StoreError> {
+        let owner = AttributeValue::S(self.record_key::<T>(value).sort().to_owned());
+        let mut items = Vec::new();
+        for unique in new.iter().filter(|unique| !old.contains(unique)) {
+            let mut marker = self.keys.unique(T::KIND, unique).item();
+            marker.insert(TYPE.to_owned(), AttributeValue::S("marker".to_owned()));
+            marker.insert(OWNER.to_owned(), owner.clone());
+            let condition = Condition::UniqueValue(T::KIND, unique.field);
+            items.push(TransactionItem { condition, write: self.store.put_new(marker)? });
+        }
+        for unique in old.iter().filter(|unique| !new.contains(unique)) {
+            let delete = Delete::builder()
+                .table_name(&self.store.table)
+                .set_key(Some(self.keys.unique(T::KIND, unique).item()))
+                .condition_expression("#owner = :owner")
+                .expression_attribute_names("#owner", OWNER)
+                .expression_attribute_values(":owner", owner.clone())
+                .build()
+                .map_err(StoreError::broken)?;
+            let write = TransactWriteItem::builder().delete(delete).build();
+            items.push(TransactionItem { condition: Condition::RecordState, write });
+        }
+        Ok(items)
+    }
+
+    /// Returns the update of a referenced record's reference count, or a check of the record if the count stays.
+    ///
+    /// For an added reference, the record must meet the reference's requirements. Its version does not matter: several
+    /// units of work may add references at the same time.
+    pub(super) fn reference_count_item(
         &self,
         kind: Kind,
         id: Uuid,
         delta: i64,
-        gained: Option<&Reference>,
+        added: Option<&Reference>,
     ) -> Result<TransactWriteItem, StoreError> {
         let mut names = HashMap::from([("#pk".to_owned(), PK.to_owned())]);
         let mut values = Item::new();
         let mut condition = "attribute_exists(#pk)".to_owned();
-        // An inactive user can be left, but not be given anything (contract 4); an inactive process can't be
-        // started (contract 7).
-        let fit = match kind {
-            Kind::User => Some(("is_active", AttributeValue::Bool(true))),
-            Kind::Process => Some(("status", AttributeValue::S("active".to_owned()))),
-            _ => None,
-        };
-        let taken = gained.iter().flat_map(|gained| &gained.taken);
-        let taken = taken.map(|(name, id)| (*name, AttributeValue::S(id.to_string())));
-        for (place, (name, value)) in fit.filter(|_| gained.is_some()).into_iter().chain(taken).enumerate() {
-            condition.push_str(&format!(" AND #fit{place} = :fit{place}"));
-            names.insert(format!("#fit{place}"), name.to_owned());
-            values.insert(format!(":fit{place}"), value);
+        for (n, requirement) in added.iter().flat_map(|added| &added.requirements).enumerate() {
+            condition.push_str(&format!(" AND #required{n} = :required{n}"));
+            names.insert(format!("#required{n}"), requirement.attribute.to_owned());
+            let value = match &requirement.value {
+                RequiredValue::Text(text) => AttributeValue::S(text.clone()),
+                RequiredValue::Bool(flag) => AttributeValue::Bool(*flag),
+            };
+            values.insert(format!(":required{n}"), value);
         }
         let key = self.keys.record(kind, id).item();
         if delta == 0 {
@@ -180,11 +180,11 @@ impl TenantStore {
             return Ok(TransactWriteItem::builder().condition_check(check).build());
         }
         names.insert("#uses".to_owned(), USES.to_owned());
-        values.insert(":step".to_owned(), AttributeValue::N(delta.to_string()));
+        values.insert(":delta".to_owned(), AttributeValue::N(delta.to_string()));
         let update = Update::builder()
             .table_name(&self.store.table)
             .set_key(Some(key))
-            .update_expression("ADD #uses :step")
+            .update_expression("ADD #uses :delta")
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names))
             .set_expression_attribute_values(Some(values))
@@ -199,7 +199,7 @@ fn number(value: u64) -> AttributeValue {
 }
 
 impl Store {
-    /// A put of an item that must be new; if there is one, the refusal has it.
+    /// Returns the put of an item that must not exist yet. If it does, the error contains the present item.
     pub(super) fn put_new(&self, item: Item) -> Result<TransactWriteItem, StoreError> {
         let put = Put::builder()
             .table_name(&self.table)

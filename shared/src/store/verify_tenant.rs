@@ -1,104 +1,82 @@
-//! Checking every chain of a tenant against the records, for the operator.
+//! Verification of all hash chains of a tenant against its records, for the operator.
 
 use super::TenantStore;
 use super::error::StoreError;
-use super::history::{entry_of, head};
+use super::history::{chain_head_in, entry_of};
 use super::item::{LAST_HASH, VERSION};
 use super::keys::Keys;
-use super::list_index::late;
-use crate::domain::chain::{BrokenLink, Chain, ChainError, ChainHead, Entry, subject};
+use super::list_index::max_event_delay;
+use crate::domain::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry, subject};
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::Kind;
 use crate::domain::time::Timestamp;
 use std::collections::{BTreeMap, HashSet};
 use uuid::Uuid;
 
-/// How often what others write meanwhile is looked at.
-const ROUNDS: u32 = 4;
+/// How often events that were written during the verification are read again.
+const MAX_ROUNDS: u32 = 4;
 
-/// What a check of a whole tenant found.
+/// The result of verifying a tenant's chains.
 #[derive(Debug, Clone)]
 pub struct TenantVerification {
-    /// How many things there are or were.
-    pub things: usize,
-    /// How many changes were looked at.
+    /// How many records exist or existed.
+    pub records: usize,
+    /// How many events were checked.
     pub events: u64,
-    /// The histories that do not hold: what each is of, and where it breaks. Oldest thing first.
-    pub broken: Vec<(Option<Kind>, Uuid, BrokenLink)>,
+    /// The first broken link of each chain that has one, with the kind and the id of the chain's record. Oldest record
+    /// first.
+    pub broken_links: Vec<(Option<Kind>, Uuid, BrokenLink)>,
 }
 
-/// The chains of a tenant while they are checked.
+/// A verification in progress.
 struct ChainScan {
-    /// When it began. What was written since may change while it is looked at.
+    /// When it began. Records and events may have changed since.
     began: Timestamp,
-    /// What each chain is of, oldest first.
+    /// The chains by their record's id, oldest record first.
     chains: BTreeMap<Uuid, (Option<Kind>, Chain)>,
-    /// The events that may come again.
+    /// The events that were checked and may be read again.
     recent: HashSet<EventId>,
-    /// How many changes the records speak of, and how many were looked at.
-    expected: u64,
+    /// How many events the records should have.
+    expected_events: u64,
+    /// How many events were checked.
     events: u64,
-    /// The only things to follow from now on, if not all.
+    /// The only records to go on with; `None` for all.
     only: Option<HashSet<Uuid>>,
-    /// How many chains were taken out already.
+    /// How many chains are finished, and no longer in `chains`.
     closed: usize,
-    broken: Vec<(Option<Kind>, Uuid, BrokenLink)>,
+    broken_links: Vec<(Option<Kind>, Uuid, BrokenLink)>,
 }
 
 impl TenantStore {
-    /// Re-computes every chain of the tenant and compares it with its record. Others may write meanwhile.
-    /// `progress` hears how many changes were looked at, and of how many as far as is known.
+    /// Recomputes every chain of the tenant and compares it with its record. Others may write at the same time.
     ///
-    /// Keeps some 350 bytes for each thing that there is or was.
+    /// `progress` is called with the number of checked events and the number of all events, as far as it is known.
+    /// Needs about 350 bytes of memory for each record that exists or existed.
     ///
     /// # Errors
     ///
-    /// The table.
-    pub async fn inspect(&self, mut progress: impl FnMut(u64, u64)) -> Result<TenantVerification, StoreError> {
-        // Records first: whatever they say is in the events by now.
-        let mut sweep = self.heads().await?;
-        let again = sweep.began.plus(-late());
-        self.sweep(&mut sweep, Timestamp::from_millis(0), &mut progress).await?;
-        // Once more those that were written meanwhile, with an earlier id than was read perhaps; and again, as long as
-        // others write, those of the things that are still in doubt.
-        for _ in 0..ROUNDS {
-            self.sweep(&mut sweep, again, &mut progress).await?;
-            let doubtful = self.doubtful(&mut sweep).await?;
-            if doubtful.is_empty() {
+    /// Returns a [`StoreError`] when records or events can't be read.
+    pub async fn verify_chains(&self, mut progress: impl FnMut(u64, u64)) -> Result<TenantVerification, StoreError> {
+        // Records are read before events, so that the events contain all changes of each record.
+        let mut scan = self.begin_scan().await?;
+        let recent = scan.began.plus(-max_event_delay());
+        self.scan_events(&mut scan, Timestamp::from_millis(0), &mut progress).await?;
+        // Events that were written during the scan may have an earlier id than those that were read already. So recent
+        // events are read again, and once more for chains that are still incomplete while others keep writing.
+        for _ in 0..MAX_ROUNDS {
+            self.scan_events(&mut scan, recent, &mut progress).await?;
+            let incomplete = self.incomplete_chains(&mut scan).await?;
+            if incomplete.is_empty() {
                 break;
             }
-            sweep.only = Some(doubtful);
+            scan.only = Some(incomplete);
         }
-        Ok(sweep.finish())
+        Ok(scan.finish())
     }
 
-    /// The things whose chain has a gap, ends without record or deletion, or goes on beyond its record. Those that were made meanwhile, and whose
-    /// record is there by now, are done with.
-    async fn doubtful(&self, sweep: &mut ChainScan) -> Result<HashSet<Uuid>, StoreError> {
-        let mut doubtful: HashSet<Uuid> =
-            sweep.chains.iter().filter(|(_, (_, chain))| chain.has_gap()).map(|(id, _)| *id).collect();
-        let open = sweep
-            .chains
-            .iter()
-            .filter(|(_, (_, chain))| chain.ends_open() || chain.is_beyond())
-            .map(|(id, (kind, _))| (*id, *kind));
-        for (id, kind) in open.collect::<Vec<_>>() {
-            let head = match kind {
-                Some(kind) => self.head_of(self.keys.record(kind, id)).await?,
-                None => None,
-            };
-            match head {
-                Some((head, _)) => sweep.close(id, &head),
-                // Made and deleted meanwhile, perhaps: then its deletion is in the events by now.
-                None => drop(doubtful.insert(id)),
-            }
-        }
-        Ok(doubtful)
-    }
-
-    /// A sweep that knows the tenant's records and no event yet.
-    async fn heads(&self) -> Result<ChainScan, StoreError> {
-        let (mut chains, mut expected, began) = (BTreeMap::new(), 0, self.store.now());
+    /// Returns a scan with all records of the tenant and no events.
+    async fn begin_scan(&self) -> Result<ChainScan, StoreError> {
+        let (mut chains, mut expected_events, began) = (BTreeMap::new(), 0, self.store.now());
         for kind in Kind::ALL {
             let query = self.of_kind(*kind).projection_expression("#id, #version, #hash").expression_attribute_names("#id", "id");
             let query = query.expression_attribute_names("#version", VERSION).expression_attribute_names("#hash", LAST_HASH);
@@ -106,75 +84,101 @@ impl TenantStore {
             while let Some(page) = pages.next().await {
                 for item in page?.items.unwrap_or_default() {
                     let id = item.get("id").and_then(|id| id.as_s().ok()).and_then(|id| id.parse().ok());
-                    let (Some(id), Some(head)) = (id, head(&item)) else {
+                    let (Some(id), Some(head)) = (id, chain_head_in(&item)) else {
                         return Err(StoreError::broken("a record without id, version or hash"));
                     };
-                    expected += head.version;
+                    expected_events += head.version;
                     chains.insert(id, (Some(*kind), Chain::new(Some(head))));
                 }
             }
         }
-        Ok(ChainScan { began, chains, recent: HashSet::new(), expected, events: 0, only: None, closed: 0, broken: Vec::new() })
+        let (recent, broken_links) = (HashSet::new(), Vec::new());
+        Ok(ChainScan { began, chains, recent, expected_events, events: 0, only: None, closed: 0, broken_links })
     }
 
-    /// Adds every event since then to its chain.
-    async fn sweep(
+    /// Adds every event since `since` to its chain.
+    async fn scan_events(
         &self,
-        sweep: &mut ChainScan,
+        scan: &mut ChainScan,
         since: Timestamp,
         progress: &mut impl FnMut(u64, u64),
     ) -> Result<(), StoreError> {
         let (from, to) = Keys::events_since(since);
         let mut pages = self.events_query(from, to).into_paginator().send();
         while let Some(page) = pages.next().await {
-            page?.items.unwrap_or_default().iter().filter_map(entry_of).for_each(|entry| sweep.add(&entry));
-            progress(sweep.events, sweep.expected.max(sweep.events));
+            page?.items.unwrap_or_default().iter().filter_map(entry_of).for_each(|entry| scan.add(&entry));
+            progress(scan.events, scan.expected_events.max(scan.events));
         }
         Ok(())
+    }
+
+    /// Returns the records whose chain has a gap, ends with neither a record nor a deletion, or goes on beyond its
+    /// record. Chains of records that were created during the scan and that exist now are finished here.
+    async fn incomplete_chains(&self, scan: &mut ChainScan) -> Result<HashSet<Uuid>, StoreError> {
+        let mut incomplete: HashSet<Uuid> =
+            scan.chains.iter().filter(|(_, (_, chain))| chain.has_gap()).map(|(id, _)| *id).collect();
+        let open = scan
+            .chains
+            .iter()
+            .filter(|(_, (_, chain))| chain.ends_open() || chain.is_beyond())
+            .map(|(id, (kind, _))| (*id, *kind));
+        for (id, kind) in open.collect::<Vec<_>>() {
+            let head = match kind {
+                Some(kind) => self.chain_head(self.keys.record(kind, id)).await?,
+                None => None,
+            };
+            match head {
+                Some((head, _)) => scan.close(id, &head),
+                // If it was created and deleted during the scan, the next round reads its deletion.
+                None => drop(incomplete.insert(id)),
+            }
+        }
+        Ok(incomplete)
     }
 }
 
 impl ChainScan {
-    fn add(&mut self, entry: &Entry) {
-        if entry.id.made_at() >= self.began.plus(-late()) && !self.recent.insert(entry.id) {
+    fn add(&mut self, entry: &HistoryEntry) {
+        if entry.id.timestamp() >= self.began.plus(-max_event_delay()) && !self.recent.insert(entry.id) {
             return;
         }
-        let about = subject(&entry.text);
-        if let (Some(only), Some(((_, id), _))) = (&self.only, &about)
+        let subject = subject(&entry.text);
+        if let (Some(only), Some(((_, id), _))) = (&self.only, &subject)
             && !only.contains(id)
         {
             return;
         }
         self.events += 1;
-        match about {
+        match subject {
             Some(((kind, id), version)) => {
                 self.chains.entry(id).or_insert_with(|| (kind, Chain::default())).1.add(version, entry);
             }
             None => {
                 let unreadable = BrokenLink { event_id: Some(entry.id), version: 0, reason: ChainError::Unreadable };
-                self.broken.push((None, Uuid::nil(), unreadable));
+                self.broken_links.push((None, Uuid::nil(), unreadable));
             }
         }
     }
 
-    /// Takes out a chain that had no record at first: it was made meanwhile, and this is where it ends now.
+    /// Finishes the chain of a record that was created or changed during the scan. `head` is the record's present state.
     fn close(&mut self, id: Uuid, head: &ChainHead) {
         let Some((kind, chain)) = self.chains.get(&id) else { return };
-        let known = chain.next() - 1;
-        // One that goes on being changed has been read as far as it went.
-        let fits = head.version > known || head.version == known && chain.hash() == Some(&head.last_hash);
-        if !fits {
-            self.broken.push((*kind, id, BrokenLink { event_id: None, version: known, reason: ChainError::WrongHead }));
+        let checked = chain.next() - 1;
+        // A record that is changed further is verified as far as its events were read.
+        let matches = head.version > checked || head.version == checked && chain.hash() == Some(&head.last_hash);
+        if !matches {
+            let link = BrokenLink { event_id: None, version: checked, reason: ChainError::WrongHead };
+            self.broken_links.push((*kind, id, link));
         }
         self.closed += 1;
         self.chains.remove(&id);
     }
 
     fn finish(self) -> TenantVerification {
-        let things = self.chains.len() + self.closed;
+        let records = self.chains.len() + self.closed;
         let ends = self.chains.into_iter().filter_map(|(id, (kind, chain))| Some((kind, id, chain.finish().broken?)));
-        let mut broken = self.broken;
-        broken.extend(ends);
-        TenantVerification { things, events: self.events, broken }
+        let mut broken_links = self.broken_links;
+        broken_links.extend(ends);
+        TenantVerification { records, events: self.events, broken_links }
     }
 }

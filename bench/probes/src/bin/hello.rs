@@ -1,4 +1,4 @@
-//! The least that a function can be: what the others' starts are compared with.
+//! A minimal function: the baseline for the cold starts of the others.
 
 use lambda_http::{Body, Error, Request, Response, run, service_fn};
 

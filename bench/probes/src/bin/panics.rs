@@ -1,10 +1,10 @@
-//! A function as the others are, with a route that panics.
+//! A function that is set up like the others, with one route that panics.
 
 use axum::Router;
 use axum::routing::get;
 use std::process::ExitCode;
 
-#[expect(clippy::panic, reason = "what it is for")]
+#[expect(clippy::panic, reason = "tests check how a panic is handled")]
 async fn panics() {
     panic!("on purpose");
 }

@@ -30,6 +30,8 @@ pub struct Api {
     pub faults: Faults,
     pub key_encryption: Arc<dyn KeyEncryption>,
     clock: Arc<AtomicI64>,
+    /// How many milliseconds the clock moves on whenever it is read.
+    tick: Arc<AtomicI64>,
     /// The embedded engine, unless the table is elsewhere.
     engine: Option<Engine>,
     endpoint: String,
@@ -48,6 +50,8 @@ impl Api {
         };
         let table = format!("test-{:016x}", RandomState::new().hash_one(0u8));
         let clock = Arc::new(AtomicI64::new(START));
+        // Every reading is a millisecond later, so that later events sort after earlier ones.
+        let tick = Arc::new(AtomicI64::new(1));
         let meter = Meter::default();
         let faults = Faults::default();
         let http = FaultyClient::new(aws_smithy_http_client::Builder::new().build_http(), faults.clone());
@@ -56,10 +60,10 @@ impl Api {
         let config = engine::config(&endpoint).http_client(http).interceptor(meter.clone()).timeout_config(no_timeouts);
         let dynamo = Dynamo::from_conf(config.build());
         table::create(&dynamo, &table).await.unwrap();
-        let store = Store::new(dynamo.clone(), &table, ticking(&clock, 0));
+        let store = Store::new(dynamo.clone(), &table, ticking(&clock, &tick, 0));
         let key_encryption: Arc<dyn KeyEncryption> = Arc::new(key_encryption::FileKeyEncryption::in_memory().unwrap());
         let router = server::router(App::new(store.clone()).with_key_encryption(Some(Arc::clone(&key_encryption))));
-        Self { router, store, dynamo, table, meter, faults, key_encryption, clock, engine, endpoint }
+        Self { router, store, dynamo, table, meter, faults, key_encryption, clock, tick, engine, endpoint }
     }
 
     /// Starts the service and creates a tenant.
@@ -83,7 +87,7 @@ impl Api {
     /// Returns another copy of every function on the same table, whose clock differs by `skew` milliseconds and whose
     /// list indexes may take `list_index_bytes`.
     pub fn replica(&self, skew: i64, list_index_bytes: usize) -> Replica {
-        let clock = ticking(&self.clock, skew);
+        let clock = ticking(&self.clock, &self.tick, skew);
         let store = Store::new(self.dynamo.clone(), &self.table, clock).with_list_index_bytes(list_index_bytes);
         let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&self.key_encryption)));
         Replica { router: server::router(app), store }
@@ -99,16 +103,21 @@ impl Api {
         self.clock.fetch_add(millis, Ordering::Relaxed);
     }
 
+    /// Stops the clock: from now on, every reading is the same.
+    pub fn stop_clock(&self) {
+        self.tick.store(0, Ordering::Relaxed);
+    }
+
     /// Returns the time on the tests' clock.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.clock.load(Ordering::Relaxed))
     }
 }
 
-/// A clock that moves on by a millisecond whenever it is read, so that later events sort after earlier ones.
-fn ticking(clock: &Arc<AtomicI64>, skew: i64) -> Clock {
-    let clock = Arc::clone(clock);
-    Arc::new(move || Timestamp::from_millis(clock.fetch_add(1, Ordering::Relaxed) + skew))
+/// A clock that moves on by `tick` whenever it is read, and differs by `skew` milliseconds.
+fn ticking(clock: &Arc<AtomicI64>, tick: &Arc<AtomicI64>, skew: i64) -> Clock {
+    let (clock, tick) = (Arc::clone(clock), Arc::clone(tick));
+    Arc::new(move || Timestamp::from_millis(clock.fetch_add(tick.load(Ordering::Relaxed), Ordering::Relaxed) + skew))
 }
 
 impl Drop for Api {

@@ -1,69 +1,72 @@
-//! How much work it is at most to check a value by a schema. Both are a tenant's own, and small ones can ask for much:
-//! a list of many values, each checked by many rules, each with a pattern.
+//! Estimates what validating a value against a schema costs at most. Tenants choose both, and even small ones can be
+//! expensive: a list of many values, each checked against many rules, each with a pattern.
 //!
-//! The walk goes where a validator would go at worst, and ends as soon as the work is too much, so that it is itself
-//! less work than the check.
+//! The estimate visits what a validator would visit in the worst case. It stops as soon as the cost is excessive, so it is
+//! cheaper than the validation.
 
 use super::policy::target;
 use serde_json::{Map, Value};
 
-/// How many units a check may take. Measured, one took 1 to 2 ns, and 80 ns with the worst patterns: 0.4 s at most.
-const MOST: u64 = 5_000_000;
-/// How many it may take for every field_error to be named: a field_error takes 300 ns a unit, and memory.
-const MOST_TO_NAME_ALL: u64 = 100_000;
+/// The highest cost of a validation, in units. As measured, a unit takes 1 to 2 ns, or 80 ns with the worst patterns, so a
+/// validation takes at most 0.4 s.
+const MAX_UNITS: u64 = 5_000_000;
+/// The highest cost of a validation that reports all errors. Reporting an error takes 300 ns a unit, and memory.
+const MAX_UNITS_FOR_ALL_ERRORS: u64 = 100_000;
 
-/// What may be found out about a value with little work.
+/// The cost of a validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
-    /// Every field_error.
-    Little,
-    /// The first field_error.
-    Much,
-    /// Nothing.
-    TooMuch,
+pub enum Cost {
+    /// All errors can be reported.
+    Low,
+    /// Only the first error can be reported.
+    High,
+    /// The value can't be validated.
+    Excessive,
 }
 
-/// How much it is to check `instance` by `schema`.
-pub fn effort(schema: &Value, instance: &Value) -> Effort {
-    let mut walk = Walk { root: schema, left: MOST };
-    match walk.check(schema, instance, 1) {
-        Err(TooMuch) => Effort::TooMuch,
-        Ok(()) if MOST - walk.left > MOST_TO_NAME_ALL => Effort::Much,
-        Ok(()) => Effort::Little,
+/// Returns the cost of validating `value` against `schema`.
+pub fn estimate(schema: &Value, value: &Value) -> Cost {
+    let mut estimate = Estimate { root: schema, left: MAX_UNITS };
+    match estimate.check(schema, value, 1) {
+        Err(Exceeded) => Cost::Excessive,
+        Ok(()) if MAX_UNITS - estimate.left > MAX_UNITS_FOR_ALL_ERRORS => Cost::High,
+        Ok(()) => Cost::Low,
     }
 }
 
-struct TooMuch;
+/// The cost exceeds [`MAX_UNITS`].
+struct Exceeded;
 
-struct Walk<'a> {
+struct Estimate<'a> {
     root: &'a Value,
+    /// The units that are left.
     left: u64,
 }
 
-impl Walk<'_> {
-    fn spend(&mut self, units: u64) -> Result<(), TooMuch> {
-        self.left = self.left.checked_sub(units).ok_or(TooMuch)?;
+impl Estimate<'_> {
+    fn spend(&mut self, units: u64) -> Result<(), Exceeded> {
+        self.left = self.left.checked_sub(units).ok_or(Exceeded)?;
         Ok(())
     }
 
-    /// Checks `times` times.
-    fn check(&mut self, schema: &Value, instance: &Value, times: u64) -> Result<(), TooMuch> {
+    /// Adds the cost of validating `value` against `schema`, `times` times.
+    fn check(&mut self, schema: &Value, value: &Value, times: u64) -> Result<(), Exceeded> {
         self.spend(times)?;
         let Value::Object(rules) = schema else { return Ok(()) };
-        // To know what no rule has looked at, all of them are gone through again for each child.
-        let again = rules.contains_key("unevaluatedProperties") || rules.contains_key("unevaluatedItems");
-        let times = if again { times.saturating_mul(1 + children(instance).count() as u64) } else { times };
+        // To find what no rule has evaluated, a validator evaluates all rules again for each child.
+        let evaluates_again = rules.contains_key("unevaluatedProperties") || rules.contains_key("unevaluatedItems");
+        let times = if evaluates_again { times.saturating_mul(1 + children(value).count() as u64) } else { times };
         for (name, rule) in rules {
             self.spend(times)?;
-            self.rule(name, rule, instance, times)?;
+            self.rule(name, rule, value, times)?;
         }
         Ok(())
     }
 
-    fn rule(&mut self, name: &str, rule: &Value, instance: &Value, times: u64) -> Result<(), TooMuch> {
-        match (name, rule, instance) {
+    fn rule(&mut self, name: &str, rule: &Value, value: &Value, times: u64) -> Result<(), Exceeded> {
+        match (name, rule, value) {
             ("$ref", Value::String(pointer), _) => match target(self.root, pointer) {
-                Some(found) => self.check(found, instance, times),
+                Some(schema) => self.check(schema, value, times),
                 None => Ok(()),
             },
             ("properties", Value::Object(rules), Value::Object(members)) => {
@@ -72,7 +75,7 @@ impl Walk<'_> {
                     .iter()
                     .try_for_each(|(name, rule)| members.get(name).map_or(Ok(()), |member| self.check(rule, member, times)))
             }
-            ("patternProperties", Value::Object(rules), Value::Object(members)) => self.matched(rules, members, times),
+            ("patternProperties", Value::Object(rules), Value::Object(members)) => self.pattern_properties(rules, members, times),
             ("propertyNames", _, Value::Object(members)) => {
                 members.keys().try_for_each(|name| self.check(rule, &Value::String(name.clone()), times))
             }
@@ -83,24 +86,27 @@ impl Walk<'_> {
                 "additionalProperties" | "unevaluatedProperties" | "items" | "unevaluatedItems" | "contains",
                 Value::Object(_) | Value::Bool(_),
                 _,
-            ) => children(instance).try_for_each(|child| self.check(rule, child, times)),
+            ) => children(value).try_for_each(|child| self.check(rule, child, times)),
             ("allOf" | "anyOf" | "oneOf", Value::Array(rules), _) => {
-                rules.iter().try_for_each(|rule| self.check(rule, instance, times))
+                rules.iter().try_for_each(|rule| self.check(rule, value, times))
             }
-            ("not" | "if" | "then" | "else", _, _) => self.check(rule, instance, times),
-            ("dependentSchemas", Value::Object(rules), _) => {
-                rules.values().try_for_each(|rule| self.check(rule, instance, times))
-            }
+            ("not" | "if" | "then" | "else", _, _) => self.check(rule, value, times),
+            ("dependentSchemas", Value::Object(rules), _) => rules.values().try_for_each(|rule| self.check(rule, value, times)),
             ("enum" | "const", _, _) => self.spend(times.saturating_mul(size(rule))),
             ("pattern", Value::String(pattern), Value::String(text)) => self.spend(times.saturating_mul(search(pattern, text))),
-            // Sorted, then compared.
-            ("uniqueItems", _, Value::Array(_)) => self.spend(times.saturating_mul(8 * size(instance))),
+            // The items are sorted, then compared.
+            ("uniqueItems", _, Value::Array(_)) => self.spend(times.saturating_mul(8 * size(value))),
             ("required" | "dependentRequired", _, Value::Object(_)) => self.spend(times.saturating_mul(size(rule))),
             _ => Ok(()),
         }
     }
 
-    fn matched(&mut self, rules: &Map<String, Value>, members: &Map<String, Value>, times: u64) -> Result<(), TooMuch> {
+    fn pattern_properties(
+        &mut self,
+        rules: &Map<String, Value>,
+        members: &Map<String, Value>,
+        times: u64,
+    ) -> Result<(), Exceeded> {
         for (pattern, rule) in rules {
             for (name, member) in members {
                 self.spend(times.saturating_mul(search(pattern, name)))?;
@@ -111,7 +117,7 @@ impl Walk<'_> {
     }
 }
 
-/// The values directly within a value.
+/// Returns the elements of an array or the members of an object.
 fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     match value {
         Value::Array(items) => Box::new(items.iter()),
@@ -120,18 +126,19 @@ fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     }
 }
 
-/// How much it is to go through a value: one unit for each value within, and for each 64 bytes of text.
+/// Returns the cost of reading a value: one unit for each value inside it, and for each 64 bytes of text.
 fn size(value: &Value) -> u64 {
     let text = if let Value::String(text) = value { text.len() as u64 / 64 } else { 0 };
     1 + text + children(value).map(size).sum::<u64>()
 }
 
-/// Searching goes through a text once, with as many states at a time as the pattern has at worst.
+/// Returns the cost of matching a pattern. The text is read once, with all states of the pattern at a time in the worst
+/// case.
 fn search(pattern: &str, text: &str) -> u64 {
     1 + (text.len() as u64).saturating_mul(states(pattern)) / 16
 }
 
-/// How many states a pattern has: one for each thing in it, as often as it is repeated.
+/// Returns the number of states of a pattern: one for each character, as often as it is repeated.
 pub fn states(pattern: &str) -> u64 {
     let mut groups: Vec<u64> = Vec::new();
     let (mut sum, mut last) = (0u64, 0u64);
@@ -150,10 +157,10 @@ pub fn states(pattern: &str) -> u64 {
             }
             '{' => {
                 let inner = rest.as_str().split('}').next().unwrap_or_default();
-                let most = inner.split(',').filter_map(|count| count.trim().parse::<u64>().ok()).max();
-                if let Some(most) = most {
-                    sum = sum.saturating_add(last.saturating_mul(most.saturating_sub(1)));
-                    last = last.saturating_mul(most);
+                let max = inner.split(',').filter_map(|count| count.trim().parse::<u64>().ok()).max();
+                if let Some(max) = max {
+                    sum = sum.saturating_add(last.saturating_mul(max.saturating_sub(1)));
+                    last = last.saturating_mul(max);
                     rest = rest.as_str()[inner.len()..].chars();
                     rest.next();
                 }
@@ -174,7 +181,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_pattern_has_as_many_states_as_it_repeats() {
+    fn repetition_multiplies_the_states_of_a_pattern() {
         for (pattern, count) in
             [("", 0), ("^[A-Z]{2}$", 8), ("x{1000}", 1000), ("(ab{3}){2,4}", 16), ("a{,5}b{2,}", 7), (r"\p{L}\{3", 5), ("((", 0)]
         {
@@ -184,20 +191,20 @@ mod tests {
     }
 
     #[test]
-    fn effort_grows_with_rules_times_values() {
+    fn the_cost_is_that_of_every_rule_for_every_value() {
         let list = |values: u32| json!({"a": (0..values).collect::<Vec<_>>()});
         let rules = |rules: u32| {
             let rules: Vec<Value> = (0..rules).map(|n| json!({"maximum": n})).collect();
             json!({"properties": {"a": {"items": {"anyOf": rules}}}, "$defs": {"far": {"$ref": "#/$defs/away"}}})
         };
-        assert_eq!(effort(&rules(20), &list(100)), Effort::Little);
-        assert_eq!(effort(&rules(400), &list(1000)), Effort::Much);
-        assert_eq!(effort(&rules(800), &list(10_000)), Effort::TooMuch);
+        assert_eq!(estimate(&rules(20), &list(100)), Cost::Low);
+        assert_eq!(estimate(&rules(400), &list(1000)), Cost::High);
+        assert_eq!(estimate(&rules(800), &list(10_000)), Cost::Excessive);
         let mut nested = json!({"unevaluatedProperties": true});
         for _ in 0..8 {
             nested = json!({"anyOf": [nested], "unevaluatedProperties": {"type": "integer"}});
         }
-        assert_eq!(effort(&nested, &json!({"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6})), Effort::TooMuch);
-        assert_eq!(effort(&nested, &json!({})), Effort::Little);
+        assert_eq!(estimate(&nested, &json!({"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6})), Cost::Excessive);
+        assert_eq!(estimate(&nested, &json!({})), Cost::Low);
     }
 }

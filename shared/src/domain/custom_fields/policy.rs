@@ -1,33 +1,33 @@
-//! What a schema may say: it is a tenant's own program in our process.
+//! The limits on schemas: a tenant's schema is a program that runs in the service.
 
 use super::cost;
 use crate::domain::field_error::ValueError;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-/// How deep a schema may be once its references are followed.
-const LEVELS: usize = 64;
-/// How many nodes a schema may have once its references are followed.
-const NODES: usize = 20_000;
-/// How many states all patterns may have: each is compiled.
-const STATES: u64 = 20_000;
+/// The maximum nesting of a schema with its references followed.
+const MAX_LEVELS: usize = 64;
+/// The maximum number of values in a schema with its references followed.
+const MAX_NODES: usize = 20_000;
+/// The maximum number of states of all patterns, each of which is compiled.
+const MAX_STATES: u64 = 20_000;
 
-/// Refuses a schema that leads out of itself or in circles, or grows out of hand.
+/// Checks that all references of a schema stay within it, don't form a cycle and don't expand excessively.
 ///
 /// # Errors
 ///
-/// Says what it must not do.
+/// Returns an error that says what the schema must not contain.
 pub fn check(schema: &Value) -> Result<(), ValueError> {
     Expansion { root: schema, nodes: 0, states: 0 }.visit(schema, 0, true)
 }
 
-/// Where a reference within the schema `root` leads to.
+/// Returns the schema that a reference within the schema `root` refers to.
 pub fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = percent_decode_str(reference.strip_prefix('#')?).decode_utf8().ok()?;
     root.pointer(&pointer)
 }
 
-/// A walk through a schema with its references followed, as a validator would go at worst.
+/// Visits a schema with its references followed, as a validator does in the worst case.
 struct Expansion<'a> {
     root: &'a Value,
     nodes: usize,
@@ -37,17 +37,17 @@ struct Expansion<'a> {
 impl Expansion<'_> {
     fn count(&mut self, level: usize) -> Result<(), ValueError> {
         self.nodes += 1;
-        if level > LEVELS || self.nodes > NODES {
-            return Err(ValueError::new("must not have references in a circle, nor so many that it grows out of hand"));
+        if level > MAX_LEVELS || self.nodes > MAX_NODES {
+            return Err(ValueError::new("must not have references that form a cycle or expand to too many rules"));
         }
         Ok(())
     }
 
     fn pattern(&mut self, pattern: &str) -> Result<(), ValueError> {
         self.states = self.states.saturating_add(cost::states(pattern));
-        if self.states > STATES {
+        if self.states > MAX_STATES {
             return Err(ValueError::new(format!(
-                "must not have patterns that repeat so much: {STATES} characters in all, repeated"
+                "must not have patterns that expand to more than {MAX_STATES} characters in all, with repetitions"
             )));
         }
         Ok(())
@@ -65,20 +65,19 @@ impl Expansion<'_> {
     fn keyword(&mut self, name: &str, value: &Value, level: usize, is_root: bool) -> Result<(), ValueError> {
         match (name, value) {
             ("$ref", Value::String(reference)) => {
-                let found = target(self.root, reference);
-                let found =
-                    found.ok_or_else(|| ValueError::new("must have no reference that leads out of it (only #/… within it)"))?;
-                self.visit(found, level + 1, false)
+                let schema = target(self.root, reference);
+                let schema = schema.ok_or_else(|| ValueError::new("must only have references of the form #/… within it"))?;
+                self.visit(schema, level + 1, false)
             }
             ("$id", Value::String(_)) if is_root => Ok(()),
             ("$id", Value::String(_)) => Err(ValueError::new("must not use $id below its root")),
             ("$dynamicRef" | "$dynamicAnchor" | "$anchor" | "$recursiveRef", Value::String(_)) => {
-                Err(ValueError::new(format!("must not use {name}; refer with $ref and #/…")))
+                Err(ValueError::new(format!("must not use {name}; use $ref with #/… instead")))
             }
             ("pattern", Value::String(pattern)) => self.pattern(pattern),
-            // Only what a reference leads to counts; definitions nobody uses cost nothing.
+            // Definitions count where they are referenced. Unused ones cost nothing.
             ("$defs" | "definitions", _) if is_root => Ok(()),
-            // Data: it may look like rules, and is none.
+            // These contain data, which may look like rules.
             ("enum" | "const" | "default" | "examples", _) => self.data(value, level + 1),
             ("properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions", Value::Object(rules)) => {
                 self.count(level + 1)?;

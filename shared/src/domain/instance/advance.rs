@@ -1,8 +1,9 @@
-//! One step further: what was submitted, checked against the steps (contract 7, "advance").
+//! Advancing a process instance: checks the submitted values against the steps.
 
 use super::{Instance, ProcessError, State};
 use crate::domain::field_error::FieldError;
 use crate::domain::id::UserId;
+use crate::domain::json::pointer_token;
 use crate::domain::process::values::{CheckedValue, StepValues};
 use crate::domain::process::{Step, StepKind};
 use crate::domain::signature_image::SignatureImage;
@@ -10,114 +11,147 @@ use crate::domain::time::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The largest answers of a run, in bytes of compact JSON, images aside: an item holds 400 KB.
-const LARGEST_ANSWERS: usize = 128 * 1024;
+/// The maximum size of an instance's step values in bytes of compact JSON, without images. They are one attribute of an
+/// item.
+const MAX_STEP_VALUES_BYTES: usize = 128 * 1024;
 
-/// A run that goes one step further.
+/// The result of advancing a process instance.
 #[derive(Debug, Clone)]
 pub struct Advancement {
-    /// The run afterwards.
+    /// The process instance afterwards.
     pub instance: Instance,
-    /// Images to be kept, by step key.
+    /// The submitted signatures, by step key.
     pub signatures: BTreeMap<String, SignatureImage>,
 }
 
+/// The values of a request, merged into those submitted before.
+struct Submission {
+    step_values: Map<String, Value>,
+    signatures: BTreeMap<String, SignatureImage>,
+    errors: Vec<FieldError>,
+    /// The key of a step that was submitted before with another value.
+    changed_key: Option<String>,
+}
+
 impl Instance {
-    /// Submits the open step. `active` are those of the picked users that can be picked.
+    /// Submits the current step and moves on to the next one, or completes the instance.
     ///
-    /// Writes nothing: gives the run as it would be afterwards and leaves it to the store to keep all of it or none.
+    /// `step_data` may contain the current step's value, values of later steps, and unchanged values of earlier steps.
+    /// `null` removes a value. `expected_step` is the step that the client takes for the current one, if it says so.
+    /// `active_users` must contain the active ones of [`candidate_users`].
     ///
     /// # Errors
     ///
-    /// What contract 7 ("advance") lists.
+    /// - [`ProcessError::Closed`] if the instance is completed or cancelled.
+    /// - [`ProcessError::Moved`] if `expected_step` is not the current step.
+    /// - [`ProcessError::Invalid`] if a key is not a step's, a value is not acceptable, a required value is missing, or
+    ///   all values together are too large.
+    /// - [`ProcessError::Submitted`] if the value of an earlier step would change.
     pub fn advance(
         &self,
-        data: &Map<String, Value>,
-        expected: Option<usize>,
-        active: &BTreeSet<UserId>,
+        step_data: &Map<String, Value>,
+        expected_step: Option<usize>,
+        active_users: &BTreeSet<UserId>,
         at: Timestamp,
     ) -> Result<Advancement, ProcessError> {
-        let open = self.open_step()?;
-        if expected.is_some_and(|expected| expected != open) {
-            return Err(ProcessError::Moved(open));
+        let current = self.open_step()?;
+        if expected_step.is_some_and(|expected| expected != current) {
+            return Err(ProcessError::Moved(current));
         }
-        let steps = self.steps.as_slice();
-        let (mut errors, mut changed) = (Vec::new(), None);
-        let mut answers = self.answers.0.clone();
-        let mut signatures = BTreeMap::new();
-        for (key, value) in data {
-            let Some(place) = steps.iter().position(|step| step.key == *key) else {
-                errors.push(field_error(key, "is the key of no step"));
-                continue;
-            };
-            if place < open {
-                if !self.is_same(key, &steps[place], value, active) {
-                    changed = Some(key.clone());
-                }
-                continue;
-            }
-            if value.is_null() {
-                answers.remove(key);
-                continue;
-            }
-            match steps[place].check(value, active) {
-                Ok(CheckedValue::Value(value)) => {
-                    answers.insert(key.clone(), value);
-                }
-                Ok(CheckedValue::Signature(image)) => {
-                    answers.insert(key.clone(), json!({"sha256": image.hash(), "bytes": image.bytes().len()}));
-                    signatures.insert(key.clone(), image);
-                }
-                Err(refusal) if self.is_same(key, &steps[place], value, active) => drop(refusal),
-                Err(refusal) => errors.push(field_error(key, refusal.to_string())),
-            }
-        }
-        let step = &steps[open];
-        if step.is_required()
-            && !answers.contains_key(&step.key)
-            && !errors.iter().any(|f| f.place == field_error(&step.key, "").place)
-        {
-            errors.push(field_error(&step.key, "is required"));
-        }
-        let answers = StepValues(answers);
-        if String::from(answers.clone()).len() > LARGEST_ANSWERS {
-            let detail = format!("all values together must have at most {LARGEST_ANSWERS} bytes as JSON, images aside");
-            errors.push(FieldError::field("step_data", detail));
-        }
+        let Submission { step_values, signatures, errors, changed_key } = self.submission(step_data, current, active_users);
         if !errors.is_empty() {
             return Err(ProcessError::Invalid(errors));
         }
-        if let Some(key) = changed {
+        if let Some(key) = changed_key {
             return Err(ProcessError::Submitted(key));
         }
-        let state = if open + 1 == steps.len() { State::Completed { at } } else { State::InProgress { step: open + 1 } };
-        Ok(Advancement { instance: Self { state, answers, ..self.clone() }, signatures })
+        let is_last = current + 1 == self.steps.as_slice().len();
+        let state = if is_last { State::Completed { at } } else { State::InProgress { step: current + 1 } };
+        let instance = Self { state, step_values: StepValues(step_values), ..self.clone() };
+        Ok(Advancement { instance, signatures })
     }
 
-    /// Whether `value` says what was said before: as it was sent or as it was kept. A signature may also come back as
-    /// the path of its image.
-    fn is_same(&self, key: &str, step: &Step, value: &Value, active: &BTreeSet<UserId>) -> bool {
-        let known = self.answers.0.get(key);
-        match (known, step.kind) {
-            (None, _) => value.is_null(),
-            (Some(known), StepKind::Signature) => {
-                let text = value.as_str().unwrap_or_default();
-                text == self.signature_path(key)
-                    || SignatureImage::from_data_url(text).is_ok_and(|image| known["sha256"] == image.hash())
+    /// Checks `step_data` and merges it into the values submitted before.
+    fn submission(&self, step_data: &Map<String, Value>, current: usize, active_users: &BTreeSet<UserId>) -> Submission {
+        let steps = self.steps.as_slice();
+        let step_values = self.step_values.0.clone();
+        let mut submission = Submission { step_values, signatures: BTreeMap::new(), errors: Vec::new(), changed_key: None };
+        for (key, value) in step_data {
+            match steps.iter().enumerate().find(|(_, step)| step.key == *key) {
+                None => submission.errors.push(step_error(key, "is not the key of a step")),
+                Some((index, step)) if index < current => {
+                    if !self.has_value(step, value, active_users) {
+                        submission.changed_key = Some(key.clone());
+                    }
+                }
+                Some(_) if value.is_null() => drop(submission.step_values.remove(key)),
+                Some((_, step)) => match step.check(value, active_users) {
+                    Ok(checked) => submission.set(key, checked),
+                    // A value that is the same as before stays acceptable: a user who was picked may be inactive by now.
+                    Err(_) if self.has_value(step, value, active_users) => {}
+                    Err(error) => submission.errors.push(step_error(key, error.to_string())),
+                },
             }
-            (Some(known), _) => {
-                known == value || matches!(step.check(value, active), Ok(CheckedValue::Value(said)) if said == *known)
+        }
+        submission.check_required(&steps[current]);
+        submission.check_size();
+        submission
+    }
+
+    /// Returns whether `value` is the step's present value, as it was submitted or as it is stored. A signature may also be
+    /// the path of its image.
+    fn has_value(&self, step: &Step, value: &Value, active_users: &BTreeSet<UserId>) -> bool {
+        match (self.step_values.0.get(&step.key), &step.kind) {
+            (None, _) => value.is_null(),
+            (Some(stored), StepKind::Signature) => {
+                let text = value.as_str().unwrap_or_default();
+                text == self.signature_path(&step.key)
+                    || SignatureImage::from_data_url(text).is_ok_and(|image| stored["sha256"] == image.hash())
+            }
+            (Some(stored), _) => {
+                let is_equal = |checked| matches!(checked, CheckedValue::Value(checked) if checked == *stored);
+                stored == value || step.check(value, active_users).is_ok_and(is_equal)
             }
         }
     }
 }
 
-fn field_error(key: &str, detail: impl Into<String>) -> FieldError {
-    FieldError::within("step_data", &format!("/{}", key.replace('~', "~0").replace('/', "~1")), detail)
+impl Submission {
+    fn set(&mut self, key: &str, value: CheckedValue) {
+        let value = match value {
+            CheckedValue::Value(value) => value,
+            CheckedValue::Signature(image) => {
+                let value = json!({"sha256": image.hash(), "bytes": image.bytes().len()});
+                self.signatures.insert(key.to_owned(), image);
+                value
+            }
+        };
+        self.step_values.insert(key.to_owned(), value);
+    }
+
+    /// Adds an error if the current step requires a value and has neither a value nor an error.
+    fn check_required(&mut self, step: &Step) {
+        let error = step_error(&step.key, "is required");
+        let has_error = self.errors.iter().any(|known| known.location == error.location);
+        if step.is_required() && !self.step_values.contains_key(&step.key) && !has_error {
+            self.errors.push(error);
+        }
+    }
+
+    fn check_size(&mut self) {
+        if String::from(StepValues(self.step_values.clone())).len() > MAX_STEP_VALUES_BYTES {
+            let detail = format!("must have at most {MAX_STEP_VALUES_BYTES} bytes as JSON in all, without images");
+            self.errors.push(FieldError::field("step_data", detail));
+        }
+    }
 }
 
-/// The ids in `data` that may be picked users, to be looked up before [`Instance::advance`] decides. Which steps
-/// pick a user is known only from the run, and this way both are read together.
-pub fn possible_users(data: &Map<String, Value>) -> impl Iterator<Item = UserId> {
-    data.values().filter_map(|value| value.as_str()?.parse().ok())
+fn step_error(key: &str, detail: impl Into<String>) -> FieldError {
+    FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
+}
+
+/// Returns the ids in `step_data` that may be those of picked users. They can be read together with the instance, before it
+/// is known which steps pick a user.
+pub fn candidate_users(step_data: &Map<String, Value>) -> impl Iterator<Item = UserId> {
+    step_data.values().filter_map(|value| value.as_str()?.parse().ok())
 }

@@ -1,39 +1,39 @@
-//! Why a run does not start or go on.
+//! Why a process can't be started or continued.
 
 use super::InstanceStatus;
 use crate::domain::asset::Status;
 use crate::domain::field_error::FieldError;
 use crate::domain::id::{AssetId, InstanceId};
 
-/// Why a process can't start on an asset, or a run can't go on; in words for whoever asked.
+/// Why a process can't be started on an asset, or an instance can't be advanced or cancelled. The texts are for clients.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessError {
-    /// The definition is inactive.
+    /// The process definition is inactive.
     #[error("The process is inactive.")]
     Inactive,
-    /// Another run is on the asset.
-    #[error("A process runs on the asset already: complete or cancel it first.")]
+    /// Another process instance is in progress on the asset.
+    #[error("Another process is in progress on the asset. Complete or cancel it first.")]
     Running(AssetId, InstanceId),
-    /// The asset has another status than the process begins with.
-    #[error("The asset is {is}; the process begins with an asset that is {needed}.")]
+    /// The asset does not have the process's trigger status.
+    #[error("The asset's status is {actual}. The process can only be started on an asset whose status is {required}.")]
     WrongStatus {
-        /// Which asset.
+        /// The asset.
         asset: AssetId,
-        /// What it is.
-        is: Status,
-        /// What it must be.
-        needed: Status,
+        /// Its status.
+        actual: Status,
+        /// The process's trigger status.
+        required: Status,
     },
-    /// The run has ended.
-    #[error("The run is {0}.")]
+    /// The process instance is completed or cancelled.
+    #[error("The process instance is {0}.")]
     Closed(InstanceStatus),
-    /// Another step is open than the caller takes it for.
-    #[error("The open step is {0}.")]
+    /// The current step is another one than the request expects.
+    #[error("The current step is {0}.")]
     Moved(usize),
-    /// A value that was submitted before would change.
-    #[error("The step {0} was submitted already and can't change.")]
+    /// The request would change the value of a step that has already been submitted.
+    #[error("The step {0} has already been submitted and can't be changed.")]
     Submitted(String),
-    /// Values are not acceptable; all of them.
-    #[error("{} values were refused.", .0.len())]
+    /// Values are not acceptable. Lists all of them.
+    #[error("{} values are not acceptable.", .0.len())]
     Invalid(Vec<FieldError>),
 }

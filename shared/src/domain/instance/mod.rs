@@ -1,110 +1,110 @@
-//! A run of a process on one asset: what was answered, what may come next, what it does to the asset (contract 7).
+//! Process instances: a process on one asset, the values submitted so far, and its effect on the asset.
 
 mod advance;
 mod error;
+mod record;
+#[cfg(test)]
+mod tests;
 
-pub use advance::{Advancement, possible_users};
+pub use advance::{Advancement, candidate_users};
 pub use error::ProcessError;
 
 use super::asset::{Asset, Status};
 use super::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
 use super::process::values::StepValues;
-use super::process::{Process, ProcessStatus, Step, StepKind, Steps};
-use super::record::{Kind, Record, Reference};
-use super::scope::words;
-use super::signature_image::data_url_length;
+use super::process::{Process, ProcessStatus, StepKind, Steps};
+use super::signature_image::data_url_len;
+use super::string_enum::string_enum;
 use super::text::{Name, Notes};
 use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use uuid::Uuid;
 
-words! {
-    /// Where a run stands, in one word (interface 3.2).
-    InstanceStatus, "in_progress, completed, cancelled", {
-        /// Steps are open.
+string_enum! {
+    /// The status of a process instance.
+    InstanceStatus {
+        /// There are steps to submit.
         InProgress = "in_progress",
-        /// Every step was submitted.
+        /// All steps have been submitted.
         Completed = "completed",
-        /// It was ended before.
+        /// It was cancelled before the last step.
         Cancelled = "cancelled",
     }
 }
 
-/// Where a run stands. What only makes sense in one state lives in that state.
+/// The state of a process instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum State {
-    /// The step with this index is open.
+    /// There are steps to submit.
     InProgress {
-        /// From zero.
+        /// The index of the current step, from zero.
         step: usize,
     },
-    /// Every step was submitted.
+    /// All steps have been submitted.
     Completed {
-        /// When the last one was.
+        /// When the last one was submitted.
         at: Timestamp,
     },
-    /// It was ended before.
+    /// It was cancelled before the last step.
     Cancelled {
-        /// The step that was open.
+        /// The index of the step that was the current one.
         step: usize,
-        /// When.
+        /// When it was cancelled.
         at: Timestamp,
-        /// Why, if somebody said so.
+        /// Why it was cancelled.
         reason: Option<Notes>,
     },
 }
 
-/// A run of a process.
+/// A process instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Instance {
-    /// Which one.
+    /// Identifier.
     pub id: InstanceId,
-    /// Of which definition.
+    /// The process definition.
     pub process_id: ProcessId,
-    /// On which asset.
+    /// The asset.
     pub asset_id: AssetId,
-    /// The movement that it is part of, and with which alone it goes on.
+    /// The movement that it is part of. Such an instance is advanced and cancelled only together with the movement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub movement_id: Option<MovementId>,
-    /// Where it stands; its parts are attributes of the item, so that an index can have the status.
+    /// Its state. Flattened into attributes of the item, so that an index can contain the status.
     #[serde(flatten)]
     pub state: State,
-    /// What was submitted.
-    pub answers: StepValues,
-    /// The steps as they were at the start.
+    /// The submitted values.
+    pub step_values: StepValues,
+    /// The steps of the definition when it was started.
     pub steps: Steps,
-    /// The status that the asset gets, as it was at the start.
+    /// The target status of the definition when it was started.
     pub target_status: Status,
-    /// The process's name at the start.
+    /// The name of the definition when it was started.
     pub process_name: Name,
-    /// The asset's name at the start.
+    /// The name of the asset when it was started.
     pub asset_name: Name,
-    /// The asset's tag.
+    /// The tag of the asset.
     pub asset_tag: String,
-    /// The key that started it.
+    /// The API key that started it.
     pub started_by: Option<ApiKeyId>,
-    /// Whoever that was.
+    /// The name of the user who started it, else that of the API key.
     pub started_by_name: String,
 }
 
-/// Who starts a run.
+/// Who starts a process instance.
 #[derive(Debug, Clone)]
-pub struct StartedBy {
-    /// The key.
-    pub key: Option<ApiKeyId>,
-    /// The bound user's name, else the key's.
+pub struct Starter {
+    /// The API key.
+    pub key_id: Option<ApiKeyId>,
+    /// The display name of the key's user, else the name of the key.
     pub name: String,
 }
 
-/// Whether `process` can start on `asset` now.
+/// Checks that `process` can be started on `asset`.
 ///
 /// # Errors
 ///
-/// Why not.
-pub fn startable(process: &Process, asset: &Asset) -> Result<(), ProcessError> {
+/// Returns [`ProcessError::Inactive`], [`ProcessError::Running`] or [`ProcessError::WrongStatus`], the first that applies.
+pub fn check_startable(process: &Process, asset: &Asset) -> Result<(), ProcessError> {
     if process.status == ProcessStatus::Inactive {
         return Err(ProcessError::Inactive);
     }
@@ -112,15 +112,16 @@ pub fn startable(process: &Process, asset: &Asset) -> Result<(), ProcessError> {
         return Err(ProcessError::Running(asset.id, running));
     }
     if asset.status != process.trigger_status {
-        return Err(ProcessError::WrongStatus { asset: asset.id, is: asset.status, needed: process.trigger_status });
+        return Err(ProcessError::WrongStatus { asset: asset.id, actual: asset.status, required: process.trigger_status });
     }
     Ok(())
 }
 
-/// Names one image for good: what a run once showed, it shows whatever another signs later.
+/// Identifies the image of a signature. It contains the image's hash, so a later signature never replaces an image that an
+/// instance or a stored response refers to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ImageName {
-    /// The run; or its movement, whose runs share their images.
+    /// The process instance, or its movement: the instances of a movement share their images.
     pub owner: Uuid,
     /// The step's key.
     pub step: String,
@@ -129,32 +130,32 @@ pub struct ImageName {
 }
 
 impl Instance {
-    /// A run of `process` on `asset`, and the asset with the run on it.
+    /// Starts `process` on `asset`. Returns the process instance, and the asset with the instance in progress.
     ///
     /// # Errors
     ///
-    /// Why it can't start.
-    pub fn start(id: InstanceId, process: &Process, asset: &Asset, by: &StartedBy) -> Result<(Self, Asset), ProcessError> {
-        startable(process, asset)?;
+    /// Returns the error of [`check_startable`].
+    pub fn start(id: InstanceId, process: &Process, asset: &Asset, starter: &Starter) -> Result<(Self, Asset), ProcessError> {
+        check_startable(process, asset)?;
         let instance = Self {
             id,
             process_id: process.id,
             asset_id: asset.id,
             movement_id: None,
             state: State::InProgress { step: 0 },
-            answers: StepValues::default(),
+            step_values: StepValues::default(),
             steps: process.steps.clone(),
             target_status: process.target_status,
             process_name: process.name.clone(),
             asset_name: asset.name.clone(),
             asset_tag: asset.asset_tag.clone(),
-            started_by: by.key,
-            started_by_name: by.name.clone(),
+            started_by: starter.key_id,
+            started_by_name: starter.name.clone(),
         };
         Ok((instance, Asset { running_instance_id: Some(id), ..asset.clone() }))
     }
 
-    /// Where it stands, in one word.
+    /// Returns its status.
     #[must_use]
     pub fn status(&self) -> InstanceStatus {
         match self.state {
@@ -164,7 +165,8 @@ impl Instance {
         }
     }
 
-    /// The index of the open step; of the last one once completed (contract 7, "advance").
+    /// Returns the index of the current step. Of a completed instance it is the last step, of a cancelled one the step at
+    /// which it was cancelled.
     #[must_use]
     pub fn current_step(&self) -> usize {
         match self.state {
@@ -173,11 +175,11 @@ impl Instance {
         }
     }
 
-    /// The open step's index.
+    /// Returns the index of the current step of an instance in progress.
     ///
     /// # Errors
     ///
-    /// [`ProcessError::Closed`].
+    /// Returns [`ProcessError::Closed`] if the instance is completed or cancelled.
     pub fn open_step(&self) -> Result<usize, ProcessError> {
         match self.state {
             State::InProgress { step } => Ok(step),
@@ -185,104 +187,64 @@ impl Instance {
         }
     }
 
-    /// Where a signature's image can be read.
+    /// Returns the path at which the API serves the image of a signature.
     #[must_use]
     pub fn signature_path(&self, key: &str) -> String {
         format!("/v1/processes/instances/{}/signatures/{key}", self.id)
     }
 
-    /// The signatures that there are: the image of each, and how long it is as a data URL.
+    /// Returns the name of each submitted signature's image, and the length of its data URL.
     pub fn signatures(&self) -> impl Iterator<Item = (ImageName, usize)> {
-        let signed = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::Signature);
-        signed.filter_map(|step| {
-            let answer = self.answers.0.get(&step.key)?;
-            let bytes = usize::try_from(answer["bytes"].as_u64()?).ok()?;
-            Some((self.image_name(&step.key, answer["sha256"].as_str()?), data_url_length(bytes)))
+        let signatures = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::Signature);
+        signatures.filter_map(|step| {
+            let value = self.step_values.0.get(&step.key)?;
+            let bytes = usize::try_from(value["bytes"].as_u64()?).ok()?;
+            Some((self.image_name(&step.key, value["sha256"].as_str()?), data_url_len(bytes)))
         })
     }
 
-    /// The name of a step's image with this hash.
+    /// Returns the name of a step's image with this hash.
     #[must_use]
     pub fn image_name(&self, step: &str, hash: &str) -> ImageName {
         let owner = self.movement_id.map_or(self.id.uuid(), Id::uuid);
         ImageName { owner, step: step.to_owned(), hash: hash.to_owned() }
     }
 
-    /// Ends the run before its last step.
+    /// Returns the instance, cancelled.
     ///
     /// # Errors
     ///
-    /// [`ProcessError::Closed`].
+    /// Returns [`ProcessError::Closed`] if the instance is already completed or cancelled.
     pub fn cancelled(&self, reason: Option<Notes>, at: Timestamp) -> Result<Self, ProcessError> {
         let step = self.open_step()?;
         Ok(Self { state: State::Cancelled { step, at, reason }, ..self.clone() })
     }
 
-    /// The users picked so far, in the order of the steps.
-    fn picked(&self) -> impl DoubleEndedIterator<Item = (&Step, UserId)> {
+    /// Returns the users picked so far, in the order of the steps.
+    pub fn picked_users(&self) -> impl DoubleEndedIterator<Item = UserId> {
         let pickers = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::UserPicker);
-        pickers.filter_map(|step| Some((step, self.answers.0.get(&step.key)?.as_str()?.parse().ok()?)))
+        pickers.filter_map(|step| self.step_values.0.get(&step.key)?.as_str()?.parse().ok())
     }
 
-    /// Who gets the asset when the run is completed: the user of the last step that picked one.
+    /// Returns the user to whom the asset is assigned on completion: the user of the last step that picked one.
     #[must_use]
     pub fn recipient(&self) -> Option<UserId> {
-        self.picked().next_back().map(|(_, user)| user)
+        self.picked_users().next_back()
     }
 
-    /// The asset once this run, whatever its state, is over for it: free again; if completed, with its new status
-    /// and assignment.
+    /// Returns the asset after this instance has ended on it. A completed instance also sets its status and assignment, a
+    /// cancelled one changes nothing else.
     #[must_use]
-    pub fn released(&self, asset: &Asset) -> Asset {
+    pub fn asset_after(&self, asset: &Asset) -> Asset {
         let mut asset = Asset { running_instance_id: None, ..asset.clone() };
         if self.status() == InstanceStatus::Completed {
             asset.status = self.target_status;
             match self.recipient() {
                 Some(user) => asset.assigned_to = Some(user),
-                None if asset.status.is_nobodys() => asset.assigned_to = None,
+                None if asset.status.clears_assignment() => asset.assigned_to = None,
                 None => {}
             }
         }
         asset
-    }
-}
-
-impl Record for Instance {
-    const KIND: Kind = Kind::Instance;
-    type Id = InstanceId;
-
-    fn id(&self) -> InstanceId {
-        self.id
-    }
-
-    fn audit(&self) -> Map<String, Value> {
-        let (completed_at, cancelled_at, reason) = match &self.state {
-            State::InProgress { .. } => (None, None, None),
-            State::Completed { at } => (Some(*at), None, None),
-            State::Cancelled { at, reason, .. } => (None, Some(*at), reason.clone()),
-        };
-        let fields = [
-            ("process_id", json!(self.process_id)),
-            ("asset_id", json!(self.asset_id)),
-            ("movement_id", json!(self.movement_id)),
-            ("status", json!(self.status())),
-            ("current_step", json!(self.current_step())),
-            ("step_data", Value::Object(self.answers.0.clone())),
-            ("completed_at", json!(completed_at)),
-            ("cancelled_at", json!(cancelled_at)),
-            ("cancel_reason", json!(reason)),
-        ];
-        fields.into_iter().map(|(field, value)| (field.to_owned(), value)).collect()
-    }
-
-    /// While it runs: its definition and the users picked, none of whom can be deleted.
-    fn references(&self) -> Vec<Reference> {
-        if self.status() != InstanceStatus::InProgress {
-            return Vec::new();
-        }
-        let process = Reference::new("process_id", Kind::Process, self.process_id.uuid());
-        let users: BTreeSet<UserId> = self.picked().map(|(_, user)| user).collect();
-        let users = users.into_iter().map(|user| Reference::new("step_data", Kind::User, user.uuid()));
-        std::iter::once(process).chain(users).collect()
     }
 }

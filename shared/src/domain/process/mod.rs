@@ -1,55 +1,58 @@
-//! Process definitions: what is done with an asset, step by step, and what it is afterwards (contract 7).
+//! Process definitions: the steps of a process, and the status that an asset has before and after it.
 
+mod step;
 mod steps;
 mod system;
 pub mod values;
 
-pub use steps::{MAX_STEPS, Step, StepKind, Steps};
-pub use system::{SYSTEM, SystemProcess};
+pub use step::{Step, StepKind, StepType};
+pub use steps::{MAX_STEPS, Steps};
+pub use system::{SYSTEM_PROCESSES, SystemProcess};
 
 use super::asset::Status;
 use super::field_error::ValueError;
-use super::id::ProcessId;
-use super::record::{Kind, Record, Unique};
-use super::scope::words;
+use super::id::{Id, ProcessId};
+use super::record::{Kind, Record, Reference, RequiredValue, Unique, fields};
+use super::string_enum::string_enum;
 use super::text::{Name, Notes};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
 
-words! {
+string_enum! {
     /// Whether a process can be started.
-    ProcessStatus, "active, inactive", {
-        /// It can.
+    ProcessStatus {
+        /// It can be started.
         Active = "active",
-        /// It can't; what runs goes on.
+        /// It can't be started. Instances in progress continue.
         Inactive = "inactive",
     }
 }
 
-/// A name for URLs: `[a-z0-9]` and single hyphens between, at most 64 characters.
+/// A name for URLs: words of `a-z` and `0-9` with single hyphens between them, at most 64 characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, max_length = 64, pattern = "^[a-z0-9]+(-[a-z0-9]+)*$", examples("employee-onboarding"))]
 pub struct Slug(String);
 
-/// Longest slug.
-const LONGEST_SLUG: usize = 64;
+/// The maximum length of a slug in characters.
+const MAX_SLUG_CHARS: usize = 64;
 
 impl Slug {
-    /// A slug made of `name`: what is no ASCII letter or digit becomes a hyphen. `nth` above 1 sets it apart.
+    /// Creates a slug from `name`: characters other than ASCII letters and digits become hyphens. An `nth` above 1 is
+    /// appended, to make the slug unique.
     #[must_use]
-    pub fn of(name: &str, nth: u32) -> Self {
+    pub fn from_name(name: &str, nth: u32) -> Self {
         let words = name.to_lowercase();
         let words = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         let suffix = if nth > 1 { format!("-{nth}") } else { String::new() };
         let mut slug = words.collect::<Vec<_>>().join("-");
-        slug.truncate(LONGEST_SLUG - suffix.len());
+        slug.truncate(MAX_SLUG_CHARS - suffix.len());
         let slug = slug.trim_end_matches('-');
         Self(format!("{}{suffix}", if slug.is_empty() { "process" } else { slug }))
     }
 
-    /// The slug.
+    /// Returns the slug.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -60,9 +63,9 @@ impl FromStr for Slug {
     type Err = ValueError;
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let word = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-        let fits = text.len() <= LONGEST_SLUG && text.split('-').all(word);
+        let fits = text.len() <= MAX_SLUG_CHARS && text.split('-').all(word);
         fits.then(|| Self(text.to_owned()))
-            .ok_or_else(|| ValueError::new("must be up to 64 of a-z and 0-9, with single hyphens between"))
+            .ok_or_else(|| ValueError::new("must be up to 64 characters of a-z and 0-9, with single hyphens between them"))
     }
 }
 
@@ -71,40 +74,40 @@ super::field_error::text_form!(Slug, |slug| slug.0);
 /// A process definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Process {
-    /// Which one.
+    /// Identifier.
     pub id: ProcessId,
-    /// What it is called.
+    /// Display name.
     pub name: Name,
-    /// Its name in URLs; unique in the tenant, never changes.
+    /// Name in URLs, unique in the tenant. Never changes.
     pub slug: Slug,
-    /// What it is for.
+    /// Description.
     pub description: Notes,
-    /// The status that an asset must have for it to start.
+    /// The status that an asset must have when the process is started.
     pub trigger_status: Status,
-    /// The status that the asset has once it is completed.
+    /// The status that the asset gets when the process is completed.
     pub target_status: Status,
-    /// Whether every tenant has it from the start.
+    /// Whether it is a system process, which every new tenant has.
     pub is_system: bool,
     /// Whether it can be started.
     pub status: ProcessStatus,
-    /// What is asked, in order.
+    /// Ordered steps.
     pub steps: Steps,
 }
 
-/// What a PATCH changes.
+/// A change to a process definition. `None` leaves a field as it is.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessChange {
     /// The new name.
     pub name: Option<Name>,
     /// The new description.
     pub description: Option<Notes>,
-    /// The new status to start from.
+    /// The new status that an asset must have.
     pub trigger_status: Option<Status>,
-    /// The new status to end in.
+    /// The new status that the asset gets.
     pub target_status: Option<Status>,
-    /// The new steps, for what is started from now on.
+    /// The new steps. Instances that have started keep the old ones.
     pub steps: Option<Steps>,
-    /// Whether it can be started from now on.
+    /// Whether it can be started.
     pub status: Option<ProcessStatus>,
 }
 
@@ -114,26 +117,33 @@ pub struct ProcessChange {
 pub struct SystemProcessFixed;
 
 impl Process {
-    /// The process as `change` makes it.
+    /// Returns a reference to a process from the field `field`. Only an active process can be started.
+    #[must_use]
+    pub fn reference(field: &'static str, id: ProcessId) -> Reference {
+        let active = RequiredValue::Text(ProcessStatus::Active.as_str().to_owned());
+        Reference::new(field, Kind::Process, id.uuid()).requiring("status", active)
+    }
+
+    /// Returns the process with `change` applied.
     ///
     /// # Errors
     ///
-    /// [`SystemProcessFixed`] when a system process would become another.
+    /// Returns [`SystemProcessFixed`] if anything but the status of a system process would change.
     pub fn changed(&self, change: &ProcessChange) -> Result<Self, SystemProcessFixed> {
-        let change = change.clone();
+        let ProcessChange { name, description, trigger_status, target_status, steps, status } = change.clone();
         let next = Self {
             id: self.id,
             slug: self.slug.clone(),
             is_system: self.is_system,
-            name: change.name.unwrap_or_else(|| self.name.clone()),
-            description: change.description.unwrap_or_else(|| self.description.clone()),
-            trigger_status: change.trigger_status.unwrap_or(self.trigger_status),
-            target_status: change.target_status.unwrap_or(self.target_status),
-            steps: change.steps.unwrap_or_else(|| self.steps.clone()),
-            status: change.status.unwrap_or(self.status),
+            name: name.unwrap_or_else(|| self.name.clone()),
+            description: description.unwrap_or_else(|| self.description.clone()),
+            trigger_status: trigger_status.unwrap_or(self.trigger_status),
+            target_status: target_status.unwrap_or(self.target_status),
+            steps: steps.unwrap_or_else(|| self.steps.clone()),
+            status: status.unwrap_or(self.status),
         };
-        let same = Self { status: self.status, ..next.clone() } == *self;
-        if self.is_system && !same { Err(SystemProcessFixed) } else { Ok(next) }
+        let only_status_changes = Self { status: self.status, ..next.clone() } == *self;
+        if self.is_system && !only_status_changes { Err(SystemProcessFixed) } else { Ok(next) }
     }
 }
 
@@ -146,58 +156,69 @@ impl Record for Process {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
-            ("slug".to_owned(), json!(self.slug)),
-            ("description".to_owned(), json!(self.description)),
-            ("trigger_status".to_owned(), json!(self.trigger_status)),
-            ("target_status".to_owned(), json!(self.target_status)),
-            ("is_system".to_owned(), json!(self.is_system)),
-            ("status".to_owned(), json!(self.status)),
-            ("steps".to_owned(), json!(self.steps.as_slice())),
+        let Self { id: _, name, slug, description, trigger_status, target_status, is_system, status, steps } = self;
+        fields([
+            ("name", json!(name)),
+            ("slug", json!(slug)),
+            ("description", json!(description)),
+            ("trigger_status", json!(trigger_status)),
+            ("target_status", json!(target_status)),
+            ("is_system", json!(is_system)),
+            ("status", json!(status)),
+            ("steps", json!(steps.as_slice())),
         ])
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Unique { field: "slug", value: self.slug.as_str().to_owned(), kept: false }]
+        vec![Unique { field: "slug", value: self.slug.as_str().to_owned(), reserved_after_deletion: false }]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::Id;
+    use crate::domain::record::Requirement;
     use crate::domain::time::Timestamp;
     use proptest::prelude::*;
 
     #[test]
-    fn a_slug_is_made_of_a_name() {
-        assert_eq!(Slug::of("Employee Onboarding!", 1).as_str(), "employee-onboarding");
-        assert_eq!(Slug::of("Übergabe", 2).as_str(), "bergabe-2");
-        assert_eq!(Slug::of("日本", 1).as_str(), "process");
+    fn a_slug_contains_the_letters_and_digits_of_the_name() {
+        assert_eq!(Slug::from_name("Employee Onboarding!", 1).as_str(), "employee-onboarding");
+        assert_eq!(Slug::from_name("Übergabe", 2).as_str(), "bergabe-2");
+        assert_eq!(Slug::from_name("日本", 1).as_str(), "process");
         for wrong in ["", "A", "a--b", "-a", "a-", "a_b", &"a".repeat(65)] {
             assert!(wrong.parse::<Slug>().is_err(), "{wrong}");
         }
     }
 
+    #[test]
+    fn a_reference_requires_the_attribute_that_an_active_process_has() {
+        let id = ProcessId::new(Timestamp::from_millis(0), [0; 10]);
+        let stored = serde_json::to_value(SYSTEM_PROCESSES[0].process(id).expect("a process")).expect("json");
+        for Requirement { attribute, value } in Process::reference("process_id", id).requirements {
+            let RequiredValue::Text(text) = value else { panic!("{value:?}") };
+            assert_eq!((attribute, &stored[attribute]), ("status", &json!(text)));
+        }
+    }
+
     proptest! {
         #[test]
-        fn every_name_makes_a_slug(name: String, nth in 1u32..1000) {
-            let slug = Slug::of(&name, nth);
+        fn every_name_gives_a_valid_slug(name: String, nth in 1u32..1000) {
+            let slug = Slug::from_name(&name, nth);
             prop_assert_eq!(slug.as_str().parse::<Slug>(), Ok(slug.clone()));
         }
     }
 
     #[test]
-    fn a_system_process_changes_its_status_only() {
+    fn only_the_status_of_a_system_process_can_change() {
         let id = ProcessId::new(Timestamp::from_millis(0), [0; 10]);
-        let process = SYSTEM[0].process(id).expect("a process");
+        let process = SYSTEM_PROCESSES[0].process(id).expect("a process");
         let off = ProcessChange { status: Some(ProcessStatus::Inactive), ..ProcessChange::default() };
         assert_eq!(process.changed(&off).map(|p| p.status), Ok(ProcessStatus::Inactive));
         let renamed = ProcessChange { name: "x".parse().ok(), ..off.clone() };
         assert_eq!(process.changed(&renamed), Err(SystemProcessFixed));
         let same = ProcessChange { name: Some(process.name.clone()), ..off };
-        assert!(process.changed(&same).is_ok(), "sending back what was read is no change");
+        assert!(process.changed(&same).is_ok(), "sending the same name again is not a change");
         let own = Process { is_system: false, ..process };
         assert_eq!(own.changed(&renamed).map(|p| p.name.to_string()), Ok("x".into()));
     }

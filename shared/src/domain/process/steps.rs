@@ -1,212 +1,173 @@
-//! The steps of a process, and what makes them a process that can be run (interface 2.3, contract 7).
+//! The list of steps of a process, and how it is read from a request.
 
+use super::step::{Step, StepKind, StepType};
 use crate::domain::field_error::ValueError;
-use crate::domain::json::parse_strict;
-use crate::domain::scope::words;
+use crate::domain::json::{parse_strict, pointer_token};
 use crate::domain::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-/// How many steps a process may have.
-const STEPS: std::ops::RangeInclusive<usize> = 1..=MAX_STEPS;
-/// The most of them.
+/// The maximum number of steps of a process.
 pub const MAX_STEPS: usize = 50;
-/// How many entries a checklist or a selection may have.
-const ENTRIES: std::ops::RangeInclusive<usize> = 1..=100;
-/// The largest steps, in bytes of compact JSON: every run keeps a copy.
-const LARGEST: usize = 64 * 1024;
-/// Longest key of a step.
-const LONGEST_KEY: usize = 64;
+/// The number of steps that a process may have.
+const STEP_COUNTS: std::ops::RangeInclusive<usize> = 1..=MAX_STEPS;
+/// The number of entries that a checklist, or options that a select, may have.
+const ENTRY_COUNTS: std::ops::RangeInclusive<usize> = 1..=100;
+/// The maximum size of all steps in bytes of compact JSON. Every process instance has a copy of them.
+const MAX_STEPS_BYTES: usize = 64 * 1024;
+/// The maximum nesting of steps: a list of objects, which have a list each.
+const MAX_LEVELS: usize = 4;
+/// The maximum length of a step's key in characters.
+const MAX_KEY_CHARS: usize = 64;
 
-words! {
-    /// What a step asks for.
-    StepKind, "user_picker, checklist, signature, complete, text, textarea, select, date, confirmation", {
-        /// An active user.
-        UserPicker = "user_picker",
-        /// Which of the items are done.
-        Checklist = "checklist",
-        /// A PNG image.
-        Signature = "signature",
-        /// Nothing: the end. Stands last only.
-        Complete = "complete",
-        /// One line.
-        Text = "text",
-        /// Several lines.
-        Textarea = "textarea",
-        /// One of the options.
-        Select = "select",
-        /// A date.
-        Date = "date",
-        /// A yes.
-        Confirmation = "confirmation",
-    }
-}
-
-/// One step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Step {
-    /// What it asks for.
-    #[serde(rename = "type")]
-    pub kind: StepKind,
-    /// Under which key its data is submitted.
-    pub key: String,
-    /// What is shown.
-    pub label: Name,
-    /// Whether a value must be there (for a checklist: every entry checked). Default false, true for confirmation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = bool, required = false)]
-    pub required: Option<bool>,
-    /// The entries of a checklist.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Vec<String>, required = false)]
-    pub items: Option<Vec<String>>,
-    /// The options of a select.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Vec<String>, required = false)]
-    pub options: Option<Vec<String>>,
-}
-
-/// The steps of a process: 1 to 50, each with a key of its own, `complete` only last.
+/// The steps of a process: 1 to 50 steps with different keys. A `complete` step can only be the last one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = Vec<Step>)]
 pub struct Steps(Vec<Step>);
 
 impl Steps {
-    /// The steps, in order.
+    /// Returns the steps in order.
     #[must_use]
     pub fn as_slice(&self) -> &[Step] {
         &self.0
     }
 
-    /// Reads the JSON text of a list of steps.
+    /// Parses the JSON text of a list of steps.
     ///
     /// # Errors
     ///
-    /// Every field_error, with its JSON Pointer from the list on (`/2/key`; empty for the list itself).
+    /// Returns all errors. Each has a JSON Pointer from the list on, such as `/2/key`; the pointer of an error about the whole
+    /// list is empty.
     pub fn from_json(text: &str) -> Result<Self, Vec<(String, String)>> {
         let whole = |reason: String| vec![(String::new(), reason)];
-        let value = parse_strict(text, 4).map_err(|refusal| whole(refusal.to_string()))?;
-        if value.to_string().len() > LARGEST {
-            return Err(whole(format!("must have at most {LARGEST} bytes as JSON")));
+        let value = parse_strict(text, MAX_LEVELS).map_err(|error| whole(error.to_string()))?;
+        if value.to_string().len() > MAX_STEPS_BYTES {
+            return Err(whole(format!("must have at most {MAX_STEPS_BYTES} bytes as JSON")));
         }
-        let Value::Array(steps) = value else { return Err(whole("must be a list of steps".into())) };
-        if !STEPS.contains(&steps.len()) {
-            return Err(whole(format!("must have {} to {} steps", STEPS.start(), STEPS.end())));
+        let Value::Array(list) = value else { return Err(whole("must be a list of steps".into())) };
+        if !STEP_COUNTS.contains(&list.len()) {
+            return Err(whole(format!("must have {} to {} steps", STEP_COUNTS.start(), STEP_COUNTS.end())));
         }
-        let mut errors = Vec::new();
-        let mut keys = BTreeSet::new();
-        let last = steps.len() - 1;
-        let mut read = Vec::new();
-        for (place, step) in steps.into_iter().enumerate() {
-            let mut reader = Reader { step, place, errors: &mut errors };
-            let Some(step) = reader.step() else { continue };
-            if !keys.insert(step.key.clone()) {
-                reader.field_error("key", "must differ from the keys of the other steps");
-            }
-            if step.kind == StepKind::Complete && place != last {
-                reader.field_error("type", "may be complete only for the last step");
-            }
-            read.push(step);
+        let (mut steps, mut keys, mut errors) = (Vec::new(), BTreeSet::new(), Vec::new());
+        for (index, value) in list.iter().enumerate() {
+            let mut reader = StepReader { value, index, errors: &mut errors };
+            steps.extend(reader.read(&mut keys, index + 1 == list.len()));
         }
-        if errors.is_empty() { Ok(Self(read)) } else { Err(errors) }
+        if errors.is_empty() { Ok(Self(steps)) } else { Err(errors) }
     }
 }
 
-/// Reads one step and notes its errors.
-struct Reader<'a> {
-    step: Value,
-    place: usize,
+/// Reads one step of a request and collects its errors.
+struct StepReader<'a> {
+    value: &'a Value,
+    /// The position of the step in the list.
+    index: usize,
     errors: &'a mut Vec<(String, String)>,
 }
 
-impl Reader<'_> {
-    fn field_error(&mut self, member: &str, reason: impl Into<String>) {
-        let member = member.replace('~', "~0").replace('/', "~1");
-        let pointer = if member.is_empty() { format!("/{}", self.place) } else { format!("/{}/{member}", self.place) };
-        self.errors.push((pointer, reason.into()));
+impl StepReader<'_> {
+    fn error(&mut self, member: &str, reason: impl Into<String>) {
+        self.errors.push((format!("/{}/{}", self.index, pointer_token(member)), reason.into()));
     }
 
-    fn step(&mut self) -> Option<Step> {
-        let Value::Object(members) = &self.step else {
-            self.field_error("", "must be an object");
+    /// Returns the step; `None` if it has errors that prevent that. `keys` are those of the steps before.
+    fn read(&mut self, keys: &mut BTreeSet<String>, is_last: bool) -> Option<Step> {
+        let Value::Object(members) = self.value else {
+            self.errors.push((format!("/{}", self.index), "must be an object".into()));
             return None;
         };
         let known = ["type", "key", "label", "required", "items", "options"];
-        let unknown: Vec<String> = members.keys().filter(|name| !known.contains(&name.as_str())).cloned().collect();
-        unknown.iter().for_each(|name| self.field_error(name, "is no member of a step"));
-        let kind = self.text::<StepKind>("type");
-        let key = self.text::<Key>("key");
+        for name in members.keys().filter(|name| !known.contains(&name.as_str())) {
+            self.error(name, "is not a member of a step");
+        }
+        let step_type = self.text::<StepType>("type");
+        if step_type == Some(StepType::Complete) && !is_last {
+            self.error("type", "may be complete only for the last step");
+        }
+        let key = self.text::<StepKey>("key");
+        if key.as_ref().is_some_and(|key| !keys.insert(key.0.clone())) {
+            self.error("key", "must differ from the keys of the other steps");
+        }
         let label = self.text::<Name>("label");
-        let required = match self.step.get("required").cloned() {
-            None => None,
-            Some(Value::Bool(required)) => Some(required),
-            Some(_) => {
-                self.field_error("required", "must be true or false");
-                None
-            }
-        };
-        let items = self.entries("items", kind == Some(StepKind::Checklist), kind.is_some());
-        let options = self.entries("options", kind == Some(StepKind::Select), kind.is_some());
-        Some(Step { kind: kind?, key: key?.0, label: label?, required, items, options })
+        let required = self.required();
+        let items = self.entries("items", step_type, StepType::Checklist);
+        let options = self.entries("options", step_type, StepType::Select);
+        let kind = StepKind::new(step_type?, items, options)?;
+        Some(Step { key: key?.0, label: label?, required, kind })
     }
 
     fn text<T: FromStr<Err = ValueError>>(&mut self, member: &str) -> Option<T> {
-        let read = match self.step.get(member) {
+        let result = match self.value.get(member) {
             None => Err(ValueError::new("is required")),
             Some(value) => value.as_str().ok_or_else(|| ValueError::new("must be a string")).and_then(str::parse),
         };
-        read.map_err(|refusal| self.field_error(member, refusal.to_string())).ok()
+        result.map_err(|error| self.error(member, error.to_string())).ok()
     }
 
-    /// The list of entries that a checklist or a select needs and no other step may have.
-    fn entries(&mut self, member: &str, needed: bool, known: bool) -> Option<Vec<String>> {
-        let Some(value) = self.step.get(member) else {
-            if needed {
-                self.field_error(member, "is required for this type of step");
+    fn required(&mut self) -> Option<bool> {
+        let value = self.value.get("required")?;
+        if !value.is_boolean() {
+            self.error("required", "must be true or false");
+        }
+        value.as_bool()
+    }
+
+    /// Returns the list `member`, which steps of type `owner` must have and no others may have.
+    fn entries(&mut self, member: &str, step_type: Option<StepType>, owner: StepType) -> Option<Vec<String>> {
+        let Some(value) = self.value.get(member) else {
+            if step_type == Some(owner) {
+                self.error(member, "is required for this type of step");
             }
             return None;
         };
-        let texts = value.as_array().map(|list| list.iter().map(|entry| entry.as_str()?.parse::<Name>().ok()).collect());
-        let texts: Option<Vec<Name>> = texts.flatten();
-        let distinct = texts.as_ref().map(|texts| texts.iter().collect::<BTreeSet<_>>().len());
-        match texts {
-            _ if known && !needed => self.field_error(member, "does not belong to this type of step"),
-            Some(texts) if ENTRIES.contains(&texts.len()) && distinct == Some(texts.len()) => {
-                return Some(texts.into_iter().map(String::from).collect());
-            }
-            _ => self.field_error(member, "must be a list of 1 to 100 different texts of 1 to 255 characters"),
+        if step_type.is_some_and(|step_type| step_type != owner) {
+            self.error(member, "does not belong to this type of step");
+            return None;
         }
-        None
+        let entries = parse_entries(value);
+        if entries.is_none() {
+            self.error(member, "must be a list of 1 to 100 different texts of 1 to 255 characters");
+        }
+        entries
     }
 }
 
-/// A step's key: `[a-z][a-z0-9_]*`.
-struct Key(String);
+/// Returns the entries of a checklist or select; `None` if they are not acceptable.
+fn parse_entries(value: &Value) -> Option<Vec<String>> {
+    let entries: Option<Vec<Name>> = value.as_array()?.iter().map(|entry| entry.as_str()?.parse().ok()).collect();
+    let entries = entries.filter(|entries| ENTRY_COUNTS.contains(&entries.len()))?;
+    let distinct = entries.iter().collect::<BTreeSet<_>>().len();
+    (distinct == entries.len()).then(|| entries.into_iter().map(String::from).collect())
+}
 
-impl FromStr for Key {
+/// The key of a step: `[a-z][a-z0-9_]*`.
+struct StepKey(String);
+
+impl FromStr for StepKey {
     type Err = ValueError;
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let fits = text.len() <= LONGEST_KEY
+        let is_valid = text.len() <= MAX_KEY_CHARS
             && text.starts_with(|c: char| c.is_ascii_lowercase())
             && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-        fits.then(|| Self(text.to_owned()))
-            .ok_or_else(|| ValueError::new("must be a lower-case letter and then letters, digits or _, at most 64"))
+        let error =
+            || ValueError::new("must be a lower-case letter followed by lower-case letters, digits or _, at most 64 in all");
+        is_valid.then(|| Self(text.to_owned())).ok_or_else(error)
     }
 }
 
 impl From<Steps> for String {
     fn from(steps: Steps) -> Self {
-        // A list of strings and booleans always has a JSON text.
+        // Serializing strings and booleans does not fail.
         serde_json::to_string(&steps.0).unwrap_or_default()
     }
 }
 
 impl TryFrom<String> for Steps {
     type Error = ValueError;
-    /// From the table, where only checked steps are.
+    /// Reads steps from the table, which contains only checked steps.
     fn try_from(text: String) -> Result<Self, ValueError> {
         serde_json::from_str(&text).map(Self).map_err(|_| ValueError::new("must be a list of steps"))
     }
@@ -217,16 +178,17 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// Returns the pointers of all errors.
     fn errors(steps: &Value) -> Vec<String> {
-        let mut places: Vec<String> =
-            Steps::from_json(&steps.to_string()).err().unwrap_or_default().into_iter().map(|(p, _)| p).collect();
-        places.sort();
-        places
+        let errors = Steps::from_json(&steps.to_string()).err().unwrap_or_default();
+        let mut pointers: Vec<String> = errors.into_iter().map(|(pointer, _)| pointer).collect();
+        pointers.sort();
+        pointers
     }
 
     #[test]
-    fn every_type_of_step_reads_back() {
-        let steps = json!([
+    fn steps_of_all_types_are_read_and_stored_unchanged() {
+        let json = json!([
             {"type": "user_picker", "key": "user", "label": "User", "required": true},
             {"type": "checklist", "key": "list", "label": "List", "items": ["a", "b"]},
             {"type": "select", "key": "one", "label": "One", "options": ["x"]},
@@ -234,13 +196,14 @@ mod tests {
             {"type": "textarea", "key": "ta", "label": "T"}, {"type": "date", "key": "d", "label": "D"},
             {"type": "confirmation", "key": "c", "label": "C"}, {"type": "complete", "key": "end_1", "label": "Done"}
         ]);
-        let read = Steps::from_json(&steps.to_string()).expect("steps");
-        assert_eq!(serde_json::to_value(read.as_slice()).expect("json"), steps);
-        assert_eq!(Steps::try_from(String::from(read.clone())), Ok(read));
+        let steps = Steps::from_json(&json.to_string()).expect("steps");
+        assert_eq!(serde_json::to_value(steps.as_slice()).expect("json"), json);
+        assert_eq!(String::from(steps.clone()), json.to_string());
+        assert_eq!(Steps::try_from(String::from(steps.clone())), Ok(steps));
     }
 
     #[test]
-    fn every_fault_of_every_step_is_named() {
+    fn all_errors_of_all_steps_are_reported() {
         assert_eq!(errors(&json!([])), [""]);
         assert_eq!(errors(&json!("x")), [""]);
         let many: Vec<Value> = (0..51).map(|n| json!({"type": "text", "key": format!("k{n}"), "label": "x"})).collect();
@@ -248,7 +211,7 @@ mod tests {
         assert_eq!(
             errors(&json!([
                 {"type": "complete", "key": "a", "label": "x"},
-                {"type": "context", "key": "A", "label": "", "required": 1, "colour": "red"},
+                {"type": "stamp", "key": "A", "label": "", "required": 1, "colour": "red"},
                 {"type": "checklist", "key": "a", "label": "x", "options": ["x"]},
                 {"type": "select", "key": "b", "label": "x", "options": ["x", "x"]},
                 {"type": "text", "key": "c", "label": "x", "items": ["x"]},

@@ -1,35 +1,35 @@
-//! The processes that every tenant has from the start (contract 7).
+//! The system processes, which every new tenant has.
 
 use super::{Process, ProcessStatus, Slug, Steps};
 use crate::domain::asset::Status;
 use crate::domain::field_error::ValueError;
 use crate::domain::id::ProcessId;
 
-/// A process that every tenant has.
+/// The template of a system process.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemProcess {
     name: &'static str,
     description: &'static str,
     trigger_status: Status,
     target_status: Status,
-    /// The JSON text of its steps.
+    /// The steps as JSON text.
     steps: &'static str,
 }
 
 impl SystemProcess {
-    /// The name in URLs that it has in every tenant.
+    /// Returns its slug, which is the same in every tenant.
     #[must_use]
     pub fn slug(&self) -> Slug {
-        Slug::of(self.name, 1)
+        Slug::from_name(self.name, 1)
     }
 
-    /// The definition under this id.
+    /// Returns the process definition with this id.
     ///
     /// # Errors
     ///
-    /// The text below is wrong, which a test would have found.
+    /// Returns an error if the template is not valid, which a unit test rules out.
     pub fn process(&self, id: ProcessId) -> Result<Process, ValueError> {
-        let steps = Steps::from_json(self.steps).map_err(|faults| ValueError::new(format!("{}: {faults:?}", self.name)))?;
+        let steps = Steps::from_json(self.steps).map_err(|errors| ValueError::new(format!("{}: {errors:?}", self.name)))?;
         Ok(Process {
             id,
             name: self.name.parse()?,
@@ -44,8 +44,8 @@ impl SystemProcess {
     }
 }
 
-/// Every system process, in the order of the contract.
-pub const SYSTEM: [SystemProcess; 7] = [
+/// All system processes.
+pub const SYSTEM_PROCESSES: [SystemProcess; 7] = [
     SystemProcess {
         name: "Employee Onboarding",
         description: "Hands a prepared asset to a user, who signs for it.",
@@ -87,7 +87,7 @@ pub const SYSTEM: [SystemProcess; 7] = [
         trigger_status: Status::InService,
         target_status: Status::InStock,
         steps: r#"[
-            {"type": "checklist", "key": "checks", "label": "CheckedValue", "items": ["FieldError is gone", "Device starts", "Nothing is missing"], "required": true},
+            {"type": "checklist", "key": "checks", "label": "Checked", "items": ["Fault is gone", "Device starts", "Nothing is missing"], "required": true},
             {"type": "text", "key": "invoice", "label": "Number of the invoice"},
             {"type": "complete", "key": "complete", "label": "Put it into stock"}
         ]"#,
@@ -132,13 +132,13 @@ mod tests {
     use crate::domain::time::Timestamp;
 
     #[test]
-    fn every_system_process_is_a_process() {
+    fn all_system_processes_are_valid_definitions() {
         let id = ProcessId::new(Timestamp::from_millis(0), [0; 10]);
-        let made: Vec<Process> = SYSTEM.iter().map(|system| system.process(id).expect("a process")).collect();
-        let moves: Vec<String> =
-            made.iter().map(|p| format!("{}: {} → {}", p.slug.as_str(), p.trigger_status, p.target_status)).collect();
+        let processes: Vec<Process> = SYSTEM_PROCESSES.iter().map(|system| system.process(id).expect("a process")).collect();
+        let changes: Vec<String> =
+            processes.iter().map(|p| format!("{}: {} → {}", p.slug.as_str(), p.trigger_status, p.target_status)).collect();
         assert_eq!(
-            moves,
+            changes,
             [
                 "employee-onboarding: preparing → in_use",
                 "device-return: in_use → returned",

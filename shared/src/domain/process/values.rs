@@ -1,4 +1,4 @@
-//! What steps are answered with: which values each accepts, and what is kept of them (contract 7, "Values").
+//! The values that steps accept, and the form in which they are stored.
 
 use super::{Step, StepKind};
 use crate::domain::field_error::ValueError;
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// What was submitted, by step key. A signature is here as `{"sha256", "bytes"}`; its image has an item of its own.
+/// The submitted values by step key. A signature is `{"sha256", "bytes"}` of its image, which has an item of its own.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StepValues(pub(in crate::domain) Map<String, Value>);
 
 impl StepValues {
-    /// The answers by step key.
+    /// Returns the values by step key.
     #[must_use]
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
@@ -24,8 +24,8 @@ impl StepValues {
 }
 
 impl From<StepValues> for String {
-    fn from(answers: StepValues) -> Self {
-        Value::Object(answers.0).to_string()
+    fn from(values: StepValues) -> Self {
+        Value::Object(values.0).to_string()
     }
 }
 
@@ -37,56 +37,177 @@ impl TryFrom<String> for StepValues {
 }
 
 /// A value that a step accepts.
+#[derive(Debug, PartialEq, Eq)]
 pub(in crate::domain) enum CheckedValue {
+    /// A value in the form in which it is stored.
     Value(Value),
+    /// The image of a signature.
     Signature(SignatureImage),
 }
 
 impl Step {
-    /// Whether a value must be there when the step is submitted.
-    #[must_use]
-    pub fn is_required(&self) -> bool {
-        self.required.unwrap_or(self.kind == StepKind::Confirmation)
-    }
-
-    pub(in crate::domain) fn check(&self, value: &Value, active: &BTreeSet<UserId>) -> Result<CheckedValue, ValueError> {
+    /// Checks a submitted value. `active_users` contains the active ones of the users that it may name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that says what the value must be.
+    pub(in crate::domain) fn check(&self, value: &Value, active_users: &BTreeSet<UserId>) -> Result<CheckedValue, ValueError> {
         let text = || value.as_str().ok_or_else(|| ValueError::new("must be a string"));
-        let filled = |text: String| {
-            let missing = self.is_required() && text.trim().is_empty();
-            if missing { Err(ValueError::new("must not be empty")) } else { Ok(json!(text)) }
-        };
-        let value = match self.kind {
-            StepKind::UserPicker => {
-                let user: UserId = text()?.parse()?;
-                if !active.contains(&user) {
-                    return Err(ValueError::new("names no active user of this tenant"));
-                }
-                json!(user)
-            }
-            StepKind::Checklist => self.check_list(value)?,
+        let checked = match &self.kind {
+            StepKind::UserPicker => check_user(text()?, active_users)?,
+            StepKind::Checklist { items } => self.check_entries(value, items)?,
             StepKind::Signature => return SignatureImage::from_data_url(text()?).map(CheckedValue::Signature),
-            StepKind::Complete | StepKind::Confirmation if *value == json!(true) => json!(true),
-            StepKind::Complete | StepKind::Confirmation => return Err(ValueError::new("must be true")),
-            StepKind::Text => filled(text()?.parse::<Line>()?.into())?,
-            StepKind::Textarea => filled(text()?.parse::<Notes>()?.into())?,
-            StepKind::Select if self.options.iter().flatten().any(|option| *value == json!(option)) => value.clone(),
-            StepKind::Select => return Err(ValueError::new("must be one of the options")),
+            StepKind::Complete | StepKind::Confirmation => check_true(value)?,
+            StepKind::Text => self.check_text(text()?.parse::<Line>()?.into())?,
+            StepKind::Textarea => self.check_text(text()?.parse::<Notes>()?.into())?,
+            StepKind::Select { options } => check_option(value, options)?,
             StepKind::Date => json!(text()?.parse::<Date>()?),
         };
-        Ok(CheckedValue::Value(value))
+        Ok(CheckedValue::Value(checked))
     }
 
-    fn check_list(&self, value: &Value) -> Result<Value, ValueError> {
-        let items = self.items.as_deref().unwrap_or_default();
-        let wrong = || ValueError::new("must be a list of the checklist's entries, each at most once");
-        let checked: Vec<&str> = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect()).ok_or_else(wrong)?;
-        let distinct: BTreeSet<&str> = checked.iter().copied().collect();
-        if distinct.len() != checked.len() || !checked.iter().all(|entry| items.iter().any(|item| item == entry)) {
-            return Err(wrong());
+    fn check_entries(&self, value: &Value, items: &[String]) -> Result<Value, ValueError> {
+        let invalid = || ValueError::new("must be a list of the checklist's entries, each at most once");
+        let entries: Option<Vec<&str>> = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
+        let entries = entries.ok_or_else(invalid)?;
+        let distinct: BTreeSet<&str> = entries.iter().copied().collect();
+        if distinct.len() != entries.len() || !entries.iter().all(|entry| items.iter().any(|item| item == entry)) {
+            return Err(invalid());
         }
-        if self.is_required() && checked.len() != items.len() {
-            return Err(ValueError::new("must have every entry checked"));
+        if self.is_required() && entries.len() != items.len() {
+            return Err(ValueError::new("must contain all entries of the checklist"));
         }
         Ok(value.clone())
+    }
+
+    fn check_text(&self, text: String) -> Result<Value, ValueError> {
+        let is_missing = self.is_required() && text.trim().is_empty();
+        if is_missing { Err(ValueError::new("must not be empty")) } else { Ok(json!(text)) }
+    }
+}
+
+fn check_user(text: &str, active_users: &BTreeSet<UserId>) -> Result<Value, ValueError> {
+    let user: UserId = text.parse()?;
+    let is_active = active_users.contains(&user);
+    if is_active { Ok(json!(user)) } else { Err(ValueError::new("must be the id of an active user of this tenant")) }
+}
+
+fn check_true(value: &Value) -> Result<Value, ValueError> {
+    if *value == json!(true) { Ok(json!(true)) } else { Err(ValueError::new("must be true")) }
+}
+
+fn check_option(value: &Value, options: &[String]) -> Result<Value, ValueError> {
+    let is_option = options.iter().any(|option| *value == json!(option));
+    if is_option { Ok(value.clone()) } else { Err(ValueError::new("must be one of the step's options")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::Id;
+    use crate::domain::signature_image::data_url;
+    use uuid::Uuid;
+
+    fn user(number: u128) -> UserId {
+        UserId::from_uuid(Uuid::from_u128(number))
+    }
+
+    /// Checks `value` for a step of this kind. User 1 is active.
+    fn check(required: Option<bool>, kind: &StepKind, value: &Value) -> Result<CheckedValue, String> {
+        let step = Step { key: "k".into(), label: "L".parse().expect("a label"), required, kind: kind.clone() };
+        step.check(value, &BTreeSet::from([user(1)])).map_err(|error| error.to_string())
+    }
+
+    fn assert_accepted(kind: &StepKind, value: &Value, stored: &Value) {
+        assert_eq!(check(None, kind, value), Ok(CheckedValue::Value(stored.clone())), "{value}");
+    }
+
+    fn assert_refused(kind: &StepKind, values: &[Value]) {
+        for value in values {
+            assert!(check(None, kind, value).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_user_picker_accepts_the_id_of_an_active_user() {
+        assert_accepted(&StepKind::UserPicker, &json!(user(1)), &json!(user(1)));
+        assert_refused(&StepKind::UserPicker, &[json!(user(2)), json!("ada"), json!(1), json!(null)]);
+    }
+
+    #[test]
+    fn a_checklist_accepts_its_entries_each_at_most_once() {
+        let kind = StepKind::Checklist { items: vec!["a".into(), "b".into()] };
+        for value in [json!([]), json!(["b"]), json!(["b", "a"])] {
+            assert_accepted(&kind, &value, &value);
+        }
+        assert_refused(&kind, &[json!(["a", "a"]), json!(["c"]), json!([1]), json!("a"), json!({"a": true})]);
+    }
+
+    #[test]
+    fn a_required_checklist_needs_all_its_entries() {
+        let kind = StepKind::Checklist { items: vec!["a".into(), "b".into()] };
+        assert_eq!(check(Some(true), &kind, &json!(["b", "a"])), Ok(CheckedValue::Value(json!(["b", "a"]))));
+        let error = Err("must contain all entries of the checklist".to_owned());
+        assert_eq!(check(Some(true), &kind, &json!(["a"])), error);
+    }
+
+    #[test]
+    fn a_signature_accepts_a_png_data_url() {
+        let mut bytes = Vec::new();
+        let encoder = png::Encoder::new(&mut bytes, 1, 1);
+        encoder.write_header().expect("a header").write_image_data(&[0]).expect("data");
+        let signature = check(None, &StepKind::Signature, &json!(data_url(&bytes)));
+        assert!(matches!(signature, Ok(CheckedValue::Signature(image)) if image.bytes() == bytes));
+        assert_refused(&StepKind::Signature, &[json!("x"), json!(data_url(b"x")), json!(true), json!({"sha256": "x"})]);
+    }
+
+    #[test]
+    fn complete_and_confirmation_accept_true_only() {
+        for kind in [StepKind::Complete, StepKind::Confirmation] {
+            assert_accepted(&kind, &json!(true), &json!(true));
+            assert_refused(&kind, &[json!(false), json!("true"), json!(1)]);
+        }
+    }
+
+    #[test]
+    fn text_accepts_one_line_of_at_most_255_characters() {
+        assert_accepted(&StepKind::Text, &json!("  ä  "), &json!("ä"));
+        assert_accepted(&StepKind::Text, &json!("ä".repeat(255)), &json!("ä".repeat(255)));
+        assert_refused(&StepKind::Text, &[json!("ä".repeat(256)), json!("a\nb"), json!(1), json!(["a"])]);
+    }
+
+    #[test]
+    fn textarea_accepts_several_lines_of_at_most_10000_characters() {
+        assert_accepted(&StepKind::Textarea, &json!(" a\nb "), &json!(" a\nb "));
+        assert_refused(&StepKind::Textarea, &[json!("x".repeat(10_001)), json!("a\u{7}"), json!(1)]);
+    }
+
+    #[test]
+    fn required_text_must_not_be_blank() {
+        for kind in [StepKind::Text, StepKind::Textarea] {
+            assert_accepted(&kind, &json!(""), &json!(""));
+            assert_eq!(check(Some(true), &kind, &json!(" ")), Err("must not be empty".to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_select_accepts_one_of_its_options() {
+        let kind = StepKind::Select { options: vec!["x".into(), "y".into()] };
+        assert_accepted(&kind, &json!("y"), &json!("y"));
+        assert_refused(&kind, &[json!("z"), json!(["x"]), json!(0)]);
+    }
+
+    #[test]
+    fn a_date_accepts_a_calendar_date() {
+        assert_accepted(&StepKind::Date, &json!("2028-02-29"), &json!("2028-02-29"));
+        assert_refused(&StepKind::Date, &[json!("2027-02-29"), json!("2028-02-29T00:00:00Z"), json!(20280229)]);
+    }
+
+    #[test]
+    fn only_a_confirmation_is_required_by_default() {
+        let is_required =
+            |required, kind| Step { key: "k".into(), label: "L".parse().expect("a label"), required, kind }.is_required();
+        assert!(is_required(None, StepKind::Confirmation) && !is_required(Some(false), StepKind::Confirmation));
+        assert!(!is_required(None, StepKind::Text) && is_required(Some(true), StepKind::Text));
     }
 }

@@ -1,9 +1,9 @@
-//! What lists need of assets, and the names of the catalog that they show.
+//! The list index of assets: their columns, and the catalog entries whose names they show.
 
 use super::change_event::ChangeEvent;
-use super::index::{Columns, Inconsistent, ListIndex, head, id_of, read, texts};
+use super::index::{Columns, Inconsistent, ListIndex, TextColumns, id_and_version, parse, parse_id, text_attributes};
 use super::other_columns::set_text;
-use super::segment::Row;
+use super::row::Row;
 use super::sorted_rows::SortedRows;
 use crate::domain::asset::{Asset, CatalogNames, Status};
 use crate::domain::catalog::AssetKind;
@@ -14,7 +14,7 @@ use crate::store::keys::Item;
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// Of an asset, beside name, tag and serial number.
+/// What lists of assets filter and sort by, besides name, asset tag and serial number.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AssetColumns {
     pub updated_at: Timestamp,
@@ -23,141 +23,150 @@ pub struct AssetColumns {
     pub assigned_to: Option<Uuid>,
     pub warranty_until: Option<Date>,
     pub status: Option<Status>,
-    /// An empty serial number is one, too.
+    /// Distinguishes an empty serial number from none.
     pub has_serial: bool,
 }
 
 impl AssetColumns {
-    /// Where the name stands among the texts that are searched.
+    /// The searched text with the name.
     pub const NAME: usize = 0;
-    /// Where the tag stands among the texts that are compared.
+    /// The searched text with the asset tag.
+    const SEARCHED_TAG: usize = 1;
+    /// The searched text with the serial number.
+    const SEARCHED_SERIAL: usize = 2;
+    /// The exact text with the asset tag.
     pub const TAG: usize = 0;
-    /// Where the serial number stands there.
+    /// The exact text with the serial number.
     pub const SERIAL: usize = 1;
 }
 
 impl Columns for AssetColumns {
-    type Of = Asset;
-    const TEXTS: (usize, usize) = (3, 2);
+    type Record = Asset;
+    const TEXT_COLUMNS: TextColumns = TextColumns { searched: 3, exact: 2 };
 
-    fn set(card: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
-        let facts = &mut card.facts;
+    fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
+        let columns = &mut row.columns;
         match field {
-            "name" => set_text(&mut card.searched, Self::NAME, fold(value.unwrap_or_default())),
+            "name" => set_text(&mut row.searched, Self::NAME, fold(value.unwrap_or_default())),
             "asset_tag" => {
                 let tag = value.unwrap_or_default();
-                set_text(&mut card.searched, 1, fold(tag));
-                set_text(&mut card.exact, Self::TAG, tag.to_owned());
+                set_text(&mut row.searched, Self::SEARCHED_TAG, fold(tag));
+                set_text(&mut row.exact, Self::TAG, tag.to_owned());
             }
             "serial_number" => {
                 let serial = value.unwrap_or_default();
-                facts.has_serial = value.is_some();
-                set_text(&mut card.searched, 2, fold(serial));
-                set_text(&mut card.exact, Self::SERIAL, serial.to_owned());
+                columns.has_serial = value.is_some();
+                set_text(&mut row.searched, Self::SEARCHED_SERIAL, fold(serial));
+                set_text(&mut row.exact, Self::SERIAL, serial.to_owned());
             }
-            "status" => facts.status = value.map(read).transpose()?,
-            "asset_type_id" => facts.asset_type = value.map(id_of).transpose()?,
-            "model_id" => facts.model = value.map(id_of).transpose()?,
-            "assigned_to" => facts.assigned_to = value.map(id_of).transpose()?,
-            "warranty_until" => facts.warranty_until = value.map(read).transpose()?,
+            "status" => columns.status = value.map(parse).transpose()?,
+            "asset_type_id" => columns.asset_type = value.map(parse_id).transpose()?,
+            "model_id" => columns.model = value.map(parse_id).transpose()?,
+            "assigned_to" => columns.assigned_to = value.map(parse_id).transpose()?,
+            "warranty_until" => columns.warranty_until = value.map(parse).transpose()?,
             _ => {}
         }
         Ok(())
     }
 
-    fn touch(&mut self, at: Timestamp) {
+    fn set_updated_at(&mut self, at: Timestamp) {
         self.updated_at = at;
     }
 }
 
-/// An entry of the catalog, as far as assets show it.
+/// What assets show of an asset type, a model or a manufacturer.
 #[derive(Debug, Clone, Default)]
 struct CatalogEntry {
     version: u64,
     name: Option<Name>,
-    /// Of a type.
+    /// The kind of an asset type.
     kind: Option<AssetKind>,
-    /// Of a model.
+    /// The manufacturer of a model.
     manufacturer: Option<Uuid>,
 }
 
 impl CatalogEntry {
-    fn set(&mut self, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
+    fn set_field(&mut self, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
         match (field, value) {
-            ("name", Some(name)) => self.name = Some(read(name)?),
-            ("kind", Some(word)) => self.kind = Some(read(word)?),
-            ("manufacturer_id", Some(id)) => self.manufacturer = Some(id_of(id)?),
+            ("name", Some(name)) => self.name = Some(parse(name)?),
+            ("kind", Some(kind)) => self.kind = Some(parse(kind)?),
+            ("manufacturer_id", Some(id)) => self.manufacturer = Some(parse_id(id)?),
             _ => {}
         }
         Ok(())
     }
 }
 
-/// The assets of a tenant and its catalog's names.
+/// A tenant's assets, and the part of its catalog that they show.
 #[derive(Debug, Default)]
 pub struct AssetIndex {
     pub assets: SortedRows<AssetColumns>,
-    labels: HashMap<(Kind, Uuid), CatalogEntry>,
+    catalog: HashMap<(Kind, Uuid), CatalogEntry>,
 }
 
 impl AssetIndex {
-    fn label(&self, kind: Kind, id: Option<Uuid>) -> Option<&CatalogEntry> {
-        self.labels.get(&(kind, id?))
+    fn catalog_entry(&self, kind: Kind, id: Option<Uuid>) -> Option<&CatalogEntry> {
+        self.catalog.get(&(kind, id?))
     }
 
-    /// The types of kind logical, sorted; an asset of any other type, or of none, is physical (contract 6).
+    /// Returns the ids of the asset types of kind `logical`, sorted. An asset of any other type, or of no type, is
+    /// physical.
     pub fn logical_types(&self) -> Vec<Uuid> {
-        let logical = self.labels.iter().filter(|(_, label)| label.kind == Some(AssetKind::Logical));
+        let logical = self.catalog.iter().filter(|(_, entry)| entry.kind == Some(AssetKind::Logical));
         let mut ids: Vec<Uuid> = logical.map(|((_, id), _)| *id).collect();
         ids.sort_unstable();
         ids
     }
 
-    /// What the asset shows of the catalog now.
-    pub fn names(&self, facts: &AssetColumns) -> CatalogNames {
-        let model = self.label(Kind::Model, facts.model);
-        let manufacturer = self.label(Kind::Manufacturer, model.and_then(|model| model.manufacturer));
-        let asset_type = self.label(Kind::AssetType, facts.asset_type);
+    /// Returns what an asset with these columns shows of the catalog.
+    pub fn catalog_names(&self, columns: &AssetColumns) -> CatalogNames {
+        let model = self.catalog_entry(Kind::Model, columns.model);
+        let manufacturer = self.catalog_entry(Kind::Manufacturer, model.and_then(|model| model.manufacturer));
+        let asset_type = self.catalog_entry(Kind::AssetType, columns.asset_type);
         CatalogNames {
-            asset_type: asset_type.and_then(|label| label.name.clone()),
-            kind: asset_type.and_then(|label| label.kind).unwrap_or(AssetKind::Physical),
-            model: model.and_then(|label| label.name.clone()),
-            manufacturer: manufacturer.and_then(|label| label.name.clone()),
+            asset_type: asset_type.and_then(|entry| entry.name.clone()),
+            kind: asset_type.and_then(|entry| entry.kind).unwrap_or(AssetKind::Physical),
+            model: model.and_then(|entry| entry.name.clone()),
+            manufacturer: manufacturer.and_then(|entry| entry.name.clone()),
         }
     }
 }
 
 impl ListIndex for AssetIndex {
     type Entity = Asset;
-    const BESIDE: &'static [Kind] = &[Kind::AssetType, Kind::Manufacturer, Kind::Model];
+    const JOINED_KINDS: &'static [Kind] = &[Kind::AssetType, Kind::Manufacturer, Kind::Model];
 
-    fn take(&mut self, kind: Kind, item: &Item) -> Result<(), Inconsistent> {
+    fn load_item(&mut self, kind: Kind, item: &Item) -> Result<(), Inconsistent> {
         if kind == Kind::Asset {
-            return self.assets.take(kind, item);
+            return self.assets.load_item(kind, item);
         }
-        let (id, version) = head(kind, item)?;
-        let mut label = CatalogEntry { version, ..CatalogEntry::default() };
-        for (name, text) in texts(item) {
-            label.set(name, Some(text))?;
+        let (id, version) = id_and_version(kind, item)?;
+        let mut entry = CatalogEntry { version, ..CatalogEntry::default() };
+        for (name, text) in text_attributes(item) {
+            entry.set_field(name, Some(text))?;
         }
-        self.labels.insert((kind, id), label);
+        self.catalog.insert((kind, id), entry);
         Ok(())
     }
 
     fn version(&self, kind: Kind, id: Uuid) -> Option<u64> {
-        if kind == Kind::Asset { self.assets.version(kind, id) } else { self.label(kind, Some(id)).map(|label| label.version) }
+        if kind == Kind::Asset {
+            self.assets.version(kind, id)
+        } else {
+            self.catalog_entry(kind, Some(id)).map(|entry| entry.version)
+        }
     }
 
-    fn change(&mut self, news: &ChangeEvent) -> Result<(), Inconsistent> {
-        if news.kind == Kind::Asset {
-            return self.assets.change(news);
+    fn apply_change(&mut self, event: &ChangeEvent) -> Result<(), Inconsistent> {
+        if event.kind == Kind::Asset {
+            return self.assets.apply_change(event);
         }
-        let label = self.labels.entry((news.kind, news.id)).or_default();
-        for field in news.fields() {
+        let entry = self.catalog.entry((event.kind, event.record_id)).or_default();
+        for field in event.new_values() {
             let (field, value) = field?;
-            label.set(field, value)?;
+            entry.set_field(field, value)?;
         }
-        label.version = news.version;
+        entry.version = event.version;
         Ok(())
     }
 
@@ -165,18 +174,18 @@ impl ListIndex for AssetIndex {
         if kind == Kind::Asset {
             self.assets.remove(id);
         } else {
-            self.labels.remove(&(kind, id));
+            self.catalog.remove(&(kind, id));
         }
     }
 
-    fn shrink(&mut self) {
-        self.assets.shrink();
+    fn shrink_to_fit(&mut self) {
+        self.assets.shrink_to_fit();
     }
 
     fn bytes(&self) -> usize {
-        let label =
-            |label: &CatalogEntry| size_of::<((Kind, Uuid), CatalogEntry)>() + label.name.as_ref().map_or(0, |name| name.len());
-        self.assets.bytes() + self.labels.values().map(label).sum::<usize>()
+        let entry_bytes =
+            |entry: &CatalogEntry| size_of::<((Kind, Uuid), CatalogEntry)>() + entry.name.as_ref().map_or(0, |name| name.len());
+        self.assets.bytes() + self.catalog.values().map(entry_bytes).sum::<usize>()
     }
 
     fn len(&self) -> usize {

@@ -1,4 +1,4 @@
-//! The directories that a function instance keeps, within a budget of memory.
+//! The list indexes that a function instance keeps, within a memory budget.
 
 use super::index::ListIndex;
 use super::refresh::LoadedIndex;
@@ -9,101 +9,102 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What an instance knows of one tenant's things of one kind.
+/// What a function instance has of one tenant's records of one kind.
 #[derive(Debug, Default)]
-pub enum Slot<B> {
-    /// Nothing: the next list loads them.
+pub enum CacheSlot<I> {
+    /// Nothing yet: the next list loads an index.
     #[default]
     Empty,
-    /// All of them, as of the last list.
-    Loaded(LoadedIndex<B>),
-    /// That a directory would be too big or could not be trusted until then: lists read the table itself.
+    /// An index, up to date as of the last list.
+    Loaded(LoadedIndex<I>),
+    /// No index until this time, because it would be too large or inconsistent: lists read the table itself.
     Unavailable(Timestamp),
 }
 
-/// One request at a time looks into a slot, so that many at once load it once.
-pub type SharedSlot<B> = Arc<tokio::sync::Mutex<Slot<B>>>;
+/// A slot that one request at a time uses, so that concurrent requests load an index only once.
+pub type SharedSlot<I> = Arc<tokio::sync::Mutex<CacheSlot<I>>>;
 
-struct Entry {
+struct CacheEntry {
     slot: Arc<dyn Any + Send + Sync>,
     bytes: usize,
-    used: u64,
+    last_used: u64,
 }
 
 #[derive(Default)]
-struct Entries {
-    by_thing: HashMap<(TenantId, Kind), Entry>,
+struct CacheEntries {
+    by_key: HashMap<(TenantId, Kind), CacheEntry>,
+    /// Counts uses, as the time for `last_used`.
     uses: u64,
 }
 
-/// All slots of a function instance.
-pub struct Cache {
+/// All slots of a function instance. The least recently used indexes are evicted.
+pub struct ListIndexCache {
     budget: usize,
-    entries: Mutex<Entries>,
+    entries: Mutex<CacheEntries>,
 }
 
-impl Cache {
-    /// A cache that keeps at most `budget` bytes.
+impl ListIndexCache {
+    /// Creates a cache whose indexes may use `budget` bytes together.
     pub fn new(budget: usize) -> Self {
         Self { budget, entries: Mutex::default() }
     }
 
-    /// How many bytes it may keep.
+    /// Returns how many bytes the indexes may use together.
     pub fn budget(&self) -> usize {
         self.budget
     }
 
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        // Each change under the lock is whole, so a panic elsewhere leaves nothing half done.
+    fn entries(&self) -> MutexGuard<'_, CacheEntries> {
+        // Each change under the lock is complete, so a panic elsewhere leaves nothing inconsistent.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The slot of one tenant's things of one kind, if there is one.
-    pub fn present<B: ListIndex>(&self, tenant: TenantId, kind: Kind) -> Option<SharedSlot<B>> {
+    /// Returns the slot for one tenant's records of one kind, if there is one.
+    pub fn get<I: ListIndex>(&self, tenant: TenantId, kind: Kind) -> Option<SharedSlot<I>> {
         let mut entries = self.entries();
         entries.uses += 1;
-        let used = entries.uses;
-        let entry = entries.by_thing.get_mut(&(tenant, kind))?;
-        entry.used = used;
+        let now = entries.uses;
+        let entry = entries.by_key.get_mut(&(tenant, kind))?;
+        entry.last_used = now;
         Arc::clone(&entry.slot).downcast().ok()
     }
 
-    /// The slot of one tenant's things of one kind.
-    pub fn slot<B: ListIndex>(&self, tenant: TenantId, kind: Kind) -> SharedSlot<B> {
+    /// Returns the slot for one tenant's records of one kind. Adds an empty one if there is none.
+    pub fn get_or_insert<I: ListIndex>(&self, tenant: TenantId, kind: Kind) -> SharedSlot<I> {
         let mut entries = self.entries();
         entries.uses += 1;
-        let used = entries.uses;
-        let fresh = || Entry { slot: Arc::new(tokio::sync::Mutex::new(Slot::<B>::Empty)), bytes: 0, used };
-        let entry = entries.by_thing.entry((tenant, kind)).or_insert_with(fresh);
-        entry.used = used;
-        // Each kind has one type of book, so this is always the slot that was put there.
+        let now = entries.uses;
+        let empty = || CacheEntry { slot: Arc::new(tokio::sync::Mutex::new(CacheSlot::<I>::Empty)), bytes: 0, last_used: now };
+        let entry = entries.by_key.entry((tenant, kind)).or_insert_with(empty);
+        entry.last_used = now;
+        // Each kind has one type of index, so the slot always has the expected type.
         Arc::clone(&entry.slot).downcast().unwrap_or_default()
     }
 
-    /// Notes what a slot holds now; those used longest ago make room for it.
-    pub fn weigh<B: ListIndex>(&self, tenant: TenantId, slot: &SharedSlot<B>, bytes: usize) {
-        let kind = B::Entity::KIND;
+    /// Records how many bytes a slot uses, and evicts the least recently used others until all fit the budget.
+    pub fn set_bytes<I: ListIndex>(&self, tenant: TenantId, slot: &SharedSlot<I>, bytes: usize) {
+        let key = (tenant, I::Entity::KIND);
         let mut entries = self.entries();
-        match entries.by_thing.get_mut(&(tenant, kind)) {
+        match entries.by_key.get_mut(&key) {
             Some(entry) if std::ptr::addr_eq(Arc::as_ptr(&entry.slot), Arc::as_ptr(slot)) => entry.bytes = bytes,
-            // The slot was thrown out while it was filled: it goes with whoever still looks into it.
+            // The slot was evicted while it was filled, and is dropped by the last request that uses it.
             _ => return,
         }
-        let mut total: usize = entries.by_thing.values().map(|entry| entry.bytes).sum();
+        let mut total: usize = entries.by_key.values().map(|entry| entry.bytes).sum();
         while total > self.budget {
-            let others = entries.by_thing.iter().filter(|(thing, entry)| **thing != (tenant, kind) && entry.bytes > 0);
-            let Some(oldest) = others.min_by_key(|(_, entry)| entry.used).map(|(thing, _)| *thing) else { break };
-            total -= entries.by_thing.remove(&oldest).map_or(0, |entry| entry.bytes);
+            let others = entries.by_key.iter().filter(|(other, entry)| **other != key && entry.bytes > 0);
+            let Some(oldest) = others.min_by_key(|(_, entry)| entry.last_used).map(|(other, _)| *other) else { break };
+            total -= entries.by_key.remove(&oldest).map_or(0, |entry| entry.bytes);
         }
     }
 
-    /// How many bytes it keeps.
+    /// Returns how many bytes the indexes use together.
     pub fn bytes(&self) -> usize {
-        self.entries().by_thing.values().map(|entry| entry.bytes).sum()
+        self.entries().by_key.values().map(|entry| entry.bytes).sum()
     }
 
-    /// Throws everything away; the next lists load again.
+    /// Discards all indexes. The next lists load them again.
     pub fn clear(&self) {
-        self.entries().by_thing.clear();
+        self.entries().by_key.clear();
     }
 }

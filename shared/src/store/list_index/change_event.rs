@@ -1,7 +1,7 @@
-//! Events as a directory reads them.
+//! The change feed: events, and how they are applied to a list index.
 
 use super::index::{Inconsistent, ListIndex};
-use crate::domain::event::Event;
+use crate::domain::event::{Event, EventType, Verb};
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
@@ -9,64 +9,56 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// What an event says happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
-    Created,
-    Updated,
-    Deleted,
-}
-
-/// An event of a kind that this version does not know: of something that it shows nowhere.
+/// An event of a kind of record that this version of the service does not have. No list shows such records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UnknownEvent(EventId);
 
-/// One change of one thing.
+/// One change of one record.
 #[derive(Debug, Clone)]
 pub struct ChangeEvent {
     pub kind: Kind,
     verb: Verb,
-    /// When its event got its id.
-    made: Timestamp,
-    pub id: Uuid,
+    /// When the event's id was created.
+    id_created_at: Timestamp,
+    pub record_id: Uuid,
     pub version: u64,
     pub at: Timestamp,
     changes: serde_json::Map<String, Value>,
 }
 
 impl ChangeEvent {
-    /// Reads a stored entry.
+    /// Parses the entry of a stored event.
     ///
     /// # Errors
     ///
-    /// It says something that this version does not know of what it does know: whoever wrote it may mean anything by it.
-    pub fn read(entry: &str) -> Result<Result<Self, UnknownEvent>, Inconsistent> {
+    /// Returns [`Inconsistent`] when the event is about a known kind of record, but says something that this version
+    /// of the service does not know.
+    pub fn parse(entry: &str) -> Result<Result<Self, UnknownEvent>, Inconsistent> {
         let event: Event = serde_json::from_str(entry).map_err(|_| Inconsistent)?;
-        let (noun, verb) = event.kind.split_once('.').ok_or(Inconsistent)?;
-        let Some(kind) = Kind::ALL.iter().copied().find(|kind| kind.noun() == noun) else {
-            return Ok(Err(UnknownEvent(event.id)));
-        };
-        let verb = match verb {
-            "created" => Verb::Created,
-            "updated" => Verb::Updated,
-            "deleted" => Verb::Deleted,
-            _ => return Err(Inconsistent),
-        };
-        let (id, made) = (event.entity_id, event.id.made_at());
-        Ok(Ok(Self { kind, verb, made, id, version: event.version, at: event.at, changes: event.changes }))
+        let EventType { kind, verb } = EventType::parse(&event.event_type).ok_or(Inconsistent)?;
+        let Some(kind) = kind else { return Ok(Err(UnknownEvent(event.id))) };
+        Ok(Ok(Self {
+            kind,
+            verb: verb.ok_or(Inconsistent)?,
+            id_created_at: event.id.timestamp(),
+            record_id: event.entity_id,
+            version: event.version,
+            at: event.at,
+            changes: event.changes,
+        }))
     }
 
-    /// Whether a field changed that counts as a change.
-    pub fn shows<T: Record>(&self) -> bool {
+    /// Whether the event changes a field that counts for `updated_at`.
+    pub fn changes_shown_field<T: Record>(&self) -> bool {
         self.changes.keys().any(|field| T::is_shown(field))
     }
 
-    /// The fields that changed, with what they hold now; a field that is neither text nor flag is left out.
+    /// Returns the new values of the changed fields. Values that are neither text nor Boolean are left out.
     ///
     /// # Errors
     ///
-    /// A change without a new value.
-    pub fn fields(&self) -> impl Iterator<Item = Result<(&str, Option<&str>), Inconsistent>> {
+    /// Returns [`Inconsistent`] for a change without a new value.
+    pub fn new_values(&self) -> impl Iterator<Item = Result<(&str, Option<&str>), Inconsistent>> {
         self.changes.iter().filter_map(|(field, change)| match change.get("new") {
             None => Some(Err(Inconsistent)),
             Some(Value::Null) => Some(Ok((field.as_str(), None))),
@@ -77,37 +69,38 @@ impl ChangeEvent {
     }
 }
 
-/// Brings a book up to date with all events since a moment, and with those of as long before it as clocks differ.
-/// Events that it has seen change nothing, whatever order they come in.
+/// Applies the events since `since`, and those of a short time before it. They may be in any order, and may have been
+/// applied before.
 ///
-/// Of two events of one thing the later may have the earlier id, by as much as clocks differ: whoever reads from a
-/// moment on may read that something was made, and not that it was deleted. So deletions are looked for further back,
-/// and what is told there of things that the book does not have is old: it had them, and lost them.
+/// The clocks of two function instances differ, so a record's deletion may have an earlier id than its creation. The
+/// events since `since` alone could then contain the creation without the deletion, and bring the record back. So
+/// `events` must begin as long before `since` as clocks may differ. From that time, events of records that the index
+/// does not have are ignored: it had them, and removed them.
 ///
 /// # Errors
 ///
-/// The events don't follow from what the book holds: it missed something.
-pub fn apply<B: ListIndex>(book: &mut B, news: Vec<ChangeEvent>, since: Timestamp) -> Result<(), Inconsistent> {
-    let mut things: BTreeMap<(Kind, Uuid), Vec<ChangeEvent>> = BTreeMap::new();
-    for one in news {
-        things.entry((one.kind, one.id)).or_default().push(one);
+/// Returns [`Inconsistent`] when an event does not follow from the index, because an event was missed.
+pub fn apply_events<I: ListIndex>(index: &mut I, events: Vec<ChangeEvent>, since: Timestamp) -> Result<(), Inconsistent> {
+    let mut by_record: BTreeMap<(Kind, Uuid), Vec<ChangeEvent>> = BTreeMap::new();
+    for event in events {
+        by_record.entry((event.kind, event.record_id)).or_default().push(event);
     }
-    for ((kind, id), mut news) in things {
-        if news.iter().any(|one| one.verb == Verb::Deleted) {
-            book.remove(kind, id);
+    for ((kind, id), mut events) in by_record {
+        if events.iter().any(|event| event.verb == Verb::Deleted) {
+            index.remove(kind, id);
             continue;
         }
-        news.sort_by_key(|one| one.version);
-        for one in news {
-            let known = book.version(kind, id).unwrap_or(0);
-            if one.version <= known || known == 0 && one.made < since {
+        events.sort_by_key(|event| event.version);
+        for event in events {
+            let present = index.version(kind, id).unwrap_or(0);
+            if event.version <= present || present == 0 && event.id_created_at < since {
                 continue;
             }
-            // Clocks differ: an event may be read before the one that it follows, but never without it.
-            if one.version > known + 1 || (known == 0) != (one.verb == Verb::Created) {
+            // Clocks differ, so an event may be read before the one that it follows, but never without it.
+            if event.version > present + 1 || (present == 0) != (event.verb == Verb::Created) {
                 return Err(Inconsistent);
             }
-            book.change(&one)?;
+            index.apply_change(&event)?;
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
-//! What a directory of some kind holds, and how events change it.
+//! What a list index of one kind contains, and how items and events change it.
 
 use super::change_event::ChangeEvent;
-use super::segment::Row;
+use super::row::Row;
 use super::sorted_rows::SortedRows;
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Kind, Record};
@@ -11,97 +11,106 @@ use crate::store::keys::{self, Item, Key};
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-/// A directory is not, or can't be, what the table is: load it again.
+/// The index contradicts the table or the change feed, or one of them has something that this version of the service
+/// can't read. The index must be loaded again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the directory and what is to be added to it do not fit")]
+#[error("the list index is inconsistent with the table")]
 pub struct Inconsistent;
 
-/// Everything that lists of one kind are made from.
+/// An in-memory index that lists of one kind are made from.
 pub trait ListIndex: Default + Send + 'static {
-    /// What it lists.
+    /// The records that it lists.
     type Entity: Record;
-    /// Kinds whose names it shows and that are few: read from the table itself.
-    const BESIDE: &'static [Kind];
+    /// Other kinds of record whose fields lists show. There are few of each, so they are read from the table itself.
+    const JOINED_KINDS: &'static [Kind];
 
-    /// Takes an item of the index or, for a kind beside, of the table.
+    /// Adds a record from an item: of the secondary index or, for a joined kind, of the table.
     ///
     /// # Errors
     ///
-    /// An item that this version does not understand.
-    fn take(&mut self, kind: Kind, item: &Item) -> Result<(), Inconsistent>;
+    /// Returns [`Inconsistent`] when this version of the service can't read the item.
+    fn load_item(&mut self, kind: Kind, item: &Item) -> Result<(), Inconsistent>;
 
-    /// The version of a thing that it holds.
+    /// Returns the version of a record in the index; `None` if the index does not have the record.
     fn version(&self, kind: Kind, id: Uuid) -> Option<u64>;
 
-    /// Adds a thing, or brings it to its next version.
+    /// Adds the event's record, or brings it to its next version.
     ///
     /// # Errors
     ///
-    /// A value that this version does not understand.
-    fn change(&mut self, news: &ChangeEvent) -> Result<(), Inconsistent>;
+    /// Returns [`Inconsistent`] when this version of the service can't read one of the new values.
+    fn apply_change(&mut self, event: &ChangeEvent) -> Result<(), Inconsistent>;
 
-    /// Takes a thing out.
+    /// Removes a record.
     fn remove(&mut self, kind: Kind, id: Uuid);
 
-    /// Gives back what loading took too much.
-    fn shrink(&mut self);
+    /// Returns the memory that loading reserved and does not need.
+    fn shrink_to_fit(&mut self);
 
-    /// What it takes of memory, in bytes.
+    /// Returns how many bytes of memory the index uses.
     fn bytes(&self) -> usize;
 
-    /// How many things it lists.
+    /// Returns the number of records that it lists.
     fn len(&self) -> usize;
 
-    /// Whether it must hear of changes of this kind.
+    /// Whether changes of this kind must be applied to the index.
     fn follows(kind: Kind) -> bool {
-        kind == Self::Entity::KIND || Self::BESIDE.contains(&kind)
+        kind == Self::Entity::KIND || Self::JOINED_KINDS.contains(&kind)
     }
 }
 
-/// The fixed columns of a kind, and where its fields go.
-pub trait Columns: Clone + Default + Send + 'static {
-    /// Of what.
-    type Of: Record;
-    /// How many texts are searched, and how many are compared.
-    const TEXTS: (usize, usize);
+/// How many texts a row has.
+#[derive(Debug, Clone, Copy)]
+pub struct TextColumns {
+    /// Texts that are searched, without regard to case.
+    pub searched: usize,
+    /// Texts that are compared exactly.
+    pub exact: usize,
+}
 
-    /// Puts a field's value where it belongs, if lists need it.
+/// The fixed-size values of a row, and the mapping of a record's fields to the row.
+pub trait Columns: Clone + Default + Send + 'static {
+    /// The records that rows are of.
+    type Record: Record;
+    /// How many texts a row has.
+    const TEXT_COLUMNS: TextColumns;
+
+    /// Sets a field of the row. Fields that lists don't need are ignored.
     ///
     /// # Errors
     ///
-    /// A value that this version does not understand.
-    fn set(card: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent>;
+    /// Returns [`Inconsistent`] when this version of the service can't read the value.
+    fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent>;
 
-    /// Notes when the thing was last changed, where lists sort by it.
-    fn touch(&mut self, _at: Timestamp) {}
+    /// Sets the time of the last change, if lists sort by it.
+    fn set_updated_at(&mut self, _at: Timestamp) {}
 }
 
-/// A thing of which nothing is known yet.
-fn blank<F: Columns>(id: Uuid) -> Row<F> {
-    let (searched, exact) = F::TEXTS;
-    Row { id, version: 0, facts: F::default(), searched: vec![String::new(); searched], exact: vec![String::new(); exact] }
+fn empty_row<C: Columns>(id: Uuid) -> Row<C> {
+    let TextColumns { searched, exact } = C::TEXT_COLUMNS;
+    Row { id, version: 0, columns: C::default(), searched: vec![String::new(); searched], exact: vec![String::new(); exact] }
 }
 
-/// An id in either of its forms.
-pub fn id_of(text: &str) -> Result<Uuid, Inconsistent> {
+/// Parses an id in its long or its short form.
+pub fn parse_id(text: &str) -> Result<Uuid, Inconsistent> {
     let short = || EventId::from_short(text).map(Id::uuid);
     Uuid::try_parse(text).ok().or_else(short).ok_or(Inconsistent)
 }
 
-/// A word, a date or whatever else has a text form.
-pub fn read<T: std::str::FromStr>(text: &str) -> Result<T, Inconsistent> {
+/// Parses any other value.
+pub fn parse<T: std::str::FromStr>(text: &str) -> Result<T, Inconsistent> {
     text.parse().map_err(|_| Inconsistent)
 }
 
-/// The thing that an item of its kind is of, and its version.
-pub fn head(kind: Kind, item: &Item) -> Result<(Uuid, u64), Inconsistent> {
-    let id = Key::of(item).and_then(|key| keys::recorded(kind, &key)).ok_or(Inconsistent)?;
+/// Returns the id and the version of the record that an item is of.
+pub fn id_and_version(kind: Kind, item: &Item) -> Result<(Uuid, u64), Inconsistent> {
+    let id = Key::of(item).and_then(|key| keys::record_id(kind, &key)).ok_or(Inconsistent)?;
     let version = item.get(VERSION).and_then(|version| version.as_n().ok()).ok_or(Inconsistent)?;
-    Ok((id, read(version)?))
+    Ok((id, parse(version)?))
 }
 
-/// The attributes that are texts or flags.
-pub fn texts(item: &Item) -> impl Iterator<Item = (&str, &str)> {
+/// Returns the attributes that are texts or Booleans, by name.
+pub fn text_attributes(item: &Item) -> impl Iterator<Item = (&str, &str)> {
     item.iter().filter_map(|(name, value)| match value {
         AttributeValue::S(text) => Some((name.as_str(), text.as_str())),
         AttributeValue::Bool(flag) => Some((name.as_str(), if *flag { "true" } else { "false" })),
@@ -109,48 +118,48 @@ pub fn texts(item: &Item) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Reads an item of the index or of the table.
+/// Reads a row from an item of the secondary index or of the table.
 ///
 /// # Errors
 ///
-/// An item that this version does not understand.
-pub fn card<F: Columns>(item: &Item) -> Result<Row<F>, Inconsistent> {
-    let (id, version) = head(F::Of::KIND, item)?;
-    let mut card = Row { version, ..blank::<F>(id) };
-    for (name, text) in texts(item) {
+/// Returns [`Inconsistent`] when this version of the service can't read the item.
+pub fn row_from_item<C: Columns>(item: &Item) -> Result<Row<C>, Inconsistent> {
+    let (id, version) = id_and_version(C::Record::KIND, item)?;
+    let mut row = Row { version, ..empty_row::<C>(id) };
+    for (name, text) in text_attributes(item) {
         if name == UPDATED_AT {
-            card.facts.touch(read(text)?);
+            row.columns.set_updated_at(parse(text)?);
         } else {
-            F::set(&mut card, name, Some(text))?;
+            C::set_field(&mut row, name, Some(text))?;
         }
     }
-    Ok(card)
+    Ok(row)
 }
 
-impl<F: Columns> ListIndex for SortedRows<F> {
-    type Entity = F::Of;
-    const BESIDE: &'static [Kind] = &[];
+impl<C: Columns> ListIndex for SortedRows<C> {
+    type Entity = C::Record;
+    const JOINED_KINDS: &'static [Kind] = &[];
 
-    fn take(&mut self, _: Kind, item: &Item) -> Result<(), Inconsistent> {
-        self.put(card(item)?);
+    fn load_item(&mut self, _: Kind, item: &Item) -> Result<(), Inconsistent> {
+        self.upsert(row_from_item(item)?);
         Ok(())
     }
 
     fn version(&self, _: Kind, id: Uuid) -> Option<u64> {
-        self.find(id).map(|view| view.version)
+        self.find(id).map(|row| row.version)
     }
 
-    fn change(&mut self, news: &ChangeEvent) -> Result<(), Inconsistent> {
-        let mut card = self.get(news.id).unwrap_or_else(|| blank(news.id));
-        for field in news.fields() {
+    fn apply_change(&mut self, event: &ChangeEvent) -> Result<(), Inconsistent> {
+        let mut row = self.get(event.record_id).unwrap_or_else(|| empty_row(event.record_id));
+        for field in event.new_values() {
             let (field, value) = field?;
-            F::set(&mut card, field, value)?;
+            C::set_field(&mut row, field, value)?;
         }
-        card.version = news.version;
-        if news.shows::<F::Of>() {
-            card.facts.touch(news.at);
+        row.version = event.version;
+        if event.changes_shown_field::<C::Record>() {
+            row.columns.set_updated_at(event.at);
         }
-        self.put(card);
+        self.upsert(row);
         Ok(())
     }
 
@@ -158,8 +167,8 @@ impl<F: Columns> ListIndex for SortedRows<F> {
         SortedRows::remove(self, id);
     }
 
-    fn shrink(&mut self) {
-        SortedRows::shrink(self);
+    fn shrink_to_fit(&mut self) {
+        SortedRows::shrink_to_fit(self);
     }
 
     fn bytes(&self) -> usize {

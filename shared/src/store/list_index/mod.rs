@@ -1,21 +1,40 @@
-//! What lists are made from: a copy of a tenant's directory in memory, brought up to date by the events that were
-//! written since (docs/adr/0008). A cache: the table stays the only truth.
+//! The list index: a column-wise copy, in memory, of what lists need of a tenant's assets, users, process instances and
+//! movements. Lists are filtered, searched, sorted and counted here; the table remains the source of truth.
+//!
+//! - *Columns*: of each record a row has fixed-size values ([`Columns`]), texts to search and texts to compare. The
+//!   records of a page are then read from the table.
+//! - *Segments*: rows are sorted newest first, in segments of at most 256 with all their texts in one string. A search
+//!   scans memory in sequence, and a change moves a few kilobytes, however many rows there are.
+//! - *Change feed*: an index is loaded from the secondary index `list_index`. Before each list, the events since the last
+//!   one are read consistently from the table and applied (`apply_events`).
+//! - *Versions*: each event says which version of the record it made. An event that is applied twice changes nothing,
+//!   and an event that was missed is noticed.
+//! - *Inconsistency*: an index that events don't follow from, or that contradicts what a page found in the table, is
+//!   discarded and loaded again. If that doesn't help, lists read the table itself for a while.
+//!
+//! docs/adr/0008-list-index.md has the reasons, the delays that are allowed for, and the costs.
 
 mod asset_index;
 mod cache;
 mod change_event;
+mod delays;
 mod index;
+mod load;
 mod other_columns;
 mod refresh;
+mod row;
+mod row_query;
 mod search_terms;
 mod segment;
 mod sorted_rows;
 
 pub(super) use asset_index::{AssetColumns, AssetIndex};
-pub(super) use cache::Cache;
-pub(super) use index::{Columns, ListIndex, card};
+pub(super) use cache::ListIndexCache;
+pub(super) use delays::{max_event_delay, max_secondary_index_delay};
+pub(super) use index::{Columns, ListIndex, row_from_item};
 pub(super) use other_columns::{InstanceColumns, MovementColumns, UserColumns};
-pub(super) use refresh::{LAG, ObservedVersion, late};
+pub(super) use refresh::ObservedVersion;
+pub(super) use row::SortKey;
+pub(super) use row_query::{RowQuery, SortBy, SortOrder, SortValue};
 pub(super) use search_terms::SearchTerms;
-pub(super) use segment::{RowRef, SortKey};
-pub(super) use sorted_rows::{RowPosition, SortedRows};
+pub(super) use sorted_rows::SortedRows;

@@ -1,7 +1,7 @@
-//! What lists need of users, runs and movements.
+//! The columns of users, process instances and movements.
 
-use super::index::{Columns, Inconsistent, id_of, read};
-use super::segment::Row;
+use super::index::{Columns, Inconsistent, TextColumns, parse, parse_id};
+use super::row::Row;
 use crate::domain::instance::{Instance, InstanceStatus};
 use crate::domain::movement::Movement;
 use crate::domain::scope::Role;
@@ -9,7 +9,7 @@ use crate::domain::text::fold;
 use crate::domain::user::User;
 use uuid::Uuid;
 
-/// Of a user, beside name and address.
+/// What lists of users filter by, besides the searched name and address.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UserColumns {
     pub role: Option<Role>,
@@ -17,22 +17,22 @@ pub struct UserColumns {
 }
 
 impl Columns for UserColumns {
-    type Of = User;
-    const TEXTS: (usize, usize) = (2, 0);
+    type Record = User;
+    const TEXT_COLUMNS: TextColumns = TextColumns { searched: 2, exact: 0 };
 
-    fn set(card: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
+    fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
         match (field, value) {
-            ("role", Some(word)) => card.facts.role = Some(read(word)?),
-            ("is_active", Some(flag)) => card.facts.is_active = read(flag)?,
-            ("display_name", Some(name)) => set_text(&mut card.searched, 0, fold(name)),
-            ("email", Some(email)) => set_text(&mut card.searched, 1, fold(email)),
+            ("role", Some(role)) => row.columns.role = Some(parse(role)?),
+            ("is_active", Some(flag)) => row.columns.is_active = parse(flag)?,
+            ("display_name", Some(name)) => set_text(&mut row.searched, 0, fold(name)),
+            ("email", Some(email)) => set_text(&mut row.searched, 1, fold(email)),
             _ => {}
         }
         Ok(())
     }
 }
 
-/// Of a run.
+/// What lists of process instances filter by.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InstanceColumns {
     pub status: Option<InstanceStatus>,
@@ -41,36 +41,36 @@ pub struct InstanceColumns {
 }
 
 impl Columns for InstanceColumns {
-    type Of = Instance;
-    const TEXTS: (usize, usize) = (0, 0);
+    type Record = Instance;
+    const TEXT_COLUMNS: TextColumns = TextColumns { searched: 0, exact: 0 };
 
-    fn set(card: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
+    fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
         match (field, value) {
-            ("status", Some(word)) => card.facts.status = Some(read(word)?),
-            ("asset_id", Some(id)) => card.facts.asset = Some(id_of(id)?),
-            ("process_id", Some(id)) => card.facts.process = Some(id_of(id)?),
+            ("status", Some(status)) => row.columns.status = Some(parse(status)?),
+            ("asset_id", Some(id)) => row.columns.asset = Some(parse_id(id)?),
+            ("process_id", Some(id)) => row.columns.process = Some(parse_id(id)?),
             _ => {}
         }
         Ok(())
     }
 }
 
-/// Of a movement: that it is there.
+/// Nothing: lists of movements have no filters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MovementColumns;
 
 impl Columns for MovementColumns {
-    type Of = Movement;
-    const TEXTS: (usize, usize) = (0, 0);
+    type Record = Movement;
+    const TEXT_COLUMNS: TextColumns = TextColumns { searched: 0, exact: 0 };
 
-    fn set(_: &mut Row<Self>, _: &str, _: Option<&str>) -> Result<(), Inconsistent> {
+    fn set_field(_: &mut Row<Self>, _: &str, _: Option<&str>) -> Result<(), Inconsistent> {
         Ok(())
     }
 }
 
-/// Replaces one of a card's texts.
-pub fn set_text(texts: &mut [String], place: usize, text: String) {
-    if let Some(present) = texts.get_mut(place) {
+/// Replaces one of a row's texts.
+pub fn set_text(texts: &mut [String], column: usize, text: String) {
+    if let Some(present) = texts.get_mut(column) {
         *present = text;
     }
 }

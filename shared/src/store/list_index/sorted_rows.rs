@@ -1,259 +1,265 @@
-//! Compact rows in the order of lists, with their texts side by side for searching.
-//!
-//! Rows stand in blocks of a few hundred, so that a change moves a few kilobytes whatever the tenant's size.
+//! All rows of one kind, in segments: newest first, searchable.
 
+use super::row::{Row, RowRef, SortKey};
 use super::search_terms::SearchTerms;
-use super::segment::{Row, RowRef, Segment, SortKey, offset};
+use super::segment::{Segment, to_u32};
 use std::cmp::Ordering;
 use uuid::Uuid;
 
-/// A block with more rows is split in two.
-const ROWS: usize = 256;
-/// Where a row stands until the shelf changes.
+/// A segment with more rows is split in two.
+const MAX_SEGMENT_ROWS: usize = 256;
+
+/// Where a row is, until the rows are changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowPosition {
-    block: u32,
+    segment: u32,
     row: u32,
 }
 
-/// Rows of one kind.
+impl RowPosition {
+    fn new(segment: usize, row: usize) -> Self {
+        Self { segment: to_u32(segment), row: to_u32(row) }
+    }
+}
+
+/// The rows of one kind, in ascending order of their sort keys.
 #[derive(Debug)]
-pub struct SortedRows<F> {
-    blocks: Vec<Segment<F>>,
-    count: usize,
+pub struct SortedRows<C> {
+    segments: Vec<Segment<C>>,
+    len: usize,
 }
 
-impl<F> Default for SortedRows<F> {
+impl<C> Default for SortedRows<C> {
     fn default() -> Self {
-        Self { blocks: Vec::new(), count: 0 }
+        Self { segments: Vec::new(), len: 0 }
     }
 }
 
-impl<F> SortedRows<F> {
+impl<C> SortedRows<C> {
     pub fn len(&self) -> usize {
-        self.count
+        self.len
     }
 
-    /// What it takes of memory, in bytes.
+    /// Returns how many bytes of memory the rows use.
     pub fn bytes(&self) -> usize {
-        self.blocks.capacity() * size_of::<Segment<F>>() + self.blocks.iter().map(Segment::bytes).sum::<usize>()
+        self.segments.capacity() * size_of::<Segment<C>>() + self.segments.iter().map(Segment::bytes).sum::<usize>()
     }
 
-    /// How much of [`SortedRows::bytes`] are texts.
+    /// Returns how many of [`SortedRows::bytes`] are text.
     #[cfg(test)]
     fn text_bytes(&self) -> usize {
-        self.blocks.iter().map(Segment::text_bytes).sum()
+        self.segments.iter().map(Segment::text_bytes).sum()
     }
 
-    /// Gives back what growing took too much.
-    pub fn shrink(&mut self) {
-        self.blocks.iter_mut().for_each(Segment::shrink);
-        self.blocks.shrink_to_fit();
+    /// Returns memory that is reserved and not used.
+    pub fn shrink_to_fit(&mut self) {
+        self.segments.iter_mut().for_each(Segment::shrink_to_fit);
+        self.segments.shrink_to_fit();
     }
 
-    /// The block that has `place`, or would.
-    fn block_of(&self, place: SortKey) -> usize {
-        let after = self.blocks.partition_point(|block| block.rows.first().is_some_and(|row| row.place <= place));
-        after.saturating_sub(1)
+    /// Returns the number of the segment that has this key, or that it must be added to.
+    fn segment_of(&self, key: SortKey) -> usize {
+        let starts_before = |segment: &Segment<C>| segment.rows.first().is_some_and(|row| row.sort_key <= key);
+        self.segments.partition_point(starts_before).saturating_sub(1)
     }
 
-    /// Adds or replaces a thing.
-    pub fn put(&mut self, card: Row<F>) {
-        let at = self.block_of(SortKey::of(card.id));
-        if self.blocks.is_empty() {
-            self.blocks.push(Segment::default());
+    /// Adds a row, or replaces the row with the same id.
+    pub fn upsert(&mut self, row: Row<C>) {
+        let at = self.segment_of(SortKey::of(row.id));
+        if self.segments.is_empty() {
+            self.segments.push(Segment::default());
         }
-        let Some(block) = self.blocks.get_mut(at) else { return };
-        self.count += usize::from(block.put(card));
-        if block.rows.len() > ROWS {
-            let later = block.split();
-            self.blocks.insert(at + 1, later);
+        let Some(segment) = self.segments.get_mut(at) else { return };
+        self.len += usize::from(segment.upsert(row));
+        if segment.rows.len() > MAX_SEGMENT_ROWS {
+            let second_half = segment.split_off_half();
+            self.segments.insert(at + 1, second_half);
         }
     }
 
-    fn spot(&self, id: Uuid) -> Option<RowPosition> {
-        let place = SortKey::of(id);
-        let block = self.block_of(place);
-        let row = self.blocks.get(block)?.rows.binary_search_by_key(&place, |row| row.place).ok()?;
-        Some(RowPosition { block: offset(block), row: offset(row) })
+    fn position(&self, id: Uuid) -> Option<RowPosition> {
+        let key = SortKey::of(id);
+        let segment = self.segment_of(key);
+        let row = self.segments.get(segment)?.rows.binary_search_by_key(&key, |row| row.sort_key).ok()?;
+        Some(RowPosition::new(segment, row))
     }
 
-    /// The row there.
-    pub fn view(&self, spot: RowPosition) -> Option<RowRef<'_, F>> {
-        self.blocks.get(spot.block as usize)?.view(spot.row as usize)
+    /// Returns the row at a position.
+    pub fn row(&self, position: RowPosition) -> Option<RowRef<'_, C>> {
+        self.segments.get(position.segment as usize)?.row(position.row as usize)
     }
 
-    /// The thing's row.
-    pub fn find(&self, id: Uuid) -> Option<RowRef<'_, F>> {
-        self.view(self.spot(id)?)
+    /// Returns the row of a record.
+    pub fn find(&self, id: Uuid) -> Option<RowRef<'_, C>> {
+        self.row(self.position(id)?)
     }
 
-    /// Takes a thing out.
+    /// Removes the row of a record.
     pub fn remove(&mut self, id: Uuid) {
-        let Some(spot) = self.spot(id) else { return };
-        let (at, row) = (spot.block as usize, spot.row as usize);
-        let Some(block) = self.blocks.get_mut(at) else { return };
-        block.replace_texts(row, row + 1, "", "");
-        block.rows.remove(row);
-        self.count -= 1;
-        if block.rows.is_empty() {
-            self.blocks.remove(at);
+        let Some(position) = self.position(id) else { return };
+        let (at, row) = (position.segment as usize, position.row as usize);
+        let Some(segment) = self.segments.get_mut(at) else { return };
+        segment.replace_texts(row, row + 1, "", "");
+        segment.rows.remove(row);
+        self.len -= 1;
+        if segment.rows.is_empty() {
+            self.segments.remove(at);
         }
     }
 
-    /// Visits every row that has the words and passes the test of its facts, in the order of lists.
-    pub fn scan(&self, words: &SearchTerms, keeps: impl Fn(&F) -> bool, mut visit: impl FnMut(RowPosition)) {
-        for (at, block) in self.blocks.iter().enumerate() {
-            let spot = |row: usize| RowPosition { block: offset(at), row: offset(row) };
-            let Some(finder) = words.finder() else {
-                let kept = block.rows.iter().enumerate().filter(|(_, row)| keeps(&row.facts));
-                kept.for_each(|(row, _)| visit(spot(row)));
+    /// Visits, in order, every row that contains the search terms and whose columns pass `filter`.
+    pub fn scan(&self, terms: &SearchTerms, filter: impl Fn(&C) -> bool, mut visit: impl FnMut(RowPosition)) {
+        for (at, segment) in self.segments.iter().enumerate() {
+            let Some(finder) = terms.finder() else {
+                let matching = segment.rows.iter().enumerate().filter(|(_, row)| filter(&row.columns));
+                matching.for_each(|(row, _)| visit(RowPosition::new(at, row)));
                 continue;
             };
             let (mut row, mut from) = (0, 0);
-            while let Some(hit) = block.searched().as_bytes().get(from..).and_then(|rest| finder.find(rest)) {
+            while let Some(hit) = segment.searched().as_bytes().get(from..).and_then(|rest| finder.find(rest)) {
                 let hit = from + hit;
-                row += block.rows.get(row..).map_or(0, |rows| rows.partition_point(|row| row.searched_end as usize <= hit));
-                if block.view(row).is_some_and(|view| keeps(view.facts) && words.occur_in(view.texts())) {
-                    visit(spot(row));
+                row += segment.rows.get(row..).map_or(0, |rows| rows.partition_point(|row| row.searched_end as usize <= hit));
+                if segment.row(row).is_some_and(|row| filter(row.columns) && terms.occur_in(row.searched_texts())) {
+                    visit(RowPosition::new(at, row));
                 }
-                // One hit is enough for a row: on with the next row's texts.
+                // One hit in a row is enough: continue with the texts of the next row.
                 row += 1;
-                from = block.start(row).0;
+                from = segment.text_start(row).0;
             }
         }
     }
 
-    /// The spots of so many rows, as they stand.
-    pub fn window(&self, mut skip: usize, limit: usize) -> Vec<RowPosition> {
-        let mut spots = Vec::new();
-        for (at, block) in self.blocks.iter().enumerate() {
-            let rows = block.rows.len();
-            let wanted = skip.min(rows)..skip.saturating_add(limit - spots.len()).min(rows);
+    /// Returns the positions of `limit` rows after the first `skip`.
+    pub fn slice(&self, mut skip: usize, limit: usize) -> Vec<RowPosition> {
+        let mut positions = Vec::new();
+        for (at, segment) in self.segments.iter().enumerate() {
+            let rows = segment.rows.len();
+            let selected = skip.min(rows)..skip.saturating_add(limit - positions.len()).min(rows);
             skip = skip.saturating_sub(rows);
-            spots.extend(wanted.map(|row| RowPosition { block: offset(at), row: offset(row) }));
-            if spots.len() == limit {
+            positions.extend(selected.map(|row| RowPosition::new(at, row)));
+            if positions.len() == limit {
                 break;
             }
         }
-        spots
+        positions
     }
 
-    /// The spots of page's rows in an order of their own, out of `spots`.
-    pub fn page(
+    /// Sorts `positions` by `compare`, and returns `limit` of them after the first `skip`.
+    pub fn sorted_slice(
         &self,
-        mut spots: Vec<RowPosition>,
+        mut positions: Vec<RowPosition>,
         skip: usize,
         limit: usize,
-        compare: impl Fn(&RowRef<'_, F>, &RowRef<'_, F>) -> Ordering,
+        compare: impl Fn(&RowRef<'_, C>, &RowRef<'_, C>) -> Ordering,
     ) -> Vec<RowPosition> {
-        let order = |a: &RowPosition, b: &RowPosition| match (self.view(*a), self.view(*b)) {
+        let order = |a: &RowPosition, b: &RowPosition| match (self.row(*a), self.row(*b)) {
             (Some(a), Some(b)) => compare(&a, &b),
             _ => Ordering::Equal,
         };
-        if skip >= spots.len() {
+        if skip >= positions.len() {
             return Vec::new();
         }
-        // What the page does not show need not be in order.
+        // Only what is returned needs to be sorted.
         if skip > 0 {
-            spots.select_nth_unstable_by(skip - 1, order);
-            spots.drain(..skip);
+            positions.select_nth_unstable_by(skip - 1, order);
+            positions.drain(..skip);
         }
-        if limit < spots.len() {
-            spots.select_nth_unstable_by(limit, order);
-            spots.truncate(limit);
+        if limit < positions.len() {
+            positions.select_nth_unstable_by(limit, order);
+            positions.truncate(limit);
         }
-        spots.sort_unstable_by(order);
-        spots
+        positions.sort_unstable_by(order);
+        positions
     }
 }
 
-impl<F: Clone> SortedRows<F> {
-    /// The thing as it was put.
-    pub fn get(&self, id: Uuid) -> Option<Row<F>> {
-        self.find(id).map(|view| view.card())
+impl<C: Clone> SortedRows<C> {
+    /// Returns a copy of a record's row.
+    pub fn get(&self, id: Uuid) -> Option<Row<C>> {
+        self.find(id).map(|row| row.to_row())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::row::PackedRow;
     use super::*;
     use crate::domain::text::fold;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn card(id: Uuid, version: u64, name: &str, exact: &str) -> Row<u8> {
-        Row { id, version, facts: 0, searched: vec![fold(name), fold(exact)], exact: vec![exact.to_owned()] }
+    fn row(id: Uuid, version: u64, name: &str, exact: &str) -> Row<u8> {
+        Row { id, version, columns: 0, searched: vec![fold(name), fold(exact)], exact: vec![exact.to_owned()] }
     }
 
     #[derive(Debug, Clone)]
     enum Step {
-        Put(u8, String, String),
+        Upsert(u8, String, String),
         Remove(u8),
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let put = (any::<u8>(), "[abß]{0,6}", "[aB]{0,3}").prop_map(|(n, name, exact)| Step::Put(n, name, exact));
-        proptest::collection::vec(prop_oneof![3 => put, 1 => any::<u8>().prop_map(Step::Remove)], 0..1500)
+        let upsert = (any::<u8>(), "[abß]{0,6}", "[aB]{0,3}").prop_map(|(n, name, exact)| Step::Upsert(n, name, exact));
+        proptest::collection::vec(prop_oneof![3 => upsert, 1 => any::<u8>().prop_map(Step::Remove)], 0..1500)
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-        /// After any puts and removals a shelf holds what a map would, and finds what a plain search finds.
+        /// After any changes, the rows are those of a map, and a search finds what a plain search of the map finds.
         #[test]
-        fn a_shelf_is_a_map_that_can_be_searched(steps in steps(), word in "[abs]{1,2}( b)?") {
+        fn sorted_rows_equal_a_map_that_can_be_searched(steps in steps(), search in "[abs]{1,2}( b)?") {
             let id = |n: u8| Uuid::from_u128(u128::from(n / 3) << 80 | u128::from(n));
-            let (mut shelf, mut map) = (SortedRows::default(), BTreeMap::new());
+            let (mut rows, mut map) = (SortedRows::default(), BTreeMap::new());
             for (version, step) in steps.into_iter().enumerate() {
                 match step {
-                    Step::Put(n, name, exact) => {
-                        let card = card(id(n), version as u64, &name, &exact);
-                        shelf.put(card.clone());
-                        map.insert(SortKey::of(id(n)), card);
+                    Step::Upsert(n, name, exact) => {
+                        let row = row(id(n), version as u64, &name, &exact);
+                        rows.upsert(row.clone());
+                        map.insert(SortKey::of(id(n)), row);
                     }
                     Step::Remove(n) => {
-                        shelf.remove(id(n));
+                        rows.remove(id(n));
                         map.remove(&SortKey::of(id(n)));
                     }
                 }
             }
-            prop_assert_eq!(shelf.len(), map.len());
+            prop_assert_eq!(rows.len(), map.len());
             for n in 0..=u8::MAX {
-                prop_assert_eq!(shelf.get(id(n)), map.get(&SortKey::of(id(n))).cloned());
+                prop_assert_eq!(rows.get(id(n)), map.get(&SortKey::of(id(n))).cloned());
             }
-            let words = SearchTerms::of(Some(&word));
+            let terms = SearchTerms::of(Some(&search));
             let mut found = Vec::new();
-            shelf.scan(&words, |_| true, |spot| found.extend(shelf.view(spot).map(|view| view.place)));
-            let plain = map.iter().filter(|(_, card)| {
-                word.split(' ').all(|word| card.searched.iter().any(|text| text.contains(word)))
+            rows.scan(&terms, |_| true, |position| found.extend(rows.row(position).map(|row| row.sort_key)));
+            let expected = map.iter().filter(|(_, row)| {
+                search.split(' ').all(|word| row.searched.iter().any(|text| text.contains(word)))
             });
-            prop_assert_eq!(found, plain.map(|(place, _)| *place).collect::<Vec<_>>());
+            prop_assert_eq!(found, expected.map(|(key, _)| *key).collect::<Vec<_>>());
             let mut all = Vec::new();
-            shelf.scan(&SearchTerms::default(), |_| true, |spot| all.push(spot));
+            rows.scan(&SearchTerms::default(), |_| true, |position| all.push(position));
             prop_assert_eq!(all.len(), map.len());
             for (skip, limit) in [(0, 3), (50, 20), (map.len(), 5), (usize::MAX, 5)] {
                 let expected: Vec<RowPosition> = all.iter().copied().skip(skip).take(limit).collect();
-                prop_assert_eq!(shelf.window(skip, limit), expected);
+                prop_assert_eq!(rows.slice(skip, limit), expected);
             }
-            let by_name = |a: &RowRef<'_, u8>, b: &RowRef<'_, u8>| (a.searched(0), a.place).cmp(&(b.searched(0), b.place));
-            let page = shelf.page(all, 3, 5, by_name);
-            let mut sorted: Vec<_> = map.values().map(|card| (card.searched[0].clone(), SortKey::of(card.id))).collect();
+            let by_name = |a: &RowRef<'_, u8>, b: &RowRef<'_, u8>| (a.searched_text(0), a.sort_key).cmp(&(b.searched_text(0), b.sort_key));
+            let page = rows.sorted_slice(all, 3, 5, by_name);
+            let mut sorted: Vec<_> = map.values().map(|row| (row.searched[0].clone(), SortKey::of(row.id))).collect();
             sorted.sort();
-            let expected: Vec<SortKey> = sorted.into_iter().skip(3).take(5).map(|(_, place)| place).collect();
-            prop_assert_eq!(page.into_iter().filter_map(|spot| shelf.view(spot)).map(|view| view.place).collect::<Vec<_>>(), expected);
+            let expected: Vec<SortKey> = sorted.into_iter().skip(3).take(5).map(|(_, key)| key).collect();
+            prop_assert_eq!(page.into_iter().filter_map(|position| rows.row(position)).map(|row| row.sort_key).collect::<Vec<_>>(), expected);
         }
     }
 
     #[test]
-    fn a_row_takes_little_beside_its_texts() {
-        let mut shelf = SortedRows::default();
+    fn a_row_needs_little_memory_besides_its_texts() {
+        let mut rows = SortedRows::default();
         for n in 0..5000u128 {
-            shelf.put(card(Uuid::from_u128((n * 7919 % 5000) << 80), 1, "a name", "a tag"));
+            rows.upsert(row(Uuid::from_u128((n * 7919 % 5000) << 80), 1, "a name", "a tag"));
         }
-        shelf.shrink();
-        let row = size_of::<super::super::segment::PackedRow<u8>>();
-        assert_eq!(shelf.len(), 5000);
-        assert!(shelf.bytes() - shelf.text_bytes() < 5000 * (row + 8), "{} bytes", shelf.bytes());
+        rows.shrink_to_fit();
+        assert_eq!(rows.len(), 5000);
+        let limit = 5000 * (size_of::<PackedRow<u8>>() + 8);
+        assert!(rows.bytes() - rows.text_bytes() < limit, "{} bytes", rows.bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! The table's address as functions see it: TLS by a certificate of our own before the engine's plain HTTP.
+//! A TLS proxy in front of the embedded engine, which only speaks plain HTTP. Functions reach their table over TLS.
 
 use anyhow::Result;
 use rcgen::{CertificateParams, KeyPair};
@@ -12,28 +12,28 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// A front; ends when dropped.
-pub struct Front {
-    /// Where it answers.
+/// A running proxy with a self-signed certificate. Dropping it ends it.
+pub struct TlsProxy {
+    /// Its base URL.
     pub url: String,
-    /// The certificate to trust, for a file that `AWS_CA_BUNDLE` names.
+    /// Its certificate in PEM, to be trusted through `AWS_CA_BUNDLE`.
     pub certificate: String,
     pause: watch::Sender<bool>,
-    serving: JoinHandle<()>,
+    task: JoinHandle<()>,
 }
 
-impl Drop for Front {
+impl Drop for TlsProxy {
     fn drop(&mut self) {
-        self.serving.abort();
+        self.task.abort();
     }
 }
 
-impl Front {
-    /// Starts one before the engine at `target`.
+impl TlsProxy {
+    /// Starts a proxy in front of the engine at `target`.
     ///
     /// # Errors
     ///
-    /// There is no free port.
+    /// Returns an error when the certificate can't be created or no port is free.
     pub async fn start(target: SocketAddr) -> Result<Self> {
         let key = KeyPair::generate()?;
         let certificate = CertificateParams::new(vec!["localhost".to_owned()])?.self_signed(&key)?;
@@ -47,22 +47,22 @@ impl Front {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("https://localhost:{}", listener.local_addr()?.port());
         let (pause, paused) = watch::channel(false);
-        let serving = tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 tokio::spawn(forward(acceptor.clone(), client, target, paused.clone()));
             }
         });
-        Ok(Self { url, certificate: certificate.pem(), pause, serving })
+        Ok(Self { url, certificate: certificate.pem(), pause, task })
     }
 
-    /// Lets no request through any more, as a table that does not answer; or lets them through again.
+    /// Holds back all requests, like a table that doesn't respond, or forwards them again.
     pub fn pause(&self, is_paused: bool) {
         self.pause.send_replace(is_paused);
     }
 }
 
 async fn forward(acceptor: TlsAcceptor, client: TcpStream, target: SocketAddr, paused: watch::Receiver<bool>) {
-    // A connection that breaks is the client's to notice.
+    // Errors end the connection; the client notices that by itself.
     let _ = client.set_nodelay(true);
     let Ok(client) = acceptor.accept(client).await else { return };
     let Ok(server) = TcpStream::connect(target).await else { return };
@@ -84,7 +84,7 @@ async fn copy(
             return to.shutdown().await;
         }
         if let Some(paused) = &mut paused {
-            // Without its front there is nothing to forward any more.
+            // Fails only when the proxy was dropped.
             let _ = paused.wait_for(|is_paused| !is_paused).await;
         }
         to.write_all(&bytes[..read]).await?;

@@ -1,0 +1,131 @@
+//! The command line's commands and options. The doc comments are its help texts.
+
+use clap::{Args, Parser, Subcommand};
+use shared::domain::api_key::{DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT};
+use shared::domain::id::{ApiKeyId, TenantId};
+use shared::domain::scope::{Scopes, parse_list};
+use shared::domain::text::Name;
+use shared::domain::time::Timestamp;
+use shared::domain::user::Email;
+use std::path::PathBuf;
+
+/// Manage tenants and API keys of the asset lifecycle service, and verify its audit trail.
+///
+/// Works directly on the DynamoDB table and prints JSON. Credentials, region and endpoint come from the usual AWS
+/// environment: AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_DYNAMODB, …
+#[derive(Debug, Parser)]
+#[command(name = "admin", version)]
+pub struct Options {
+    /// DynamoDB table: the CloudFormation stack's output TableName.
+    #[arg(long, env = "TABLE_NAME", global = true, default_value = "asset-lifecycle", display_order = 100)]
+    pub table: String,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Create, list and upgrade tenants.
+    #[command(subcommand)]
+    Tenant(TenantCommand),
+    /// Create and revoke API keys.
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Replace the keys that sign receipts.
+    #[command(subcommand)]
+    ReceiptKey(ReceiptKeyCommand),
+    /// Verify a receipt's signature offline. Exits with code 1 if it is not genuine.
+    VerifyReceipt {
+        /// Receipt file: the response of GET /v1/processes/instances/{id}/receipt.
+        file: PathBuf,
+        /// Public keys file: the response of GET /v1/.well-known/receipt-keys?tenant={tenant_id}.
+        #[arg(long, value_name = "FILE")]
+        keys: PathBuf,
+    },
+    /// Print every change in a tenant, oldest first. Changes of the last few seconds may be missing.
+    Events {
+        /// Tenant ID.
+        #[arg(long, value_name = "ID")]
+        tenant: TenantId,
+        /// Print only changes from this time on, for example 2027-01-01T00:00:00Z.
+        #[arg(long, value_name = "TIME")]
+        since: Option<Timestamp>,
+    },
+    /// Verify a tenant's audit trail. Exits with code 1 if a hash chain is broken.
+    ///
+    /// Recomputes the hash chain of every record and compares it with the record itself.
+    Verify {
+        /// Tenant ID.
+        #[arg(long, value_name = "ID")]
+        tenant: TenantId,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TenantCommand {
+    /// Create a tenant and its first API key. The key is shown once.
+    Create {
+        /// Tenant name.
+        #[arg(long)]
+        name: Name,
+        /// Also create a user with the role admin and this email address.
+        #[arg(long, value_name = "EMAIL")]
+        admin_email: Option<Email>,
+    },
+    /// List all tenants, oldest first.
+    List,
+    /// Add the system processes that tenants created by an older version don't have yet.
+    Upgrade {
+        /// Tenant ID [default: all tenants].
+        #[arg(long, value_name = "ID")]
+        tenant: Option<TenantId>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Create an API key. The key is shown once.
+    Create(NewKey),
+    /// Revoke an API key, effective with its next request.
+    Revoke {
+        /// Tenant ID.
+        #[arg(long, value_name = "ID")]
+        tenant: TenantId,
+        /// API key ID.
+        #[arg(long, value_name = "ID")]
+        key: ApiKeyId,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ReceiptKeyCommand {
+    /// Create a new key that signs a tenant's receipts from now on.
+    ///
+    /// Receipts that the old key signed can still be verified, but its private key is destroyed. The new private key is
+    /// stored encrypted: set RECEIPT_KMS_KEY_ID to the value that the processes function has or, for a dev server,
+    /// RECEIPT_KEY_FILE to the file receipt.key in its data folder.
+    Rotate {
+        /// Tenant ID.
+        #[arg(long, value_name = "ID")]
+        tenant: TenantId,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct NewKey {
+    /// Tenant ID.
+    #[arg(long, value_name = "ID")]
+    pub tenant: TenantId,
+    /// Key name, for example ci.
+    #[arg(long)]
+    pub name: Name,
+    /// Scopes, separated by commas, for example assets:read,assets:write.
+    #[arg(long, value_parser = parse_list)]
+    pub scopes: Scopes,
+    /// Time at which the key expires, for example 2027-01-01T00:00:00Z [default: never].
+    #[arg(long, value_name = "TIME")]
+    pub expires_at: Option<Timestamp>,
+    /// Requests allowed per minute.
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_RATE_LIMIT, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RATE_LIMIT)))]
+    pub rate_limit: u32,
+}

@@ -1,0 +1,106 @@
+//! What a function needs to run: a table with a tenant in it, behind TLS.
+
+use crate::emulator::Emulator;
+use crate::function::{Function, binaries_dir};
+use crate::tls_proxy::TlsProxy;
+use anyhow::{Context, Result};
+use aws_sdk_dynamodb::Client;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use local::engine::{self, Engine};
+use local::server::{self, TABLE};
+use local::table;
+use serde_json::Value;
+use shared::app::{App, system_clock};
+use shared::domain::api_key::MAX_RATE_LIMIT;
+use shared::store::Store;
+use std::ffi::OsStr;
+use tower::ServiceExt;
+
+/// AWS's root certificates, which functions trust in addition to the proxy's: parsing them is part of a cold start.
+const AWS_ROOTS: &str = include_str!("../../../shared/src/store/roots.pem");
+
+/// An engine with the table, a tenant with an API key and an asset, and a TLS proxy in front of the engine.
+pub struct Environment {
+    /// The proxy through which functions reach the engine.
+    pub proxy: TlsProxy,
+    /// A client that is connected to the engine directly.
+    pub dynamo: Client,
+    /// The table's name.
+    pub table: &'static str,
+    /// An API key with every scope.
+    pub api_key: String,
+    /// The id of the tenant's asset.
+    pub asset_id: String,
+    ca_bundle: tempfile::NamedTempFile,
+    _engine: Engine,
+}
+
+impl Environment {
+    /// Starts an environment with its data in memory.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the engine or the proxy can't be started.
+    pub async fn start() -> Result<Self> {
+        let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
+        let dynamo = Client::from_conf(engine::config(&engine.url).build());
+        table::create(&dynamo, TABLE).await?;
+        let store = Store::new(dynamo.clone(), TABLE, system_clock());
+        let created = store.create_tenant("Acme".parse()?, None, MAX_RATE_LIMIT).await?;
+        let api_key = created.api_key.expose();
+        let proxy = TlsProxy::start(engine.url.trim_start_matches("http://").parse()?).await?;
+        let ca_bundle = tempfile::NamedTempFile::new()?;
+        std::fs::write(ca_bundle.path(), [proxy.certificate.as_str(), AWS_ROOTS].concat())?;
+        let asset_id = create_asset(store, &api_key).await?;
+        Ok(Self { proxy, dynamo, table: TABLE, api_key, asset_id, ca_bundle, _engine: engine })
+    }
+
+    /// Starts a release binary of this workspace.
+    ///
+    /// # Errors
+    ///
+    /// See [`Function::start`].
+    pub async fn start_function(&self, name: &str) -> Result<Function> {
+        self.start_function_with(name, &[]).await
+    }
+
+    /// Starts a release binary of this workspace, with `variables` added to, or replacing, those of the environment.
+    ///
+    /// # Errors
+    ///
+    /// See [`Function::start`].
+    pub async fn start_function_with(&self, name: &str, variables: &[(&'static str, &str)]) -> Result<Function> {
+        let variables = variables.iter().map(|(name, value)| (*name, OsStr::new(value)));
+        Function::start(&binaries_dir().join(name), self.variables().into_iter().chain(variables)).await
+    }
+
+    /// Starts a release binary of this workspace in AWS's emulator.
+    ///
+    /// # Errors
+    ///
+    /// See [`Emulator::start`].
+    pub async fn start_in_emulator(&self, name: &str) -> Result<Emulator> {
+        Emulator::start(&binaries_dir().join(name), self.variables()).await
+    }
+
+    fn variables(&self) -> [(&'static str, &OsStr); 3] {
+        [
+            ("TABLE_NAME", self.table.as_ref()),
+            ("AWS_ENDPOINT_URL_DYNAMODB", self.proxy.url.as_ref()),
+            ("AWS_CA_BUNDLE", self.ca_bundle.path().as_os_str()),
+        ]
+    }
+}
+
+async fn create_asset(store: Store, api_key: &str) -> Result<String> {
+    let request = Request::builder()
+        .method("POST")
+        .uri("/v1/assets")
+        .header("authorization", format!("Bearer {api_key}"))
+        .header("content-type", "application/json")
+        .body(Body::from(r#"{"name": "Laptop"}"#))?;
+    let response = server::router(App::new(store)).oneshot(request).await?;
+    let body: Value = serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await?)?;
+    Ok(body["data"]["id"].as_str().with_context(|| format!("can't create the asset: {body}"))?.to_owned())
+}

@@ -1,0 +1,97 @@
+//! The dev server's data folder: the engine's database, the demo tenant and the key that encrypts signing keys.
+
+use crate::demo;
+use anyhow::{Context, Result, bail};
+use axum::Router;
+use key_encryption::FileKeyEncryption;
+use serde::{Deserialize, Serialize};
+use shared::domain::api_key::MAX_RATE_LIMIT;
+use shared::store::Store;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use tracing::instrument::WithSubscriber;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+
+/// A data folder that is locked for this process, or none when the data is in memory.
+pub struct DataFolder {
+    folder: Option<(PathBuf, File)>,
+}
+
+/// The demo tenant and its API key, as stored in the data folder.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DemoTenant {
+    pub tenant_id: String,
+    pub api_key: String,
+}
+
+impl DataFolder {
+    /// Creates the folder and locks it, because two engines on one database would not see each other's writes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the folder can't be written to, or when another dev server uses it.
+    pub fn open(folder: Option<&Path>) -> Result<Self> {
+        let Some(folder) = folder else { return Ok(Self { folder: None }) };
+        let open = fs::create_dir_all(folder).and_then(|()| File::create(folder.join("lock")));
+        let lock = open.with_context(|| format!("can't write to {}", folder.display()))?;
+        if lock.try_lock().is_err() {
+            bail!("another dev server is using {}; choose another folder with --data", folder.display());
+        }
+        Ok(Self { folder: Some((folder.to_owned(), lock)) })
+    }
+
+    fn path(&self, file: &str) -> Option<PathBuf> {
+        self.folder.as_ref().map(|(folder, _)| folder.join(file))
+    }
+
+    /// Returns the path of the engine's database.
+    pub fn database(&self) -> Option<PathBuf> {
+        self.path("table.db")
+    }
+
+    /// Opens, or creates, the key that encrypts signing keys.
+    pub fn key_encryption(&self) -> Result<FileKeyEncryption> {
+        Ok(match self.path("receipt.key") {
+            Some(path) => FileKeyEncryption::open(&path)?,
+            None => FileKeyEncryption::in_memory()?,
+        })
+    }
+
+    /// Returns the tenant of an earlier start, or creates one, with demo data unless `empty`.
+    pub async fn demo_tenant(&self, store: &Store, router: Router, empty: bool) -> Result<DemoTenant> {
+        let path = self.path("demo.json");
+        if let Some(path) = path.as_deref().filter(|path| path.exists()) {
+            let text = fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
+            let invalid = || format!("{} is invalid; delete it to create a new tenant", path.display());
+            return serde_json::from_str(&text).with_context(invalid);
+        }
+        let created = store.create_tenant("Demo".parse()?, None, MAX_RATE_LIMIT).await?;
+        let tenant = DemoTenant { tenant_id: created.tenant_id.to_string(), api_key: created.api_key.expose() };
+        if !empty {
+            // More than a hundred lines about successful requests would hide the greeting.
+            let warnings = shared::log::lines(std::io::stderr).with_filter(LevelFilter::WARN);
+            let subscriber = tracing_subscriber::registry().with(warnings);
+            demo::load(router, &tenant.api_key).with_subscriber(subscriber).await?;
+        }
+        if let Some(path) = path {
+            write_atomically(&path, &serde_json::to_vec_pretty(&tenant)?)?;
+        }
+        Ok(tenant)
+    }
+}
+
+/// Writes a file that appears complete or not at all. Only this user can read it, because it contains an API key.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let draft = path.with_extension(format!("{}.tmp", std::process::id()));
+    // A draft of an earlier process with the same id could have other permissions.
+    let _ = fs::remove_file(&draft);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    let written = file.write_all(bytes).and_then(|()| fs::rename(&draft, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written
+}

@@ -1,0 +1,98 @@
+//! The checks of references, unique markers, process instances, the list index and counters.
+
+use super::{Snapshot, number, string};
+use shared::domain::asset::Asset;
+use shared::domain::id::Id;
+use shared::domain::instance::{Instance, InstanceStatus};
+use shared::domain::record::Stored;
+use shared::store::keys::{Item, Key};
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// Attributes that each row of the GSI `list_index` must have with the record's values.
+const PROJECTED: [&str; 4] = ["version", "updated_at", "status", "name"];
+
+impl Snapshot {
+    pub(super) fn check_references(&mut self) {
+        for (record, count) in &self.references {
+            let stored = self.stored_references.get(record);
+            if stored != Some(count) {
+                self.violations.push(format!("{record:?} has {count} references and stores {stored:?}"));
+            }
+        }
+        for (record, stored) in &self.stored_references {
+            if *stored > 0 && !self.references.contains_key(record) {
+                self.violations.push(format!("{record:?} has no references and stores {stored}"));
+            }
+        }
+    }
+
+    pub(super) fn check_unique_markers(&mut self) {
+        let mut missing = std::mem::take(&mut self.unique_markers);
+        for item in self.items.iter().filter(|item| string(item, "type") == Some("marker")) {
+            let key = Key::of(item);
+            let owner = key.as_ref().and_then(|key| missing.remove(key));
+            let outlives_record = key.as_ref().is_some_and(|key| key.sort().contains(".asset_tag#"));
+            let stored_owner = string(item, "owner");
+            if owner.as_ref().map(Key::sort) != stored_owner && !(owner.is_none() && outlives_record) {
+                self.violations.push(format!("the unique marker {key:?} names {stored_owner:?} instead of {owner:?}"));
+            }
+        }
+        let missing = missing.into_iter().map(|(marker, owner)| format!("{owner:?} has no unique marker {marker:?}"));
+        self.violations.extend(missing);
+    }
+
+    pub(super) fn check_running_instances(&mut self, assets: &[Stored<Asset>], instances: &[Stored<Instance>]) {
+        let mut running: HashMap<Uuid, Uuid> = HashMap::new();
+        for instance in instances.iter().filter(|instance| instance.value.status() == InstanceStatus::InProgress) {
+            if running.insert(instance.value.asset_id.uuid(), instance.value.id.uuid()).is_some() {
+                self.violations.push(format!("asset {} has two running instances", instance.value.asset_id));
+            }
+        }
+        for asset in assets {
+            let named = asset.value.running_instance_id.map(Id::uuid);
+            let actual = running.remove(&asset.value.id.uuid());
+            if named != actual {
+                self.violations.push(format!("asset {} names instance {named:?}, but {actual:?} is running", asset.value.id));
+            }
+        }
+        let orphans = running.into_iter();
+        self.violations.extend(orphans.map(|(asset, instance)| format!("instance {instance} runs on {asset}, which is missing")));
+    }
+
+    pub(super) fn check_list_index(&mut self, rows: &[Item]) {
+        let listed = self.items.iter().filter(|item| item.contains_key("LS"));
+        let mut missing: HashMap<Key, &Item> = listed.filter_map(|item| Some((Key::of(item)?, item))).collect();
+        for row in rows {
+            let item = Key::of(row).and_then(|key| missing.remove(&key));
+            let is_equal = |item: &&Item| PROJECTED.iter().all(|name| row.get(*name) == item.get(*name));
+            if item.filter(is_equal).is_none() {
+                self.violations.push(format!("the list index differs from the record {:?}", Key::of(row)));
+            }
+        }
+        self.violations.extend(missing.into_keys().map(|key| format!("the list index has no row for {key:?}")));
+    }
+
+    /// Checks the tags that end with their number: the counter of `AST-000123` is `AST-{N}`.
+    pub(super) fn check_counters<'a>(&mut self, tags: impl Iterator<Item = &'a str>) {
+        let mut counters: HashMap<String, u64> = HashMap::new();
+        for item in &self.items {
+            let Some(key) = Key::of(item) else { continue };
+            let counter = match key.sort().strip_prefix("SEQUENCE#") {
+                Some(counter) => counter.to_owned(),
+                None if key.sort().starts_with("NUMBER#") => "MOV-{N}".to_owned(),
+                None => continue,
+            };
+            counters.insert(counter, number(item, "last_number").unwrap_or(0));
+        }
+        for tag in tags {
+            let prefix = tag.trim_end_matches(|c: char| c.is_ascii_digit());
+            let counter = counters.get(&format!("{prefix}{{N}}"));
+            if let (Some(counter), Ok(number)) = (counter, tag[prefix.len()..].parse::<u64>())
+                && number > *counter
+            {
+                self.violations.push(format!("{tag} is above its counter, {counter}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Checks what must hold for a tenant's items at any time, even after faults and races.
+
+mod checks;
+mod history;
+
+use anyhow::Result;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use shared::domain::api_key::ApiKey;
+use shared::domain::asset::Asset;
+use shared::domain::catalog::{AssetType, Manufacturer, Model};
+use shared::domain::id::Id;
+use shared::domain::instance::Instance;
+use shared::domain::movement::Movement;
+use shared::domain::process::Process;
+use shared::domain::receipt_key::ReceiptKeys;
+use shared::domain::record::{Kind, Record, Stored};
+use shared::domain::tenant::Tenant;
+use shared::domain::user::User;
+use shared::store::TenantStore;
+use shared::store::keys::{Item, Key, Keys, LIST_INDEX};
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// All items of a tenant, what its records imply about them, and the violations found so far.
+struct Snapshot {
+    keys: Keys,
+    items: Vec<Item>,
+    violations: Vec<String>,
+    /// The number of references to each record, counted in the records that refer to it.
+    references: HashMap<(Kind, Uuid), u64>,
+    /// The number of references that each record has stored.
+    stored_references: HashMap<(Kind, Uuid), u64>,
+    /// The key of each unique marker that must exist, with the key of the record that owns it.
+    unique_markers: HashMap<Key, Key>,
+    /// The last hash and the version of each record.
+    chain_heads: HashMap<Uuid, (String, u64)>,
+}
+
+/// Checks a tenant and returns a description of each violation:
+///
+/// - Each unique value has its marker, and each marker its record. Only markers of asset tags outlive their record.
+/// - Each record stores the number of references to it.
+/// - The events of each record form an unbroken chain that ends with the record's own hash and version.
+/// - No asset tag or movement number is above its counter.
+/// - An asset names its running process instance, and has at most one.
+/// - The GSI `list_index` has a row for each listed record, with the record's values.
+///
+/// Nothing must write to the tenant at the same time.
+///
+/// # Errors
+///
+/// Returns an error when the table can't be read.
+pub async fn violations(store: &TenantStore, client: &Client, table: &str) -> Result<Vec<String>> {
+    let keys = Keys::of(store.id());
+    let query = || client.query().table_name(table).key_condition_expression("PK = :pk");
+    let items = read_all(query().consistent_read(true).expression_attribute_values(":pk", keys.partition())).await?;
+    let rows = read_all(query().index_name(LIST_INDEX).expression_attribute_values(":pk", keys.partition())).await?;
+    let mut snapshot = Snapshot {
+        keys,
+        items,
+        violations: Vec::new(),
+        references: HashMap::new(),
+        stored_references: HashMap::new(),
+        unique_markers: HashMap::new(),
+        chain_heads: HashMap::new(),
+    };
+    let assets = snapshot.add_records::<Asset>(store).await?;
+    let instances = snapshot.add_records::<Instance>(store).await?;
+    let movements = snapshot.add_records::<Movement>(store).await?;
+    snapshot.add_records::<Tenant>(store).await?;
+    snapshot.add_records::<ApiKey>(store).await?;
+    snapshot.add_records::<User>(store).await?;
+    snapshot.add_records::<AssetType>(store).await?;
+    snapshot.add_records::<Manufacturer>(store).await?;
+    snapshot.add_records::<Model>(store).await?;
+    snapshot.add_records::<Process>(store).await?;
+    snapshot.add_records::<ReceiptKeys>(store).await?;
+    snapshot.check_references();
+    snapshot.check_unique_markers();
+    snapshot.check_histories()?;
+    snapshot.check_running_instances(&assets, &instances);
+    snapshot.check_list_index(&rows);
+    let tags = assets.iter().map(|asset| asset.value.asset_tag.as_str());
+    snapshot.check_counters(tags.chain(movements.iter().map(|movement| movement.value.number.as_str())));
+    Ok(snapshot.violations)
+}
+
+async fn read_all(query: QueryFluentBuilder) -> Result<Vec<Item>> {
+    let mut items = Vec::new();
+    let mut pages = query.into_paginator().send();
+    while let Some(page) = pages.next().await {
+        items.extend(page?.items.unwrap_or_default());
+    }
+    Ok(items)
+}
+
+/// Returns a string attribute of an item.
+fn string<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
+    item.get(name)?.as_s().ok().map(String::as_str)
+}
+
+/// Returns a number attribute of an item.
+fn number(item: &Item, name: &str) -> Option<u64> {
+    item.get(name)?.as_n().ok()?.parse().ok()
+}
+
+impl Snapshot {
+    /// Reads all records of a type, and adds what they imply.
+    async fn add_records<T: Record>(&mut self, store: &TenantStore) -> Result<Vec<Stored<T>>> {
+        let records = store.all::<T>().await?;
+        for record in &records {
+            let id = record.value.id().uuid();
+            let key = self.keys.record(T::KIND, id);
+            self.stored_references.insert((T::KIND, id), record.uses);
+            self.chain_heads.insert(id, (record.last_hash.clone(), record.version));
+            for unique in record.value.unique() {
+                self.unique_markers.insert(self.keys.unique(T::KIND, &unique), key.clone());
+            }
+            for reference in record.value.references() {
+                *self.references.entry((reference.kind, reference.id)).or_default() += 1;
+            }
+        }
+        Ok(records)
+    }
+}

@@ -1,0 +1,83 @@
+//! What errors of the store and of key encryption mean to a client.
+
+use super::error::{ApiError, Conflict, ConflictCode, Dependency};
+use crate::key_encryption::KeyEncryptionError;
+use crate::store::{AttemptError, KeyError, StoreError, WriteError};
+use serde_json::{Map, Value, json};
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => Self::Unavailable(Dependency::Table, error.into()),
+            StoreError::Internal(_) => Self::Internal(error.into()),
+        }
+    }
+}
+
+impl From<KeyEncryptionError> for ApiError {
+    fn from(error: KeyEncryptionError) -> Self {
+        match error {
+            KeyEncryptionError::Unavailable(_) => Self::Unavailable(Dependency::KeyEncryption, error.into()),
+            KeyEncryptionError::Rejected(_) => Self::Internal(error.into()),
+        }
+    }
+}
+
+impl From<KeyError> for ApiError {
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::Encryption(error) => error.into(),
+            KeyError::Write(error) => error.into(),
+        }
+    }
+}
+
+impl From<WriteError> for ApiError {
+    /// For a write that is not attempted again.
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Stale | WriteError::MissingReference(_) => Self::conflict(
+                ConflictCode::Conflict,
+                "Others changed the same resource at the same time. Read it again and decide again.",
+                Value::Null,
+            ),
+            WriteError::Duplicate(field, owner) => {
+                let mut context = Map::from_iter([("field".to_owned(), json!(field))]);
+                context.extend(owner.map(|(kind, id)| (format!("{}_id", kind.noun()), json!(id))));
+                let detail = format!("Another resource already has this {field}.");
+                Self::Conflict(Conflict { code: ConflictCode::Duplicate, detail, context })
+            }
+            WriteError::InUse(count) => Self::conflict(
+                ConflictCode::InUse,
+                format!("{count} other {} to it.", if count == 1 { "resource refers" } else { "resources refer" }),
+                json!({ "count": count }),
+            ),
+            WriteError::TooLarge => Self::conflict(
+                ConflictCode::Conflict,
+                "The change exceeds what one transaction can hold. Change fewer resources at once.",
+                Value::Null,
+            ),
+            // The layer around all routes looks for the stored response before it sends this.
+            WriteError::AlreadyAnswered | WriteError::InProgress => Self::conflict(
+                ConflictCode::RequestInProgress,
+                "The same request is in progress. Send it again in a moment to get its response.",
+                Value::Null,
+            ),
+            WriteError::ResponseTooLong => Self::idempotency_key("must not be sent: the response would be too long to store"),
+            WriteError::PreconditionFailed => Self::PreconditionFailed,
+            WriteError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<ApiError> for AttemptError<ApiError> {
+    fn from(error: ApiError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<StoreError> for AttemptError<ApiError> {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error.into())
+    }
+}

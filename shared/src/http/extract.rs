@@ -1,0 +1,182 @@
+//! A handler's arguments: path parameters, query parameters and bodies.
+//!
+//! Extracting an argument reads nothing of it. The handler interprets it inside
+//! [`authorize`](crate::auth::UnverifiedRequest::authorize), so that nothing about a request is disclosed to a caller
+//! whose key turns out to be bad.
+
+use super::body::FromBody;
+use super::error::ApiError;
+use super::params::FromQuery;
+use super::receive::{ReceivedBody, ReceivedRequest};
+use crate::domain::field_error::FieldError;
+use crate::domain::id::Id;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// The path parameter `{id}`.
+pub struct PathId<I> {
+    received: Arc<ReceivedRequest>,
+    id: PhantomData<I>,
+}
+
+/// The path parameter `{key}`: the key of a step.
+pub struct PathStepKey(Arc<ReceivedRequest>);
+
+/// The query parameters of an endpoint that takes some.
+pub struct QueryParams<Q> {
+    received: Arc<ReceivedRequest>,
+    query: PhantomData<Q>,
+}
+
+/// A JSON body.
+pub struct JsonBody<B> {
+    received: Arc<ReceivedRequest>,
+    body: PhantomData<B>,
+}
+
+/// A JSON body that may be left out.
+pub struct OptionalJsonBody<B>(JsonBody<B>);
+
+/// Returns what [`receive`](super::receive::receive) received.
+pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> {
+    let received = parts.extensions.get::<Arc<ReceivedRequest>>().cloned();
+    received.ok_or_else(|| ApiError::Internal("a route outside of http::service".into()))
+}
+
+impl ReceivedRequest {
+    /// Returns a path parameter by the name that the route gives it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::NotFound`] if the route has no such
+    /// parameter.
+    pub(crate) fn path_parameter(&self, name: &str) -> Result<&str, ApiError> {
+        let params = self.path.as_ref().ok_or_else(|| ApiError::Malformed("The URL has bad percent-encoding.".into()))?;
+        let found = params.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).ok_or(ApiError::NotFound)
+    }
+}
+
+impl<I: Id> PathId<I> {
+    /// Returns the ID.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::NotFound`] for a text that is not an ID, since no resource has it, and
+    /// [`ApiError::Malformed`] for bad percent-encoding.
+    pub fn parse(&self) -> Result<I, ApiError> {
+        self.received.path_parameter("id")?.parse().map_err(|_| ApiError::NotFound)
+    }
+}
+
+impl PathStepKey {
+    /// Returns the text, which may be no step's key.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding.
+    pub fn parse(&self) -> Result<&str, ApiError> {
+        self.0.path_parameter("key")
+    }
+}
+
+impl<Q: FromQuery> QueryParams<Q> {
+    /// Returns the parameters.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] with every bad parameter.
+    pub fn parse(&self) -> Result<Q, ApiError> {
+        Q::from_query(&self.received.query)
+    }
+}
+
+impl<B: FromBody> JsonBody<B> {
+    /// Returns the body.
+    ///
+    /// # Errors
+    ///
+    /// As [`JsonBody::parse_with_errors`], and [`ApiError::Invalid`] with every bad field.
+    pub fn parse(&self) -> Result<B, ApiError> {
+        let (body, errors) = self.parse_with_errors()?;
+        if errors.is_empty() { Ok(body) } else { Err(ApiError::Invalid(errors)) }
+    }
+
+    /// Returns the body without its bad fields, and the errors of those: for an endpoint that finds further errors and
+    /// reports all of them together.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::TooLarge`], [`ApiError::UnsupportedMediaType`], [`ApiError::Malformed`] for a body that is
+    /// missing, incomplete or not JSON, and [`ApiError::Invalid`] if a required field is missing or bad.
+    pub fn parse_with_errors(&self) -> Result<(B, Vec<FieldError>), ApiError> {
+        let bytes = match &self.received.body {
+            ReceivedBody::Whole(bytes) => bytes,
+            ReceivedBody::TooLarge => return Err(ApiError::TooLarge),
+            ReceivedBody::Incomplete => return Err(ApiError::Malformed("The body ended early.".into())),
+        };
+        if bytes.is_empty() {
+            return Err(ApiError::Malformed("A body is required: a JSON object.".into()));
+        }
+        let content_type = self.received.content_type.as_deref();
+        let media_type = content_type.map(|value| value.split(';').next().unwrap_or_default().trim());
+        if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
+            return Err(ApiError::UnsupportedMediaType);
+        }
+        match B::read(bytes)? {
+            (Some(body), errors) => Ok((body, errors)),
+            (None, errors) => Err(ApiError::Invalid(errors)),
+        }
+    }
+}
+
+impl<B: FromBody> OptionalJsonBody<B> {
+    /// Returns the body; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`JsonBody::parse`].
+    pub fn parse(&self) -> Result<Option<B>, ApiError> {
+        match &self.0.received.body {
+            ReceivedBody::Whole(bytes) if bytes.is_empty() => Ok(None),
+            _ => self.0.parse().map(Some),
+        }
+    }
+}
+
+impl<S: Sync, I> FromRequestParts<S> for PathId<I> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self { received: received(parts)?, id: PhantomData })
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for PathStepKey {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self(received(parts)?))
+    }
+}
+
+impl<S: Sync, Q> FromRequestParts<S> for QueryParams<Q> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self { received: received(parts)?, query: PhantomData })
+    }
+}
+
+impl<S: Sync, B> FromRequestParts<S> for JsonBody<B> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self { received: received(parts)?, body: PhantomData })
+    }
+}
+
+impl<S: Sync, B> FromRequestParts<S> for OptionalJsonBody<B> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        JsonBody::from_request_parts(parts, state).await.map(Self)
+    }
+}

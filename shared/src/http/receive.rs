@@ -1,0 +1,70 @@
+//! Receives a request: its body up to a limit, its path parameters and its query, once for all extractors.
+
+use super::params::decode;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::http::header;
+use axum::middleware::Next;
+use axum::response::Response;
+use http_body_util::BodyExt;
+use std::sync::Arc;
+
+/// The largest body that is accepted: 1 MiB.
+pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// How much of a larger body is read and dropped, so that the sender gets a 413 instead of a broken connection.
+/// API Gateway passes on at most this much.
+const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
+
+/// The body of a request.
+pub(crate) enum ReceivedBody {
+    /// All of it.
+    Whole(Bytes),
+    /// More than [`MAX_BODY_BYTES`].
+    TooLarge,
+    /// The connection ended before the body did.
+    Incomplete,
+}
+
+/// What came with a request, not yet interpreted.
+pub(crate) struct ReceivedRequest {
+    /// Path parameters by the name that the route gives them; `None` for bad percent-encoding.
+    pub(crate) path: Option<Vec<(String, String)>>,
+    /// The text after `?`.
+    pub(crate) query: String,
+    pub(crate) content_type: Option<String>,
+    pub(crate) body: ReceivedBody,
+}
+
+/// Puts a [`ReceivedRequest`] into the request's extensions, from where the extractors take it.
+pub(super) async fn receive(request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let params = RawPathParams::from_request_parts(&mut parts, &()).await;
+    let path = params.ok().filter(|_| decode(parts.uri.path()).is_ok());
+    let received = ReceivedRequest {
+        path: path.map(|params| params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        content_type: parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
+        body: receive_body(body).await,
+    };
+    parts.extensions.insert(Arc::new(received));
+    next.run(Request::from_parts(parts, Body::empty())).await
+}
+
+async fn receive_body(mut body: Body) -> ReceivedBody {
+    let mut bytes = Vec::new();
+    let mut received = 0usize;
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return ReceivedBody::Incomplete };
+        let Some(data) = frame.data_ref() else { continue };
+        received = received.saturating_add(data.len());
+        if received > MAX_BYTES_READ {
+            return ReceivedBody::TooLarge;
+        }
+        if received <= MAX_BODY_BYTES {
+            bytes.extend_from_slice(data);
+        } else {
+            bytes = Vec::new();
+        }
+    }
+    if received > MAX_BODY_BYTES { ReceivedBody::TooLarge } else { ReceivedBody::Whole(bytes.into()) }
+}

@@ -1,0 +1,26 @@
+//! Who makes a change, when, and under which conditions.
+
+use crate::domain::event::Actor;
+use crate::domain::request::{IdempotentRequest, Precondition};
+use crate::domain::time::Timestamp;
+
+/// What the changes of one request have in common.
+#[derive(Debug, Clone)]
+pub struct ChangeContext {
+    /// Who makes the changes.
+    pub actor: Actor,
+    /// When the request arrived.
+    pub at: Timestamp,
+    /// The request, if it was sent with an idempotency key.
+    pub idempotency: Option<IdempotentRequest>,
+    /// The version of a record that the request expects (`If-Match`).
+    pub precondition: Option<Precondition>,
+}
+
+impl ChangeContext {
+    /// Returns the context of a change that the operator makes on the command line.
+    #[must_use]
+    pub fn operator(at: Timestamp) -> Self {
+        Self { actor: Actor::operator(), at, idempotency: None, precondition: None }
+    }
+}

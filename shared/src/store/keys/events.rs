@@ -1,0 +1,91 @@
+//! Keys of events: in the table by time, in the index `history` by record and version.
+
+use super::{HS, Item, Key, Keys};
+use crate::domain::id::{EventId, Id};
+use crate::domain::time::Timestamp;
+use aws_sdk_dynamodb::types::AttributeValue;
+use uuid::Uuid;
+
+/// The prefix of events' sort keys.
+const PREFIX: &str = "EVENT#";
+/// How many digits a version has in the index `history`.
+const VERSION_DIGITS: usize = 10;
+/// The highest version that has a key in the index `history`.
+pub const LAST_VERSION: u64 = 9_999_999_999;
+
+impl Keys {
+    /// `EVENT#<id>`: one event.
+    #[must_use]
+    pub fn event(&self, id: EventId) -> Key {
+        self.key(format!("{PREFIX}{}", id.short()))
+    }
+
+    /// Returns the sort key, in the index `history`, of the event that made this version of a record.
+    ///
+    /// Versions have leading zeros so that they sort as numbers. The newest is therefore the number of events, and a
+    /// page of a history is a range of keys.
+    #[must_use]
+    pub fn history(record: Uuid, version: u64) -> AttributeValue {
+        AttributeValue::S(format!("{}#{version:0VERSION_DIGITS$}", EventId::from_uuid(record).short()))
+    }
+
+    /// Returns the version and the event id in an item of the index `history`.
+    #[must_use]
+    pub fn history_row(item: &Item) -> Option<(u64, EventId)> {
+        let version = item.get(HS)?.as_s().ok()?.split_once('#')?.1.parse().ok()?;
+        Some((version, event_id(&Key::of(item)?)?))
+    }
+
+    /// Returns the first and the last sort key that an event can have whose id was created at `since` or later.
+    #[must_use]
+    pub fn events_since(since: Timestamp) -> (AttributeValue, AttributeValue) {
+        let first = EventId::new(since, [0; 10]).short();
+        (AttributeValue::S(format!("{PREFIX}{first}")), AttributeValue::S(format!("{PREFIX}~")))
+    }
+
+    /// Returns the first and the last sort key that an event can have that follows `after`, or follows nothing, and
+    /// whose id was created before `end`; `None` if there can be no such event.
+    #[must_use]
+    pub fn events_between(after: Option<EventId>, end: Timestamp) -> Option<(AttributeValue, AttributeValue)> {
+        // No key sorts between an id's key and the same key with one more character.
+        let from = after.map_or_else(|| PREFIX.to_owned(), |after| format!("{PREFIX}{}~", after.short()));
+        let to = format!("{PREFIX}{}", EventId::new(end, [0; 10]).short());
+        (from < to).then_some((AttributeValue::S(from), AttributeValue::S(to)))
+    }
+}
+
+/// Returns the id of the event that has this key.
+#[must_use]
+pub fn event_id(key: &Key) -> Option<EventId> {
+    key.sort().strip_prefix(PREFIX).and_then(EventId::from_short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::TenantId;
+
+    #[test]
+    fn history_rows_sort_by_version_and_can_be_read() {
+        let keys = Keys::of(TenantId::new(Timestamp::from_millis(0), [0; 10]));
+        let event = EventId::new(Timestamp::from_millis(7), [7; 10]);
+        let mut row = keys.event(event).item();
+        row.insert(HS.to_owned(), Keys::history(Uuid::from_u128(9), 12));
+        assert_eq!(Keys::history_row(&row), Some((12, event)));
+        let sort = |version| Keys::history(Uuid::from_u128(9), version).as_s().cloned().ok();
+        assert!(sort(9) < sort(10) && sort(999) < sort(1_000_000_000));
+    }
+
+    #[test]
+    fn events_after_an_event_begin_with_the_next_one() {
+        let at = Timestamp::from_millis;
+        let event = EventId::new(at(1000), [9; 10]);
+        let key = |id: EventId| format!("{PREFIX}{}", id.short());
+        let (from, to) = Keys::events_between(Some(event), at(2000)).expect("a range");
+        let (from, to) = (from.as_s().expect("text"), to.as_s().expect("text"));
+        assert!(*from > key(event) && *from < key(EventId::from_uuid(Uuid::from_u128(event.uuid().as_u128() + 1))));
+        assert!(*to > key(EventId::new(at(1999), [255; 10])) && *to <= key(EventId::new(at(2000), [0; 10])));
+        assert_eq!(Keys::events_between(Some(event), at(1000)), None);
+        assert!(Keys::events_between(None, at(1000)).is_some());
+    }
+}

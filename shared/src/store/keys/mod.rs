@@ -1,0 +1,236 @@
+//! The keys of the table's items. All keys are made here, and nowhere else (docs/adr/0002-table.md).
+//!
+//! The partition key is always `T#<tenant>`, also in the indexes, so no expression can reach another tenant's items.
+//! The exception is the operator's registry of tenants, which contains only ids.
+
+mod events;
+mod list_index;
+
+pub use events::{LAST_VERSION, event_id};
+pub use list_index::BUCKETS;
+
+use crate::domain::hex;
+use crate::domain::id::{ApiKeyId, EventId, Id, TenantId};
+use crate::domain::instance::ImageName;
+use crate::domain::record::{Kind, Unique};
+use crate::domain::request::IdempotentRequest;
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// The attributes of an item, as the SDK represents them.
+pub type Item = HashMap<String, AttributeValue>;
+
+/// The attribute with the partition key.
+pub const PK: &str = "PK";
+/// The attribute with the sort key.
+pub const SK: &str = "SK";
+/// The sort key of the index `list_index`.
+pub const LS: &str = "LS";
+/// The sort key of the index `history`.
+pub const HS: &str = "HS";
+/// The index that in-memory list indexes are loaded from.
+pub const LIST_INDEX: &str = "list_index";
+/// The index that finds the events of one record.
+pub const HISTORY: &str = "history";
+/// The attribute with the Unix time in seconds from which DynamoDB may delete an item. It may take days to do so.
+pub const EXPIRES: &str = "expires";
+/// The attribute that says what an item is, for people who look at the table.
+pub const TYPE: &str = "type";
+
+/// Longer values are hashed in sort keys, for which DynamoDB allows 1,024 bytes.
+const MAX_VALUE_BYTES: usize = 512;
+/// The prefix of counters' sort keys.
+pub const COUNTERS: &str = "SEQUENCE#";
+const REGISTRY: &str = "REGISTRY";
+const REGISTRY_PREFIX: &str = "T#";
+
+/// The primary key of one item.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    pk: String,
+    sk: String,
+}
+
+impl Key {
+    /// Returns the key's two attributes.
+    #[must_use]
+    pub fn item(&self) -> Item {
+        Item::from([(PK.to_owned(), AttributeValue::S(self.pk.clone())), (SK.to_owned(), AttributeValue::S(self.sk.clone()))])
+    }
+
+    /// Returns the key of an item, if it has one.
+    #[must_use]
+    pub fn of(item: &Item) -> Option<Self> {
+        let text = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned();
+        Some(Self { pk: text(PK)?, sk: text(SK)? })
+    }
+
+    /// Returns the sort key.
+    #[must_use]
+    pub fn sort(&self) -> &str {
+        &self.sk
+    }
+}
+
+/// Makes the keys of one tenant, and of no other.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    pk: String,
+}
+
+/// Returns the prefix of the sort keys of a kind.
+const fn prefix(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tenant => "TENANT",
+        Kind::ApiKey => "KEY#",
+        Kind::Asset => "ASSET#",
+        Kind::User => "USER#",
+        Kind::AssetType => "TYPE#",
+        Kind::Manufacturer => "MANUFACTURER#",
+        Kind::Model => "MODEL#",
+        Kind::Process => "PROCESS#",
+        Kind::Instance => "INSTANCE#",
+        Kind::Movement => "MOVEMENT#",
+        Kind::ReceiptKeys => "RECEIPTKEYS",
+    }
+}
+
+impl Keys {
+    /// Returns the keys of `tenant`.
+    #[must_use]
+    pub fn of(tenant: TenantId) -> Self {
+        Self { pk: format!("T#{}", tenant.short()) }
+    }
+
+    /// Returns the partition key.
+    #[must_use]
+    pub fn partition(&self) -> AttributeValue {
+        AttributeValue::S(self.pk.clone())
+    }
+
+    fn key(&self, sk: String) -> Key {
+        Key { pk: self.pk.clone(), sk }
+    }
+
+    /// `ASSET#<id>` and so on: a record. A tenant has one `TENANT` and one `RECEIPTKEYS`, whatever their ids are.
+    #[must_use]
+    pub fn record(&self, kind: Kind, id: Uuid) -> Key {
+        match kind {
+            Kind::Tenant | Kind::ReceiptKeys => self.key(prefix(kind).to_owned()),
+            Kind::ApiKey => self.key(format!("{}{}", prefix(kind), ApiKeyId::from_uuid(id).short())),
+            _ => self.key(format!("{}{}", prefix(kind), EventId::from_uuid(id).short())),
+        }
+    }
+
+    /// Returns the prefix of the sort keys of a kind.
+    #[must_use]
+    pub fn prefix(kind: Kind) -> AttributeValue {
+        AttributeValue::S(prefix(kind).to_owned())
+    }
+
+    /// `UNIQ#<kind>.<field>#<value>`: the marker that reserves a unique value.
+    #[must_use]
+    pub fn unique(&self, kind: Kind, unique: &Unique) -> Key {
+        let value = if unique.value.len() > MAX_VALUE_BYTES {
+            format!("sha256:{}", hex::sha256(&unique.value))
+        } else {
+            unique.value.clone()
+        };
+        self.key(format!("UNIQ#{}.{}#{value}", kind.noun(), unique.field))
+    }
+
+    /// `SEQUENCE#<tag with {N} for its number>`: a counter of asset tags.
+    #[must_use]
+    pub fn counter(&self, counter: &str) -> Key {
+        self.key(format!("{COUNTERS}{counter}"))
+    }
+
+    /// `NUMBER#MOVEMENT`: the counter of movements.
+    #[must_use]
+    pub fn movement_counter(&self) -> Key {
+        self.key("NUMBER#MOVEMENT".to_owned())
+    }
+
+    /// `SIGNATURE#<instance or movement>#<step key>#<hash>`: the image of a signature. Another image has another key.
+    #[must_use]
+    pub fn signature(&self, name: &ImageName) -> Key {
+        self.key(format!("SIGNATURE#{}#{}#{}", EventId::from_uuid(name.owner).short(), name.step, name.hash))
+    }
+
+    /// `RATE#<API key>#<minute>#<secret>`: the number of requests with that secret in that minute. Someone who has only
+    /// a key's id, not its secret, does not use up its limit.
+    #[must_use]
+    pub fn rate(&self, key: ApiKeyId, minute: i64, secret: &str) -> Key {
+        self.key(format!("RATE#{}#{minute}#{}", key.short(), secret.get(..16).unwrap_or(secret)))
+    }
+
+    /// `IDEMPOTENCY#<API key>#<idempotency key, hashed>`: the stored response to a request.
+    #[must_use]
+    pub fn stored_response(&self, idempotency: &IdempotentRequest) -> Key {
+        self.key(format!("IDEMPOTENCY#{}#{}", idempotency.by.short(), idempotency.key.hash()))
+    }
+}
+
+/// Returns the id of the record of this kind that has this key.
+#[must_use]
+pub fn record_id(kind: Kind, key: &Key) -> Option<Uuid> {
+    record_id_of_sort_key(kind, &key.sk)
+}
+
+/// Returns the id of the record of this kind that has this sort key.
+#[must_use]
+pub fn record_id_of_sort_key(kind: Kind, sort_key: &str) -> Option<Uuid> {
+    sort_key.strip_prefix(prefix(kind)).and_then(EventId::from_short).map(Id::uuid)
+}
+
+/// Returns the partition key of the operator's registry.
+#[must_use]
+pub fn registry_partition() -> AttributeValue {
+    AttributeValue::S(REGISTRY.to_owned())
+}
+
+/// Returns the prefix of the sort keys in the registry.
+#[must_use]
+pub fn registry_prefix() -> AttributeValue {
+    AttributeValue::S(REGISTRY_PREFIX.to_owned())
+}
+
+/// Returns the key of a tenant in the registry.
+#[must_use]
+pub fn registry(tenant: TenantId) -> Key {
+    Key { pk: REGISTRY.to_owned(), sk: format!("{REGISTRY_PREFIX}{}", tenant.short()) }
+}
+
+/// Returns the tenant that has this key in the registry.
+#[must_use]
+pub fn registered_tenant(key: &Key) -> Option<TenantId> {
+    key.sk.strip_prefix(REGISTRY_PREFIX).and_then(TenantId::from_short)
+}
+
+/// Returns a key that no item has. Reading it shows whether the table responds.
+#[must_use]
+pub fn health_check() -> Key {
+    Key { pk: "NOTHING".to_owned(), sk: "NOTHING".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::time::Timestamp;
+
+    #[test]
+    fn the_key_of_a_long_unique_value_fits() {
+        let keys = Keys::of(TenantId::new(Timestamp::from_millis(0), [0; 10]));
+        let long = Unique { field: "name", value: "ä".repeat(255 * 3), reserved_after_deletion: false };
+        assert!(keys.unique(Kind::Manufacturer, &long).sort().len() < 1024);
+        let short = Unique { field: "email", value: "a@b.c".into(), reserved_after_deletion: false };
+        assert_eq!(keys.unique(Kind::User, &short).sort(), "UNIQ#user.email#a@b.c");
+    }
+
+    #[test]
+    fn a_registered_tenant_can_be_read_from_its_key() {
+        let tenant = TenantId::new(Timestamp::from_millis(5), [3; 10]);
+        assert_eq!(registered_tenant(&registry(tenant)), Some(tenant));
+    }
+}

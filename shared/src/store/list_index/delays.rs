@@ -1,0 +1,22 @@
+//! How late a write can become visible, which loading and refreshing a list index allow for (docs/adr/0008).
+
+use crate::store::client::OPERATION_TIMEOUT;
+use chrono::TimeDelta;
+
+/// How far the clocks of two function instances may differ.
+pub const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(2);
+/// How much longer than its writer waits for it a write may still take effect.
+const MAX_TIME_IN_FLIGHT: TimeDelta = TimeDelta::seconds(3);
+/// How far a secondary index may lag behind the table.
+pub const SECONDARY_INDEX_LAG: TimeDelta = TimeDelta::seconds(60);
+
+/// Returns how long after the time in its id an event can still be added to the table, by the clock of another function
+/// instance.
+pub fn max_event_delay() -> TimeDelta {
+    TimeDelta::from_std(OPERATION_TIMEOUT).unwrap_or(TimeDelta::MAX) + CLOCK_SKEW + MAX_TIME_IN_FLIGHT
+}
+
+/// Returns how long after the time in its id an event can be missing from a secondary index.
+pub fn max_secondary_index_delay() -> TimeDelta {
+    SECONDARY_INDEX_LAG + max_event_delay()
+}

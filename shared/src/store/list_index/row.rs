@@ -1,0 +1,121 @@
+//! Rows: what a list index has of one record.
+
+use crate::domain::id::{EventId, Id};
+use crate::domain::time::Timestamp;
+use uuid::Uuid;
+
+/// Ends each text of a row. Searched texts contain no control characters and search words no white space, so no word
+/// is found across two texts.
+const TEXT_END: char = '\n';
+/// How many bits of a UUIDv7 are the time (RFC 9562 §5.7).
+const TIME_BITS: u32 = 48;
+
+/// A row's position in the default order of lists: newest first, then by ascending id within a millisecond.
+///
+/// A record is created in the millisecond that its id names, so the id contains everything that the order needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SortKey([u8; 16]);
+
+impl SortKey {
+    /// Inverts the time of an id, so that later ids sort first.
+    const TIME_MASK: u128 = u128::MAX << (128 - TIME_BITS);
+
+    pub fn of(id: Uuid) -> Self {
+        Self((id.as_u128() ^ Self::TIME_MASK).to_be_bytes())
+    }
+
+    pub fn id(self) -> Uuid {
+        Uuid::from_u128(u128::from_be_bytes(self.0) ^ Self::TIME_MASK)
+    }
+
+    /// Returns when the record was created.
+    pub fn created_at(self) -> Timestamp {
+        EventId::from_uuid(self.id()).timestamp()
+    }
+}
+
+/// One record as it is added to an index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row<C> {
+    pub id: Uuid,
+    pub version: u64,
+    /// The fixed-size values.
+    pub columns: C,
+    /// The texts that are searched, case-folded.
+    pub searched: Vec<String>,
+    /// The texts that are compared exactly.
+    pub exact: Vec<String>,
+}
+
+/// The fixed-size part of a row in a segment. The texts of all rows are next to each other in the segment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PackedRow<C> {
+    pub(super) sort_key: SortKey,
+    pub(super) version: u64,
+    /// Where the row's searched texts end in the segment's.
+    pub(super) searched_end: u32,
+    /// Where the row's exact texts end in the segment's.
+    pub(super) exact_end: u32,
+    pub(super) columns: C,
+}
+
+/// A reference to a row in a segment.
+#[derive(Debug, Clone, Copy)]
+pub struct RowRef<'a, C> {
+    pub sort_key: SortKey,
+    pub version: u64,
+    pub columns: &'a C,
+    pub(super) searched: &'a str,
+    pub(super) exact: &'a str,
+}
+
+impl<'a, C> RowRef<'a, C> {
+    /// Returns one of the searched texts.
+    pub fn searched_text(&self, column: usize) -> &'a str {
+        self.searched.split(TEXT_END).nth(column).unwrap_or_default()
+    }
+
+    /// Returns one of the exact texts.
+    pub fn exact_text(&self, column: usize) -> &'a str {
+        self.exact.split(TEXT_END).nth(column).unwrap_or_default()
+    }
+
+    /// Returns all searched texts, one per line.
+    pub fn searched_texts(&self) -> &'a str {
+        self.searched
+    }
+
+    /// Returns the row as it was added.
+    pub fn to_row(&self) -> Row<C>
+    where
+        C: Clone,
+    {
+        let texts = |text: &str| text.split_terminator(TEXT_END).map(str::to_owned).collect();
+        Row {
+            id: self.sort_key.id(),
+            version: self.version,
+            columns: self.columns.clone(),
+            searched: texts(self.searched),
+            exact: texts(self.exact),
+        }
+    }
+}
+
+/// Joins the texts of a row, each with its end.
+pub(super) fn join_texts(texts: &[String]) -> String {
+    texts.iter().flat_map(|text| [text.as_str(), "\n"]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_sort_newest_first_and_then_by_id() {
+        let id = |time: u128, rest: u128| Uuid::from_u128(time << 80 | rest);
+        let mut keys: Vec<SortKey> = [id(5, 1), id(5, 0), id(6, 9), id(4, 0)].map(SortKey::of).into();
+        keys.sort();
+        assert_eq!(keys.iter().map(|key| key.id()).collect::<Vec<_>>(), [id(6, 9), id(5, 0), id(5, 1), id(4, 0)]);
+        assert_eq!(keys.first().map(|key| key.created_at()), Some(Timestamp::from_millis(6)));
+    }
+}
