@@ -14,7 +14,7 @@ async fn without_key_encryption_receipts_are_refused_with_an_explanation() {
     let (_, path) = completed_receipt(&client, &user).await;
     let without_encryption = Client { router: local::server::router(App::new(api.store.clone())), ..client.clone() };
     let refused = without_encryption.get(&path).await.problem(409, "CONFLICT");
-    assert!(refused["detail"].as_str().unwrap().contains("not set up"));
+    assert!(refused["detail"].as_str().unwrap().contains("has not configured an encryption key"));
     assert_eq!(public_keys(&client).await.keys, []);
 }
 
