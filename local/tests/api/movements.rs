@@ -108,7 +108,7 @@ async fn a_closed_movement_has_the_status_of_its_furthest_instances() {
     let started = start_movement(&client, &process, &ids).await;
     let movement = started["id"].as_str().unwrap();
     let first = started["instances"][0]["id"].as_str().unwrap();
-    cancel(&client, &first).await.data();
+    cancel(&client, first).await.data();
     advance_movement(&client, movement, json!({})).await.data();
     assert_eq!(
         advance_movement(&client, movement, json!({})).await.problem(409, "INSTANCE_CLOSED")["instance_status"],
@@ -246,7 +246,7 @@ async fn a_movement_is_cancelled_as_a_whole() {
     let started = start_movement(&client, &process, &ids).await;
     let path = format!("/movements/{}/cancel", started["id"].as_str().unwrap());
     let alone = started["instances"][0]["id"].as_str().unwrap();
-    cancel(&client, &alone).await.data();
+    cancel(&client, alone).await.data();
     let user = client.user("Ada").await;
     advance_movement(&client, started["id"].as_str().unwrap(), json!({"u": user})).await.data();
     let ended = client.post(&path, json!({"reason": "rain"})).await.data();
