@@ -16,7 +16,7 @@ use shared::http::error::{ApiError, ConflictCode};
 use shared::http::response::{Created, Success, Versioned};
 use shared::store::{AttemptError, BatchGet, BatchResult, PointReads, StoreError, TenantStore, UnitOfWork, WriteError, retry};
 
-/// After so many taken tags in a row, each step to the next number is twice as long as the one before. Tags of an older
+/// After this many taken tags in a row, each step to the next number is twice as long as the one before. Tags of an older
 /// template are then passed in a few more steps, at the price of a gap.
 const SINGLE_STEPS: u32 = 8;
 /// After so many doublings a step is longer than any tenant has tags.

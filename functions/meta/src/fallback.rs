@@ -1,4 +1,4 @@
-//! Refuses requests that no route takes: 405 with `Allow` for the paths of other functions, else a redirect or 404.
+//! Rejects requests that match no route: 405 with `Allow` for the paths of other functions, else a redirect or 404.
 
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};

@@ -1,7 +1,6 @@
 //! Starting, advancing and cancelling a process instance.
 
-use crate::instance_wire::{Advance, InstanceView};
-use crate::instances::InstanceOrMovement;
+use crate::instance_wire::{Advance, InstanceOrMovement, InstanceView};
 use crate::process_error::process_error;
 use crate::views;
 use serde_json::{Map, Value, json};
@@ -79,7 +78,7 @@ pub(crate) fn started_by(caller: &Caller) -> Starter {
 /// The submission of step data.
 pub(crate) struct Submission {
     pub(crate) data: Map<String, Value>,
-    /// The step that the client takes for the open one.
+    /// The step that the client expects to be open.
     pub(crate) expected_step: Option<usize>,
     /// Errors of the request that are known already.
     pub(crate) errors: Vec<FieldError>,

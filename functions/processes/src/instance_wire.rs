@@ -224,3 +224,13 @@ impl MovementView {
         Self { id, number, process_id, process_name, status, current_step, instances, started_by, started_by_name, started_at }
     }
 }
+
+/// A new process instance, or a new movement.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum InstanceOrMovement {
+    /// The new instance, for `asset_id`.
+    Instance(Box<InstanceView>),
+    /// The new movement, for `asset_ids`.
+    Movement(Box<MovementView>),
+}

@@ -1,7 +1,7 @@
 //! The endpoints of process instances.
 
 use crate::commands::{self, AdvanceInstance, CancelInstance, StartInstance, Submission};
-use crate::instance_wire::{Advance, Cancel, InstanceQuery, InstanceView, MovementView, ShowQuery, Start};
+use crate::instance_wire::{Advance, Cancel, InstanceOrMovement, InstanceQuery, InstanceView, ShowQuery, Start};
 use crate::movement_start::{self, StartMovement};
 use crate::views;
 use shared::auth::{Command, UnverifiedRequest};
@@ -16,17 +16,6 @@ use shared::http::openapi::{GetErrors, ListErrors, PatchErrors};
 use shared::http::params;
 use shared::http::response::{Created, Json, Png, Versioned, found};
 use shared::store::{InstanceFilter, Page};
-use utoipa::ToSchema;
-
-/// A new process instance, or a new movement.
-#[derive(serde::Serialize, ToSchema)]
-#[serde(untagged)]
-pub enum InstanceOrMovement {
-    /// The new instance, for `asset_id`.
-    Instance(Box<InstanceView>),
-    /// The new movement, for `asset_ids`.
-    Movement(Box<MovementView>),
-}
 
 /// A start on one asset or on several, with its inputs.
 enum StartTarget {

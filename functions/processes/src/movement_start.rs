@@ -1,8 +1,7 @@
 //! Starting a movement: one process on several assets, all or none.
 
 use crate::commands;
-use crate::instance_wire::MovementView;
-use crate::instances::InstanceOrMovement;
+use crate::instance_wire::{InstanceOrMovement, MovementView};
 use crate::movement_commands::{ChangedMovement, invalid};
 use crate::process_error::process_error;
 use crate::views;

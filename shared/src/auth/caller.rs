@@ -38,7 +38,7 @@ impl Caller {
     }
 
     /// Changes a record that was just read to what `decide` makes of it. If another writer changes it meanwhile, reads
-    /// it again and decides again, so that both changes stand. For requests other than POST.
+    /// it again and decides again, so that both changes take effect. For requests other than POST.
     ///
     /// # Errors
     ///

@@ -50,7 +50,7 @@ pub trait Command: Sync {
     }
 }
 
-/// The error of a change that no POST makes and that came with an idempotency key nevertheless.
+/// Returns the error for a change that has an idempotency key although no POST makes it.
 pub(super) fn not_repeatable() -> StoreError {
     StoreError::broken("a repeatable request without a response to store")
 }

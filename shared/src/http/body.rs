@@ -39,8 +39,8 @@ pub trait FromJson: Sized {
     /// # Errors
     ///
     /// Returns every error with its JSON Pointer, relative to the value. By default a single one for the whole value.
-    fn from_json_with_places(text: &str) -> Result<Self, Vec<(String, String)>> {
-        Self::from_json(text).map_err(|refusal| vec![(String::new(), refusal.to_string())])
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        Self::from_json(text).map_err(|error| vec![(String::new(), error.to_string())])
     }
 }
 
@@ -98,7 +98,7 @@ impl FromJson for Steps {
         Self::from_json(text).map_err(|_| ValueError::new("must be a list of steps"))
     }
 
-    fn from_json_with_places(text: &str) -> Result<Self, Vec<(String, String)>> {
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
         Self::from_json(text)
     }
 }
@@ -137,11 +137,11 @@ impl FromJson for Scopes {
         scopes.iter().map(|scope| scope.parse()).collect()
     }
 
-    fn from_json_with_places(text: &str) -> Result<Self, Vec<(String, String)>> {
-        let whole = |refusal: ValueError| vec![(String::new(), refusal.to_string())];
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        let whole = |error: ValueError| vec![(String::new(), error.to_string())];
         let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(text) else { return Self::from_json(text).map_err(whole) };
         let read = |(index, entry): (usize, &&RawValue)| {
-            Scope::from_json(entry.get()).err().map(|refusal| (format!("/{index}"), refusal.to_string()))
+            Scope::from_json(entry.get()).err().map(|error| (format!("/{index}"), error.to_string()))
         };
         let errors: Vec<(String, String)> = entries.iter().enumerate().filter_map(read).collect();
         if errors.is_empty() { Self::from_json(text).map_err(whole) } else { Err(errors) }
@@ -225,10 +225,10 @@ impl<'a> Fields<'a> {
     }
 
     fn read<T: FromJson>(&mut self, name: &str, raw: &RawValue) -> Option<T> {
-        match T::from_json_with_places(raw.get()) {
+        match T::from_json_with_locations(raw.get()) {
             Ok(value) => Some(value),
             Err(errors) => {
-                self.errors.extend(errors.into_iter().map(|(place, detail)| FieldError::within(name, &place, detail)));
+                self.errors.extend(errors.into_iter().map(|(pointer, detail)| FieldError::within(name, &pointer, detail)));
                 None
             }
         }

@@ -20,7 +20,7 @@ pub struct Conflict {
     pub code: ConflictCode,
     /// What is in the way, for people.
     pub detail: String,
-    /// Further members of the problem document, such as the ID of what is in the way.
+    /// Further members of the problem document, such as the ID of the conflicting record.
     pub context: Map<String, Value>,
 }
 

@@ -124,8 +124,8 @@ impl Params {
         let value = self.given.iter_mut().find(|(known, _)| known == name).and_then(|(_, value)| value.take())?;
         match T::from_param(&value) {
             Ok(value) => Some(value),
-            Err(refusal) => {
-                self.errors.push(FieldError::parameter(name, refusal.to_string()));
+            Err(error) => {
+                self.errors.push(FieldError::parameter(name, error.to_string()));
                 None
             }
         }

@@ -193,7 +193,7 @@ into_response! {
     [] Png,
 }
 
-/// Returns what was read.
+/// Unwraps a record that was read.
 ///
 /// # Errors
 ///

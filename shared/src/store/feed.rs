@@ -20,7 +20,7 @@ pub const MAX_BODY_BEFORE_OMISSION: usize = 4 * 1024 * 1024;
 pub struct Feed {
     /// The events.
     pub entries: Vec<HistoryEntry>,
-    /// The event to continue after: the last of this part, or the one that was asked for.
+    /// The event to continue after: the last of this part, or the requested one.
     pub last: Option<EventId>,
     /// Whether more events follow already.
     pub has_more: bool,

@@ -11,7 +11,7 @@ use crate::domain::string_enum::string_enum;
 use crate::domain::time::Date;
 use uuid::Uuid;
 
-/// The page of a list that a request wants.
+/// The page of a list that a request selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
     /// The page's number, from 1.
@@ -34,7 +34,7 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// The number of items on all pages.
     pub total: usize,
-    /// The page that was asked for.
+    /// The requested page.
     pub request: PageRequest,
 }
 

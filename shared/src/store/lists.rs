@@ -29,7 +29,7 @@ impl UnverifiedStore {
     ///
     /// # Errors
     ///
-    /// Returns a [`StoreError`] when the table can't be read. This is so for all lists.
+    /// Returns a [`StoreError`] when the table can't be read. The same applies to all lists.
     pub async fn list_assets(
         &self,
         filter: &AssetFilter,

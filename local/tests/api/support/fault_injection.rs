@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 /// How a call to the table fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallFailure {
-    /// The table refuses the call: too many requests.
+    /// The table throttles the call.
     Throttled,
     /// A transaction meets another one; other calls are throttled.
     Conflict,
