@@ -1,6 +1,8 @@
 //! Sample records for unit tests.
 
 use super::asset::{Asset, Status};
+use super::chain::HistoryEntry;
+use super::event::{self, Event};
 use super::id::{AssetId, Id, InstanceId, ProcessId, UserId};
 use super::instance::{Instance, Starter};
 use super::process::{Process, ProcessStatus, Steps};
@@ -47,4 +49,17 @@ pub(crate) fn instance(number: u128, process: &Process) -> Instance {
     let starter = Starter { key_id: None, name: "Key".into() };
     let id = InstanceId::from_uuid(Uuid::from_u128(number));
     Instance::start(id, process, &asset(1), &starter).expect("can be started").0
+}
+
+/// Returns the entries of these events, each chained to the one before.
+pub(crate) fn chained(events: impl IntoIterator<Item = Event>) -> Vec<HistoryEntry> {
+    let mut previous_hash = None;
+    let entries = events.into_iter().map(|event| {
+        let event = Event { previous_hash: previous_hash.take(), ..event };
+        let text = event.canonical().expect("finite");
+        let hash = event::hash(&text);
+        previous_hash = Some(hash.clone());
+        HistoryEntry { id: event.id, text, hash }
+    });
+    entries.collect()
 }

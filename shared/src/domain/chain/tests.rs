@@ -3,14 +3,14 @@
 use super::*;
 use crate::domain::event::{self, Actor, Event};
 use crate::domain::id::Id;
+use crate::domain::samples::chained;
 use crate::domain::time::Timestamp;
 
 /// Returns the entries of a valid history with these verbs.
 fn entries(verbs: &[&str]) -> Vec<HistoryEntry> {
-    let mut previous: Option<String> = None;
-    let entries = verbs.iter().zip(1u8..).map(|(verb, version)| {
+    let events = verbs.iter().zip(1u8..).map(|(verb, version)| {
         let id = EventId::new(Timestamp::from_millis(version.into()), [version; 10]);
-        let event = Event {
+        Event {
             id,
             at: Timestamp::from_millis(5),
             event_type: format!("asset.{verb}"),
@@ -18,14 +18,10 @@ fn entries(verbs: &[&str]) -> Vec<HistoryEntry> {
             version: version.into(),
             actor: Actor::operator(),
             changes: serde_json::Map::from_iter([("n".to_owned(), serde_json::json!({"old": null, "new": 1.5}))]),
-            previous_hash: previous.clone(),
-        };
-        let text = event.canonical().expect("finite");
-        let hash = event::hash(&text);
-        previous = Some(hash.clone());
-        HistoryEntry { id, text, hash }
+            previous_hash: None,
+        }
     });
-    entries.collect()
+    chained(events)
 }
 
 fn check(entries: &[HistoryEntry], head: Option<(u64, &str)>) -> Result<u64, (u64, ChainError)> {

@@ -82,17 +82,17 @@ pub(super) fn display_name_at(history: &[HistoryEntry], at: Timestamp) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::event::{self, Actor};
+    use crate::domain::event::Actor;
     use crate::domain::id::{EventId, Id};
+    use crate::domain::samples::chained;
     use serde_json::json;
     use uuid::Uuid;
 
     /// Returns a history with these changes, one second apart.
     fn history(changes: &[Value]) -> Vec<HistoryEntry> {
-        let mut previous: Option<String> = None;
-        let entries = (1..).zip(changes).map(|(version, changes)| {
+        let events = (1..).zip(changes).map(|(version, changes)| {
             let id = EventId::new(Timestamp::from_millis(version * 1000), [0; 10]);
-            let event = Event {
+            Event {
                 id,
                 at: Timestamp::from_millis(version * 1000),
                 event_type: if version == 1 { "user.created" } else { "user.updated" }.to_owned(),
@@ -100,14 +100,10 @@ mod tests {
                 version: version.unsigned_abs(),
                 actor: Actor::operator(),
                 changes: changes.as_object().cloned().expect("an object"),
-                previous_hash: previous.clone(),
-            };
-            let text = event.canonical().expect("finite");
-            let hash = event::hash(&text);
-            previous = Some(hash.clone());
-            HistoryEntry { id, text, hash }
+                previous_hash: None,
+            }
         });
-        entries.collect()
+        chained(events)
     }
 
     #[test]
