@@ -58,12 +58,17 @@ use tokio::sync::SetOnce;
 /// Returns the present time. Tests pass a clock of their own.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
+/// Fills a buffer with random bytes, or says why it can't. Simulations pass a source of their own, so that one seed
+/// repeats them.
+pub type Random = Arc<dyn Fn(&mut [u8]) -> Result<(), String> + Send + Sync>;
+
 /// The table, as one SDK client reaches it. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     client: Client,
     table: String,
     clock: Clock,
+    random: Random,
     list_indexes: Arc<ListIndexCache>,
 }
 
@@ -109,10 +114,18 @@ impl Deref for UnverifiedStore {
 }
 
 impl Store {
-    /// Returns the table named `table`, as `client` reaches it.
+    /// Returns the table named `table`, as `client` reaches it. Random bytes come from the operating system.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
-        Self { client, table: table.into(), clock, list_indexes: Arc::new(ListIndexCache::new(memory_budget::from_env())) }
+        let random: Random = Arc::new(|bytes| getrandom::fill(bytes).map_err(|error| error.to_string()));
+        let list_indexes = Arc::new(ListIndexCache::new(memory_budget::from_env()));
+        Self { client, table: table.into(), clock, random, list_indexes }
+    }
+
+    /// Returns the same table with another source of random bytes.
+    #[must_use]
+    pub fn with_random(self, random: Random) -> Self {
+        Self { random, ..self }
     }
 
     /// Returns the same table with a cache of its own for list indexes, of at most `budget` bytes; 0 keeps none.
@@ -162,14 +175,14 @@ impl Store {
         Ok(())
     }
 
-    /// Returns `N` random bytes from the operating system.
+    /// Returns `N` random bytes.
     ///
     /// # Errors
     ///
     /// Returns [`StoreError::Internal`] when the system has no random source.
     pub fn random<const N: usize>(&self) -> Result<[u8; N], StoreError> {
         let mut bytes = [0; N];
-        getrandom::fill(&mut bytes).map_err(|error| StoreError::broken(error.to_string()))?;
+        (self.random)(&mut bytes).map_err(StoreError::broken)?;
         Ok(bytes)
     }
 }

@@ -130,7 +130,7 @@ impl PointReads {
             if left.is_empty() {
                 return Ok(found);
             }
-            pause(round).await;
+            pause(&self.store, round).await;
         }
         Err(StoreError::Unavailable("a batch left keys unprocessed five times in a row".into()))
     }

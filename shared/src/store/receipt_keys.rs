@@ -60,7 +60,7 @@ impl TenantStore {
                     match unit.commit().await {
                         Ok(()) => created.value,
                         Err(WriteError::Stale) => {
-                            pause(round).await;
+                            pause(&self.store, round).await;
                             continue;
                         }
                         Err(error) => return Err(error.into()),
@@ -97,7 +97,7 @@ impl TenantStore {
             };
             match unit.commit().await {
                 Ok(()) => return Ok(keys.value),
-                Err(WriteError::Stale) => pause(round).await,
+                Err(WriteError::Stale) => pause(&self.store, round).await,
                 Err(error) => return Err(error.into()),
             }
         }

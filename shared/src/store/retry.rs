@@ -1,9 +1,9 @@
 //! Optimistic locking: decides again from fresh data when another writer was faster.
 
-use super::TenantStore;
 use super::change_context::ChangeContext;
 use super::error::{StoreError, WriteError};
 use super::unit_of_work::UnitOfWork;
+use super::{Store, TenantStore};
 use crate::domain::request::StoredResponse;
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ where
             AttemptError::Failed(error) => return Err(error),
             AttemptError::Outdated(error) if attempt == MAX_ATTEMPTS => return Err(error.into()),
             AttemptError::Outdated(_) => {
-                pause(attempt - 1).await;
+                pause(store.store(), attempt - 1).await;
                 inputs = reread(inputs).await?;
             }
         }
@@ -80,10 +80,9 @@ where
 
 /// Waits a random time before another attempt, so that rivals part: up to 10 ms after round 0, 20 ms after round 1, and
 /// so on up to 640 ms.
-pub(crate) async fn pause(round: u32) {
+pub(crate) async fn pause(store: &Store, round: u32) {
     let longest = FIRST_PAUSE_MILLIS << round.min(MAX_DOUBLINGS);
-    let mut bytes = [0u8; 2];
     // Without random bytes every rival waits equally long.
-    let _ = getrandom::fill(&mut bytes);
+    let bytes = store.random().unwrap_or_default();
     tokio::time::sleep(Duration::from_millis(1 + u64::from(u16::from_le_bytes(bytes)) % longest)).await;
 }

@@ -73,7 +73,7 @@ impl Store {
             if !reasons.iter().filter_map(CancellationReason::code).any(retryable) {
                 return Err(TransactionError::Store(StoreError::Internal(error.into())));
             }
-            pause(round).await;
+            pause(self, round).await;
             if Instant::now() >= deadline {
                 let same_request = |(condition, reason): (&Condition, &CancellationReason)| {
                     *condition == Condition::NoStoredResponse && reason.code() == Some("TransactionConflict")
