@@ -71,7 +71,11 @@ fn response_headers() -> [(&'static str, Header); 10] {
         header("Retry-After", integer(0), "The number of seconds to wait before you send the request again."),
         header("WWW-Authenticate", matching("^Bearer$"), "The authentication scheme, always `Bearer`."),
         header("X-RateLimit-Limit", integer(1), "The number of requests that the API key may send per minute."),
-        header("X-RateLimit-Remaining", integer(0), "The number of requests left in the current minute."),
+        header(
+            "X-RateLimit-Remaining",
+            integer(0),
+            "The number of requests left in the current minute. Absent if the request could not be counted.",
+        ),
         header("X-RateLimit-Reset", integer(0), "The Unix time, in seconds, at which the next minute begins."),
         header("X-Request-Id", matching("^[ -~]+$"), "Identifies the request in the log."),
     ]

@@ -1,7 +1,9 @@
 //! Rate limits of keys.
 
-use crate::support::{Api, UNKNOWN_ID};
+use crate::log;
+use crate::support::{Api, Client, UNKNOWN_ID};
 use serde_json::json;
+use shared::store::keys::Keys;
 
 #[tokio::test]
 async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
@@ -81,4 +83,72 @@ async fn both_secrets_of_a_rotated_key_share_one_limit() {
     }
     old.get("/assets").await.problem(429, "RATE_LIMITED");
     new.get("/assets").await.problem(429, "RATE_LIMITED");
+}
+
+/// Returns the partition of the client's request counters.
+async fn counter_partition(api: &Api, client: &Client) -> String {
+    api.faults.take_requests();
+    client.get("/settings").await.data();
+    let requests = api.faults.take_requests();
+    let counted = requests.iter().find(|(operation, _)| operation == "UpdateItem").unwrap();
+    counted.1["Key"]["PK"]["S"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn reads_keep_answering_while_the_tenants_writes_are_throttled() {
+    let (api, client) = Api::with_tenant().await;
+    let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
+    let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();
+    // The key's last use is written again.
+    api.advance_clock(7200);
+    api.faults.throttle_writes_to(&[own]);
+    for path in [path.as_str(), "/assets", "/events", "/settings", "/users"] {
+        let reply = client.get(path).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        assert!(reply.header("x-ratelimit-remaining").parse::<u64>().is_ok(), "{path} was not counted");
+    }
+    assert!(api.faults.throttled_writes() >= 5, "the last use of the key is in the tenant's partition");
+    client.patch(&path, json!({"name": "y"})).await.problem(503, "UNAVAILABLE");
+}
+
+#[tokio::test]
+async fn a_request_that_can_not_be_counted_is_let_through_and_a_log_line_says_so() {
+    let api = Api::start().await;
+    let client = api.limited_tenant(3).await;
+    let counters = counter_partition(&api, &client).await;
+    log::begin();
+    api.faults.throttle_writes_to(std::slice::from_ref(&counters));
+    for _ in 0..5 {
+        let reply = client.get("/settings").await;
+        assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-limit")), (200, "3"), "{}", reply.text());
+        assert_eq!(reply.header("x-ratelimit-remaining"), "", "how many remain is not known");
+        assert!(!reply.header("x-ratelimit-reset").is_empty());
+    }
+    assert_eq!(api.faults.throttled_writes(), 10, "two attempts each");
+    assert_eq!(log::text().matches(r#""metric":"uncounted_requests""#).count(), 5, "{}", log::text());
+    client.with_key("apl_guessed").get("/settings").await.problem(401, "UNAUTHORIZED");
+    api.faults.throttle_writes_to(&[]);
+    assert_eq!(client.get("/settings").await.header("x-ratelimit-remaining"), "1", "the limit applies again");
+}
+
+#[tokio::test]
+async fn a_count_that_never_answers_is_given_up() {
+    let (api, client) = Api::with_tenant().await;
+    client.use_key_once().await;
+    let mut held = api.faults.hold("UpdateItem");
+    let (reply, ()) = futures_util::join!(client.get("/settings"), async { held.arrived().await });
+    assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-remaining")), (200, ""));
+    held.release();
+}
+
+#[tokio::test]
+async fn strangers_do_not_write_into_the_tenants_partition() {
+    let (api, client) = Api::with_tenant().await;
+    let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();
+    let invented = shared::domain::id::Id::new(api.now(), [7; 10]);
+    let secret = shared::domain::token::Secret::new([7; 32]);
+    let stranger = client.with_key(&shared::domain::token::Token::new(client.tenant, invented, secret).expose());
+    api.faults.throttle_writes_to(&[own]);
+    stranger.get("/assets").await.problem(401, "UNAUTHORIZED");
+    assert_eq!(api.faults.throttled_writes(), 0);
 }

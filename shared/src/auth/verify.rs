@@ -2,17 +2,22 @@
 
 use super::Caller;
 use crate::app::App;
+use crate::domain::api_key::ApiKey;
 use crate::domain::event::Actor;
 use crate::domain::rate::Rate;
 use crate::domain::scope::Scope;
 use crate::domain::time::Timestamp;
 use crate::domain::token::Token;
-use crate::http::RequestNotes;
 use crate::http::error::ApiError;
-use crate::store::{ChangeContext, UnverifiedStore, Verification};
+use crate::http::{RequestNotes, error_chain};
+
+use crate::store::{ChangeContext, StoreError, UnverifiedStore, Verification};
 
 /// How old a key's `last_used_at` gets before it is written again.
 const LAST_USED_PRECISION: chrono::TimeDelta = chrono::TimeDelta::hours(1);
+
+/// The name of the metric in the log lines of requests that could not be counted.
+const UNCOUNTED: &str = "uncounted_requests";
 
 /// A key that is being verified for a scope.
 pub(super) struct KeyCheck<'a> {
@@ -43,23 +48,24 @@ impl KeyCheck<'_> {
             return Err(ApiError::Unauthorized);
         }
         self.notes.note_caller(token.tenant, token.key);
-        let mut used = counted?;
-        // While the previous secret of a rotated key is still accepted, both count.
-        for other in key.accepted_hashes(now).into_iter().filter(|other| **other != secret) {
-            used += store.counted_requests(token.key, &other.0, now).await?;
-        }
+        let used = self.used(store, counted, key, now).await?;
         let rate = Rate::new(key.rate_limit_per_minute, used, now);
         self.notes.note_rate(rate);
         if rate.is_exceeded() {
             return Err(ApiError::RateLimited(rate.wait));
+        }
+        let scopes = key.effective_scopes(owner);
+        let is_permitted = scopes.contains(&self.scope);
+        if is_permitted {
+            // First, so that the request's reads don't wait for the write that follows.
+            verification.pass();
         }
         if is_outdated(key.last_used_at, now)
             && let Err(error) = store.touch_key(token.key, now).await
         {
             tracing::warn!(error = %error, key_id = %token.key, "could not record that a key was used");
         }
-        let scopes = key.effective_scopes(owner);
-        if !scopes.contains(&self.scope) {
+        if !is_permitted {
             return Err(ApiError::Forbidden(self.scope));
         }
         let actor = Actor {
@@ -68,9 +74,37 @@ impl KeyCheck<'_> {
             user_id: key.user_id,
             user_name: owner.map(|owner| owner.display_name.to_string()),
         };
-        verification.pass();
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };
         Ok(Caller { store: store.verified().await, scopes, context, app: self.app.clone() })
+    }
+
+    /// Returns how many requests the key has sent in this minute. `None` if the table can't say: the limit protects the
+    /// service from its callers, so it must not take down what works.
+    async fn used(
+        &self,
+        store: &UnverifiedStore,
+        counted: Result<u64, StoreError>,
+        key: &ApiKey,
+        now: Timestamp,
+    ) -> Result<Option<u64>, StoreError> {
+        let secret = self.token.secret.hash();
+        let all = async {
+            let mut used = counted?;
+            // While the previous secret of a rotated key is still accepted, both count.
+            for other in key.accepted_hashes(now).into_iter().filter(|other| **other != secret) {
+                used += store.counted_requests(self.token.key, &other.0, now).await?;
+            }
+            Ok(used)
+        };
+        match all.await {
+            Err(StoreError::Unavailable(cause)) => {
+                let (tenant_id, key_id, cause) = (self.token.tenant, self.token.key, error_chain(&*cause));
+                // The template's metric filters count these lines.
+                tracing::warn!(metric = UNCOUNTED, %tenant_id, %key_id, cause, "a request was let through without being counted");
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
     }
 }
 

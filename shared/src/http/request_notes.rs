@@ -58,11 +58,13 @@ impl RequestNotes {
         self.0.caller.get().copied()
     }
 
-    /// Adds the `X-RateLimit-…` headers, once the key is verified.
+    /// Adds the `X-RateLimit-…` headers, once the key is verified. How many requests remain is left out if it is not
+    /// known.
     pub(super) fn add_rate_limit(&self, headers: &mut HeaderMap) {
         let Some(rate) = self.0.rate.get() else { return };
         headers.insert(HeaderName::from_static("x-ratelimit-limit"), HeaderValue::from(rate.limit));
-        headers.insert(HeaderName::from_static("x-ratelimit-remaining"), HeaderValue::from(rate.remaining()));
+        let remaining = rate.remaining().map(HeaderValue::from);
+        headers.extend(remaining.map(|remaining| (HeaderName::from_static("x-ratelimit-remaining"), remaining)));
         headers.insert(HeaderName::from_static("x-ratelimit-reset"), HeaderValue::from(rate.reset));
     }
 

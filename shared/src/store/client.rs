@@ -1,6 +1,6 @@
 //! The clients of AWS: their timeouts and retries (docs/adr/0003-client.md), and what they take from the environment.
 
-use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
 use aws_sdk_dynamodb::{Client, Config};
@@ -33,6 +33,13 @@ pub fn configure(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dynamodb:
         .operation_attempt_timeout(ATTEMPT_TIMEOUT)
         .operation_timeout(OPERATION_TIMEOUT);
     config.retry_config(retries).timeout_config(timeouts.build())
+}
+
+/// Returns the retries of a write that its request can do without: one, for connections that broke while the function
+/// was frozen. Retries draw on a quota, and these have their own: other calls keep theirs when such writes are throttled.
+pub(super) fn dispensable() -> aws_sdk_dynamodb::config::Builder {
+    let retries = RetryConfig::standard().with_max_attempts(2).with_initial_backoff(INITIAL_BACKOFF);
+    Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
 }
 
 /// Why a function's clients can't be made from its environment.

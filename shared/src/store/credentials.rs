@@ -1,14 +1,19 @@
 //! What verifying an API key reads and writes.
 
-use super::PointReads;
 use super::error::StoreError;
 use super::keys::PK;
+use super::{PointReads, client};
 use crate::domain::api_key::ApiKey;
 use crate::domain::id::{ApiKeyId, Id};
 use crate::domain::record::{Kind, Stored};
 use crate::domain::time::Timestamp;
 use crate::domain::user::User;
 use aws_sdk_dynamodb::types::AttributeValue;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a request waits until it is recorded that its key was used.
+const TOUCH_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// A key's record and the user whom it is bound to, as they are now.
 #[derive(Debug, Clone)]
@@ -30,7 +35,7 @@ impl PointReads {
         Ok(Some(Credentials { key, owner }))
     }
 
-    /// Records that a key was used. This writes no event, since nobody decided it.
+    /// Records that a key was used. This writes no event, since nobody decided it. A request does not wait long for it.
     pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
         let update = self.store.client.update_item().table_name(&self.store.table);
         let result = update
@@ -40,9 +45,10 @@ impl PointReads {
             .expression_attribute_names("#pk", PK)
             .expression_attribute_names("#used", "last_used_at")
             .expression_attribute_values(":at", AttributeValue::S(at.to_string()))
-            .send()
-            .await;
-        match result {
+            .customize()
+            .config_override(client::dispensable())
+            .send();
+        match timeout(TOUCH_TIMEOUT, result).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))? {
             Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => Ok(()),
             other => other.map(|_| ()).map_err(StoreError::from),
         }

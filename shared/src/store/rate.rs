@@ -1,17 +1,21 @@
 //! Counts the requests of API keys.
 
-use super::PointReads;
 use super::error::StoreError;
 use super::keys::{EXPIRES, TYPE};
+use super::{PointReads, client};
 use crate::domain::api_key::MAX_RATE_LIMIT;
 use crate::domain::id::ApiKeyId;
 use crate::domain::rate::{WINDOW_SECONDS, window};
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
+use std::time::Duration;
+use tokio::time::timeout;
 
 const REQUESTS: &str = "requests";
 /// How long a counter outlives its minute, in seconds.
 const KEPT_SECONDS: i64 = 600;
+/// How long a request waits to be counted.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl PointReads {
     /// Counts a request by the hash of its secret and returns how many came in this minute, this one included. Stops
@@ -19,7 +23,7 @@ impl PointReads {
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    /// Returns [`StoreError::Unavailable`] when the table throttles or does not respond within [`COUNT_TIMEOUT`].
     pub(crate) async fn count_request(&self, key: ApiKeyId, secret: &str, at: Timestamp) -> Result<u64, StoreError> {
         let minute = window(at);
         let counted = self
@@ -41,9 +45,10 @@ impl PointReads {
             )
             .expression_attribute_values(":type", AttributeValue::S("rate".to_owned()))
             .return_values(ReturnValue::UpdatedNew)
-            .send()
-            .await;
-        match counted {
+            .customize()
+            .config_override(client::dispensable())
+            .send();
+        match timeout(COUNT_TIMEOUT, counted).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))? {
             Ok(output) => {
                 let count = output.attributes.as_ref().and_then(|item| item.get(REQUESTS)?.as_n().ok()?.parse().ok());
                 count.ok_or_else(|| StoreError::broken("a request counter without a number"))
@@ -59,9 +64,11 @@ impl PointReads {
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    /// As [`PointReads::count_request`].
     pub(crate) async fn counted_requests(&self, key: ApiKeyId, secret: &str, at: Timestamp) -> Result<u64, StoreError> {
-        let item = self.item(&self.keys.rate(key, window(at), secret)).await?;
+        let counter = self.keys.rate(key, window(at), secret);
+        let item = timeout(COUNT_TIMEOUT, self.item(&counter)).await;
+        let item = item.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))??;
         Ok(item.and_then(|item| item.get(REQUESTS)?.as_n().ok()?.parse().ok()).unwrap_or(0))
     }
 }

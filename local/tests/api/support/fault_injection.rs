@@ -2,6 +2,7 @@
 //! embedded engine can't show by itself.
 
 mod frozen;
+mod throttled;
 
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
@@ -14,6 +15,7 @@ use frozen::FrozenIndexes;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use throttled::ThrottledPartitions;
 use tokio::sync::oneshot;
 
 /// How a call to the table fails.
@@ -92,6 +94,7 @@ pub struct Faults {
     requests: Arc<Mutex<Vec<(String, Value)>>>,
     holds: Arc<Mutex<Vec<Hold>>>,
     frozen: FrozenIndexes,
+    throttled: ThrottledPartitions,
 }
 
 impl Faults {
@@ -223,9 +226,10 @@ impl HttpConnector for FaultyConnector {
         let operation = target.unwrap_or_default().to_owned();
         let body = request.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
         let frozen = self.faults.frozen.response(&operation, &body);
+        let instead = frozen.or_else(|| self.faults.throttled.response(&operation, &body));
         self.faults.requests.lock().unwrap().push((operation.clone(), body));
-        if let Some(frozen) = frozen {
-            return HttpConnectorFuture::ready(Ok(frozen));
+        if let Some(instead) = instead {
+            return HttpConnectorFuture::ready(Ok(instead));
         }
         let mut holds = self.faults.holds.lock().unwrap();
         let hold = holds.iter().position(|hold| hold.operation == operation).map(|place| holds.remove(place));

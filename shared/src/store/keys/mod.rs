@@ -1,7 +1,8 @@
 //! The keys of the table's items. All keys are made here, and nowhere else (docs/adr/0002-table.md).
 //!
 //! The partition key is always `T#<tenant>`, also in the indexes, so no expression can reach another tenant's items.
-//! The exception is the operator's registry of tenants, which contains only ids.
+//! Request counters are in partitions of their own, whose keys begin with it. The exception is the operator's registry
+//! of tenants, which contains only ids.
 
 mod events;
 mod list_index;
@@ -158,11 +159,15 @@ impl Keys {
         self.key(format!("SIGNATURE#{}#{}#{}", EventId::from_uuid(name.owner).short(), name.step, name.hash))
     }
 
-    /// `RATE#<API key>#<minute>#<secret>`: the number of requests with that secret in that minute. Someone who has only
-    /// a key's id, not its secret, does not use up its limit.
+    /// `<minute>#<secret>` in the partition `T#<tenant>#RATE#<API key>`: the number of requests with that secret in that
+    /// minute. Someone who has only a key's id, not its secret, does not use up its limit.
+    ///
+    /// Each API key has a partition for its counters, so that neither counting nor the tenant's own writes slow down the
+    /// other. Ids have a fixed length and contain no `#`, so it is no other tenant's partition.
     #[must_use]
     pub fn rate(&self, key: ApiKeyId, minute: i64, secret: &str) -> Key {
-        self.key(format!("RATE#{}#{minute}#{}", key.short(), secret.get(..16).unwrap_or(secret)))
+        let pk = format!("{}#RATE#{}", self.pk, key.short());
+        Key { pk, sk: format!("{minute}#{}", secret.get(..16).unwrap_or(secret)) }
     }
 
     /// `IDEMPOTENCY#<API key>#<idempotency key, hashed>`: the stored response to a request.
@@ -226,6 +231,17 @@ mod tests {
         assert!(keys.unique(Kind::Manufacturer, &long).sort().len() < 1024);
         let short = Unique { field: "email", value: "a@b.c".into(), reserved_after_deletion: false };
         assert_eq!(keys.unique(Kind::User, &short).sort(), "UNIQ#user.email#a@b.c");
+    }
+
+    #[test]
+    fn request_counters_are_in_a_partition_of_their_key_and_tenant() {
+        let at = Timestamp::from_millis(0);
+        let (tenant, other) = (TenantId::new(at, [0; 10]), TenantId::new(at, [1; 10]));
+        let partition = |tenant| Keys::of(tenant).rate(ApiKeyId::new(at, [2; 10]), 7, "0123456789abcdefg").pk;
+        let api_key = ApiKeyId::new(at, [2; 10]).short();
+        assert_eq!(partition(tenant), format!("{}#RATE#{api_key}", Keys::of(tenant).pk));
+        assert!(!partition(other).starts_with(&Keys::of(tenant).pk));
+        assert_eq!(Keys::of(tenant).rate(ApiKeyId::new(at, [2; 10]), 7, "0123456789abcdefg").sk, "7#0123456789abcdef");
     }
 
     #[test]
