@@ -1,6 +1,7 @@
 //! The checks of references, unique markers, process instances, the list index and counters.
 
 use super::{Snapshot, number, string};
+use aws_sdk_dynamodb::types::AttributeValue;
 use shared::domain::asset::Asset;
 use shared::domain::id::Id;
 use shared::domain::instance::{Instance, InstanceStatus};
@@ -14,17 +15,20 @@ const PROJECTED: [&str; 4] = ["version", "updated_at", "status", "name"];
 
 impl Snapshot {
     pub(super) fn check_references(&mut self) {
-        for (record, count) in &self.references {
-            let stored = self.stored_references.get(record);
-            if stored != Some(count) {
-                self.violations.push(format!("{record:?} has {count} references and stores {stored:?}"));
+        let is_reference_item = |item: &&Item| string(item, "type") == Some("references");
+        let mut found: HashMap<Key, &Item> =
+            self.items.iter().filter(is_reference_item).filter_map(|item| Some((Key::of(item)?, item))).collect();
+        let mut references = std::mem::take(&mut self.references);
+        for (record, mut expected) in std::mem::take(&mut self.reference_items) {
+            let count = references.remove(&record).unwrap_or(0);
+            expected.insert("uses".to_owned(), AttributeValue::N(count.to_string()));
+            let item = Key::of(&expected).and_then(|key| found.remove(&key));
+            if item != Some(&expected) {
+                self.violations.push(format!("{record:?} has the reference item {item:?} instead of {expected:?}"));
             }
         }
-        for (record, stored) in &self.stored_references {
-            if *stored > 0 && !self.references.contains_key(record) {
-                self.violations.push(format!("{record:?} has no references and stores {stored}"));
-            }
-        }
+        self.violations.extend(references.into_keys().map(|record| format!("{record:?} is missing, and referred to")));
+        self.violations.extend(found.into_keys().map(|key| format!("the record of {key:?} is missing")));
     }
 
     pub(super) fn check_unique_markers(&mut self) {

@@ -6,6 +6,7 @@ mod history;
 use anyhow::Result;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
 use shared::domain::api_key::ApiKey;
 use shared::domain::asset::Asset;
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
@@ -14,7 +15,7 @@ use shared::domain::instance::Instance;
 use shared::domain::movement::Movement;
 use shared::domain::process::Process;
 use shared::domain::receipt_key::ReceiptKeys;
-use shared::domain::record::{Kind, Record, Stored};
+use shared::domain::record::{Kind, Record, RequiredValue, Stored};
 use shared::domain::tenant::Tenant;
 use shared::domain::user::User;
 use shared::store::TenantStore;
@@ -29,8 +30,8 @@ struct Snapshot {
     violations: Vec<String>,
     /// The number of references to each record, counted in the records that refer to it.
     references: HashMap<(Kind, Uuid), u64>,
-    /// The number of references that each record has stored.
-    stored_references: HashMap<(Kind, Uuid), u64>,
+    /// The reference item that each record must have, without its count.
+    reference_items: HashMap<(Kind, Uuid), Item>,
     /// The key of each unique marker that must exist, with the key of the record that owns it.
     unique_markers: HashMap<Key, Key>,
     /// The last hash and the version of each record.
@@ -40,7 +41,8 @@ struct Snapshot {
 /// Checks a tenant and returns a description of each violation:
 ///
 /// - Each unique value has its marker, and each marker its record. Only markers of asset tags outlive their record.
-/// - Each record stores the number of references to it.
+/// - Each record that others can refer to has a reference item, with the number of references to it and with what
+///   references can require of it. No other reference items exist.
 /// - The events of each record form an unbroken chain that ends with the record's own hash and version.
 /// - No asset tag or movement number is above its counter.
 /// - An asset names its running process instance, and has at most one.
@@ -61,7 +63,7 @@ pub async fn violations(store: &TenantStore, client: &Client, table: &str) -> Re
         items,
         violations: Vec::new(),
         references: HashMap::new(),
-        stored_references: HashMap::new(),
+        reference_items: HashMap::new(),
         unique_markers: HashMap::new(),
         chain_heads: HashMap::new(),
     };
@@ -105,6 +107,13 @@ fn number(item: &Item, name: &str) -> Option<u64> {
     item.get(name)?.as_n().ok()?.parse().ok()
 }
 
+fn attribute_value(value: RequiredValue) -> AttributeValue {
+    match value {
+        RequiredValue::Text(text) => AttributeValue::S(text),
+        RequiredValue::Bool(flag) => AttributeValue::Bool(flag),
+    }
+}
+
 impl Snapshot {
     /// Reads all records of a type, and adds what they imply.
     async fn add_records<T: Record>(&mut self, store: &TenantStore) -> Result<Vec<Stored<T>>> {
@@ -112,7 +121,12 @@ impl Snapshot {
         for record in &records {
             let id = record.value.id().uuid();
             let key = self.keys.record(T::KIND, id);
-            self.stored_references.insert((T::KIND, id), record.uses);
+            if let Some(attributes) = record.value.required_by_references() {
+                let mut item = self.keys.references(T::KIND, id).item();
+                item.insert("type".to_owned(), AttributeValue::S("references".to_owned()));
+                item.extend(attributes.into_iter().map(|it| (it.attribute.to_owned(), attribute_value(it.value))));
+                self.reference_items.insert((T::KIND, id), item);
+            }
             self.chain_heads.insert(id, (record.last_hash.clone(), record.version));
             for unique in record.value.unique() {
                 self.unique_markers.insert(self.keys.unique(T::KIND, &unique), key.clone());

@@ -20,6 +20,7 @@ mod history_lag;
 mod history_verification;
 mod idempotency;
 mod keys;
+mod large_record_costs;
 mod limits;
 mod list_index;
 mod list_index_edges;

@@ -4,7 +4,7 @@ use super::catalog::{AssetKind, AssetType, Manufacturer, Model};
 use super::custom_fields::CustomFields;
 use super::id::{AssetId, AssetTypeId, Id, InstanceId, ManufacturerId, ModelId, UserId, short};
 use super::money::Price;
-use super::record::{Kind, Record, Reference, RequiredValue, Stored, Unique, fields};
+use super::record::{Kind, Record, Reference, Stored, Unique, fields};
 use super::string_enum::string_enum;
 use super::text::{Line, Name, Notes};
 use super::time::Date;
@@ -125,12 +125,8 @@ impl Asset {
     /// Returns the reference to the model. The asset carries the model's manufacturer and type; if the model changed them
     /// after it was read, the asset must not be linked to it.
     fn model_reference(&self, id: ModelId) -> Reference {
-        let copied =
-            [("manufacturer_id", self.manufacturer_id.map(Id::uuid)), ("asset_type_id", self.asset_type_id.map(Id::uuid))];
-        let copied = copied.into_iter().filter_map(|(attribute, id)| Some((attribute, id?)));
-        copied.fold(Reference::new("model_id", Kind::Model, id.uuid()), |reference, (attribute, id)| {
-            reference.requiring(attribute, RequiredValue::Text(id.to_string()))
-        })
+        let copied = Model::requirements(self.manufacturer_id, self.asset_type_id);
+        copied.into_iter().fold(Reference::new("model_id", Kind::Model, id.uuid()), Reference::requiring)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::custom_fields::FieldsSchema;
 use super::field_error::{ValueError, text_form};
 use super::id::{AssetTypeId, Id, ManufacturerId, ModelId};
-use super::record::{Kind, Patch, Record, Reference, Unique, fields};
+use super::record::{Kind, Patch, Record, Reference, Requirement, Unique, fields};
 use super::string_enum::string_enum;
 use super::text::{Name, Notes, fold};
 use serde::{Deserialize, Serialize};
@@ -129,6 +129,10 @@ impl Record for AssetType {
     fn unique(&self) -> Vec<Unique> {
         vec![Unique { field: "code", value: self.code.as_str().to_owned(), reserved_after_deletion: false }]
     }
+
+    fn required_by_references(&self) -> Option<Vec<Requirement>> {
+        Some(Vec::new())
+    }
 }
 
 /// A manufacturer of models.
@@ -187,6 +191,10 @@ impl Record for Manufacturer {
     fn unique(&self) -> Vec<Unique> {
         vec![Unique { field: "name", value: fold(&self.name), reserved_after_deletion: false }]
     }
+
+    fn required_by_references(&self) -> Option<Vec<Requirement>> {
+        Some(Vec::new())
+    }
 }
 
 /// A product model, such as Latitude 7450.
@@ -232,6 +240,16 @@ impl Model {
         }
     }
 
+    /// Returns what a model with this manufacturer and this type meets.
+    pub(in crate::domain) fn requirements(
+        manufacturer: Option<ManufacturerId>,
+        asset_type: Option<AssetTypeId>,
+    ) -> Vec<Requirement> {
+        let manufacturer = manufacturer.map(|id| Requirement::text("manufacturer_id", id));
+        let asset_type = asset_type.map(|id| Requirement::text("asset_type_id", id));
+        manufacturer.into_iter().chain(asset_type).collect()
+    }
+
     /// Returns whether `next` has another manufacturer or asset type, which the model's assets carry too.
     #[must_use]
     pub fn is_another_product(&self, next: &Self) -> bool {
@@ -255,6 +273,10 @@ impl Record for Model {
             ("asset_type_id", json!(asset_type_id)),
             ("notes", json!(notes)),
         ])
+    }
+
+    fn required_by_references(&self) -> Option<Vec<Requirement>> {
+        Some(Self::requirements(Some(self.manufacturer_id), Some(self.asset_type_id)))
     }
 
     fn references(&self) -> Vec<Reference> {

@@ -140,7 +140,7 @@ mod tests {
 
     fn stored<T>(value: T) -> Stored<T> {
         let at = samples::time(0);
-        Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new(), uses: 0 }
+        Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new() }
     }
 
     /// An asset that is assigned to this user.

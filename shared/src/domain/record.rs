@@ -103,6 +103,20 @@ pub struct Requirement {
     pub value: RequiredValue,
 }
 
+impl Requirement {
+    /// Requires a text.
+    #[must_use]
+    pub fn text(attribute: &'static str, text: impl ToString) -> Self {
+        Self { attribute, value: RequiredValue::Text(text.to_string()) }
+    }
+
+    /// Requires `true` or `false`.
+    #[must_use]
+    pub fn flag(attribute: &'static str, flag: bool) -> Self {
+        Self { attribute, value: RequiredValue::Bool(flag) }
+    }
+}
+
 /// The value of a [`Requirement`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequiredValue {
@@ -121,8 +135,8 @@ impl Reference {
 
     /// Adds a requirement.
     #[must_use]
-    pub fn requiring(mut self, attribute: &'static str, value: RequiredValue) -> Self {
-        self.requirements.push(Requirement { attribute, value });
+    pub fn requiring(mut self, requirement: Requirement) -> Self {
+        self.requirements.push(requirement);
         self
     }
 }
@@ -152,6 +166,12 @@ pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync
         Vec::new()
     }
 
+    /// Returns the attributes that references to it can require, with its values; `None` if no record can refer to its
+    /// kind.
+    fn required_by_references(&self) -> Option<Vec<Requirement>> {
+        None
+    }
+
     /// Returns its references to other records.
     fn references(&self) -> Vec<Reference> {
         Vec::new()
@@ -176,8 +196,6 @@ pub struct Stored<T> {
     pub updated_at: Timestamp,
     /// The hash of its latest history entry.
     pub last_hash: String,
-    /// The number of references to it.
-    pub uses: u64,
 }
 
 impl<T: Record> Stored<T> {

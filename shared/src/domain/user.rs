@@ -2,7 +2,7 @@
 
 use super::field_error::{ValueError, text_form};
 use super::id::{Id, UserId};
-use super::record::{Kind, Record, Reference, RequiredValue, Unique, fields};
+use super::record::{Kind, Record, Reference, Requirement, Unique, fields};
 use super::scope::Role;
 use super::text::{Name, fold};
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ impl User {
     /// Returns a reference to a user from the field `field`. Only an active user can be newly assigned or picked.
     #[must_use]
     pub fn reference(field: &'static str, id: UserId) -> Reference {
-        Reference::new(field, Kind::User, id.uuid()).requiring("is_active", RequiredValue::Bool(true))
+        Reference::new(field, Kind::User, id.uuid()).requiring(Requirement::flag("is_active", true))
     }
 
     /// Returns the user with `change` applied.
@@ -118,16 +118,19 @@ impl Record for User {
     fn unique(&self) -> Vec<Unique> {
         vec![Unique { field: "email", value: self.email.folded(), reserved_after_deletion: false }]
     }
+
+    fn required_by_references(&self) -> Option<Vec<Requirement>> {
+        Some(vec![Requirement::flag("is_active", self.is_active)])
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Requirement;
     use crate::domain::time::Timestamp;
 
     #[test]
-    fn a_reference_requires_the_attribute_that_an_active_user_has() {
+    fn only_an_active_user_meets_what_a_reference_requires() {
         let id = UserId::new(Timestamp::from_millis(0), [0; 10]);
         let user = User {
             id,
@@ -136,10 +139,9 @@ mod tests {
             role: Role::Viewer,
             is_active: true,
         };
-        let stored = serde_json::to_value(&user).expect("json");
-        for Requirement { attribute, value } in User::reference("assigned_to", id).requirements {
-            assert_eq!((attribute, &value, &stored[attribute]), ("is_active", &RequiredValue::Bool(true), &json!(true)));
-        }
+        let required = Some(User::reference("assigned_to", id).requirements);
+        assert_eq!(user.required_by_references(), required);
+        assert_ne!(User { is_active: false, ..user }.required_by_references(), required);
     }
 
     #[test]

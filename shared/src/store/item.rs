@@ -17,7 +17,7 @@ pub(super) const CREATED_AT: &str = "created_at";
 pub(super) const UPDATED_AT: &str = "updated_at";
 /// The attribute with the hash of a record's latest event.
 pub(super) const LAST_HASH: &str = "last_hash";
-/// The attribute that counts the references to a record.
+/// The attribute of a reference item that counts the references to its record.
 pub(super) const USES: &str = "uses";
 /// The attribute of a unique value's marker that names the record: its sort key.
 pub(super) const OWNER: &str = "owner";
@@ -28,8 +28,6 @@ struct Metadata {
     created_at: Timestamp,
     updated_at: Timestamp,
     last_hash: String,
-    #[serde(default)]
-    uses: u64,
 }
 
 /// Returns the record's own attributes, without keys and metadata.
@@ -37,7 +35,7 @@ pub(super) fn attributes<T: Record>(value: &T) -> Result<Item, StoreError> {
     to_item(value).map_err(StoreError::broken)
 }
 
-/// Returns the whole item of a record that nothing references.
+/// Returns the whole item of a record.
 pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<Item, StoreError> {
     let mut item = attributes(&stored.value)?;
     let id = stored.value.id().uuid();
@@ -61,7 +59,6 @@ pub(super) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreError> {
         created_at: metadata.created_at,
         updated_at: metadata.updated_at,
         last_hash: metadata.last_hash,
-        uses: metadata.uses,
     })
 }
 

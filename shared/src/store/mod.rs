@@ -24,6 +24,7 @@ mod memory_budget;
 mod rate;
 mod read;
 mod receipt_keys;
+mod reference_items;
 mod retry;
 mod signature_images;
 mod stored_responses;

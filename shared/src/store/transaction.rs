@@ -15,8 +15,8 @@ use tokio::time::Instant;
 pub(super) enum Condition {
     /// The record is new, or as it was read.
     RecordState,
-    /// The record is at this version, and nothing references it.
-    Unreferenced(u64),
+    /// Nothing refers to the record.
+    Unreferenced,
     /// No other record of this kind has the same value in this field.
     UniqueValue(Kind, &'static str),
     /// The record that this field refers to exists and can be referenced.

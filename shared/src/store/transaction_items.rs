@@ -2,19 +2,15 @@
 
 use super::change_context::ChangeContext;
 use super::error::StoreError;
-use super::item::{self, LAST_HASH, OWNER, UPDATED_AT, USES, VERSION};
+use super::item::{self, LAST_HASH, OWNER, UPDATED_AT, VERSION};
 use super::keys::{HS, Item, Key, Keys, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
 use super::{Store, TenantStore};
 use crate::domain::event::{self, Event, Verb};
 use crate::domain::id::{EventId, Id};
-use crate::domain::record::{Kind, Record, Reference, RequiredValue, Stored, Unique};
-use aws_sdk_dynamodb::types::{
-    AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
-};
+use crate::domain::record::{Record, Stored, Unique};
+use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
-use uuid::Uuid;
 
 impl TenantStore {
     fn record_key<T: Record>(&self, value: &T) -> Key {
@@ -52,25 +48,15 @@ impl TenantStore {
     }
 
     /// Returns the update of a record that is at `old`'s version. It sets only the attributes that differ, so that it
-    /// leaves `uses` alone, which other units of work count up and down.
-    pub(super) fn update_item<T: Record>(
-        &self,
-        old: &Stored<T>,
-        next: &Stored<T>,
-        condition: Condition,
-    ) -> Result<TransactWriteItem, StoreError> {
+    /// leaves those alone that are written without a version, such as a key's last use.
+    pub(super) fn update_item<T: Record>(&self, old: &Stored<T>, next: &Stored<T>) -> Result<TransactWriteItem, StoreError> {
         let (before, after) = (item::attributes(&old.value)?, item::attributes(&next.value)?);
         let mut update = Update::builder()
             .table_name(&self.store.table)
             .set_key(Some(self.record_key::<T>(&old.value).item()))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .condition_expression("#version = :old")
             .expression_attribute_names("#version", VERSION)
             .expression_attribute_values(":old", number(old.version));
-        let mut condition_expression = "#version = :old".to_owned();
-        if let Condition::Unreferenced(_) = condition {
-            condition_expression.push_str(" AND (attribute_not_exists(#uses) OR #uses = :none)");
-            update = update.expression_attribute_names("#uses", USES).expression_attribute_values(":none", number(0));
-        }
         let mut sets: Vec<(&str, AttributeValue)> = vec![
             (VERSION, number(next.version)),
             (UPDATED_AT, AttributeValue::S(next.updated_at.to_string())),
@@ -92,21 +78,18 @@ impl TenantStore {
         if !remove.is_empty() {
             expression.push_str(&format!(" REMOVE {}", remove.join(", ")));
         }
-        let update = update.update_expression(expression).condition_expression(condition_expression).build();
+        let update = update.update_expression(expression).build();
         Ok(TransactWriteItem::builder().update(update.map_err(StoreError::broken)?).build())
     }
 
-    /// Returns the deletion of a record that is at `old`'s version and that nothing references.
+    /// Returns the deletion of a record that is at `old`'s version.
     pub(super) fn delete_item<T: Record>(&self, old: &Stored<T>) -> Result<TransactWriteItem, StoreError> {
         let delete = Delete::builder()
             .table_name(&self.store.table)
             .set_key(Some(self.record_key::<T>(&old.value).item()))
-            .condition_expression("#version = :version AND (attribute_not_exists(#uses) OR #uses = :none)")
+            .condition_expression("#version = :version")
             .expression_attribute_names("#version", VERSION)
-            .expression_attribute_names("#uses", USES)
             .expression_attribute_values(":version", number(old.version))
-            .expression_attribute_values(":none", number(0))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .map_err(StoreError::broken)?;
         Ok(TransactWriteItem::builder().delete(delete).build())
@@ -142,55 +125,6 @@ impl TenantStore {
             items.push(TransactionItem { condition: Condition::RecordState, write });
         }
         Ok(items)
-    }
-
-    /// Returns the update of a referenced record's reference count, or a check of the record if the count stays.
-    ///
-    /// For an added reference, the record must meet the reference's requirements. Its version does not matter: several
-    /// units of work may add references at the same time.
-    pub(super) fn reference_count_item(
-        &self,
-        kind: Kind,
-        id: Uuid,
-        delta: i64,
-        added: Option<&Reference>,
-    ) -> Result<TransactWriteItem, StoreError> {
-        let mut names = HashMap::from([("#pk".to_owned(), PK.to_owned())]);
-        let mut values = Item::new();
-        let mut condition = "attribute_exists(#pk)".to_owned();
-        for (n, requirement) in added.iter().flat_map(|added| &added.requirements).enumerate() {
-            condition.push_str(&format!(" AND #required{n} = :required{n}"));
-            names.insert(format!("#required{n}"), requirement.attribute.to_owned());
-            let value = match &requirement.value {
-                RequiredValue::Text(text) => AttributeValue::S(text.clone()),
-                RequiredValue::Bool(flag) => AttributeValue::Bool(*flag),
-            };
-            values.insert(format!(":required{n}"), value);
-        }
-        let key = self.keys.record(kind, id).item();
-        if delta == 0 {
-            let check = ConditionCheck::builder()
-                .table_name(&self.store.table)
-                .set_key(Some(key))
-                .condition_expression(condition)
-                .set_expression_attribute_names(Some(names))
-                .set_expression_attribute_values((!values.is_empty()).then_some(values))
-                .build()
-                .map_err(StoreError::broken)?;
-            return Ok(TransactWriteItem::builder().condition_check(check).build());
-        }
-        names.insert("#uses".to_owned(), USES.to_owned());
-        values.insert(":delta".to_owned(), AttributeValue::N(delta.to_string()));
-        let update = Update::builder()
-            .table_name(&self.store.table)
-            .set_key(Some(key))
-            .update_expression("ADD #uses :delta")
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names))
-            .set_expression_attribute_values(Some(values))
-            .build()
-            .map_err(StoreError::broken)?;
-        Ok(TransactWriteItem::builder().update(update).build())
     }
 }
 

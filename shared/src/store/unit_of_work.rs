@@ -7,7 +7,7 @@ use super::TenantStore;
 use super::change_context::ChangeContext;
 use super::client::OPERATION_TIMEOUT;
 use super::error::{StoreError, WriteError};
-use super::item::{self, OWNER, USES, VERSION};
+use super::item::{self, OWNER, USES};
 use super::keys::{self, Item, Keys};
 use super::transaction::{Condition, TransactionError, TransactionItem};
 use crate::domain::event::{self, Verb};
@@ -76,10 +76,11 @@ impl<'a> UnitOfWork<'a> {
         if Keys::list_index(T::KIND, value.id().uuid()).is_some() && value.id().timestamp() != at {
             return Err(StoreError::broken("lists take a record's creation time from its id, and this id has another"));
         }
-        let stored = Stored { value, version: 1, created_at: at, updated_at: at, last_hash, uses: 0 };
+        let stored = Stored { value, version: 1, created_at: at, updated_at: at, last_hash };
         let put = self.store.store.put_new(item::from_record(&self.store.keys, &stored)?)?;
         self.items.extend([TransactionItem { condition: Condition::RecordState, write: put }, event]);
         self.items.extend(self.store.unique_markers(&stored.value, &[], &stored.value.unique())?);
+        self.items.extend(self.store.reference_item_put(&stored.value)?);
         self.count_references(&[], &stored.value.references());
         Ok(stored)
     }
@@ -93,7 +94,7 @@ impl<'a> UnitOfWork<'a> {
     /// Returns [`WriteError::PreconditionFailed`] when the request expects another version than `old`'s, and
     /// [`WriteError::Store`] when the record can't be stored.
     pub fn update<T: Record>(&mut self, old: &Stored<T>, next: T) -> Result<Stored<T>, WriteError> {
-        self.replace(old, next, Condition::RecordState)
+        self.replace(old, next, false)
     }
 
     /// Replaces `old` by `next`, if the record is still at `old`'s version and nothing references it.
@@ -102,10 +103,10 @@ impl<'a> UnitOfWork<'a> {
     ///
     /// As [`UnitOfWork::update`]. If the record is referenced, [`UnitOfWork::commit`] returns [`WriteError::InUse`].
     pub fn update_unreferenced<T: Record>(&mut self, old: &Stored<T>, next: T) -> Result<Stored<T>, WriteError> {
-        self.replace(old, next, Condition::Unreferenced(old.version))
+        self.replace(old, next, true)
     }
 
-    fn replace<T: Record>(&mut self, old: &Stored<T>, next: T, condition: Condition) -> Result<Stored<T>, WriteError> {
+    fn replace<T: Record>(&mut self, old: &Stored<T>, next: T, is_unreferenced: bool) -> Result<Stored<T>, WriteError> {
         self.check_precondition(old)?;
         // The audited fields can't decide this: an API key's secret, for one, is stored and never shown.
         if old.value == next {
@@ -117,9 +118,10 @@ impl<'a> UnitOfWork<'a> {
         let (event, last_hash) =
             self.store.event_item::<T>(&next, Verb::Updated, version, self.context, changes, Some(&old.last_hash))?;
         let stored = Stored { value: next, version, updated_at, last_hash, ..old.clone() };
-        let write = self.store.update_item(old, &stored, condition)?;
+        let write = self.store.update_item(old, &stored)?;
         self.updated_bytes += item::size(&item::attributes(&stored.value)?);
-        self.items.extend([TransactionItem { condition, write }, event]);
+        self.items.extend([TransactionItem { condition: Condition::RecordState, write }, event]);
+        self.items.extend(self.store.reference_item_update(old, &stored.value, is_unreferenced)?);
         self.items.extend(self.store.unique_markers(&stored.value, &old.value.unique(), &stored.value.unique())?);
         self.count_references(&old.value.references(), &stored.value.references());
         Ok(stored)
@@ -138,7 +140,8 @@ impl<'a> UnitOfWork<'a> {
         let (event, _) =
             self.store.event_item::<T>(&old.value, Verb::Deleted, version, self.context, changes, Some(&old.last_hash))?;
         let write = self.store.delete_item(old)?;
-        self.items.extend([TransactionItem { condition: Condition::Unreferenced(old.version), write }, event]);
+        self.items.extend([TransactionItem { condition: Condition::RecordState, write }, event]);
+        self.items.extend(self.store.reference_item_deletion(&old.value)?);
         let freed: Vec<Unique> = old.value.unique().into_iter().filter(|unique| !unique.reserved_after_deletion).collect();
         self.items.extend(self.store.unique_markers(&old.value, &freed, &[])?);
         self.count_references(&old.value.references(), &[]);
@@ -249,9 +252,8 @@ impl TenantStore {
 fn write_error(error: TransactionError) -> WriteError {
     match error {
         TransactionError::ConditionFailed(Condition::RecordState, _) => WriteError::Stale,
-        TransactionError::ConditionFailed(Condition::Unreferenced(version), present) => {
-            let unchanged = present.filter(|item| number(item, VERSION) == Some(version));
-            unchanged.and_then(|item| number(&item, USES)).map_or(WriteError::Stale, WriteError::InUse)
+        TransactionError::ConditionFailed(Condition::Unreferenced, present) => {
+            present.and_then(|item| number(&item, USES)).map_or(WriteError::Stale, WriteError::InUse)
         }
         TransactionError::ConditionFailed(Condition::UniqueValue(kind, field), marker) => {
             WriteError::Duplicate(field, marker.and_then(|item| marker_owner(kind, &item)))

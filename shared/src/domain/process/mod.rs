@@ -12,7 +12,7 @@ pub use system::{SYSTEM_PROCESSES, SystemProcess};
 use super::asset::Status;
 use super::field_error::ValueError;
 use super::id::{Id, ProcessId};
-use super::record::{Kind, Record, Reference, RequiredValue, Unique, fields};
+use super::record::{Kind, Record, Reference, Requirement, Unique, fields};
 use super::string_enum::string_enum;
 use super::text::{Name, Notes};
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,13 @@ string_enum! {
         Active = "active",
         /// It can't be started. Instances in progress continue.
         Inactive = "inactive",
+    }
+}
+
+impl ProcessStatus {
+    /// Returns the requirement that a process has this status.
+    fn requirement(self) -> Requirement {
+        Requirement::text("status", self.as_str())
     }
 }
 
@@ -120,8 +127,7 @@ impl Process {
     /// Returns a reference to a process from the field `field`. Only an active process can be started.
     #[must_use]
     pub fn reference(field: &'static str, id: ProcessId) -> Reference {
-        let active = RequiredValue::Text(ProcessStatus::Active.as_str().to_owned());
-        Reference::new(field, Kind::Process, id.uuid()).requiring("status", active)
+        Reference::new(field, Kind::Process, id.uuid()).requiring(ProcessStatus::Active.requirement())
     }
 
     /// Returns the process with `change` applied.
@@ -172,12 +178,15 @@ impl Record for Process {
     fn unique(&self) -> Vec<Unique> {
         vec![Unique { field: "slug", value: self.slug.as_str().to_owned(), reserved_after_deletion: false }]
     }
+
+    fn required_by_references(&self) -> Option<Vec<Requirement>> {
+        Some(vec![self.status.requirement()])
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Requirement;
     use crate::domain::time::Timestamp;
     use proptest::prelude::*;
 
@@ -192,13 +201,12 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_requires_the_attribute_that_an_active_process_has() {
+    fn only_an_active_process_meets_what_a_reference_requires() {
         let id = ProcessId::new(Timestamp::from_millis(0), [0; 10]);
-        let stored = serde_json::to_value(SYSTEM_PROCESSES[0].process(id).expect("a process")).expect("json");
-        for Requirement { attribute, value } in Process::reference("process_id", id).requirements {
-            let RequiredValue::Text(text) = value else { panic!("{value:?}") };
-            assert_eq!((attribute, &stored[attribute]), ("status", &json!(text)));
-        }
+        let process = SYSTEM_PROCESSES[0].process(id).expect("a process");
+        let required = Some(Process::reference("process_id", id).requirements);
+        assert_eq!(process.required_by_references(), required);
+        assert_ne!(Process { status: ProcessStatus::Inactive, ..process }.required_by_references(), required);
     }
 
     proptest! {

@@ -43,6 +43,8 @@ pub const TYPE: &str = "type";
 const MAX_VALUE_BYTES: usize = 512;
 /// The prefix of counters' sort keys.
 pub const COUNTERS: &str = "SEQUENCE#";
+/// The prefix of reference items' sort keys.
+pub const REFERENCES: &str = "REFERENCES#";
 const REGISTRY: &str = "REGISTRY";
 const REGISTRY_PREFIX: &str = "T#";
 
@@ -128,6 +130,12 @@ impl Keys {
     #[must_use]
     pub fn prefix(kind: Kind) -> AttributeValue {
         AttributeValue::S(prefix(kind).to_owned())
+    }
+
+    /// `REFERENCES#<kind>#<id>`: the number of references to a record, and what references can require of it.
+    #[must_use]
+    pub fn references(&self, kind: Kind, id: Uuid) -> Key {
+        self.key(format!("{REFERENCES}{}#{}", kind.noun(), EventId::from_uuid(id).short()))
     }
 
     /// `UNIQ#<kind>.<field>#<value>`: the marker that reserves a unique value.

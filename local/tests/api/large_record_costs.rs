@@ -1,0 +1,136 @@
+//! What operations cost when the records that they refer to are large: a type with a schema of 23 KB, and a process
+//! definition with 52 KB of steps. docs/scale.md has the printed table.
+
+use crate::support::samples::SIGNATURE;
+use crate::support::{Api, Client};
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// An API whose calls are measured, and the table of what they cost.
+struct Measured {
+    api: Api,
+    client: Client,
+    rows: Vec<String>,
+}
+
+impl Measured {
+    /// Sends a request, checks that it takes at most `max_writes` write units, and returns what it answered.
+    async fn send(&mut self, name: &str, method: &str, path: &str, body: Value, max_writes: f64) -> Value {
+        self.send_with(name, method, path, body, "", max_writes).await
+    }
+
+    /// [`Measured::send`] with an idempotency key, unless that is empty.
+    async fn send_with(&mut self, name: &str, method: &str, path: &str, body: Value, key: &str, max_writes: f64) -> Value {
+        let headers = if key.is_empty() { vec![] } else { vec![("idempotency-key", key)] };
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.api.meter.take();
+        let reply = self.client.send_with(method, path, Some("application/json"), body, &headers).await;
+        assert!(reply.status.is_success(), "{name}: {}", reply.text());
+        let cost = self.api.meter.take();
+        let (reads, writes) = (cost.read_units, cost.write_units);
+        assert!(writes <= max_writes, "{name} takes {writes} write units, more than {max_writes}");
+        self.rows.push(format!("{name:<52}{:>12}{reads:>12.1}{writes:>13.1}", cost.round_trips));
+        reply.json()["data"].clone()
+    }
+}
+
+/// Returns a schema of custom fields of about 23 KB.
+fn large_schema() -> Value {
+    let field = |n: usize| (format!("field_{n:03}"), json!({"type": "string", "maxLength": 80, "title": "x".repeat(170)}));
+    json!({"type": "object", "properties": (0..100).map(field).collect::<serde_json::Map<_, _>>()})
+}
+
+/// Returns three steps of about 52 KB: a picker, a checklist and a signature.
+fn large_steps() -> Value {
+    let items = |list: usize| (0..100).map(move |n| format!("{list}.{n:03} {}", "x".repeat(240))).collect::<Vec<_>>();
+    json!([
+        {"type": "user_picker", "key": "who", "label": "Who"},
+        {"type": "checklist", "key": "first", "label": "First", "items": items(1)},
+        {"type": "checklist", "key": "second", "label": "Second", "items": items(2)},
+        {"type": "signature", "key": "sign", "label": "Sign"}
+    ])
+}
+
+#[tokio::test]
+async fn operations_stay_cheap_however_large_schemas_and_steps_are() {
+    let (api, client) = Api::with_tenant().await;
+    client.use_key_once().await;
+    let schema = large_schema();
+    assert!((22_000..25_000).contains(&schema.to_string().len()), "{}", schema.to_string().len());
+    let body = json!({"name": "Laptop", "code": "LAP", "kind": "physical", "custom_fields_schema": schema});
+    let large_type = client.post("/catalog/asset-types", body).await.id();
+    let maker = client.post("/catalog/manufacturers", json!({"name": "Dell"})).await.id();
+    let body = json!({"name": "XPS", "manufacturer_id": maker, "asset_type_id": large_type});
+    let model = client.post("/catalog/models", body).await.id();
+    let user = client.user("Ada").await;
+    let other = client.user("Grace").await;
+    let mut m = Measured { api, client, rows: Vec::new() };
+    let max = f64::MAX;
+
+    let asset = m.send("create an asset", "POST", "/assets", json!({"name": "plain"}), 15.0).await;
+    let asset = format!("/assets/{}", asset["id"].as_str().unwrap());
+    let typed = json!({"name": "typed", "asset_type_id": large_type});
+    let typed = m.send("create an asset of the type", "POST", "/assets", typed, 15.0).await["id"].as_str().unwrap().to_owned();
+    let with_model = json!({"name": "model", "model_id": model});
+    m.send("create an asset of a model of the type", "POST", "/assets", with_model.clone(), 15.0).await;
+    m.send_with("the same, with an idempotency key", "POST", "/assets", with_model, "one", max).await;
+    m.send("change an asset's name", "PATCH", &asset, json!({"name": "new"}), max).await;
+    m.send("assign an asset", "PATCH", &asset, json!({"assigned_to": user}), max).await;
+    m.send("delete an asset", "DELETE", &asset, Value::Null, max).await;
+    let body = json!({"email": "a@example.com", "display_name": "A", "role": "viewer"});
+    let new_user = m.send("create a user", "POST", "/users", body, max).await["id"].as_str().unwrap().to_owned();
+    m.send("delete a user", "DELETE", &format!("/users/{new_user}"), Value::Null, max).await;
+
+    let body = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": large_steps()});
+    let process = m.send("create the definition", "POST", "/processes", body, max).await["id"].as_str().unwrap().to_owned();
+    let process = format!("/processes/{process}");
+    m.send("rename the definition", "PATCH", &process, json!({"name": "Mine"}), max).await;
+    let start = format!("{process}/start");
+    let items = |list: usize| large_steps()[list]["items"].clone();
+    let steps = [json!({"who": user}), json!({"first": items(1)}), json!({"second": items(2)}), json!({"sign": SIGNATURE})];
+    let begun = m.send("start an instance", "POST", &start, json!({"asset_id": typed}), max).await;
+    let instance = format!("/processes/instances/{}", begun["id"].as_str().unwrap());
+    let advance = format!("{instance}/advance");
+    m.send("advance: pick a user", "POST", &advance, json!({"step_data": steps[0]}), max).await;
+    m.send("advance: check nothing", "POST", &advance, json!({"step_data": {}}), max).await;
+    m.send("advance: check nothing", "POST", &advance, json!({"step_data": {}}), max).await;
+    m.send("complete: sign", "POST", &advance, json!({"step_data": steps[3]}), max).await;
+    m.send("get an instance", "GET", &instance, Value::Null, max).await;
+    let second = m.client.asset(json!({"name": "second"})).await;
+    let body = json!({"asset_id": second});
+    let begun = m.send_with("start an instance, with an idempotency key", "POST", &start, body, "two", max).await;
+    let instance = format!("/processes/instances/{}", begun["id"].as_str().unwrap());
+    m.send("cancel an instance", "POST", &format!("{instance}/cancel"), json!({}), max).await;
+
+    let mut assets = Vec::new();
+    for n in 0..20 {
+        assets.push(m.client.asset(json!({"name": format!("moved {n}"), "asset_type_id": large_type})).await);
+    }
+    let body = json!({"asset_ids": assets});
+    let movement = m.send("start a movement of 20", "POST", &start, body.clone(), max).await;
+    let movement = format!("/movements/{}", movement["id"].as_str().unwrap());
+    let advance = format!("{movement}/advance");
+    m.send("advance a movement of 20: pick a user", "POST", &advance, json!({"step_data": {"who": other}}), max).await;
+    m.send("advance a movement of 20: check nothing", "POST", &advance, json!({"step_data": {}}), max).await;
+    m.send("cancel a movement of 20", "POST", &format!("{movement}/cancel"), json!({}), max).await;
+    let movement = m.client.post(&start, body).await.id();
+    let advance = format!("/movements/{movement}/advance");
+    for _ in 0..3 {
+        m.client.post(&advance, json!({"step_data": {}})).await.data();
+    }
+    m.send("complete a movement of 20", "POST", &advance, json!({"step_data": {}}), max).await;
+
+    // No event is recent any more, and the indexes are loaded.
+    m.api.advance_clock(120);
+    m.client.get("/assets").await.data();
+    m.client.get("/processes/instances").await.data();
+    m.send("get an asset of the type", "GET", &format!("/assets/{typed}"), Value::Null, max).await;
+    m.send("list 20 assets of the type", "GET", "/assets", Value::Null, max).await;
+    m.send("list 20 instances", "GET", "/processes/instances", Value::Null, max).await;
+    m.send("list the definitions", "GET", "/processes", Value::Null, max).await;
+    m.send("get the history of an asset", "GET", &format!("/assets/{typed}/history"), Value::Null, max).await;
+    // Written to stdout directly, so that the table is shown even when the test passes.
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\n{:<52}{:>12}{:>12}{:>13}", "operation", "round trips", "read units", "write units").unwrap();
+    writeln!(out, "{}", m.rows.join("\n")).unwrap();
+}
