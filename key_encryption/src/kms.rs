@@ -60,7 +60,7 @@ impl KmsKeyEncryption {
 /// Returns [`KeyEncryptionError::Rejected`] when the environment lacks a variable that Lambda sets.
 pub fn function_client() -> Result<Client, KeyEncryptionError> {
     let rejected = |error: EnvironmentError| KeyEncryptionError::Rejected(error.into());
-    let Environment { region, credentials, http } = function_environment().map_err(rejected)?;
+    let Environment { region, credentials, http, .. } = function_environment().map_err(rejected)?;
     let mut config = configure(Config::builder())
         .behavior_version(BehaviorVersion::latest())
         .region(region)

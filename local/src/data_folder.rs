@@ -1,16 +1,19 @@
 //! The dev server's data folder: the engine's database, the demo tenant and the key that encrypts signing keys.
 
 use crate::demo;
+use crate::snapshot_folder::SnapshotFolder;
 use anyhow::{Context, Result, bail};
 use axum::Router;
 use key_encryption::FileKeyEncryption;
 use serde::{Deserialize, Serialize};
 use shared::domain::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
+use shared::store::object_store::ObjectStore;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tracing::instrument::WithSubscriber;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -50,6 +53,11 @@ impl DataFolder {
     /// Returns the path of the engine's database.
     pub fn database(&self) -> Option<PathBuf> {
         self.path("table.db")
+    }
+
+    /// Returns where snapshots of list indexes are kept; `None` when the data is in memory.
+    pub fn snapshots(&self) -> Option<Arc<dyn ObjectStore>> {
+        Some(Arc::new(SnapshotFolder::new(self.path("snapshots")?)))
     }
 
     /// Opens, or creates, the key that encrypts signing keys.

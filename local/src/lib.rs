@@ -10,4 +10,5 @@ pub mod invariants;
 pub mod meter;
 pub mod options;
 pub mod server;
+pub mod snapshot_folder;
 pub mod table;

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use aws_sdk_dynamodb::Client;
 use axum::Router;
 use axum::http::{HeaderName, Method};
+use chrono::TimeDelta;
 use serde::Serialize;
 use shared::app::{App, system_clock};
 use shared::store::Store;
@@ -22,6 +23,10 @@ use tower_http::cors::{Any, CorsLayer};
 pub const TABLE: &str = "asset-lifecycle";
 /// How long requests in progress may take to finish after a signal.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often snapshots of list indexes are written.
+const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(300);
+/// How long after its beginning a run begins to write another tenant's snapshots.
+const SNAPSHOT_RUN: TimeDelta = TimeDelta::minutes(2);
 
 /// Methods that pages of other origins may use.
 pub const CORS_METHODS: [Method; 5] = [Method::GET, Method::HEAD, Method::POST, Method::PATCH, Method::DELETE];
@@ -73,7 +78,7 @@ pub async fn run(options: Options) -> Result<()> {
     let engine = engine::Engine::start(data.database().as_deref(), options.dynamodb_addr)?;
     let client = Client::from_conf(engine::config(&engine.url).build());
     table::create(&client, TABLE).await?;
-    let store = Store::new(client, TABLE, system_clock());
+    let store = Store::new(client, TABLE, system_clock()).with_snapshots(data.snapshots());
     let router = router(App::new(store.clone()).with_key_encryption(Some(Arc::new(data.key_encryption()?))));
     let tenant = data.demo_tenant(&store, router.clone(), options.empty).await?;
 
@@ -88,11 +93,24 @@ pub async fn run(options: Options) -> Result<()> {
         write_atomically(file, &serde_json::to_vec_pretty(&ready)?).with_context(|| format!("can't write {}", file.display()))?;
     }
     print_greeting(&ready, folder)?;
-    serve(listener, router).await?;
+    let writer = tokio::spawn(write_snapshots(store));
+    let served = serve(listener, router).await;
+    writer.abort();
+    served?;
     if let Some(file) = &options.ready_file {
         let _ = fs::remove_file(file);
     }
     Ok(())
+}
+
+/// Writes snapshots of list indexes from time to time, as the function `snapshots` does in AWS.
+async fn write_snapshots(store: Store) {
+    loop {
+        tokio::time::sleep(SNAPSHOT_INTERVAL).await;
+        if let Err(error) = store.write_snapshots(store.now().plus(SNAPSHOT_RUN)).await {
+            tracing::error!(error = %error, "snapshots can't be written");
+        }
+    }
 }
 
 fn print_greeting(ready: &ReadyFile<'_>, folder: Option<&Path>) -> Result<()> {

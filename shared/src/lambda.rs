@@ -1,10 +1,10 @@
 //! Runs a function's routes in Lambda.
 
 use crate::app::{App, system_clock};
-use crate::http::{self, error_chain};
+use crate::http;
 use crate::key_encryption::KeyEncryption;
-use crate::log;
-use crate::store::{Store, client};
+use crate::log::{self, error_chain};
+use crate::store::client;
 use axum::Router;
 use axum::http::header::HOST;
 use axum::http::{Response, StatusCode};
@@ -52,10 +52,8 @@ where
 }
 
 async fn serve(routes: Router<App>, key_encryption: Option<Arc<dyn KeyEncryption>>) -> Result<(), Error> {
-    let table = client::required_variable("TABLE_NAME")?;
-    let client = client::function_client()?;
     // The first request opens the connection. Opening it here would cost more than it saves (docs/adr/0011).
-    let app = App::new(Store::new(client, table, system_clock())).with_key_encryption(key_encryption);
+    let app = App::new(client::function_store(system_clock())?).with_key_encryption(key_encryption);
     let service = ServiceExt::<Request>::map_response(http::service(routes, app), Encoded);
     lambda_runtime::run(ServiceExt::<LambdaEvent<LambdaRequest>>::map_request(Adapter::from(service), sanitized)).await
 }

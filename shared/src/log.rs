@@ -1,5 +1,6 @@
 //! Log lines: one JSON object each.
 
+use std::error::Error;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
@@ -33,6 +34,18 @@ fn level(named: Option<&str>) -> LevelFilter {
         Some("FATAL") => LevelFilter::ERROR,
         named => named.and_then(|name| name.parse().ok()).unwrap_or(LevelFilter::INFO).min(LevelFilter::INFO),
     }
+}
+
+/// Returns the text of an error and of all its causes. The SDK's own error text says nothing; its causes do.
+pub(crate) fn error_chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ mod receipt_page;
 mod receipts;
 mod secrets;
 mod settings;
+mod snapshots;
 mod support;
 mod table_failures;
 mod table_requests;

@@ -8,8 +8,9 @@ use crate::domain::rate::Rate;
 use crate::domain::scope::Scope;
 use crate::domain::time::Timestamp;
 use crate::domain::token::Token;
+use crate::http::RequestNotes;
 use crate::http::error::ApiError;
-use crate::http::{RequestNotes, error_chain};
+use crate::log::error_chain;
 
 use crate::store::{ChangeContext, StoreError, UnverifiedStore, Verification};
 

@@ -85,6 +85,20 @@ text_form!(Timestamp, |time| time.to_string());
 #[schema(value_type = String, format = Date, pattern = "^(19|20|21)[0-9]{2}-[0-9]{2}-[0-9]{2}$", examples("2026-11-21"))]
 pub struct Date(NaiveDate);
 
+impl Date {
+    /// Returns the number of days since 31 December of the year before 1.
+    #[must_use]
+    pub fn days(self) -> i32 {
+        self.0.num_days_from_ce()
+    }
+
+    /// Returns the date with this number of days; `None` outside the years that dates can have.
+    #[must_use]
+    pub fn from_days(days: i32) -> Option<Self> {
+        NaiveDate::from_num_days_from_ce_opt(days).filter(|date| YEARS.contains(&date.year())).map(Self)
+    }
+}
+
 impl Display for Date {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0.format("%Y-%m-%d"))

@@ -26,7 +26,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use error::ApiError;
-pub(crate) use observe::{error_chain, list_header};
+pub(crate) use observe::list_header;
 pub(crate) use request_notes::RequestNotes;
 
 /// Returns the service that Lambda, the dev server and the tests run: the routes, with a deadline, a log line and an ID

@@ -4,6 +4,7 @@ use super::error::ApiError;
 use super::request_notes::RequestNotes;
 use crate::app::App;
 use crate::domain::request::if_none_match_contains;
+use crate::log::error_chain;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -89,18 +90,6 @@ fn request_id(app: &App, request: &Request) -> String {
         Some(context) => context.request_id.clone(),
         None => app.request_id(),
     }
-}
-
-/// Returns the text of an error and of all its causes. The SDK's own error text says nothing; its causes do.
-pub(crate) fn error_chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {

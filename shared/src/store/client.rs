@@ -1,10 +1,13 @@
 //! The clients of AWS: their timeouts and retries (docs/adr/0003-client.md), and what they take from the environment.
 
+use super::object_store::{ObjectStore, S3};
+use super::{Clock, Store};
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
 use aws_sdk_dynamodb::{Client, Config};
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The root certificates of AWS's endpoints. `AWS_CA_BUNDLE` names a file with others. Reading the system's 150 or so
@@ -68,7 +71,9 @@ pub struct Environment {
     pub region: Region,
     /// The credentials of the function's role.
     pub credentials: Credentials,
-    /// An HTTPS client that trusts the root certificates of AWS's endpoints, or those in `AWS_CA_BUNDLE`.
+    /// The root certificates of AWS's endpoints, or those in `AWS_CA_BUNDLE`.
+    pub trusted: TlsContext,
+    /// An HTTPS client that trusts these certificates.
     pub http: SharedHttpClient,
 }
 
@@ -116,11 +121,9 @@ pub fn function_environment() -> Result<Environment, EnvironmentError> {
         None => ROOT_CERTIFICATES.to_vec(),
     };
     let trusted = TlsContext::builder().with_trust_store(TrustStore::empty().with_pem_certificate(certificates)).build();
-    let http = aws_smithy_http_client::Builder::new()
-        .tls_provider(tls_provider())
-        .tls_context(trusted.map_err(|error| EnvironmentError::Tls(error.into()))?)
-        .build_https();
-    Ok(Environment { region: Region::new(required_variable("AWS_REGION")?), credentials, http })
+    let trusted = trusted.map_err(|error| EnvironmentError::Tls(error.into()))?;
+    let http = aws_smithy_http_client::Builder::new().tls_provider(tls_provider()).tls_context(trusted.clone()).build_https();
+    Ok(Environment { region: Region::new(required_variable("AWS_REGION")?), credentials, trusted, http })
 }
 
 fn read_certificates(path: String) -> Result<Vec<u8>, EnvironmentError> {
@@ -134,20 +137,24 @@ fn read_certificates(path: String) -> Result<Vec<u8>, EnvironmentError> {
     }
 }
 
-/// Returns a function's client of the table, at `AWS_ENDPOINT_URL_DYNAMODB` if that is set.
+/// Returns a function's table: the one that `TABLE_NAME` names, at `AWS_ENDPOINT_URL_DYNAMODB` if that is set, with the
+/// snapshots in the bucket at `SNAPSHOTS_URL` if that is set.
 ///
 /// # Errors
 ///
 /// As [`function_environment`] and [`endpoint`].
-pub fn function_client() -> Result<Client, EnvironmentError> {
-    let Environment { region, credentials, http } = function_environment()?;
+pub fn function_store(clock: Clock) -> Result<Store, EnvironmentError> {
+    let table = required_variable("TABLE_NAME")?;
+    let environment = function_environment()?;
+    let snapshots = endpoint("SNAPSHOTS_URL")?.map(|url| S3::new(&url, &environment, clock.clone()));
     let mut config = configure(Config::builder())
         .behavior_version(BehaviorVersion::latest())
-        .region(region)
-        .credentials_provider(credentials)
-        .http_client(http);
+        .region(environment.region)
+        .credentials_provider(environment.credentials)
+        .http_client(environment.http);
     config.set_endpoint_url(endpoint("AWS_ENDPOINT_URL_DYNAMODB")?);
-    Ok(Client::from_conf(config.build()))
+    let store = Store::new(Client::from_conf(config.build()), table, clock);
+    Ok(store.with_snapshots(snapshots.map(|snapshots| Arc::new(snapshots) as Arc<dyn ObjectStore>)))
 }
 
 /// Returns the HTTPS client of the operator's tools. It trusts what the system trusts.
@@ -156,6 +163,6 @@ pub fn system_https() -> SharedHttpClient {
     aws_smithy_http_client::Builder::new().tls_provider(tls_provider()).build_https()
 }
 
-fn tls_provider() -> tls::Provider {
+pub(super) fn tls_provider() -> tls::Provider {
     tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)
 }

@@ -21,6 +21,7 @@ mod list_index;
 mod list_pages;
 mod lists;
 mod memory_budget;
+pub mod object_store;
 mod rate;
 mod read;
 mod receipt_keys;
@@ -39,6 +40,7 @@ pub use error::{StoreError, WriteError};
 pub use feed::{Feed, MAX_BODY_BEFORE_OMISSION};
 pub use filters::{AssetFilter, AssetSort, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, SortField, UserFilter};
 pub use history::HistoryPage;
+pub use list_index::SnapshotReport;
 pub use read::{BatchGet, BatchResult};
 pub use receipt_keys::KeyError;
 pub use retry::{AttemptError, retry};
@@ -52,6 +54,7 @@ use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::Client;
 use keys::Keys;
 use list_index::ListIndexCache;
+use object_store::ObjectStore;
 use std::ops::Deref;
 use std::sync::Arc;
 use tokio::sync::SetOnce;
@@ -71,6 +74,7 @@ pub struct Store {
     clock: Clock,
     random: Random,
     list_indexes: Arc<ListIndexCache>,
+    snapshots: Option<Arc<dyn ObjectStore>>,
 }
 
 /// Reads of single items of one tenant: one read unit for each 4 KB.
@@ -120,7 +124,13 @@ impl Store {
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
         let random: Random = Arc::new(|bytes| getrandom::fill(bytes).map_err(|error| error.to_string()));
         let list_indexes = Arc::new(ListIndexCache::new(memory_budget::from_env()));
-        Self { client, table: table.into(), clock, random, list_indexes }
+        Self { client, table: table.into(), clock, random, list_indexes, snapshots: None }
+    }
+
+    /// Returns the same table with a place for snapshots of list indexes.
+    #[must_use]
+    pub fn with_snapshots(self, snapshots: Option<Arc<dyn ObjectStore>>) -> Self {
+        Self { snapshots, ..self }
     }
 
     /// Returns the same table with another source of random bytes.

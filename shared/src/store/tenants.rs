@@ -104,6 +104,19 @@ impl Store {
     ///
     /// Returns a [`StoreError`] when tenants can't be read.
     pub async fn tenants(&self) -> Result<Vec<Stored<Tenant>>, StoreError> {
+        let mut tenants = Vec::new();
+        for id in self.tenant_ids().await? {
+            tenants.extend(self.tenant(id).get::<Tenant>(id).await?);
+        }
+        Ok(tenants)
+    }
+
+    /// Returns the ids of all tenants, in the order of their keys.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the registry can't be read.
+    pub(super) async fn tenant_ids(&self) -> Result<Vec<TenantId>, StoreError> {
         let query = self.client.query().table_name(&self.table).consistent_read(true);
         let mut pages = query
             .key_condition_expression("#pk = :pk AND begins_with(#sk, :sk)")
@@ -115,9 +128,7 @@ impl Store {
             .send();
         let mut tenants = Vec::new();
         while let Some(page) = pages.next().await {
-            for id in page?.items().iter().filter_map(Key::of).filter_map(|key| keys::registered_tenant(&key)) {
-                tenants.extend(self.tenant(id).get::<Tenant>(id).await?);
-            }
+            tenants.extend(page?.items().iter().filter_map(Key::of).filter_map(|key| keys::registered_tenant(&key)));
         }
         Ok(tenants)
     }

@@ -12,6 +12,7 @@ use shared::app::App;
 use shared::domain::api_key::MAX_RATE_LIMIT;
 use shared::domain::time::Timestamp;
 use shared::key_encryption::KeyEncryption;
+use shared::store::object_store::ObjectStore;
 use shared::store::{Clock, Store};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -85,8 +86,14 @@ impl Api {
     /// Returns another copy of every function on the same table, whose clock differs by `skew` milliseconds and whose
     /// list indexes may take `list_index_bytes`.
     pub fn replica(&self, skew: i64, list_index_bytes: usize) -> Replica {
+        self.replica_with(skew, list_index_bytes, None)
+    }
+
+    /// [`Api::replica`] with a place for snapshots of list indexes.
+    pub fn replica_with(&self, skew: i64, list_index_bytes: usize, snapshots: Option<Arc<dyn ObjectStore>>) -> Replica {
         let clock = ticking(&self.clock, &self.tick, skew);
         let store = Store::new(self.dynamo.clone(), &self.table, clock).with_list_index_bytes(list_index_bytes);
+        let store = store.with_snapshots(snapshots);
         let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&self.key_encryption)));
         Replica { router: server::router(app), store }
     }

@@ -7,6 +7,7 @@ pub mod fault_injection;
 pub mod functions;
 pub mod history;
 mod indexes;
+pub mod objects;
 pub mod operations;
 pub mod processes;
 pub mod receipts;

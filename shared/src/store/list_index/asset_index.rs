@@ -4,6 +4,8 @@ use super::change_event::ChangeEvent;
 use super::index::{Columns, Inconsistent, ListIndex, TextColumns, id_and_version, parse, parse_id, text_attributes};
 use super::other_columns::set_text;
 use super::row::Row;
+use super::snapshot_blocks::{Decoder, Encoder};
+use super::snapshot_rows::{decode_flag, decode_rows, decode_text, encode_rows};
 use super::sorted_rows::SortedRows;
 use crate::domain::asset::{Asset, CatalogNames, Status};
 use crate::domain::catalog::AssetKind;
@@ -71,6 +73,29 @@ impl Columns for AssetColumns {
 
     fn set_updated_at(&mut self, at: Timestamp) {
         self.updated_at = at;
+    }
+
+    fn encode(&self, encoder: &mut Encoder) {
+        let Self { updated_at, asset_type, model, assigned_to, warranty_until, status, has_serial } = *self;
+        encoder.bytes(&updated_at.millis().to_le_bytes());
+        for id in [asset_type, model, assigned_to] {
+            encoder.option(id, Encoder::id);
+        }
+        encoder.option(warranty_until, |encoder, date| encoder.bytes(&date.days().to_le_bytes()));
+        encoder.text(status.map_or("", Status::as_str));
+        encoder.byte(has_serial.into());
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self {
+            updated_at: Timestamp::from_millis(i64::from_le_bytes(decoder.array()?)),
+            asset_type: decoder.option(Decoder::id)?,
+            model: decoder.option(Decoder::id)?,
+            assigned_to: decoder.option(Decoder::id)?,
+            warranty_until: decoder.option(|decoder| Date::from_days(i32::from_le_bytes(decoder.array()?)))?,
+            status: decode_text(decoder)?,
+            has_serial: decode_flag(decoder)?,
+        })
     }
 }
 
@@ -190,5 +215,35 @@ impl ListIndex for AssetIndex {
 
     fn len(&self) -> usize {
         self.assets.len()
+    }
+
+    fn encode(&self, encoder: &mut Encoder) {
+        let mut entries: Vec<_> = self.catalog.iter().collect();
+        entries.sort_unstable_by_key(|((kind, id), _)| (kind.noun(), *id));
+        encoder.number(entries.len() as u64);
+        for ((kind, id), CatalogEntry { version, name, kind: asset_kind, manufacturer }) in entries {
+            encoder.text(kind.noun());
+            encoder.id(*id);
+            encoder.number(*version);
+            encoder.text(name.as_deref().unwrap_or_default());
+            encoder.text(asset_kind.map_or("", AssetKind::as_str));
+            encoder.option(*manufacturer, Encoder::id);
+            encoder.may_end_block();
+        }
+        encode_rows(&self.assets, encoder);
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        let mut catalog = HashMap::new();
+        for _ in 0..decoder.number()? {
+            let noun = decoder.text()?;
+            let kind = *Self::JOINED_KINDS.iter().find(|kind| kind.noun() == noun)?;
+            let id = decoder.id()?;
+            let version = decoder.number()?;
+            let (name, asset_kind) = (decode_text(decoder)?, decode_text(decoder)?);
+            let manufacturer = decoder.option(Decoder::id)?;
+            catalog.insert((kind, id), CatalogEntry { version, name, kind: asset_kind, manufacturer });
+        }
+        Some(Self { assets: decode_rows(decoder)?, catalog })
     }
 }

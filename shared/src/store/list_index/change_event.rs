@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 /// An event of a kind of record that this version of the service does not have. No list shows such records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct UnknownEvent(EventId);
+pub struct UnknownEvent(pub(super) EventId);
 
 /// One change of one record.
 #[derive(Debug, Clone)]

@@ -2,6 +2,8 @@
 
 use super::change_event::ChangeEvent;
 use super::row::Row;
+use super::snapshot_blocks::{Decoder, Encoder};
+use super::snapshot_rows::{decode_rows, encode_rows};
 use super::sorted_rows::SortedRows;
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Kind, Record};
@@ -53,6 +55,12 @@ pub trait ListIndex: Default + Send + 'static {
     /// Returns the number of records that it lists.
     fn len(&self) -> usize;
 
+    /// Writes the index into a snapshot.
+    fn encode(&self, encoder: &mut Encoder);
+
+    /// Reads an index from a snapshot; `None` if it can't be one that [`ListIndex::encode`] wrote.
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
+
     /// Whether changes of this kind must be applied to the index.
     fn follows(kind: Kind) -> bool {
         kind == Self::Entity::KIND || Self::JOINED_KINDS.contains(&kind)
@@ -84,6 +92,12 @@ pub trait Columns: Clone + Default + Send + 'static {
 
     /// Sets the time of the last change, if lists sort by it.
     fn set_updated_at(&mut self, _at: Timestamp) {}
+
+    /// Writes the fixed-size values into a snapshot.
+    fn encode(&self, encoder: &mut Encoder);
+
+    /// Reads the fixed-size values from a snapshot; `None` if they can't be what [`Columns::encode`] wrote.
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
 }
 
 fn empty_row<C: Columns>(id: Uuid) -> Row<C> {
@@ -177,5 +191,13 @@ impl<C: Columns> ListIndex for SortedRows<C> {
 
     fn len(&self) -> usize {
         SortedRows::len(self)
+    }
+
+    fn encode(&self, encoder: &mut Encoder) {
+        encode_rows(self, encoder);
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        decode_rows(decoder)
     }
 }

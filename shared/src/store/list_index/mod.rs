@@ -26,6 +26,13 @@ mod row;
 mod row_query;
 mod search_terms;
 mod segment;
+mod snapshot;
+mod snapshot_blocks;
+mod snapshot_load;
+#[cfg(test)]
+mod snapshot_properties;
+mod snapshot_rows;
+mod snapshot_writer;
 mod sorted_rows;
 
 pub(super) use asset_index::{AssetColumns, AssetIndex};
@@ -37,4 +44,5 @@ pub(super) use refresh::ObservedVersion;
 pub(super) use row::SortKey;
 pub(super) use row_query::{RowQuery, SortBy, SortOrder, SortValue};
 pub(super) use search_terms::SearchTerms;
+pub use snapshot_writer::SnapshotReport;
 pub(super) use sorted_rows::SortedRows;

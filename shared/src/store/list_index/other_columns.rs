@@ -2,6 +2,8 @@
 
 use super::index::{Columns, Inconsistent, TextColumns, parse, parse_id};
 use super::row::Row;
+use super::snapshot_blocks::{Decoder, Encoder};
+use super::snapshot_rows::{decode_flag, decode_text};
 use crate::domain::instance::{Instance, InstanceStatus};
 use crate::domain::movement::Movement;
 use crate::domain::scope::Role;
@@ -30,6 +32,16 @@ impl Columns for UserColumns {
         }
         Ok(())
     }
+
+    fn encode(&self, encoder: &mut Encoder) {
+        let Self { role, is_active } = *self;
+        encoder.text(role.map_or("", Role::as_str));
+        encoder.byte(is_active.into());
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self { role: decode_text(decoder)?, is_active: decode_flag(decoder)? })
+    }
 }
 
 /// What lists of process instances filter by.
@@ -53,6 +65,18 @@ impl Columns for InstanceColumns {
         }
         Ok(())
     }
+
+    fn encode(&self, encoder: &mut Encoder) {
+        let Self { status, asset, process } = *self;
+        encoder.text(status.map_or("", InstanceStatus::as_str));
+        encoder.option(asset, Encoder::id);
+        encoder.option(process, Encoder::id);
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
+        let status = decode_text(decoder)?;
+        Some(Self { status, asset: decoder.option(Decoder::id)?, process: decoder.option(Decoder::id)? })
+    }
 }
 
 /// Nothing: lists of movements have no filters.
@@ -65,6 +89,12 @@ impl Columns for MovementColumns {
 
     fn set_field(_: &mut Row<Self>, _: &str, _: Option<&str>) -> Result<(), Inconsistent> {
         Ok(())
+    }
+
+    fn encode(&self, _: &mut Encoder) {}
+
+    fn decode(_: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self)
     }
 }
 

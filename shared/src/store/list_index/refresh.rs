@@ -122,6 +122,10 @@ impl UnverifiedStore {
             CacheSlot::Loaded(loaded) if is_recent(loaded) => self.refresh(slot, now).await,
             _ => Err(RefreshError::TooManyEvents),
         };
+        let refreshed = match refreshed {
+            Err(RefreshError::TooManyEvents) => self.refresh_snapshot(slot, now).await,
+            refreshed => refreshed,
+        };
         let loaded = match refreshed {
             Ok(loaded) if agrees(&loaded.index, observed) => Ok(loaded),
             Ok(_) | Err(RefreshError::TooManyEvents | RefreshError::Inconsistent) => {
@@ -140,9 +144,27 @@ impl UnverifiedStore {
         if loaded.index.bytes() > self.store.list_indexes.budget() { Err(RefreshError::TooLarge) } else { Ok(loaded) }
     }
 
+    /// Loads the index from its snapshot, and applies the events since then. If there are more than a load would cost, the
+    /// snapshot is of no use.
+    async fn refresh_snapshot<I: ListIndex>(
+        &self,
+        slot: &mut CacheSlot<I>,
+        now: Timestamp,
+    ) -> Result<LoadedIndex<I>, RefreshError> {
+        *slot = CacheSlot::Empty;
+        let snapshot = self.verified().await.load_snapshot::<I>(now).await?;
+        let (_, loaded) = snapshot.ok_or(RefreshError::TooManyEvents)?;
+        *slot = CacheSlot::Loaded(loaded);
+        self.refresh(slot, now).await
+    }
+
     /// Takes the index out of its slot and applies the events since its last refresh. Nothing is taken out before they are
     /// read, so a request that is cancelled changes nothing.
-    async fn refresh<I: ListIndex>(&self, slot: &mut CacheSlot<I>, now: Timestamp) -> Result<LoadedIndex<I>, RefreshError> {
+    pub(super) async fn refresh<I: ListIndex>(
+        &self,
+        slot: &mut CacheSlot<I>,
+        now: Timestamp,
+    ) -> Result<LoadedIndex<I>, RefreshError> {
         let CacheSlot::Loaded(present) = &*slot else { return Err(RefreshError::TooManyEvents) };
         let since = present.synced_at.plus(-max_event_delay());
         // Loading reads the events of this time anyway, so it can only be cheaper after a longer pause.

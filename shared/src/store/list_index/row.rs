@@ -14,7 +14,7 @@ const TIME_BITS: u32 = 48;
 ///
 /// A record is created in the millisecond that its id names, so the id contains everything that the order needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SortKey([u8; 16]);
+pub struct SortKey(pub(super) [u8; 16]);
 
 impl SortKey {
     /// Inverts the time of an id, so that later ids sort first.

@@ -11,8 +11,8 @@ const TEXT_GROWTH: usize = 512;
 #[derive(Debug)]
 pub(super) struct Segment<C> {
     pub(super) rows: Vec<PackedRow<C>>,
-    searched: String,
-    exact: String,
+    pub(super) searched: String,
+    pub(super) exact: String,
 }
 
 /// Makes room for `more` bytes.

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use uuid::Uuid;
 
 /// A segment with more rows is split in two.
-const MAX_SEGMENT_ROWS: usize = 256;
+pub(super) const MAX_SEGMENT_ROWS: usize = 256;
 
 /// Where a row is, until the rows are changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +25,8 @@ impl RowPosition {
 /// The rows of one kind, in ascending order of their sort keys.
 #[derive(Debug)]
 pub struct SortedRows<C> {
-    segments: Vec<Segment<C>>,
-    len: usize,
+    pub(super) segments: Vec<Segment<C>>,
+    pub(super) len: usize,
 }
 
 impl<C> Default for SortedRows<C> {

@@ -1,0 +1,73 @@
+//! Loading a list index from its snapshot. What is wrong with a snapshot or with the object store costs a load from the
+//! table, never a list.
+
+use super::index::ListIndex;
+use super::refresh::LoadedIndex;
+use super::snapshot::{MAX_HEADER_BYTES, SnapshotError, SnapshotHeader, SnapshotSource, decode_header, decode_snapshot};
+use crate::domain::record::Record;
+use crate::domain::time::Timestamp;
+use crate::store::TenantStore;
+use crate::store::error::StoreError;
+use crate::store::object_store::ObjectStore;
+
+impl TenantStore {
+    /// Returns what the snapshot of an index is of.
+    pub(super) fn snapshot_source<I: ListIndex>(&self) -> SnapshotSource<'_> {
+        SnapshotSource { table: &self.store.table, tenant: self.id, kind: I::Entity::KIND }
+    }
+
+    /// Returns the index as it was when its snapshot was written; `None` if there is no snapshot that can be used. Does not
+    /// apply the events since then.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub(super) async fn load_snapshot<I: ListIndex>(
+        &self,
+        now: Timestamp,
+    ) -> Result<Option<(SnapshotHeader, LoadedIndex<I>)>, StoreError> {
+        let Some(objects) = &self.store.snapshots else { return Ok(None) };
+        let (source, budget) = (self.snapshot_source::<I>(), self.store.list_indexes.budget());
+        let Some(bytes) = self.snapshot_bytes::<I>(&**objects, budget.saturating_add(MAX_HEADER_BYTES)).await else {
+            return Ok(None);
+        };
+        let (header, loaded) = match decode_snapshot::<I>(source, &bytes, budget, now) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                self.log_ignored::<I>(error);
+                return Ok(None);
+            }
+        };
+        if self.item(&self.keys.event(header.latest_event)).await?.is_none() {
+            self.log_ignored::<I>(SnapshotError::State);
+            return Ok(None);
+        }
+        Ok(Some((header, loaded)))
+    }
+
+    /// Returns the header of the snapshot of an index; `None` if there is no snapshot, or it can't be used.
+    pub(super) async fn snapshot_header<I: ListIndex>(&self) -> Option<SnapshotHeader> {
+        let objects = self.store.snapshots.as_ref()?;
+        let bytes = self.snapshot_bytes::<I>(&**objects, MAX_HEADER_BYTES).await?;
+        let header = decode_header(self.snapshot_source::<I>(), &bytes);
+        header.map(|(header, _)| header).inspect_err(|error| self.log_ignored::<I>(*error)).ok()
+    }
+
+    /// Reads at most `max_bytes` of the snapshot of an index.
+    async fn snapshot_bytes<I: ListIndex>(&self, objects: &dyn ObjectStore, max_bytes: usize) -> Option<Vec<u8>> {
+        match objects.get(&self.snapshot_source::<I>().key(), max_bytes).await {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.log_ignored::<I>(error);
+                None
+            }
+        }
+    }
+
+    /// Logs why a snapshot is not used. A metric counts these lines.
+    pub(super) fn log_ignored<I: ListIndex>(&self, reason: impl std::error::Error + 'static) {
+        let cause = crate::log::error_chain(&reason);
+        let kind = I::Entity::KIND.noun();
+        tracing::warn!(metric = "unused_snapshots", tenant_id = %self.id, kind, cause, "a snapshot is not used");
+    }
+}

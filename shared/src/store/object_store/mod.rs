@@ -1,0 +1,43 @@
+//! Objects by key, outside of the table: the snapshots of list indexes (docs/adr/0013).
+
+mod s3;
+
+pub use s3::S3;
+
+use futures_util::future::BoxFuture;
+use std::error::Error;
+
+/// Why an object can't be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectStoreError {
+    /// The store did not respond in time, or the connection failed.
+    #[error("the object store is unavailable")]
+    Unavailable(#[source] Box<dyn Error + Send + Sync>),
+    /// The store responded with this status.
+    #[error("the object store responded with {0}")]
+    Status(u16),
+}
+
+impl ObjectStoreError {
+    /// Returns an [`ObjectStoreError::Unavailable`].
+    pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Unavailable(cause.into())
+    }
+}
+
+/// Reads and writes whole objects by key: `list-index/<table>/<tenant>/<kind>`.
+pub trait ObjectStore: Send + Sync {
+    /// Returns an object's bytes, at most `max_bytes` of them; `None` if there is no such object.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`ObjectStoreError`] when the object can't be read.
+    fn get<'a>(&'a self, key: &'a str, max_bytes: usize) -> BoxFuture<'a, Result<Option<Vec<u8>>, ObjectStoreError>>;
+
+    /// Writes an object, which then is complete or as it was before.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`ObjectStoreError`] when the object can't be written.
+    fn put<'a>(&'a self, key: &'a str, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), ObjectStoreError>>;
+}

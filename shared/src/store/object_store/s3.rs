@@ -1,0 +1,140 @@
+//! Objects in an S3 bucket: GET and PUT, signed and sent with the parts that the SDK's client of the table is made of.
+//! The SDK's own client of S3 would make every function larger by more than what is below (docs/adr/0013).
+
+use super::{ObjectStore, ObjectStoreError};
+use crate::store::Clock;
+use crate::store::client::{Environment, tls_provider};
+use aws_sdk_dynamodb::config::{Credentials, Region};
+use aws_sigv4::http_request::{
+    PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningSettings, UriPathNormalizationMode, sign,
+};
+use aws_sigv4::sign::v4;
+use aws_smithy_http_client::Connector;
+use aws_smithy_http_client::tls::TlsContext;
+use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorSettings};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_types::body::SdkBody;
+use futures_util::future::BoxFuture;
+use http_body_util::BodyExt;
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long an object may take to arrive. A list that waits in vain has time left to load its index from the table.
+const GET_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long writing an object may take.
+const PUT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Without the permission to list the bucket, S3 says 403 of an object that is missing.
+const MISSING: [u16; 2] = [403, 404];
+
+/// An S3 bucket, or something with the same API.
+pub struct S3 {
+    url: String,
+    region: Region,
+    credentials: Credentials,
+    trusted: TlsContext,
+    clock: Clock,
+    /// Made for the first request, since many function instances never send one.
+    connector: OnceLock<Connector>,
+}
+
+impl S3 {
+    /// Returns the bucket at `url`: `https://<bucket>.s3.<region>.amazonaws.com`, or a URL whose path is the bucket.
+    #[must_use]
+    pub fn new(url: &str, environment: &Environment, clock: Clock) -> Self {
+        Self {
+            url: url.trim_end_matches('/').to_owned(),
+            region: environment.region.clone(),
+            credentials: environment.credentials.clone(),
+            trusted: environment.trusted.clone(),
+            clock,
+            connector: OnceLock::new(),
+        }
+    }
+
+    fn connector(&self) -> &Connector {
+        self.connector.get_or_init(|| {
+            let settings = HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT).build();
+            let builder = Connector::builder().connector_settings(settings).tls_provider(tls_provider());
+            builder.tls_context(self.trusted.clone()).build()
+        })
+    }
+
+    /// Returns the signed request. The signature covers the body, also over HTTPS.
+    fn request(&self, method: &str, key: &str, range: Option<String>, body: Vec<u8>) -> Result<HttpRequest, ObjectStoreError> {
+        let uri = format!("{}/{key}", self.url);
+        let mut settings = SigningSettings::default();
+        // What S3 expects, other than most services. No key contains anything to encode.
+        settings.percent_encoding_mode = PercentEncodingMode::Single;
+        settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
+        settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
+        let identity = self.credentials.clone().into();
+        let now = Duration::from_millis((self.clock)().millis().unsigned_abs());
+        let parameters = v4::SigningParams::builder()
+            .identity(&identity)
+            .region(self.region.as_ref())
+            .name("s3")
+            .time(SystemTime::UNIX_EPOCH + now)
+            .settings(settings)
+            .build()
+            .map_err(ObjectStoreError::unavailable)?
+            .into();
+        let headers = range.iter().map(|range| ("range", range.as_str()));
+        let signable = SignableRequest::new(method, uri.as_str(), headers, SignableBody::Bytes(&body));
+        let signed =
+            sign(signable.map_err(ObjectStoreError::unavailable)?, &parameters).map_err(ObjectStoreError::unavailable)?;
+        let mut request = HttpRequest::new(SdkBody::from(body));
+        request.set_method(method).map_err(ObjectStoreError::unavailable)?;
+        request.set_uri(uri).map_err(ObjectStoreError::unavailable)?;
+        for (name, value) in signed.output().headers() {
+            request.headers_mut().insert(name.to_owned(), value.to_owned());
+        }
+        if let Some(range) = range {
+            request.headers_mut().insert("range", range);
+        }
+        Ok(request)
+    }
+
+    /// Sends a request, and returns the status and the body, at most `max_bytes` of it.
+    async fn send(&self, request: HttpRequest, max_bytes: usize) -> Result<(u16, Vec<u8>), ObjectStoreError> {
+        let response = self.connector().call(request).await.map_err(ObjectStoreError::unavailable)?;
+        let status = response.status().as_u16();
+        let length = response.headers().get("content-length").and_then(|length| length.parse().ok());
+        let mut body = response.into_body();
+        let mut bytes = Vec::with_capacity(length.unwrap_or(0).min(max_bytes));
+        while let Some(frame) = body.frame().await {
+            if let Ok(data) = frame.map_err(ObjectStoreError::unavailable)?.into_data() {
+                bytes.extend_from_slice(data.get(..data.len().min(max_bytes - bytes.len())).unwrap_or_default());
+            }
+        }
+        Ok((status, bytes))
+    }
+}
+
+/// Fails if the result isn't there in time.
+async fn within<T>(timeout: Duration, result: impl Future<Output = Result<T, ObjectStoreError>>) -> Result<T, ObjectStoreError> {
+    tokio::time::timeout(timeout, result).await.unwrap_or_else(|elapsed| Err(ObjectStoreError::unavailable(elapsed)))
+}
+
+impl ObjectStore for S3 {
+    fn get<'a>(&'a self, key: &'a str, max_bytes: usize) -> BoxFuture<'a, Result<Option<Vec<u8>>, ObjectStoreError>> {
+        Box::pin(within(GET_TIMEOUT, async move {
+            let range = format!("bytes=0-{}", max_bytes.saturating_sub(1));
+            match self.send(self.request("GET", key, Some(range), Vec::new())?, max_bytes).await? {
+                (200 | 206, bytes) => Ok(Some(bytes)),
+                (status, _) if MISSING.contains(&status) => Ok(None),
+                (status, _) => Err(ObjectStoreError::Status(status)),
+            }
+        }))
+    }
+
+    fn put<'a>(&'a self, key: &'a str, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), ObjectStoreError>> {
+        Box::pin(within(PUT_TIMEOUT, async move {
+            match self.send(self.request("PUT", key, None, bytes)?, 0).await? {
+                (200, _) => Ok(()),
+                (status, _) => Err(ObjectStoreError::Status(status)),
+            }
+        }))
+    }
+}
