@@ -3,11 +3,12 @@
 use super::{Snapshot, number, string};
 use aws_sdk_dynamodb::types::AttributeValue;
 use shared::domain::asset::Asset;
+use shared::domain::hex::sha256;
 use shared::domain::id::Id;
 use shared::domain::instance::{Instance, InstanceStatus};
 use shared::domain::record::Stored;
 use shared::store::keys::{Item, Key};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 /// Attributes that each row of the GSI `list_index` must have with the record's values.
@@ -29,6 +30,24 @@ impl Snapshot {
         }
         self.violations.extend(references.into_keys().map(|record| format!("{record:?} is missing, and referred to")));
         self.violations.extend(found.into_keys().map(|key| format!("the record of {key:?} is missing")));
+    }
+
+    pub(super) fn check_steps(&mut self) {
+        let mut stored = HashSet::new();
+        for item in self.items.iter().filter(|item| string(item, "type") == Some("steps")) {
+            let hash = sha256(string(item, "steps").unwrap_or_default());
+            let key = self.keys.steps(&hash);
+            if Key::of(item).as_ref() == Some(&key) {
+                stored.insert(hash);
+            } else {
+                self.violations.push(format!("the steps of {:?} have another hash", Key::of(item)));
+            }
+        }
+        for item in &self.items {
+            if string(item, "steps_hash").is_some_and(|hash| !stored.contains(hash)) {
+                self.violations.push(format!("{:?} has no steps", Key::of(item)));
+            }
+        }
     }
 
     pub(super) fn check_unique_markers(&mut self) {

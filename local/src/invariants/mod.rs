@@ -43,6 +43,7 @@ struct Snapshot {
 /// - Each unique value has its marker, and each marker its record. Only markers of asset tags outlive their record.
 /// - Each record that others can refer to has a reference item, with the number of references to it and with what
 ///   references can require of it. No other reference items exist.
+/// - The steps that a definition or an instance names exist.
 /// - The events of each record form an unbroken chain that ends with the record's own hash and version.
 /// - No asset tag or movement number is above its counter.
 /// - An asset names its running process instance, and has at most one.
@@ -79,6 +80,7 @@ pub async fn violations(store: &TenantStore, client: &Client, table: &str) -> Re
     snapshot.add_records::<Process>(store).await?;
     snapshot.add_records::<ReceiptKeys>(store).await?;
     snapshot.check_references();
+    snapshot.check_steps();
     snapshot.check_unique_markers();
     snapshot.check_histories()?;
     snapshot.check_running_instances(&assets, &instances);

@@ -84,23 +84,23 @@ async fn operations_stay_cheap_however_large_schemas_and_steps_are() {
     let body = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": large_steps()});
     let process = m.send("create the definition", "POST", "/processes", body, max).await["id"].as_str().unwrap().to_owned();
     let process = format!("/processes/{process}");
-    m.send("rename the definition", "PATCH", &process, json!({"name": "Mine"}), max).await;
+    m.send("rename the definition", "PATCH", &process, json!({"name": "Mine"}), 15.0).await;
     let start = format!("{process}/start");
     let items = |list: usize| large_steps()[list]["items"].clone();
     let steps = [json!({"who": user}), json!({"first": items(1)}), json!({"second": items(2)}), json!({"sign": SIGNATURE})];
-    let begun = m.send("start an instance", "POST", &start, json!({"asset_id": typed}), max).await;
+    let begun = m.send("start an instance", "POST", &start, json!({"asset_id": typed}), 20.0).await;
     let instance = format!("/processes/instances/{}", begun["id"].as_str().unwrap());
     let advance = format!("{instance}/advance");
-    m.send("advance: pick a user", "POST", &advance, json!({"step_data": steps[0]}), max).await;
-    m.send("advance: check nothing", "POST", &advance, json!({"step_data": {}}), max).await;
-    m.send("advance: check nothing", "POST", &advance, json!({"step_data": {}}), max).await;
-    m.send("complete: sign", "POST", &advance, json!({"step_data": steps[3]}), max).await;
+    m.send("advance: pick a user", "POST", &advance, json!({"step_data": steps[0]}), 15.0).await;
+    m.send("advance: check nothing", "POST", &advance, json!({"step_data": {}}), 15.0).await;
+    m.send("advance: check nothing", "POST", &advance, json!({"step_data": {}}), 15.0).await;
+    m.send("complete: sign", "POST", &advance, json!({"step_data": steps[3]}), 25.0).await;
     m.send("get an instance", "GET", &instance, Value::Null, max).await;
     let second = m.client.asset(json!({"name": "second"})).await;
     let body = json!({"asset_id": second});
     let begun = m.send_with("start an instance, with an idempotency key", "POST", &start, body, "two", max).await;
     let instance = format!("/processes/instances/{}", begun["id"].as_str().unwrap());
-    m.send("cancel an instance", "POST", &format!("{instance}/cancel"), json!({}), max).await;
+    m.send("cancel an instance", "POST", &format!("{instance}/cancel"), json!({}), 20.0).await;
 
     let mut assets = Vec::new();
     for n in 0..20 {

@@ -45,6 +45,7 @@ mod receipts;
 mod secrets;
 mod settings;
 mod snapshots;
+mod steps_items;
 mod support;
 mod table_failures;
 mod table_requests;

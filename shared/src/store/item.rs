@@ -2,6 +2,7 @@
 
 use super::error::StoreError;
 use super::keys::{Item, Keys, LS, TYPE};
+use super::steps_items::{StepsText, take_steps};
 use crate::domain::id::Id;
 use crate::domain::record::{Record, Stored};
 use crate::domain::time::Timestamp;
@@ -30,14 +31,16 @@ struct Metadata {
     last_hash: String,
 }
 
-/// Returns the record's own attributes, without keys and metadata.
-pub(super) fn attributes<T: Record>(value: &T) -> Result<Item, StoreError> {
-    to_item(value).map_err(StoreError::broken)
+/// Returns the record's own attributes, without keys and metadata, and the steps that are stored in another item.
+pub(super) fn attributes<T: Record>(value: &T) -> Result<(Item, Option<StepsText>), StoreError> {
+    let mut attributes = to_item(value).map_err(StoreError::broken)?;
+    let steps = take_steps(T::KIND, &mut attributes);
+    Ok((attributes, steps))
 }
 
-/// Returns the whole item of a record.
-pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<Item, StoreError> {
-    let mut item = attributes(&stored.value)?;
+/// Returns the whole item of a record, and the steps that are stored in another item.
+pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<(Item, Option<StepsText>), StoreError> {
+    let (mut item, steps) = attributes(&stored.value)?;
     let id = stored.value.id().uuid();
     item.extend(keys.record(T::KIND, id).item());
     item.insert(TYPE.to_owned(), AttributeValue::S(T::KIND.noun().to_owned()));
@@ -46,10 +49,10 @@ pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<
     item.insert(UPDATED_AT.to_owned(), AttributeValue::S(stored.updated_at.to_string()));
     item.insert(LAST_HASH.to_owned(), AttributeValue::S(stored.last_hash.clone()));
     item.extend(Keys::list_index(T::KIND, id).map(|sort| (LS.to_owned(), sort)));
-    Ok(item)
+    Ok((item, steps))
 }
 
-/// Reads a record from its item.
+/// Reads a record from its item, in which its steps are filled in.
 pub(super) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreError> {
     let metadata: Metadata = from_item(item.clone()).map_err(StoreError::broken)?;
     let value: T = from_item(item).map_err(StoreError::broken)?;

@@ -60,7 +60,7 @@ impl PointReads {
     /// Whether a record as it is now matches the query.
     pub(super) fn matches<C: Columns>(&self, query: &RowQuery<'_, C>, stored: &Stored<C::Record>) -> Result<bool, StoreError> {
         let mut rows = SortedRows::default();
-        rows.upsert(row_from_item::<C>(&item::from_record(&self.keys, stored)?).map_err(StoreError::broken)?);
+        rows.upsert(row_from_item::<C>(&item::from_record(&self.keys, stored)?.0).map_err(StoreError::broken)?);
         let mut matches = false;
         query.scan(&rows, |_| matches = true);
         Ok(matches)

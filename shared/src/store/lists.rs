@@ -5,10 +5,13 @@
 
 use super::error::StoreError;
 use super::filters::{AssetFilter, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, UserFilter};
+use super::item;
+use super::keys::Item;
 use super::list_index::{
     AssetColumns, AssetIndex, Columns, InstanceColumns, MovementColumns, RowQuery, SearchTerms, SortedRows, UserColumns,
 };
 use super::read::BatchGet;
+use super::steps_items::without_steps;
 use super::{PointReads, TenantStore, UnverifiedStore};
 use crate::domain::api_key::ApiKey;
 use crate::domain::asset::{Asset, CatalogNames};
@@ -188,8 +191,19 @@ impl TenantStore {
         request: PageRequest,
         matches: impl Fn(&T) -> bool,
     ) -> Result<Page<Stored<T>>, StoreError> {
-        let matching = self.all::<T>().await?.into_iter().filter(|stored| matches(&stored.value)).collect();
-        Ok(cut_page(matching, request, newest_first))
+        let mut matching = Vec::new();
+        for item in self.every(self.of_kind(T::KIND)).await? {
+            // No list filters or sorts by steps.
+            let stored: Stored<T> = item::read(without_steps(item.clone()))?;
+            if matches(&stored.value) {
+                matching.push((stored, item));
+            }
+        }
+        let page = cut_page(matching, request, |a, b| newest_first(&a.0, &b.0));
+        let mut items: Vec<Item> = page.items.into_iter().map(|(_, item)| item).collect();
+        self.fill_in_steps(&mut items).await?;
+        let items = items.into_iter().map(item::read).collect::<Result<_, _>>()?;
+        Ok(Page { items, total: page.total, request })
     }
 
     /// Returns the ids of the asset types of kind `logical`, sorted.

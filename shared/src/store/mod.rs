@@ -28,6 +28,7 @@ mod receipt_keys;
 mod reference_items;
 mod retry;
 mod signature_images;
+mod steps_items;
 mod stored_responses;
 mod tenants;
 mod transaction;
@@ -57,6 +58,7 @@ use list_index::ListIndexCache;
 use object_store::ObjectStore;
 use std::ops::Deref;
 use std::sync::Arc;
+use steps_items::StepsCache;
 use tokio::sync::SetOnce;
 
 /// Returns the present time. Tests pass a clock of their own.
@@ -75,6 +77,7 @@ pub struct Store {
     random: Random,
     list_indexes: Arc<ListIndexCache>,
     snapshots: Option<Arc<dyn ObjectStore>>,
+    steps: Arc<StepsCache>,
 }
 
 /// Reads of single items of one tenant: one read unit for each 4 KB.
@@ -83,6 +86,8 @@ pub struct PointReads {
     store: Store,
     keys: Keys,
     id: TenantId,
+    /// Set once the caller's key is verified.
+    verified: Arc<SetOnce<()>>,
 }
 
 /// One tenant's part of the table, for a caller whose key is verified.
@@ -98,7 +103,6 @@ pub struct TenantStore {
 #[derive(Clone)]
 pub struct UnverifiedStore {
     reads: PointReads,
-    verified: Arc<SetOnce<()>>,
 }
 
 /// Tells an [`UnverifiedStore`] that the key is good.
@@ -124,7 +128,7 @@ impl Store {
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
         let random: Random = Arc::new(|bytes| getrandom::fill(bytes).map_err(|error| error.to_string()));
         let list_indexes = Arc::new(ListIndexCache::new(memory_budget::from_env()));
-        Self { client, table: table.into(), clock, random, list_indexes, snapshots: None }
+        Self { client, table: table.into(), clock, random, list_indexes, snapshots: None, steps: Arc::default() }
     }
 
     /// Returns the same table with a place for snapshots of list indexes.
@@ -159,15 +163,16 @@ impl Store {
     /// Returns one tenant's part of the table, for callers that need no verification or have passed it.
     #[must_use]
     pub fn tenant(&self, id: TenantId) -> TenantStore {
-        TenantStore { reads: PointReads { store: self.clone(), keys: Keys::of(id), id } }
+        let verified = Arc::new(SetOnce::new_with(Some(())));
+        TenantStore { reads: PointReads { store: self.clone(), keys: Keys::of(id), id, verified } }
     }
 
     /// Returns one tenant's part of the table for a caller whose key is still being verified, and the means to say that
     /// it is good.
     pub(crate) fn unverified_tenant(&self, id: TenantId) -> (UnverifiedStore, Verification) {
         let verified = Arc::new(SetOnce::new());
-        let reads = PointReads { store: self.clone(), keys: Keys::of(id), id };
-        (UnverifiedStore { reads, verified: Arc::clone(&verified) }, Verification(verified))
+        let reads = PointReads { store: self.clone(), keys: Keys::of(id), id, verified: Arc::clone(&verified) };
+        (UnverifiedStore { reads }, Verification(verified))
     }
 
     /// Returns the present time.
@@ -224,7 +229,7 @@ impl PointReads {
 impl TenantStore {
     /// Returns the handle for code that also serves callers whose key is not verified yet.
     pub(super) fn as_unverified(&self) -> UnverifiedStore {
-        UnverifiedStore { reads: self.reads.clone(), verified: Arc::new(SetOnce::new_with(Some(()))) }
+        UnverifiedStore { reads: self.reads.clone() }
     }
 }
 
@@ -232,7 +237,7 @@ impl UnverifiedStore {
     /// Waits until the caller's key is verified. Never returns if it is not: the request then ends with its error, and
     /// this future is dropped.
     pub async fn verified(&self) -> TenantStore {
-        self.verified.wait().await;
+        self.reads.verified.wait().await;
         TenantStore { reads: self.reads.clone() }
     }
 }

@@ -71,14 +71,16 @@ impl BatchResult {
 }
 
 impl PointReads {
-    /// Reads one record: one read unit for each 4 KB.
+    /// Reads one record: one read unit for each 4 KB. Steps that are not in memory take a second round trip.
     ///
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
     /// the item can't be read as this kind of record.
     pub async fn get<T: Record>(&self, id: T::Id) -> Result<Option<Stored<T>>, StoreError> {
-        self.item(&self.keys.record(T::KIND, id.uuid())).await?.map(item::read).transpose()
+        let mut items = Vec::from_iter(self.item(&self.keys.record(T::KIND, id.uuid())).await?);
+        self.fill_in_steps(&mut items).await?;
+        items.pop().map(item::read).transpose()
     }
 
     /// Reads the item of a key.
@@ -96,7 +98,7 @@ impl PointReads {
         Ok(self.item(&self.keys.unique(kind, unique)).await?.is_some())
     }
 
-    /// Reads several records in one round trip. An empty batch sends no request.
+    /// Reads several records in one round trip, or two if there are steps that are not in memory. An empty batch sends no request.
     ///
     /// # Errors
     ///
@@ -106,8 +108,10 @@ impl PointReads {
         let by_key: HashMap<Key, (Kind, Uuid)> =
             batch.0.into_iter().map(|(kind, id)| (self.keys.record(kind, id), (kind, id))).collect();
         let keys: Vec<Key> = by_key.keys().cloned().collect();
-        let items = self.items(&keys).await?;
-        Ok(BatchResult { items: items.into_iter().filter_map(|(key, item)| Some((*by_key.get(&key)?, item))).collect() })
+        let (keys, mut items): (Vec<Key>, Vec<Item>) = self.items(&keys).await?.into_iter().unzip();
+        self.fill_in_steps(&mut items).await?;
+        let items = keys.into_iter().zip(items);
+        Ok(BatchResult { items: items.filter_map(|(key, item)| Some((*by_key.get(&key)?, item))).collect() })
     }
 
     /// Reads the items of these keys, a hundred a request, the requests in parallel.
@@ -144,7 +148,9 @@ impl TenantStore {
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
     /// an item can't be read as this kind of record.
     pub async fn all<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
-        self.every(self.of_kind(T::KIND)).await?.into_iter().map(item::read).collect()
+        let mut items = self.every(self.of_kind(T::KIND)).await?;
+        self.fill_in_steps(&mut items).await?;
+        items.into_iter().map(item::read).collect()
     }
 
     /// Returns a query for every item of a kind.

@@ -2,7 +2,7 @@
 
 use super::change_context::ChangeContext;
 use super::error::StoreError;
-use super::item::{self, LAST_HASH, OWNER, UPDATED_AT, VERSION};
+use super::item::{LAST_HASH, OWNER, UPDATED_AT, VERSION};
 use super::keys::{HS, Item, Key, Keys, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
 use super::{Store, TenantStore};
@@ -47,10 +47,15 @@ impl TenantStore {
         Ok((TransactionItem { condition: Condition::Invariant, write: self.store.put_new(item)? }, hash))
     }
 
-    /// Returns the update of a record that is at `old`'s version. It sets only the attributes that differ, so that it
+    /// Returns the update of a record that is at `old`'s version, from the attributes `before` to those `after`. It sets only the attributes that differ, so that it
     /// leaves those alone that are written without a version, such as a key's last use.
-    pub(super) fn update_item<T: Record>(&self, old: &Stored<T>, next: &Stored<T>) -> Result<TransactWriteItem, StoreError> {
-        let (before, after) = (item::attributes(&old.value)?, item::attributes(&next.value)?);
+    pub(super) fn update_item<T: Record>(
+        &self,
+        old: &Stored<T>,
+        next: &Stored<T>,
+        before: &Item,
+        after: &Item,
+    ) -> Result<TransactWriteItem, StoreError> {
         let mut update = Update::builder()
             .table_name(&self.store.table)
             .set_key(Some(self.record_key::<T>(&old.value).item()))

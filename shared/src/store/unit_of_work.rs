@@ -9,20 +9,21 @@ use super::client::OPERATION_TIMEOUT;
 use super::error::{StoreError, WriteError};
 use super::item::{self, OWNER, USES};
 use super::keys::{self, Item, Keys};
+use super::steps_items::{STEPS_HASH, StepsText};
 use super::transaction::{Condition, TransactionError, TransactionItem};
 use crate::domain::event::{self, Verb};
 use crate::domain::id::Id;
 use crate::domain::record::{Kind, Record, Reference, Stored, Unique};
 use crate::domain::request::StoredResponse;
 use serde_json::Map;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 /// The maximum number of items in a transaction (AWS: TransactWriteItems).
 pub const MAX_TRANSACTION_ITEMS: usize = 100;
-/// How large the items of a transaction may be. DynamoDB allows 4 MB; the rest is for referenced records, such as a
-/// definition with many steps, whose size is not known here.
+/// How large the items of a transaction may be. DynamoDB allows 4 MB; the rest is for what is not measured here, such as
+/// reference items and the keys of updated records.
 const MAX_TRANSACTION_BYTES: usize = 3_800_000;
 
 /// Changes that take effect together or not at all.
@@ -31,6 +32,8 @@ pub struct UnitOfWork<'a> {
     context: &'a ChangeContext,
     items: Vec<TransactionItem>,
     reference_counts: BTreeMap<(Kind, Uuid), ReferenceCount>,
+    /// The hashes of the steps that new or changed records have.
+    steps: BTreeSet<String>,
     /// The size of the records that are updated. Items that are put are measured in `commit_with`.
     updated_bytes: usize,
     /// When the unit must be committed. Events get their ids when they are added, and readers of the change feed rely
@@ -57,6 +60,7 @@ impl<'a> UnitOfWork<'a> {
             context,
             items: Vec::new(),
             reference_counts: BTreeMap::new(),
+            steps: BTreeSet::new(),
             updated_bytes: 0,
             deadline: Instant::now() + OPERATION_TIMEOUT,
             precondition_met: false,
@@ -77,7 +81,9 @@ impl<'a> UnitOfWork<'a> {
             return Err(StoreError::broken("lists take a record's creation time from its id, and this id has another"));
         }
         let stored = Stored { value, version: 1, created_at: at, updated_at: at, last_hash };
-        let put = self.store.store.put_new(item::from_record(&self.store.keys, &stored)?)?;
+        let (item, steps) = item::from_record(&self.store.keys, &stored)?;
+        let put = self.store.store.put_new(item)?;
+        self.put_steps(steps)?;
         self.items.extend([TransactionItem { condition: Condition::RecordState, write: put }, event]);
         self.items.extend(self.store.unique_markers(&stored.value, &[], &stored.value.unique())?);
         self.items.extend(self.store.reference_item_put(&stored.value)?);
@@ -118,8 +124,13 @@ impl<'a> UnitOfWork<'a> {
         let (event, last_hash) =
             self.store.event_item::<T>(&next, Verb::Updated, version, self.context, changes, Some(&old.last_hash))?;
         let stored = Stored { value: next, version, updated_at, last_hash, ..old.clone() };
-        let write = self.store.update_item(old, &stored)?;
-        self.updated_bytes += item::size(&item::attributes(&stored.value)?);
+        let (before, _) = item::attributes(&old.value)?;
+        let (after, steps) = item::attributes(&stored.value)?;
+        let write = self.store.update_item(old, &stored, &before, &after)?;
+        self.updated_bytes += item::size(&after);
+        if before.get(STEPS_HASH) != after.get(STEPS_HASH) {
+            self.put_steps(steps)?;
+        }
         self.items.extend([TransactionItem { condition: Condition::RecordState, write }, event]);
         self.items.extend(self.store.reference_item_update(old, &stored.value, is_unreferenced)?);
         self.items.extend(self.store.unique_markers(&stored.value, &old.value.unique(), &stored.value.unique())?);
@@ -164,6 +175,15 @@ impl<'a> UnitOfWork<'a> {
             return Err(WriteError::PreconditionFailed);
         }
         self.precondition_met = true;
+        Ok(())
+    }
+
+    /// Adds the put of steps that the tenant's table is not known to have. Several records may have the same steps.
+    fn put_steps(&mut self, steps: Option<StepsText>) -> Result<(), StoreError> {
+        if let Some(steps) = steps.filter(|steps| !self.steps.contains(&steps.hash)) {
+            self.steps.insert(steps.hash.clone());
+            self.items.extend(self.store.steps_put(steps)?);
+        }
         Ok(())
     }
 

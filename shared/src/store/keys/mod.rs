@@ -132,6 +132,12 @@ impl Keys {
         AttributeValue::S(prefix(kind).to_owned())
     }
 
+    /// `STEPS#<hash>`: the steps of process definitions and instances.
+    #[must_use]
+    pub fn steps(&self, hash: &str) -> Key {
+        self.key(format!("STEPS#{hash}"))
+    }
+
     /// `REFERENCES#<kind>#<id>`: the number of references to a record, and what references can require of it.
     #[must_use]
     pub fn references(&self, kind: Kind, id: Uuid) -> Key {
