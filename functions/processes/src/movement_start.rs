@@ -69,8 +69,8 @@ impl Command for StartMovement {
         unit: &mut UnitOfWork<'_>,
         (process, assets): &Self::Inputs,
     ) -> Result<ChangedMovement, AttemptError<ApiError>> {
-        if Movement::items_of_last_step(&process.value, assets) > MAX_TRANSACTION_ITEMS {
-            let detail = "are assigned to too many different users for one transaction; start fewer of them together";
+        if Movement::items_of_largest_step(&process.value, assets) > MAX_TRANSACTION_ITEMS {
+            let detail = "are too many for one transaction, with the users whom they are assigned to and those whom the process picks; start fewer of them together";
             return Err(invalid("asset_ids", detail).into());
         }
         let id: MovementId = caller.store.new_id(caller.context.at)?;

@@ -260,3 +260,35 @@ async fn a_movement_is_cancelled_as_a_whole() {
         client.delete(&format!("/assets/{id}")).await;
     }
 }
+
+/// The largest movement that can start: every later step fits one transaction, with the response for its idempotency key.
+#[tokio::test]
+async fn what_can_start_fits_one_transaction_at_every_step() {
+    let (api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "text", "key": "t", "label": "T"}, {"type": "user_picker", "key": "u", "label": "U"}]);
+    let process = create_process(&client, steps).await;
+    let start = format!("/processes/{process}/start");
+    let mut ids = Vec::new();
+    for n in 0..20 {
+        ids.push(client.asset(json!({"name": format!("{n}")})).await);
+        if n < 17 {
+            let holder = client.user(&format!("Holder {n}")).await;
+            client.patch(&format!("/assets/{}", ids[n]), json!({"assigned_to": holder})).await.data();
+        }
+    }
+    let (first, second) = (client.user("First").await, client.user("Second").await);
+    assert_eq!(client.post(&start, json!({"asset_ids": ids})).await.field_errors(), ["/asset_ids"], "101 items");
+    client.patch(&format!("/assets/{}", ids[16]), json!({"assigned_to": null})).await.data();
+    let movement = client.post(&start, json!({"asset_ids": ids})).await.id();
+    let path = format!("/movements/{movement}/advance");
+    let advance = async |data: Value, key: &str| {
+        client.send_json("POST", &path, &json!({"step_data": data}).to_string(), ("idempotency-key", key)).await
+    };
+    advance(json!({"t": "x", "u": first}), "one").await.data();
+    api.faults.take_requests();
+    assert_eq!(advance(json!({"u": second}), "two").await.data()["status"], "completed");
+    let requests = api.faults.take_requests();
+    let written = requests.iter().find(|(operation, _)| operation == "TransactWriteItems").unwrap();
+    assert_eq!(written.1["TransactItems"].as_array().unwrap().len(), 100);
+    client.delete(&format!("/users/{first}")).await.data();
+}

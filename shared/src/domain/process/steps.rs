@@ -13,9 +13,12 @@ use std::str::FromStr;
 pub const MAX_STEPS: usize = 50;
 /// The number of steps that a process may have.
 const STEP_COUNTS: std::ops::RangeInclusive<usize> = 1..=MAX_STEPS;
+/// The number of steps of type `user_picker` that a process may have. One submission can replace all users but that of the
+/// first step, which writes two items for each; a transaction has at most 100.
+const MAX_PICKERS: usize = 48;
 /// The number of entries that a checklist, or options that a select, may have.
 const ENTRY_COUNTS: std::ops::RangeInclusive<usize> = 1..=100;
-/// The maximum size of all steps in bytes of compact JSON. Every process instance has a copy of them.
+/// The maximum size of all steps in bytes of compact JSON. They are one item of the table.
 const MAX_STEPS_BYTES: usize = 64 * 1024;
 /// The maximum nesting of steps: a list of objects, which have a list each.
 const MAX_LEVELS: usize = 4;
@@ -55,6 +58,9 @@ impl Steps {
         for (index, value) in list.iter().enumerate() {
             let mut reader = StepReader { value, index, errors: &mut errors };
             steps.extend(reader.read(&mut keys, index + 1 == list.len()));
+        }
+        if steps.iter().filter(|step: &&Step| step.kind == StepKind::UserPicker).count() > MAX_PICKERS {
+            errors.push((String::new(), format!("must have at most {MAX_PICKERS} steps of type user_picker")));
         }
         if errors.is_empty() { Ok(Self(steps)) } else { Err(errors) }
     }

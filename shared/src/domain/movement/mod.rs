@@ -1,11 +1,11 @@
 //! Movements: one process on several assets at once, such as the handover of a laptop, a dock and two screens. Each step is
 //! submitted once for all of them.
 
-use super::asset::Asset;
+mod size;
+
 use super::field_error::ValueError;
 use super::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
 use super::instance::{Instance, InstanceStatus};
-use super::process::{Process, StepKind};
 use super::record::{Kind, Record, Stored, Unique, fields};
 use super::text::Name;
 use serde::{Deserialize, Serialize};
@@ -62,22 +62,6 @@ pub struct Movement {
     pub started_by_name: String,
 }
 
-impl Movement {
-    /// Returns the number of items that submitting the last step of a movement writes in one transaction.
-    ///
-    /// For each asset these are the asset, its process instance and an event for each of them. In addition, they are the
-    /// process definition, the stored response, each user who may lose an asset, each user who may be picked, and each
-    /// signature.
-    #[must_use]
-    pub fn items_of_last_step(process: &Process, assets: &[Stored<Asset>]) -> usize {
-        let steps_of = |kind: StepKind| process.steps.as_slice().iter().filter(|step| step.kind == kind).count();
-        let (pickers, signatures) = (steps_of(StepKind::UserPicker), steps_of(StepKind::Signature));
-        let assigned: BTreeSet<_> = assets.iter().filter_map(|asset| asset.value.assigned_to).collect();
-        let losers = if pickers > 0 || process.target_status.clears_assignment() { assigned.len() } else { 0 };
-        4 * assets.len() + 2 + losers + pickers + signatures
-    }
-}
-
 /// Returns the status and current step of a movement from those of its instances: in progress while one of them is, else
 /// completed if one of them is, else cancelled.
 pub fn overall_status(instances: impl IntoIterator<Item = (InstanceStatus, usize)>) -> (InstanceStatus, usize) {
@@ -132,7 +116,6 @@ impl Record for Movement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::asset::Status;
     use crate::domain::id::Id;
     use crate::domain::process::values::StepValues;
     use crate::domain::samples;
@@ -141,11 +124,6 @@ mod tests {
     fn stored<T>(value: T) -> Stored<T> {
         let at = samples::time(0);
         Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new() }
-    }
-
-    /// An asset that is assigned to this user.
-    fn asset(number: u128, user: Option<u128>) -> Stored<Asset> {
-        stored(Asset { assigned_to: user.map(samples::user), ..samples::asset(number) })
     }
 
     /// An instance of a movement whose step `sign` was signed with the image of this hash.
@@ -205,20 +183,5 @@ mod tests {
             let data = Map::from_iter([("sign".to_owned(), json!(value))]);
             assert!(matches!(data_for_instance(&instances[1].value, &instances, &data), Cow::Borrowed(same) if *same == data));
         }
-    }
-
-    #[test]
-    fn the_last_step_writes_four_items_for_each_asset_and_one_for_each_user_and_signature() {
-        let assets = [asset(1, Some(8)), asset(2, Some(8)), asset(3, Some(9)), asset(4, None)];
-        let text = json!({"type": "text", "key": "t", "label": "T"});
-        let picker = json!({"type": "user_picker", "key": "p", "label": "P"});
-        let signature = json!({"type": "signature", "key": "s", "label": "S"});
-        let count = |steps: &[&Value], target_status| {
-            Movement::items_of_last_step(&Process { target_status, ..samples::process(&json!(steps)) }, &assets)
-        };
-        assert_eq!(count(&[&text], Status::InUse), 4 * 4 + 2, "assignments stay");
-        assert_eq!(count(&[&text], Status::Returned), 4 * 4 + 2 + 2, "two users lose their assets");
-        assert_eq!(count(&[&picker], Status::InUse), 4 * 4 + 2 + 2 + 1, "and a picked user gets them");
-        assert_eq!(count(&[&picker, &signature], Status::InUse), 4 * 4 + 2 + 2 + 1 + 1);
     }
 }
