@@ -35,6 +35,8 @@ METRICS = {
         "ConsumedWriteCapacityUnits",
     },
     ("AWS/DynamoDB", ("Operation", "TableName")): {"SystemErrors", "SuccessfulRequestLatency"},
+    # Our own, which metric filters of the template count.
+    ("${AWS::StackName}", ()): {"UncountedRequests", "UnusedSnapshots"},
 }
 
 # A function's policy is limited to 20 KB. A permission takes about 440 bytes of it, with names as CloudFormation generates them.
@@ -98,7 +100,7 @@ def check_functions(template):
     functions = of_type(template, "AWS::Lambda::Function")
     groups = of_type(template, "AWS::Logs::LogGroup")
     roles = of_type(template, "AWS::IAM::Role")
-    check(len(functions) == 6, f"{len(functions)} functions")
+    check(len(functions) == 7, f"{len(functions)} functions")
     check(len(roles) == len(functions), "SAM generates a role: " + ", ".join(roles))
     for name, properties in functions.items():
         own = name.removesuffix("Function")
@@ -106,8 +108,10 @@ def check_functions(template):
         check(properties["Handler"] == "bootstrap", f"{name}: {properties['Handler']}")
         check(properties["Architectures"] == [{"Ref": "Architecture"}], f"{name}: architecture")
         check(properties["Role"] == {"Fn::GetAtt": [f"{own}Role", "Arn"]}, f"{name} has the role of another function")
-        check(1 <= properties["Timeout"] < 30, f"{name} can take longer than the gateway waits")
-        check(128 <= properties["MemorySize"] <= 1024, f"{name}: memory")
+        # Only the writer of snapshots does not serve requests.
+        is_scheduled = name == "SnapshotsFunction"
+        check(is_scheduled or 1 <= properties["Timeout"] < 30, f"{name} can take longer than the gateway waits")
+        check(is_scheduled or 128 <= properties["MemorySize"] <= 1024, f"{name}: memory")
         check(properties["TracingConfig"] == {"Mode": "Active"}, f"{name} is not traced")
         check(properties["LoggingConfig"] == {"LogFormat": "JSON", "LogGroup": {"Ref": f"{own}Logs"}}, f"{name}: logs")
         variables = properties["Environment"]["Variables"]
@@ -152,7 +156,8 @@ def check_api(template):
     check(default.get("isDefaultRoute") is True, "$default is missing")
     permissions = Counter()
     for properties in of_type(template, "AWS::Lambda::Permission").values():
-        permissions[properties["FunctionName"]["Ref"]] += 1
+        if properties["Principal"] == "apigateway.amazonaws.com":
+            permissions[properties["FunctionName"]["Ref"]] += 1
         check("SourceArn" in properties, "any API may invoke a function")
     # The permission for $default covers every route to its function.
     permissions["MetaFunction"] += routes["MetaFunction"] - 1
@@ -184,6 +189,11 @@ def check_alarms(template):
     check(seen == wanted, f"alarms watch {sorted(seen)}")
 
 
+def check_metric_filters(template):
+    counted = {t["MetricName"] for f in of_type(template, "AWS::Logs::MetricFilter").values() for t in f["MetricTransformations"]}
+    check(counted == METRICS[("${AWS::StackName}", ())], f"metric filters count {sorted(counted)}")
+
+
 def check_dashboard(template):
     body = template["Resources"]["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"][0]
     try:
@@ -195,6 +205,18 @@ def check_dashboard(template):
         for namespace, name, *rest in widget["properties"].get("metrics", []):
             names = [part for part in rest if isinstance(part, str)]
             check_metric(widget["properties"]["title"], namespace, name, names[::2])
+
+
+def check_bucket(template):
+    bucket = template["Resources"]["SnapshotBucket"]
+    properties = bucket["Properties"]
+    check(bucket["DeletionPolicy"] == "RetainExceptOnCreate", "a bucket that is not empty can't be deleted")
+    check(all(properties["PublicAccessBlockConfiguration"].values()), "the bucket could be made public")
+    check(properties["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"] == 7, "snapshots don't expire")
+    check("VersioningConfiguration" not in properties, "replaced snapshots would not expire")
+    check("BucketEncryption" in properties, "the bucket is not encrypted")
+    (rule,) = of_type(template, "AWS::Events::Rule").values()
+    check(rule["ScheduleExpression"] == "rate(15 minutes)", f"schedule {rule['ScheduleExpression']}")
 
 
 def check_rest(template):
@@ -217,7 +239,9 @@ def main():
     check_roles(template)
     routes = check_api(template)
     check_alarms(template)
+    check_metric_filters(template)
     check_dashboard(template)
+    check_bucket(template)
     check_rest(template)
     for error in ERRORS:
         print(f"template.yaml, transformed: {error}", file=sys.stderr)

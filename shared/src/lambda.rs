@@ -1,13 +1,15 @@
 //! Runs a function's routes in Lambda.
 
 use crate::app::{App, system_clock};
+use crate::domain::time::Timestamp;
 use crate::http;
 use crate::key_encryption::KeyEncryption;
 use crate::log::{self, error_chain};
-use crate::store::client;
+use crate::store::{SnapshotReport, Store, client};
 use axum::Router;
 use axum::http::header::HOST;
 use axum::http::{Response, StatusCode};
+use chrono::TimeDelta;
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
 use lambda_http::lambda_runtime;
@@ -15,6 +17,7 @@ use lambda_http::request::LambdaRequest;
 use lambda_http::tower::ServiceExt;
 use lambda_http::{Adapter, Body, Error, IntoResponse, LambdaEvent, Request};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use serde::de::IgnoredAny;
 use std::convert::Infallible;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -23,6 +26,9 @@ use std::sync::Arc;
 const QUERY_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>');
 /// Characters that would end or change a path. API Gateway passes on decoded paths, which may contain them.
 const PATH_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'\\');
+
+/// How long before the deadline the last tenant's snapshots are begun. A million assets take less than a minute.
+const LAST_SNAPSHOT: TimeDelta = TimeDelta::minutes(5);
 
 /// Serves `routes` on the table that `TABLE_NAME` names, until Lambda stops the function.
 pub async fn run(routes: Router<App>) -> ExitCode {
@@ -38,10 +44,13 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     log::init_function();
-    let ended = match key_encryption {
+    exit_code(match key_encryption {
         Ok(key_encryption) => serve(routes, key_encryption).await,
         Err(error) => Err(error.into()),
-    };
+    })
+}
+
+fn exit_code(ended: Result<(), Error>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -56,6 +65,28 @@ async fn serve(routes: Router<App>, key_encryption: Option<Arc<dyn KeyEncryption
     let app = App::new(client::function_store(system_clock())?).with_key_encryption(key_encryption);
     let service = ServiceExt::<Request>::map_response(http::service(routes, app), Encoded);
     lambda_runtime::run(ServiceExt::<LambdaEvent<LambdaRequest>>::map_request(Adapter::from(service), sanitized)).await
+}
+
+/// Writes the snapshots of the table that `TABLE_NAME` names at every event, until Lambda stops the function.
+pub async fn write_snapshots() -> ExitCode {
+    log::init_function();
+    exit_code(match client::function_store(system_clock()) {
+        Ok(store) => {
+            let handler = lambda_runtime::service_fn(async |event: LambdaEvent<IgnoredAny>| {
+                let deadline = i64::try_from(event.context.deadline).unwrap_or(i64::MAX);
+                run_writer(&store, Timestamp::from_millis(deadline).plus(-LAST_SNAPSHOT)).await
+            });
+            lambda_runtime::run(handler).await
+        }
+        Err(error) => Err(error.into()),
+    })
+}
+
+/// Writes snapshots until then, and fails if one could not be written, so that an alarm is raised.
+async fn run_writer(store: &Store, until: Timestamp) -> Result<(), Error> {
+    let SnapshotReport { current, written, failed, postponed } = Box::pin(store.write_snapshots(until)).await?;
+    tracing::info!(current, written, failed, postponed, "snapshots");
+    if failed > 0 { Err(format!("{failed} snapshots could not be written").into()) } else { Ok(()) }
 }
 
 /// Returns the event with everything escaped or removed that makes `lambda_http` panic or misread the URI: certain

@@ -27,6 +27,10 @@ pub fn samples(api_key: &str, asset_id: &str) -> Result<Vec<Sample>> {
     let mut samples = Vec::new();
     for file in std::fs::read_dir(folder)? {
         let path = file?.path();
+        // Events that are no requests.
+        if path.is_dir() {
+            continue;
+        }
         let name = path.file_stem().and_then(|name| name.to_str()).context("a sample event's file name is not UTF-8")?.to_owned();
         let text = std::fs::read_to_string(&path)?;
         let event = text.replace("apl_REPLACE_WITH_YOUR_KEY", api_key).replace("REPLACE_WITH_AN_ASSET_ID", asset_id);

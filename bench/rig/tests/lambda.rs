@@ -80,6 +80,27 @@ async fn a_handover_uses_three_functions_and_returns_its_signature_unchanged() {
 
 #[tokio::test]
 #[ignore = "needs the release binaries: .ci/functions"]
+async fn the_writer_of_snapshots_runs_at_its_event() {
+    let environment = Environment::start().await.unwrap();
+    let event = include_str!("../../../events/scheduled/snapshots.json");
+    let without_bucket = environment.start_function("snapshots").await.unwrap();
+    let invocation = without_bucket.runtime_api.invoke(event, TIMEOUT).await.unwrap();
+    assert_eq!(invocation.response, Value::Null);
+    assert_eq!(without_bucket.log().unwrap()[0]["written"], 0);
+    let nowhere = [("SNAPSHOTS_URL", "https://127.0.0.1:1/bucket")];
+    let without_bucket = environment.start_function_with("snapshots", &nowhere).await.unwrap();
+    let invocation = without_bucket.runtime_api.invoke(event, TIMEOUT).await.unwrap();
+    assert_eq!(invocation.response["errorMessage"], "4 snapshots could not be written");
+    // Lists don't need the bucket either.
+    let assets = environment.start_function_with("assets", &nowhere).await.unwrap();
+    let list = request("GET", "/v1/assets", &environment.api_key, None);
+    assert_eq!(assets.runtime_api.invoke(&list, TIMEOUT).await.unwrap().response["statusCode"], 200);
+    let logged = assets.log().unwrap();
+    assert!(logged.iter().any(|line| line["metric"] == "unused_snapshots"), "{logged:?}");
+}
+
+#[tokio::test]
+#[ignore = "needs the release binaries: .ci/functions"]
 async fn a_panic_fails_only_its_own_request() {
     let environment = Environment::start().await.unwrap();
     let mut panics = environment.start_function("panics").await.unwrap();

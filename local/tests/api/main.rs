@@ -44,6 +44,7 @@ mod receipt_page;
 mod receipts;
 mod secrets;
 mod settings;
+mod snapshot_policies;
 mod snapshots;
 mod steps_items;
 mod support;

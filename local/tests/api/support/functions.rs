@@ -41,6 +41,17 @@ pub const FUNCTIONS: [Function; 6] = [
     function!(meta, "Meta", default_routes),
 ];
 
+/// The function that serves no requests.
+pub struct Scheduled {
+    /// The package in `functions/`.
+    pub package: &'static str,
+    /// The name in template.yaml, before `Function`, `Role` and `Logs`.
+    pub resource: &'static str,
+}
+
+/// The writer of snapshots.
+pub const SCHEDULED: Scheduled = Scheduled { package: "snapshots", resource: "Snapshots" };
+
 impl Function {
     /// Returns the function with this package.
     pub fn named(package: &str) -> &'static Self {
@@ -85,17 +96,19 @@ fn template() -> &'static Value {
 fn every_folder_in_functions_is_a_function_of_the_template() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions");
     let folders = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let known: BTreeSet<String> = FUNCTIONS.iter().map(|function| function.package.to_owned()).collect();
+    let scheduled = (SCHEDULED.package, SCHEDULED.resource);
+    let names = || FUNCTIONS.iter().map(|function| (function.package, function.resource)).chain([scheduled]);
+    let known: BTreeSet<String> = names().map(|(package, _)| package.to_owned()).collect();
     assert_eq!(folders.collect::<BTreeSet<_>>(), known);
     let of_type = |(name, resource): (&Value, &Value)| {
         (resource["Type"] == "AWS::Serverless::Function").then(|| name.as_str().unwrap().to_owned())
     };
     let declared: BTreeSet<String> = template()["Resources"].as_mapping().unwrap().iter().filter_map(of_type).collect();
-    assert_eq!(declared, FUNCTIONS.iter().map(|function| format!("{}Function", function.resource)).collect());
-    for function in FUNCTIONS {
-        let declared = resource(&format!("{}Function", function.resource));
-        assert_eq!(declared["Properties"]["CodeUri"], format!("functions/{}", function.package));
+    assert_eq!(declared, names().map(|(_, resource)| format!("{resource}Function")).collect());
+    for (package, resource_name) in names() {
+        let declared = resource(&format!("{resource_name}Function"));
+        assert_eq!(declared["Properties"]["CodeUri"], format!("functions/{package}"));
         assert_eq!(declared["Metadata"]["BuildMethod"], "rust-cargolambda");
-        assert_eq!(declared["Metadata"]["BuildProperties"]["Binary"], function.package);
+        assert_eq!(declared["Metadata"]["BuildProperties"]["Binary"], package);
     }
 }

@@ -25,8 +25,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const GET_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long writing an object may take.
 const PUT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Without the permission to list the bucket, S3 says 403 of an object that is missing.
-const MISSING: [u16; 2] = [403, 404];
 
 /// An S3 bucket, or something with the same API.
 pub struct S3 {
@@ -123,7 +121,7 @@ impl ObjectStore for S3 {
             let range = format!("bytes=0-{}", max_bytes.saturating_sub(1));
             match self.send(self.request("GET", key, Some(range), Vec::new())?, max_bytes).await? {
                 (200 | 206, bytes) => Ok(Some(bytes)),
-                (status, _) if MISSING.contains(&status) => Ok(None),
+                (404, _) => Ok(None),
                 (status, _) => Err(ObjectStoreError::Status(status)),
             }
         }))

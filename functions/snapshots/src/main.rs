@@ -1,0 +1,6 @@
+//! Writes snapshots of list indexes, on a schedule (docs/adr/0013).
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> std::process::ExitCode {
+    shared::lambda::write_snapshots().await
+}
