@@ -10,5 +10,7 @@ pub mod invariants;
 pub mod meter;
 pub mod options;
 pub mod server;
+pub mod simulation;
 pub mod snapshot_folder;
 pub mod table;
+pub mod weak;

@@ -4,6 +4,7 @@
 mod fault_injection;
 mod tally;
 mod traffic;
+mod weak;
 
 use crate::service::ApiClient;
 use anyhow::{Result, bail, ensure};
@@ -40,6 +41,15 @@ pub struct Options {
     /// Number of calls to the table that fail, of a thousand.
     #[arg(long, default_value_t = 20, value_name = "N")]
     faults: u64,
+    /// Simulate clients on a table that is as weak as AWS permits, instead. Only --seed and --seeds apply then.
+    #[arg(long)]
+    weak: bool,
+    /// Seed of the first simulation.
+    #[arg(long, default_value_t = 1, value_name = "N", requires = "weak")]
+    seed: u64,
+    /// Number of simulations, with consecutive seeds.
+    #[arg(long, default_value_t = 1, value_name = "K", requires = "weak")]
+    seeds: u64,
 }
 
 /// How far the clock of each instance of the service is off, in milliseconds.
@@ -61,6 +71,9 @@ struct TestTenant {
 ///
 /// Returns an error when a request failed in a way that it must not, or when an invariant is violated.
 pub async fn run(options: Options) -> Result<()> {
+    if options.weak {
+        return weak::run(options.seed, options.seeds);
+    }
     ensure!(options.tenants > 0 && options.clients > 0, "--tenants and --clients must be at least 1");
     let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
     let injector = FaultInjector::new(aws_smithy_http_client::Builder::new().build_http());

@@ -1,0 +1,34 @@
+//! The phases of a simulation: with faults and without, and the minutes between them.
+
+use super::service::Service;
+use crate::weak::{SeededRandom, Weaknesses};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How many phases with faults there are.
+const STORMS: u64 = 2;
+
+/// Sets the weaknesses until the simulation is over.
+pub async fn run(service: &Service, random: SeededRandom) {
+    // What DynamoDB guarantees nothing about may differ from seed to seed.
+    let pick = |choices: &[u64]| choices[random.below(choices.len() as u64) as usize];
+    let ordinary = Weaknesses {
+        torn_millis: pick(&[0, 5, 20, 100]),
+        list_index_lag_millis: pick(&[0, 200, 5_000, 60_000]),
+        history_lag_millis: pick(&[0, 200, 5_000, 60_000, 75_000, 1_800_000]),
+        cut_page_per_mille: pick(&[0, 200, 900]),
+        ..Weaknesses::ordinary()
+    };
+    for _ in 0..STORMS {
+        service.table.set(ordinary.clone().with_faults());
+        service.set_kills(30);
+        sleep(Duration::from_secs(15 + random.below(20))).await;
+        service.table.set(ordinary.clone());
+        service.set_kills(0);
+        sleep(Duration::from_secs(20 + random.below(15))).await;
+        // What hasn't changed for hours is old to whoever compares times.
+        service.idle(Duration::from_secs(pick(&[1, 120, 7_200]))).await;
+        sleep(Duration::from_secs(10)).await;
+    }
+    service.end();
+}

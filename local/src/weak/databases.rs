@@ -1,0 +1,144 @@
+//! The copies of the engine's database, and the calls that they execute.
+
+use crate::table;
+use anyhow::Result;
+use dynoxide::Database;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// A response of the table.
+#[derive(Debug, Clone)]
+pub struct TableResponse {
+    pub status: u16,
+    pub body: Value,
+}
+
+impl TableResponse {
+    /// Returns an error as DynamoDB words it.
+    pub fn error(status: u16, code: &str, message: &str) -> Self {
+        Self { status, body: json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message}) }
+    }
+
+    pub fn is_success(&self) -> bool {
+        self.status == 200
+    }
+}
+
+/// A database that shows the table as of some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum View {
+    /// What is committed: writes, their conditions, and reads of single items.
+    Committed,
+    /// What queries and batches see.
+    Visible,
+    /// What an index shows, by its place in the template.
+    Index(usize),
+}
+
+/// A secondary index with a database of its own.
+struct IndexDatabase {
+    name: &'static str,
+    range_key: &'static str,
+    database: Database,
+}
+
+/// All copies of the table.
+pub struct Databases {
+    committed: Database,
+    visible: Database,
+    indexes: Vec<IndexDatabase>,
+}
+
+impl Databases {
+    pub fn new() -> Result<Self> {
+        let mut indexes = Vec::new();
+        for index in &table::declared()?.global_secondary_indexes {
+            let range_key = index.key_schema.last().map_or("", |part| part.attribute_name.as_str());
+            indexes.push(IndexDatabase { name: &index.index_name, range_key, database: Database::memory()? });
+        }
+        Ok(Self { committed: Database::memory()?, visible: Database::memory()?, indexes })
+    }
+
+    /// Returns the indexes' names, each with the attribute that an item needs to be in the index.
+    pub fn indexes(&self) -> impl Iterator<Item = (usize, &'static str, &'static str)> {
+        self.indexes.iter().enumerate().map(|(place, index)| (place, index.name, index.range_key))
+    }
+
+    pub fn index(&self, name: &str) -> Option<View> {
+        self.indexes.iter().position(|index| index.name == name).map(View::Index)
+    }
+
+    /// Executes a call on one copy.
+    pub fn execute(&self, view: View, operation: &str, body: &Value) -> TableResponse {
+        let database = match view {
+            View::Committed => &self.committed,
+            View::Visible => &self.visible,
+            View::Index(place) => &self.indexes[place].database,
+        };
+        execute(database, operation, body)
+    }
+
+    /// Executes a call about the table itself on all copies, and returns the response of the one with everything. The
+    /// others have only the index that they show.
+    pub fn execute_on_all(&self, operation: &str, body: &Value) -> TableResponse {
+        let shown = std::iter::once((&self.visible, None));
+        let indexes = self.indexes.iter().map(|index| (&index.database, Some(index.name)));
+        for (database, index) in shown.chain(indexes) {
+            let mut body = body.clone();
+            if operation == "CreateTable" {
+                keep_index(&mut body, index);
+            }
+            execute(database, operation, &body);
+        }
+        execute(&self.committed, operation, body)
+    }
+}
+
+/// Leaves one index in a CreateTable request, or none, and the attributes that are keys then.
+fn keep_index(body: &mut Value, name: Option<&str>) {
+    let Some(request) = body.as_object_mut() else { return };
+    let mut indexes = request.remove("GlobalSecondaryIndexes").unwrap_or_default();
+    if let Some(indexes) = indexes.as_array_mut() {
+        indexes.retain(|index| index["IndexName"].as_str() == name);
+    }
+    let keys = format!("{} {indexes}", request["KeySchema"]);
+    if let Some(attributes) = request["AttributeDefinitions"].as_array_mut() {
+        attributes.retain(|attribute| keys.contains(&attribute["AttributeName"].to_string()));
+    }
+    if indexes.as_array().is_some_and(|indexes| !indexes.is_empty()) {
+        request.insert("GlobalSecondaryIndexes".to_owned(), indexes);
+    }
+}
+
+fn execute(db: &Database, operation: &str, body: &Value) -> TableResponse {
+    match operation {
+        "GetItem" => respond(body, |request| db.get_item(request)),
+        "BatchGetItem" => respond(body, |request| db.batch_get_item(request)),
+        "TransactGetItems" => respond(body, |request| db.transact_get_items(request)),
+        "Query" => respond(body, |request| db.query(request)),
+        "Scan" => respond(body, |request| db.scan(request)),
+        "PutItem" => respond(body, |request| db.put_item(request)),
+        "UpdateItem" => respond(body, |request| db.update_item(request)),
+        "DeleteItem" => respond(body, |request| db.delete_item(request)),
+        "TransactWriteItems" => respond(body, |request| db.transact_write_items(request)),
+        "CreateTable" => respond(body, |request| db.create_table(request)),
+        "DeleteTable" => respond(body, |request| db.delete_table(request)),
+        "DescribeTable" => respond(body, |request| db.describe_table(request)),
+        "UpdateTimeToLive" => respond(body, |request| db.update_time_to_live(request)),
+        other => TableResponse::error(400, "UnknownOperationException", other),
+    }
+}
+
+fn respond<Q: DeserializeOwned, A: Serialize>(body: &Value, call: impl FnOnce(Q) -> dynoxide::Result<A>) -> TableResponse {
+    let request = match serde_json::from_value(body.clone()) {
+        Ok(request) => request,
+        Err(error) => return TableResponse::error(400, "ValidationException", &error.to_string()),
+    };
+    match call(request) {
+        Ok(answer) => TableResponse { status: 200, body: serde_json::to_value(answer).unwrap_or_default() },
+        Err(error) => {
+            TableResponse { status: error.status_code(), body: serde_json::from_str(&error.to_json()).unwrap_or_default() }
+        }
+    }
+}

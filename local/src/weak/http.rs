@@ -1,0 +1,83 @@
+//! The HTTP client through which the SDK reaches a weak table, and the ways that requests and responses take.
+
+use super::databases::TableResponse;
+use super::table::WeakTable;
+use super::weaknesses::MAX_DELAY_MILLIS;
+use crate::engine;
+use aws_sdk_dynamodb::config::Builder;
+use aws_sdk_dynamodb::config::retry::RetryPartition;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+impl WeakTable {
+    /// Returns the SDK configuration for this table. Each client has retries of its own to spend, as it has in a process
+    /// of its own.
+    #[must_use]
+    pub fn config(&self) -> Builder {
+        engine::config("http://weak.invalid").http_client(self.clone()).retry_partition(RetryPartition::custom("weak").build())
+    }
+
+    /// Carries a request to the table and its response back. `None` if one of them is lost.
+    async fn carry(&self, operation: String, body: serde_json::Value) -> Option<TableResponse> {
+        let weaknesses = self.weaknesses();
+        let mut way = self.random().below(weaknesses.latency_millis + 1);
+        if self.random().chance(weaknesses.slow_per_mille) {
+            self.show("late requests");
+            way += self.random().below(MAX_DELAY_MILLIS);
+        }
+        sleep(Duration::from_millis(way)).await;
+        if self.random().chance(weaknesses.lost_before_per_mille) {
+            self.show("lost requests");
+            return None;
+        }
+        let response = self.call(&operation, body).await;
+        sleep(Duration::from_millis(self.random().below(weaknesses.latency_millis + 1))).await;
+        if self.random().chance(weaknesses.lost_after_per_mille) {
+            self.show("lost responses");
+            return None;
+        }
+        Some(response)
+    }
+}
+
+impl HttpClient for WeakTable {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+impl HttpConnector for WeakTable {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let target = request.headers().get("x-amz-target").and_then(|target| target.split('.').nth(1));
+        let operation = target.unwrap_or_default().to_owned();
+        let body = request.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+        let (mut sender, receiver) = oneshot::channel();
+        let table = self.clone();
+        // A task of its own: what was sent takes effect even if the sender no longer waits.
+        tokio::spawn(async move {
+            let response = table.carry(operation, body).await;
+            let is_reset = response.is_none() && table.random().below(2) == 0;
+            match response {
+                Some(response) => drop(sender.send(Ok(response))),
+                None if is_reset => drop(sender.send(Err(ConnectorError::io("connection reset".into())))),
+                // Without a word, so that the sender waits for its timeout.
+                None => sender.closed().await,
+            }
+        });
+        HttpConnectorFuture::new(async move {
+            let response = receiver.await.map_err(|error| ConnectorError::other(error.into(), None))??;
+            let status = response.status.try_into().map_err(|_| ConnectorError::other("no status".into(), None))?;
+            let mut http = HttpResponse::new(status, SdkBody::from(response.body.to_string()));
+            http.headers_mut().insert("content-type", "application/x-amz-json-1.0");
+            Ok(http)
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! Changes that not every view shows yet, and items that a transaction still holds.
+
+use super::databases::View;
+use super::requests::ItemKey;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use tokio::time::Instant;
+
+/// An item as a view will show it.
+#[derive(Debug)]
+pub struct PendingImage {
+    pub view: View,
+    pub table: String,
+    pub key: ItemKey,
+    /// `None` if the item is deleted, or not in the index.
+    pub image: Option<Value>,
+}
+
+/// What is under way in a table.
+#[derive(Debug, Default)]
+pub struct Pending {
+    images: BTreeMap<(Instant, u64), PendingImage>,
+    count: u64,
+    /// When the latest image of an item reaches a view. An earlier image never comes later.
+    latest: HashMap<(View, ItemKey), Instant>,
+    /// Until when a transaction holds an item.
+    held: HashMap<ItemKey, Instant>,
+    /// Until when the transaction with a `ClientRequestToken` is in progress.
+    tokens: HashMap<String, Instant>,
+}
+
+impl Pending {
+    /// Lets a view show an item from `at` on, or from when it shows the item's previous change, if that is later.
+    pub fn add(&mut self, at: Instant, image: PendingImage) {
+        let latest = self.latest.entry((image.view, image.key.clone())).or_insert(at);
+        *latest = at.max(*latest);
+        self.count += 1;
+        self.images.insert((*latest, self.count), image);
+    }
+
+    /// Takes the next image that its view shows by `now`.
+    pub fn take_due(&mut self, now: Instant) -> Option<PendingImage> {
+        let entry = self.images.first_entry()?;
+        (entry.key().0 <= now).then(|| entry.remove())
+    }
+
+    /// Holds an item for a transaction.
+    pub fn hold(&mut self, key: ItemKey, until: Instant) {
+        self.held.insert(key, until);
+    }
+
+    pub fn is_held(&self, key: &ItemKey, now: Instant) -> bool {
+        self.held.get(key).is_some_and(|until| *until > now)
+    }
+
+    /// Returns until when the transaction with this token is, or was, in progress.
+    pub fn token(&self, token: &str) -> Option<Instant> {
+        self.tokens.get(token).copied()
+    }
+
+    pub fn add_token(&mut self, token: String, until: Instant) {
+        self.tokens.insert(token, until);
+    }
+}

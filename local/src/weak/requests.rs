@@ -1,0 +1,108 @@
+//! What the table needs to know of a request's body.
+
+use serde_json::{Map, Value, json};
+
+/// The table's key attributes.
+const KEY: [&str; 2] = ["PK", "SK"];
+
+/// The key of an item.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemKey {
+    pub partition: String,
+    pub sort: String,
+}
+
+impl ItemKey {
+    /// Returns the key in an item, or in the `Key` of a request.
+    pub fn of(item: &Value) -> Self {
+        let text = |name: &str| item[name]["S"].as_str().unwrap_or_default().to_owned();
+        Self { partition: text(KEY[0]), sort: text(KEY[1]) }
+    }
+
+    /// Returns the key as a request has it.
+    pub fn to_json(&self) -> Value {
+        json!({KEY[0]: {"S": self.partition}, KEY[1]: {"S": self.sort}})
+    }
+}
+
+/// An action of a write request.
+pub struct WriteAction {
+    pub table: String,
+    pub key: ItemKey,
+    /// Whether it only checks a condition.
+    pub is_check: bool,
+}
+
+fn action(operation: &str, body: &Value) -> WriteAction {
+    let item = if operation.starts_with("Put") { &body["Item"] } else { &body["Key"] };
+    let table = body["TableName"].as_str().unwrap_or_default().to_owned();
+    WriteAction { table, key: ItemKey::of(item), is_check: operation == "ConditionCheck" }
+}
+
+/// Returns the actions of a write request.
+pub fn write_actions(operation: &str, body: &Value) -> Vec<WriteAction> {
+    if operation != "TransactWriteItems" {
+        return vec![action(operation, body)];
+    }
+    let members = body["TransactItems"].as_array().into_iter().flatten().filter_map(Value::as_object);
+    members.flat_map(Map::iter).map(|(kind, action_body)| action(kind, action_body)).collect()
+}
+
+/// Returns the partitions that a request reads, each once.
+pub fn read_partitions(operation: &str, body: &Value) -> Vec<String> {
+    let mut partitions: Vec<String> = match operation {
+        "GetItem" => vec![ItemKey::of(&body["Key"]).partition],
+        "BatchGetItem" => batch_keys(body).map(|key| ItemKey::of(key).partition).collect(),
+        // Every query names its partition in a condition `#pk = :pk`.
+        _ => body["ExpressionAttributeValues"][":pk"]["S"].as_str().map(str::to_owned).into_iter().collect(),
+    };
+    partitions.sort_unstable();
+    partitions.dedup();
+    partitions
+}
+
+fn batch_keys(body: &Value) -> impl Iterator<Item = &Value> {
+    let tables = body["RequestItems"].as_object().into_iter().flat_map(Map::values);
+    tables.flat_map(|table| table["Keys"].as_array().into_iter().flatten())
+}
+
+/// Takes the keys that `leave` says out of a batch and returns them as `UnprocessedKeys`. `leave` is asked in the order
+/// of the keys. At least one key stays.
+pub fn take_unprocessed(body: &mut Value, mut leave: impl FnMut() -> bool) -> Value {
+    let mut unprocessed = Map::new();
+    for (table, request) in body["RequestItems"].as_object_mut().into_iter().flatten() {
+        let Some(keys) = request["Keys"].as_array_mut() else { continue };
+        keys.sort_by_cached_key(ItemKey::of);
+        let (mut taken, mut kept) = (Vec::new(), Vec::new());
+        for key in keys.drain(..) {
+            if leave() { taken.push(key) } else { kept.push(key) }
+        }
+        if kept.is_empty() {
+            kept.extend(taken.pop());
+        }
+        *keys = kept;
+        if !taken.is_empty() {
+            let mut left = request.clone();
+            left["Keys"] = Value::Array(taken);
+            unprocessed.insert(table.clone(), left);
+        }
+    }
+    Value::Object(unprocessed)
+}
+
+/// Returns the units that a response says were consumed, by index; those of the table have no name.
+pub fn consumed(response: &Value) -> Vec<(Option<String>, f64)> {
+    let reported = match &response["ConsumedCapacity"] {
+        Value::Array(all) => all.iter().collect(),
+        one @ Value::Object(_) => vec![one],
+        _ => Vec::new(),
+    };
+    let mut units = Vec::new();
+    for capacity in reported {
+        units.extend(capacity["Table"]["CapacityUnits"].as_f64().map(|table| (None, table)));
+        for (name, index) in capacity["GlobalSecondaryIndexes"].as_object().into_iter().flatten() {
+            units.extend(index["CapacityUnits"].as_f64().map(|index| (Some(name.clone()), index)));
+        }
+    }
+    units
+}

@@ -1,0 +1,71 @@
+//! Which weaknesses a table has, and how often they show.
+
+/// The weaknesses of a table. The default is none: every call is answered at once and every read is up to date.
+#[derive(Debug, Clone, Default)]
+pub struct Weaknesses {
+    /// The longest way of a request to the table, and of its response back, in milliseconds.
+    pub latency_millis: u64,
+    /// How many of a thousand requests arrive up to [`MAX_DELAY_MILLIS`] late.
+    pub slow_per_mille: u64,
+    /// How many of a thousand requests never arrive.
+    pub lost_before_per_mille: u64,
+    /// How many of a thousand responses never arrive.
+    pub lost_after_per_mille: u64,
+    /// How many of a thousand calls get an internal error.
+    pub failed_per_mille: u64,
+    /// How many of a thousand calls are throttled, whatever the partition consumes.
+    pub throttled_per_mille: u64,
+    /// How many of a thousand transactions meet a conflict that is not there.
+    pub conflict_per_mille: u64,
+    /// How long the items of a transaction take to become visible to queries and batches, one by one.
+    pub torn_millis: u64,
+    /// How long a row of `list_index` may lag behind the table.
+    pub list_index_lag_millis: u64,
+    /// How long a row of `history` may lag behind the table.
+    pub history_lag_millis: u64,
+    /// How many of a thousand queries end before their page is full.
+    pub cut_page_per_mille: u64,
+    /// How many of a thousand batches leave keys unprocessed.
+    pub unprocessed_per_mille: u64,
+    /// How many write units each partition takes in a second; 0 for any number.
+    pub write_units_per_second: u32,
+    /// How many read units each partition gives in a second; 0 for any number.
+    pub read_units_per_second: u32,
+}
+
+/// How late a request may arrive. With the way back and the time in which a transaction becomes visible, this is within
+/// the 3 s that lists allow for (docs/adr/0008-list-index.md).
+pub const MAX_DELAY_MILLIS: u64 = 2_500;
+
+impl Weaknesses {
+    /// Returns what DynamoDB does every day, without any fault: calls take time, reads are torn, indexes lag, pages are
+    /// cut, and hot partitions are throttled.
+    #[must_use]
+    pub fn ordinary() -> Self {
+        Self {
+            latency_millis: 4,
+            torn_millis: 20,
+            list_index_lag_millis: 1_000,
+            history_lag_millis: 1_000,
+            cut_page_per_mille: 200,
+            write_units_per_second: 1_000,
+            read_units_per_second: 3_000,
+            ..Self::default()
+        }
+    }
+
+    /// Returns these weaknesses with faults: calls are late, lost, throttled or fail.
+    #[must_use]
+    pub fn with_faults(self) -> Self {
+        Self {
+            slow_per_mille: 10,
+            lost_before_per_mille: 15,
+            lost_after_per_mille: 20,
+            failed_per_mille: 10,
+            throttled_per_mille: 20,
+            conflict_per_mille: 40,
+            unprocessed_per_mille: 100,
+            ..self
+        }
+    }
+}
