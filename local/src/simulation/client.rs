@@ -25,18 +25,18 @@ async fn beside_a_list(service: &Service, tenant: &Tenant, random: &SeededRandom
 pub async fn run(service: &Service, tenant: &Tenant, random: SeededRandom, number: usize) {
     while !service.is_over() {
         service.wait_while_idle().await;
-        match random.below(24) {
+        match random.below(27) {
             0..5 => beside_a_list(service, tenant, &random, assets::create(service, tenant, &random)).await,
             5..7 => beside_a_list(service, tenant, &random, assets::change(service, tenant, &random)).await,
             7 => assets::change_at_once(service, tenant, &random).await,
             8 | 9 => beside_a_list(service, tenant, &random, assets::delete(service, tenant, &random)).await,
             10 => assets::read(service, tenant, &random).await,
-            11 | 12 => assets::verify_history(service, tenant, &random).await,
-            13 | 14 => processes::start(service, tenant, &random).await,
+            11..15 => processes::start(service, tenant, &random).await,
             15..18 => processes::advance_or_cancel(service, tenant, &random).await,
             18 => users::write(service, tenant, &random).await,
             19 => lists::list_users(service, tenant).await,
             20 => lists::list_instances(service, tenant, &random).await,
+            21..24 => assets::verify_history(service, tenant, &random).await,
             _ => lists::list_assets(service, tenant, &random).await,
         }
         // Sometimes all clients of an instance are silent for a while.

@@ -15,7 +15,7 @@ pub async fn run(service: &Service, random: SeededRandom) {
     let ordinary = Weaknesses {
         torn_millis: pick(&[0, 5, 20, 100]),
         list_index_lag_millis: pick(&[0, 200, 5_000, 60_000]),
-        history_lag_millis: pick(&[0, 200, 5_000, 60_000, 75_000, 1_800_000]),
+        history_lag_millis: pick(&[0, 5_000, 60_000, 75_000, 1_800_000, 3_500_000]),
         cut_page_per_mille: pick(&[0, 200, 900]),
         ..Weaknesses::ordinary()
     };
@@ -27,7 +27,7 @@ pub async fn run(service: &Service, random: SeededRandom) {
         service.set_kills(0);
         sleep(Duration::from_secs(20 + random.below(15))).await;
         // What hasn't changed for hours is old to whoever compares times.
-        service.idle(Duration::from_secs(pick(&[1, 120, 7_200]))).await;
+        service.idle(Duration::from_secs(pick(&[1, 120, 3_000, 7_200]))).await;
         sleep(Duration::from_secs(10)).await;
     }
     service.end();
