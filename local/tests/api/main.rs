@@ -26,6 +26,7 @@ mod list_index;
 mod list_index_edges;
 mod list_index_model;
 mod list_index_races;
+mod list_index_torn;
 mod lists;
 mod log;
 mod model;

@@ -3,11 +3,15 @@
 use super::error::StoreError;
 use super::filters::{Page, PageRequest};
 use super::item;
-use super::list_index::{Columns, ListIndex, ObservedVersion, RowQuery, SortKey, SortValue, SortedRows, row_from_item};
+use super::list_index::{
+    Columns, Contradiction, Freshness, ListIndex, Rereads, RowQuery, SortKey, SortValue, SortedRows, row_from_item,
+};
 use super::read::BatchGet;
 use super::{PointReads, TenantStore, UnverifiedStore};
 use crate::domain::id::Id;
 use crate::domain::record::{Record, Stored};
+use futures_util::try_join;
+use std::collections::HashMap;
 use uuid::Uuid;
 
 /// How often a page is made at most, if its records change while they are read.
@@ -20,40 +24,82 @@ type Selection<E> = (usize, Vec<(Uuid, u64, E)>);
 impl UnverifiedStore {
     /// Returns a page that `select` selects from the list index; `None` if there is no index.
     ///
-    /// Takes two round trips: one for the events since the last list, one for the records of the page. If a record has
-    /// changed in between, it may not belong to the page any more, and the page is made again. At the last attempt,
-    /// `matches` decides for each record that has changed.
+    /// Takes two round trips: one for the events since the last list, one for the records of the page. If the table
+    /// contradicts the index, a record has changed in between or a transaction is visible only in part. Both are read
+    /// again, at the same time, but of the records only those. A contradiction that lasts longer than a transaction can
+    /// explain leads to a new load and, if that doesn't help, to `None`. If records keep changing, `matches` decides at
+    /// the last attempt for each that has changed.
     pub(super) async fn page_from_index<I: ListIndex, E>(
         &self,
         request: PageRequest,
         select: impl Fn(&I) -> Selection<E>,
         matches: impl Fn(&Stored<I::Entity>) -> Result<bool, StoreError>,
     ) -> Result<Option<Page<(Stored<I::Entity>, E)>>, StoreError> {
-        let id = |id: Uuid| Some(<I::Entity as Record>::Id::from_uuid(id));
-        let mut changed: Vec<ObservedVersion> = Vec::new();
-        for attempt in 1..=MAX_ATTEMPTS {
-            let Some((mut total, rows)) = self.with_list_index(&changed, &select).await? else { return Ok(None) };
-            let batch = rows.iter().fold(BatchGet::new(), |batch, row| batch.with::<I::Entity>(id(row.0)));
-            let records = self.batch_get(batch).await?;
-            let mut items = Vec::new();
-            changed.clear();
-            for (record_id, version, extra) in rows {
-                let stored = records.get::<I::Entity>(id(record_id))?;
-                let present = stored.as_ref().map(|stored| stored.version);
-                if present != Some(version) {
-                    changed.push((record_id, present));
-                }
-                match stored {
-                    Some(stored) if stored.version == version || matches(&stored)? => items.push((stored, extra)),
-                    _ => total -= 1,
-                }
+        let mut records = HashMap::new();
+        let mut contradictions: Vec<Contradiction> = Vec::new();
+        let (mut freshness, mut rereads, mut attempt) = (Freshness::Refreshed, Rereads::default(), 1);
+        loop {
+            let contradicting = contradictions.iter().map(|contradiction| contradiction.id);
+            let (selection, reread) =
+                try_join!(self.with_list_index(freshness, &select), self.records::<I::Entity>(contradicting))?;
+            let Some((total, rows)) = selection else { return Ok(None) };
+            records.extend(reread);
+            let unread: Vec<Uuid> = rows.iter().map(|row| row.0).filter(|id| !records.contains_key(id)).collect();
+            records.extend(self.records(unread).await?);
+            let earlier = std::mem::replace(&mut contradictions, contradictions_of(&rows, &records));
+            let is_persistent = contradictions.iter().any(|contradiction| contradiction.persists(&earlier));
+            if contradictions.is_empty() || attempt >= MAX_ATTEMPTS && !is_persistent {
+                return cut_page(request, (total, rows), records, matches).map(Some);
             }
-            if changed.is_empty() || attempt == MAX_ATTEMPTS {
-                return Ok(Some(Page { items, total, request }));
+            if is_persistent && freshness == Freshness::Reloaded {
+                // A secondary index that far behind is not loaded for every list.
+                self.refuse_list_index::<I>().await;
+                return Ok(None);
             }
+            if !is_persistent {
+                rereads = Rereads::default();
+            }
+            freshness = if rereads.pause(&self.store).await { Freshness::Refreshed } else { Freshness::Reloaded };
+            attempt += 1;
         }
-        Ok(None)
     }
+
+    /// Reads records, each as `None` if the table does not have it.
+    async fn records<T: Record>(
+        &self,
+        ids: impl IntoIterator<Item = Uuid>,
+    ) -> Result<Vec<(Uuid, Option<Stored<T>>)>, StoreError> {
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        let result = self.batch_get(BatchGet::new().with_all::<T>(ids.iter().copied().map(T::Id::from_uuid))).await?;
+        ids.into_iter().map(|id| Ok((id, result.get(Some(T::Id::from_uuid(id)))?))).collect()
+    }
+}
+
+/// Returns the rows whose version is not that of the record in the table.
+fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &HashMap<Uuid, Option<Stored<T>>>) -> Vec<Contradiction> {
+    let contradiction = |&(id, indexed, _): &(Uuid, u64, E)| {
+        let found = records.get(&id).and_then(Option::as_ref).map(|stored| stored.version);
+        (found != Some(indexed)).then_some(Contradiction { id, indexed, found })
+    };
+    rows.iter().filter_map(contradiction).collect()
+}
+
+/// Returns the page with the records of the selected rows. A record that is not at the row's version stays on the page
+/// only if it `matches`.
+fn cut_page<T, E>(
+    request: PageRequest,
+    (mut total, rows): Selection<E>,
+    mut records: HashMap<Uuid, Option<Stored<T>>>,
+    matches: impl Fn(&Stored<T>) -> Result<bool, StoreError>,
+) -> Result<Page<(Stored<T>, E)>, StoreError> {
+    let mut items = Vec::new();
+    for (id, version, extra) in rows {
+        match records.remove(&id).flatten() {
+            Some(stored) if stored.version == version || matches(&stored)? => items.push((stored, extra)),
+            _ => total -= 1,
+        }
+    }
+    Ok(Page { items, total, request })
 }
 
 impl PointReads {

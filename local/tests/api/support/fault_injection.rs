@@ -1,8 +1,9 @@
-//! An HTTP client below the SDK's retries that makes calls to the table fail, wait or see an old index: what the
-//! embedded engine can't show by itself.
+//! An HTTP client below the SDK's retries that makes calls to the table fail, wait, see an old index or see only a part of a
+//! transaction: what the embedded engine can't show by itself.
 
 mod frozen;
 mod throttled;
+mod torn;
 
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
@@ -11,12 +12,14 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::byte_stream::ByteStream;
 use frozen::FrozenIndexes;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use throttled::ThrottledPartitions;
 use tokio::sync::oneshot;
+use torn::TornItems;
 
 /// How a call to the table fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +98,7 @@ pub struct Faults {
     holds: Arc<Mutex<Vec<Hold>>>,
     frozen: FrozenIndexes,
     throttled: ThrottledPartitions,
+    torn: TornItems,
 }
 
 impl Faults {
@@ -242,7 +246,20 @@ impl HttpConnector for FaultyConnector {
                 inner.call(request).await
             });
         }
-        let Some(fault) = self.faults.next(&operation, &request) else { return self.inner.call(request) };
+        let Some(fault) = self.faults.next(&operation, &request) else {
+            let whole = self.inner.call(request);
+            let torn = self.faults.torn.clone();
+            if !torn.concern(&operation) {
+                return whole;
+            }
+            return HttpConnectorFuture::new(async move {
+                let mut whole = whole.await?;
+                let body =
+                    ByteStream::new(whole.take_body()).collect().await.map_err(|error| ConnectorError::io(error.into()))?;
+                *whole.body_mut() = SdkBody::from(body.into_bytes());
+                Ok(torn.tear(&operation, whole))
+            });
+        };
         let outcome = if fault.timed_out {
             Err(ConnectorError::timeout("injected".into()))
         } else {

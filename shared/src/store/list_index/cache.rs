@@ -21,6 +21,16 @@ pub enum CacheSlot<I> {
     Unavailable(Timestamp),
 }
 
+impl<I> CacheSlot<I> {
+    /// Returns the index, if there is one.
+    pub fn loaded(&mut self) -> Option<&mut LoadedIndex<I>> {
+        match self {
+            Self::Loaded(loaded) => Some(loaded),
+            _ => None,
+        }
+    }
+}
+
 /// A slot that one request at a time uses, so that concurrent requests load an index only once.
 pub type SharedSlot<I> = Arc<tokio::sync::Mutex<CacheSlot<I>>>;
 

@@ -77,10 +77,18 @@ impl ChangeEvent {
 /// `events` must begin as long before `since` as clocks may differ. From that time, events of records that the index
 /// does not have are ignored: it had them, and removed them.
 ///
+/// Returns the records whose events don't follow from the index, because one is missing: it was missed, or its
+/// transaction is visible only in part. Their later events are not applied.
+///
 /// # Errors
 ///
-/// Returns [`Inconsistent`] when an event does not follow from the index, because an event was missed.
-pub fn apply_events<I: ListIndex>(index: &mut I, events: Vec<ChangeEvent>, since: Timestamp) -> Result<(), Inconsistent> {
+/// Returns [`Inconsistent`] when this version of the service can't read one of the new values.
+pub fn apply_events<I: ListIndex>(
+    index: &mut I,
+    events: Vec<ChangeEvent>,
+    since: Timestamp,
+) -> Result<Vec<(Kind, Uuid)>, Inconsistent> {
+    let mut incomplete = Vec::new();
     let mut by_record: BTreeMap<(Kind, Uuid), Vec<ChangeEvent>> = BTreeMap::new();
     for event in events {
         by_record.entry((event.kind, event.record_id)).or_default().push(event);
@@ -96,12 +104,13 @@ pub fn apply_events<I: ListIndex>(index: &mut I, events: Vec<ChangeEvent>, since
             if event.version <= present || present == 0 && event.id_created_at < since {
                 continue;
             }
-            // Clocks differ, so an event may be read before the one that it follows, but never without it.
+            // Clocks differ, so an event may be read before the one that it follows, but hardly ever without it.
             if event.version > present + 1 || (present == 0) != (event.verb == Verb::Created) {
-                return Err(Inconsistent);
+                incomplete.push((kind, id));
+                break;
             }
             index.apply_change(&event)?;
         }
     }
-    Ok(())
+    Ok(incomplete)
 }

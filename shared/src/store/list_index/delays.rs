@@ -2,11 +2,16 @@
 
 use crate::store::client::OPERATION_TIMEOUT;
 use chrono::TimeDelta;
+use std::time::Duration;
 
 /// How far the clocks of two function instances may differ.
 pub const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(2);
 /// How much longer than its writer waits for it a write may still take effect.
 const MAX_TIME_IN_FLIGHT: TimeDelta = TimeDelta::seconds(3);
+/// How long a transaction can be visible in part. DynamoDB writes the items of a decided transaction within milliseconds,
+/// or within a few seconds if the host that coordinates it fails meanwhile. Lists that wait as long, load the index again
+/// and wait once more still end before the function does (15 s).
+pub const MAX_TIME_TO_COMMIT: Duration = Duration::from_secs(3);
 /// How far a secondary index may lag behind the table.
 pub const SECONDARY_INDEX_LAG: TimeDelta = TimeDelta::seconds(60);
 

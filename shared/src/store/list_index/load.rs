@@ -4,6 +4,7 @@ use super::change_event::apply_events;
 use super::delays::max_secondary_index_delay;
 use super::index::ListIndex;
 use super::refresh::{LoadedIndex, RefreshError};
+use super::torn_reads::Rereads;
 use crate::domain::record::{Kind, Record};
 use crate::store::TenantStore;
 use crate::store::error::StoreError;
@@ -42,11 +43,17 @@ impl TenantStore {
         // All are read at the same time: what was written before this call is among the events by now, and what is
         // written meanwhile may be in the index or not.
         let since = began_at.plus(-max_secondary_index_delay());
-        let (_, (), (events, unknown_events)) =
+        let (_, (), (mut events, mut unknown_events)) =
             futures_util::try_join!(joined, self.read_secondary_index::<I>(&add), self.events_for::<I>(since, None))?;
         let mut index = index.into_inner().unwrap_or_else(PoisonError::into_inner);
         index.shrink_to_fit();
-        apply_events(&mut index, events, since)?;
+        let mut rereads = Rereads::default();
+        while !apply_events(&mut index, events, since)?.is_empty() {
+            if !rereads.pause(&self.store).await {
+                return Err(RefreshError::Inconsistent);
+            }
+            (events, unknown_events) = self.events_for::<I>(since, None).await?;
+        }
         Ok(LoadedIndex { index, synced_at: began_at, loaded_at: began_at, unknown_events })
     }
 

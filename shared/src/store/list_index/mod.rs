@@ -9,8 +9,10 @@
 //!   one are read consistently from the table and applied (`apply_events`).
 //! - *Versions*: each event says which version of the record it made. An event that is applied twice changes nothing,
 //!   and an event that was missed is noticed.
-//! - *Inconsistency*: an index that events don't follow from, or that contradicts what a page found in the table, is
-//!   discarded and loaded again. If that doesn't help, lists read the table itself for a while.
+//! - *Torn reads*: reads see the items of a transaction one by one. Events that don't follow from the index, and records
+//!   that contradict it, are read again for as long as a transaction may take to become visible as a whole.
+//! - *Inconsistency*: an index that is contradicted for longer is discarded and loaded again. If that doesn't help, lists
+//!   read the table itself for a while.
 //!
 //! docs/adr/0008-list-index.md has the reasons, the delays that are allowed for, and the costs.
 
@@ -34,15 +36,17 @@ mod snapshot_properties;
 mod snapshot_rows;
 mod snapshot_writer;
 mod sorted_rows;
+mod torn_reads;
 
 pub(super) use asset_index::{AssetColumns, AssetIndex};
 pub(super) use cache::ListIndexCache;
 pub(super) use delays::{max_event_delay, max_secondary_index_delay};
 pub(super) use index::{Columns, ListIndex, row_from_item};
 pub(super) use other_columns::{InstanceColumns, MovementColumns, UserColumns};
-pub(super) use refresh::ObservedVersion;
+pub(super) use refresh::Freshness;
 pub(super) use row::SortKey;
 pub(super) use row_query::{RowQuery, SortBy, SortOrder, SortValue};
 pub(super) use search_terms::SearchTerms;
 pub use snapshot_writer::SnapshotReport;
 pub(super) use sorted_rows::SortedRows;
+pub(super) use torn_reads::{Contradiction, Rereads};

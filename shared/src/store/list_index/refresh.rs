@@ -4,6 +4,7 @@ use super::cache::{CacheSlot, SharedSlot};
 use super::change_event::{ChangeEvent, UnknownEvent, apply_events};
 use super::delays::{CLOCK_SKEW, SECONDARY_INDEX_LAG, max_event_delay, max_secondary_index_delay};
 use super::index::{Inconsistent, ListIndex};
+use super::torn_reads::Rereads;
 use crate::domain::record::Record;
 use crate::domain::time::Timestamp;
 use crate::store::error::StoreError;
@@ -11,7 +12,6 @@ use crate::store::keys::Keys;
 use crate::store::{PointReads, UnverifiedStore};
 use chrono::TimeDelta;
 use std::collections::HashSet;
-use uuid::Uuid;
 
 /// After how long an index is loaded again, so that any undetected error in it ends by then.
 const MAX_AGE: TimeDelta = TimeDelta::hours(1);
@@ -57,32 +57,29 @@ impl From<StoreError> for RefreshError {
     }
 }
 
-/// The id of a record and the version that the table has of it; `None` if it is deleted.
-pub type ObservedVersion = (Uuid, Option<u64>);
+/// How up to date a list index must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// It has the events since it was last used.
+    Refreshed,
+    /// It is loaded again, because the table contradicts it.
+    Reloaded,
+}
 
 impl UnverifiedStore {
-    /// Refreshes the list index of a kind and returns `read` of it; `None` if lists must read the table itself.
+    /// Refreshes or loads the list index of a kind and returns `read` of it; `None` if lists must read the table itself.
     ///
-    /// The index contains everything that was written before this call. It must not contradict `observed`: an index
-    /// that is behind what was already found in the table has missed an event, and is loaded again.
+    /// The index contains everything that was written before this call.
     ///
     /// # Errors
     ///
     /// Returns a [`StoreError`] when the table can't be read. The index then is as it was before, or is dropped.
     pub async fn with_list_index<I: ListIndex, T>(
         &self,
-        observed: &[ObservedVersion],
+        freshness: Freshness,
         read: impl FnOnce(&I) -> T,
     ) -> Result<Option<T>, StoreError> {
-        let cache = &self.store.list_indexes;
-        let shared = match cache.get::<I>(self.id, I::Entity::KIND) {
-            Some(shared) => shared,
-            None => {
-                // A slot is made for verified callers only, since others can name tenants that don't exist.
-                self.verified().await;
-                cache.get_or_insert(self.id, I::Entity::KIND)
-            }
-        };
+        let shared = self.slot::<I>().await;
         let mut slot = shared.lock().await;
         let now = self.store.now();
         if let CacheSlot::Unavailable(until) = &*slot
@@ -90,54 +87,73 @@ impl UnverifiedStore {
         {
             return Ok(None);
         }
-        let retry_after = match self.refresh_or_load(&mut slot, &shared, observed, now).await {
+        let retry_after = match self.refresh_or_load(&mut slot, &shared, freshness, now).await {
             Ok(loaded) => {
                 let (result, bytes) = (read(&loaded.index), loaded.index.bytes());
-                *slot = CacheSlot::Loaded(loaded);
-                cache.set_bytes::<I>(self.id, &shared, bytes);
+                self.store.list_indexes.set_bytes::<I>(self.id, &shared, bytes);
                 return Ok(Some(result));
             }
             Err(RefreshError::Store(error)) => return Err(error),
             Err(RefreshError::TooLarge) => RETRY_AFTER_TOO_LARGE,
-            // By then the secondary index contains what could not be read from the events.
-            Err(RefreshError::Inconsistent | RefreshError::TooManyEvents) => max_secondary_index_delay() + CLOCK_SKEW,
+            Err(RefreshError::Inconsistent | RefreshError::TooManyEvents) => retry_after_inconsistent(),
         };
-        let until = now.plus(retry_after);
-        tracing::warn!(tenant_id = %self.id, kind = I::Entity::KIND.noun(), until = %until, "lists read the table itself");
-        *slot = CacheSlot::Unavailable(until);
-        cache.set_bytes::<I>(self.id, &shared, 0);
+        self.refuse(&mut slot, &shared, now.plus(retry_after));
         Ok(None)
     }
 
-    /// Takes the index out of its slot and refreshes it. Loads it if there is none, or if it can't be refreshed.
-    async fn refresh_or_load<I: ListIndex>(
+    /// Drops the list index of a kind, which the table contradicts also after a load, and lets lists read the table
+    /// itself until the secondary index has caught up.
+    pub async fn refuse_list_index<I: ListIndex>(&self) {
+        let shared = self.slot::<I>().await;
+        let mut slot = shared.lock().await;
+        self.refuse(&mut slot, &shared, self.store.now().plus(retry_after_inconsistent()));
+    }
+
+    /// Returns the slot of the list index of a kind.
+    async fn slot<I: ListIndex>(&self) -> SharedSlot<I> {
+        let cache = &self.store.list_indexes;
+        if let Some(shared) = cache.get::<I>(self.id, I::Entity::KIND) {
+            return shared;
+        }
+        // A slot is made for verified callers only, since others can name tenants that don't exist.
+        self.verified().await;
+        cache.get_or_insert(self.id, I::Entity::KIND)
+    }
+
+    fn refuse<I: ListIndex>(&self, slot: &mut CacheSlot<I>, shared: &SharedSlot<I>, until: Timestamp) {
+        tracing::warn!(tenant_id = %self.id, kind = I::Entity::KIND.noun(), until = %until, "lists read the table itself");
+        *slot = CacheSlot::Unavailable(until);
+        self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
+    }
+
+    /// Refreshes the index in its slot. Loads it if there is none, or if it can't be refreshed.
+    async fn refresh_or_load<'s, I: ListIndex>(
         &self,
-        slot: &mut CacheSlot<I>,
+        slot: &'s mut CacheSlot<I>,
         shared: &SharedSlot<I>,
-        observed: &[ObservedVersion],
+        freshness: Freshness,
         now: Timestamp,
-    ) -> Result<LoadedIndex<I>, RefreshError> {
-        let is_recent = |loaded: &LoadedIndex<I>| loaded.loaded_at.plus(MAX_AGE) > now;
-        let refreshed = match slot {
-            CacheSlot::Loaded(loaded) if is_recent(loaded) => self.refresh(slot, now).await,
+    ) -> Result<&'s LoadedIndex<I>, RefreshError> {
+        let refreshed = match slot.loaded() {
+            Some(loaded) if freshness == Freshness::Refreshed && loaded.loaded_at.plus(MAX_AGE) > now => {
+                self.refresh(loaded, now).await
+            }
             _ => Err(RefreshError::TooManyEvents),
         };
         let refreshed = match refreshed {
-            Err(RefreshError::TooManyEvents) => self.refresh_snapshot(slot, now).await,
+            Err(RefreshError::TooManyEvents) if freshness == Freshness::Refreshed => self.refresh_snapshot(slot, now).await,
             refreshed => refreshed,
         };
-        let loaded = match refreshed {
-            Ok(loaded) if agrees(&loaded.index, observed) => Ok(loaded),
-            Ok(_) | Err(RefreshError::TooManyEvents | RefreshError::Inconsistent) => {
+        match refreshed {
+            Ok(()) => {}
+            Err(RefreshError::TooManyEvents | RefreshError::Inconsistent) => {
                 *slot = CacheSlot::Empty;
                 self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
-                let loaded = self.verified().await.load_index::<I>().await?;
-                // A secondary index so far behind that it contradicts the table again is not loaded for every list.
-                if agrees(&loaded.index, observed) { Ok(loaded) } else { Err(RefreshError::Inconsistent) }
+                *slot = CacheSlot::Loaded(self.verified().await.load_index::<I>().await?);
             }
-            Err(error) => Err(error),
-        };
-        let mut loaded = loaded?;
+            Err(error) => return Err(error),
+        }
+        let loaded = slot.loaded().ok_or(RefreshError::Inconsistent)?;
         if loaded.index.bytes() > self.store.list_indexes.budget() {
             loaded.index.shrink_to_fit();
         }
@@ -146,38 +162,43 @@ impl UnverifiedStore {
 
     /// Loads the index from its snapshot, and applies the events since then. If there are more than a load would cost, the
     /// snapshot is of no use.
-    async fn refresh_snapshot<I: ListIndex>(
-        &self,
-        slot: &mut CacheSlot<I>,
-        now: Timestamp,
-    ) -> Result<LoadedIndex<I>, RefreshError> {
+    async fn refresh_snapshot<I: ListIndex>(&self, slot: &mut CacheSlot<I>, now: Timestamp) -> Result<(), RefreshError> {
         *slot = CacheSlot::Empty;
         let snapshot = self.verified().await.load_snapshot::<I>(now).await?;
         let (_, loaded) = snapshot.ok_or(RefreshError::TooManyEvents)?;
         *slot = CacheSlot::Loaded(loaded);
-        self.refresh(slot, now).await
+        let loaded = slot.loaded().ok_or(RefreshError::TooManyEvents)?;
+        self.refresh(loaded, now).await
     }
 
-    /// Takes the index out of its slot and applies the events since its last refresh. Nothing is taken out before they are
-    /// read, so a request that is cancelled changes nothing.
-    pub(super) async fn refresh<I: ListIndex>(
-        &self,
-        slot: &mut CacheSlot<I>,
-        now: Timestamp,
-    ) -> Result<LoadedIndex<I>, RefreshError> {
-        let CacheSlot::Loaded(present) = &*slot else { return Err(RefreshError::TooManyEvents) };
-        let since = present.synced_at.plus(-max_event_delay());
+    /// Applies the events since the last refresh. If one is missing, they are read again: the others are already
+    /// applied, and applying them again changes nothing.
+    pub(super) async fn refresh<I: ListIndex>(&self, loaded: &mut LoadedIndex<I>, now: Timestamp) -> Result<(), RefreshError> {
+        let since = loaded.synced_at.plus(-max_event_delay());
         // Loading reads the events of this time anyway, so it can only be cheaper after a longer pause.
-        let is_long_ago = present.synced_at.plus(SECONDARY_INDEX_LAG) < now;
-        let max_pages = is_long_ago.then_some(1 + present.index.len() / ROWS_PER_EVENT_PAGE);
-        let (events, unknown_events) = self.events_for::<I>(since, max_pages).await?;
-        if !unknown_events.is_subset(&present.unknown_events) {
-            return Err(RefreshError::Inconsistent);
+        let is_long_ago = loaded.synced_at.plus(SECONDARY_INDEX_LAG) < now;
+        let max_pages = is_long_ago.then_some(1 + loaded.index.len() / ROWS_PER_EVENT_PAGE);
+        let mut rereads = Rereads::default();
+        loop {
+            let (events, unknown_events) = self.events_for::<I>(since, max_pages).await?;
+            if !unknown_events.is_subset(&loaded.unknown_events) {
+                return Err(RefreshError::Inconsistent);
+            }
+            if apply_events(&mut loaded.index, events, since)?.is_empty() {
+                (loaded.synced_at, loaded.unknown_events) = (now, unknown_events);
+                return Ok(());
+            }
+            if !rereads.pause(&self.store).await {
+                return Err(RefreshError::Inconsistent);
+            }
         }
-        let CacheSlot::Loaded(mut loaded) = std::mem::take(slot) else { return Err(RefreshError::TooManyEvents) };
-        apply_events(&mut loaded.index, events, since)?;
-        Ok(LoadedIndex { synced_at: now, unknown_events, ..loaded })
     }
+}
+
+/// Returns for how long lists read the table itself after the index could not be made consistent: by then the secondary
+/// index contains what could not be read from the events.
+fn retry_after_inconsistent() -> TimeDelta {
+    max_secondary_index_delay() + CLOCK_SKEW
 }
 
 impl PointReads {
@@ -211,13 +232,4 @@ impl PointReads {
         }
         Ok((events, unknown_events))
     }
-}
-
-/// Whether an index has at least the versions that were already found in the table.
-fn agrees<I: ListIndex>(index: &I, observed: &[ObservedVersion]) -> bool {
-    observed.iter().all(|(id, observed)| match (index.version(I::Entity::KIND, *id), observed) {
-        (None, _) => true,
-        (Some(_), None) => false,
-        (Some(indexed), Some(observed)) => indexed >= *observed,
-    })
 }

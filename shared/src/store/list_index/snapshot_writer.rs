@@ -1,6 +1,5 @@
 //! Writing the snapshots of all tenants, again and again (docs/adr/0013).
 
-use super::cache::CacheSlot;
 use super::delays::max_event_delay;
 use super::index::ListIndex;
 use super::refresh::{LoadedIndex, RefreshError};
@@ -195,10 +194,9 @@ impl TenantStore {
         now: Timestamp,
     ) -> Result<Option<(Timestamp, LoadedIndex<I>)>, SnapshotWriteError> {
         match self.load_snapshot::<I>(now).await? {
-            Some((header, loaded)) if !self.is_old(header.loaded_at, now) => {
-                let mut slot = CacheSlot::Loaded(loaded);
-                match self.as_unverified().refresh(&mut slot, now).await {
-                    Ok(loaded) => Ok(Some((header.loaded_at, loaded))),
+            Some((header, mut loaded)) if !self.is_old(header.loaded_at, now) => {
+                match self.as_unverified().refresh(&mut loaded, now).await {
+                    Ok(()) => Ok(Some((header.loaded_at, loaded))),
                     Err(RefreshError::Store(error)) => Err(error.into()),
                     Err(_) => Ok(None),
                 }
