@@ -47,6 +47,7 @@ mod secrets;
 mod settings;
 mod snapshot_policies;
 mod snapshots;
+mod snapshots_s3;
 mod steps_items;
 mod support;
 mod table_failures;
