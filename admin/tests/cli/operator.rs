@@ -3,8 +3,10 @@
 use local::engine::{self, Engine};
 use local::{server, table};
 use serde_json::Value;
+use shared::domain::time::Timestamp;
 use shared::store::Store;
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 /// A table in an embedded engine, and the environment in which the command line reaches it.
 pub struct Operator {
@@ -30,6 +32,13 @@ impl Operator {
     /// Returns the store on the table, with the system's clock.
     pub fn store(&self) -> Store {
         Store::new(self.client(), server::TABLE, shared::app::system_clock())
+    }
+
+    /// Returns the store on the table, with a clock that is `ahead` seconds ahead of the system's.
+    pub fn store_with_clock(&self, ahead: i64) -> Store {
+        let clock = shared::app::system_clock();
+        let clock = move || Timestamp::from_millis(clock().millis() + ahead * 1_000);
+        Store::new(self.client(), server::TABLE, Arc::new(clock))
     }
 
     /// Runs the command line with these arguments.

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use shared::domain::api_key::ApiKey;
 use shared::domain::asset::Asset;
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
-use shared::domain::id::Id;
+use shared::domain::id::{EventId, Id};
 use shared::domain::instance::Instance;
 use shared::domain::movement::Movement;
 use shared::domain::process::Process;
@@ -34,8 +34,18 @@ struct Snapshot {
     reference_items: HashMap<(Kind, Uuid), Item>,
     /// The key of each unique marker that must exist, with the key of the record that owns it.
     unique_markers: HashMap<Key, Key>,
-    /// The last hash and the version of each record.
-    chain_heads: HashMap<Uuid, (String, u64)>,
+    /// What each record says of its latest event.
+    chain_heads: HashMap<Uuid, Head>,
+    /// What the tombstone of each deleted record says of its latest event.
+    tombstones: HashMap<Uuid, Head>,
+}
+
+/// The hash, the version and the id of a record's latest event.
+#[derive(Debug, PartialEq)]
+struct Head {
+    hash: String,
+    version: u64,
+    event: EventId,
 }
 
 /// Checks a tenant and returns a description of each violation:
@@ -44,7 +54,8 @@ struct Snapshot {
 /// - Each record that others can refer to has a reference item, with the number of references to it and with what
 ///   references can require of it. No other reference items exist.
 /// - The steps that a definition or an instance names exist.
-/// - The events of each record form an unbroken chain that ends with the record's own hash and version.
+/// - The events of each record form an unbroken chain that ends with the hash, the version and the event that the record
+///   or, if it is deleted, its tombstone names.
 /// - No asset tag or movement number is above its counter.
 /// - An asset names its running process instance, and has at most one.
 /// - The GSI `list_index` has a row for each listed record, with the record's values.
@@ -67,6 +78,7 @@ pub async fn violations(store: &TenantStore, client: &Client, table: &str) -> Re
         reference_items: HashMap::new(),
         unique_markers: HashMap::new(),
         chain_heads: HashMap::new(),
+        tombstones: HashMap::new(),
     };
     let assets = snapshot.add_records::<Asset>(store).await?;
     let instances = snapshot.add_records::<Instance>(store).await?;
@@ -79,6 +91,7 @@ pub async fn violations(store: &TenantStore, client: &Client, table: &str) -> Re
     snapshot.add_records::<Model>(store).await?;
     snapshot.add_records::<Process>(store).await?;
     snapshot.add_records::<ReceiptKeys>(store).await?;
+    snapshot.add_tombstones();
     snapshot.check_references();
     snapshot.check_steps();
     snapshot.check_unique_markers();
@@ -129,7 +142,8 @@ impl Snapshot {
                 item.extend(attributes.into_iter().map(|it| (it.attribute.to_owned(), attribute_value(it.value))));
                 self.reference_items.insert((T::KIND, id), item);
             }
-            self.chain_heads.insert(id, (record.last_hash.clone(), record.version));
+            let head = Head { hash: record.last_hash.clone(), version: record.version, event: record.last_event };
+            self.chain_heads.insert(id, head);
             for unique in record.value.unique() {
                 self.unique_markers.insert(self.keys.unique(T::KIND, &unique), key.clone());
             }

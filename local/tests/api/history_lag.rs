@@ -1,8 +1,9 @@
 //! Histories while the index `history` lags behind the table.
 
-use crate::support::Api;
-use crate::support::history::{changed_asset, versions};
-use serde_json::json;
+use crate::support::history::{changed_asset, delete_item, event_key, versions};
+use crate::support::processes::{advance, cancel, complete_onboarding, create_process, start};
+use crate::support::{Api, Client};
+use serde_json::{Value, json};
 use shared::domain::id::{AssetId, Id};
 
 /// The index as it was before the asset was created, after each of its changes, and with gaps.
@@ -42,6 +43,143 @@ async fn a_lagging_index_hides_nothing() {
             assert_eq!(history["verification"], json!({"valid": true, "checked": total, "broken": null}), "{n}");
         }
         api.faults.freeze_history(None);
+    }
+}
+
+/// Checks a history that the index hides in part: it is either whole and valid, or unavailable for now.
+async fn check_late(client: &Client, path: &str, total: u64, what: &str) {
+    for query in ["?verify=true&limit=100", "?limit=100", "?limit=1&page=2"] {
+        let reply = client.get(&format!("{path}{query}")).await;
+        if reply.status == 503 {
+            assert!(!reply.header("retry-after").is_empty());
+            continue;
+        }
+        let history = reply.json();
+        assert_eq!(history["meta"]["total"], total, "{what}: {history}");
+        let newest = if query.contains("page=2") { total - 1 } else { total };
+        assert_eq!(versions(&history).first().copied().unwrap_or(0), newest, "{what}");
+        if query.contains("verify") {
+            assert_eq!(history["verification"], json!({"valid": true, "checked": total, "broken": null}), "{what}");
+        }
+    }
+}
+
+const LAGS: [i64; 3] = [75, 30 * 60, 59 * 60];
+
+/// Every kind of event of an asset and its instances, each while the index has nothing of it.
+#[tokio::test]
+async fn a_late_event_of_any_kind_is_never_a_verdict() {
+    for lag in LAGS {
+        let (api, client) = Api::with_tenant().await;
+        let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+        let asset = client.asset(json!({"name": "a"})).await;
+        let of_asset = format!("/assets/{asset}/history");
+        let mut instance = String::new();
+        for (total, change) in (2..).zip(["update", "start", "cancel", "start", "complete", "delete"]) {
+            let index = api.history_rows(client.tenant).await;
+            match change {
+                "update" => drop(client.patch(&format!("/assets/{asset}"), json!({"name": "b"})).await.data()),
+                "start" => instance = start(&client, &process, &asset).await,
+                "cancel" => drop(cancel(&client, &instance).await.data()),
+                "complete" => drop(advance(&client, &instance, json!({"a": "x"})).await.data()),
+                _ => drop(client.delete(&format!("/assets/{asset}")).await.data()),
+            }
+            api.advance_clock(lag);
+            api.faults.freeze_history(Some(index));
+            // The record, or its tombstone, names the only event that the index lacks.
+            let verified = client.get(&format!("{of_asset}?verify=true&limit=100")).await.json();
+            assert_eq!(verified["verification"], json!({"valid": true, "checked": total, "broken": null}), "{change} {lag}");
+            assert_eq!(versions(&verified), (1..=total).rev().collect::<Vec<_>>(), "{change} {lag}");
+            check_late(&client, &of_asset, total, change).await;
+            if change != "update" && change != "delete" {
+                let total = if change == "start" { 1 } else { 2 };
+                check_late(&client, &format!("/processes/instances/{instance}/history"), total, change).await;
+            }
+            api.faults.freeze_history(None);
+            check_late(&client, &of_asset, total, change).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn many_late_events_are_never_a_verdict() {
+    for lag in LAGS {
+        for is_deleted in [false, true] {
+            let (api, client) = Api::with_tenant().await;
+            let mut frozen = vec![api.history_rows(client.tenant).await];
+            let id = client.asset(json!({"name": "a"})).await;
+            frozen.push(api.history_rows(client.tenant).await);
+            for name in ["b", "c", "d"] {
+                client.patch(&format!("/assets/{id}"), json!({"name": name})).await.data();
+            }
+            if is_deleted {
+                client.delete(&format!("/assets/{id}")).await.data();
+            }
+            api.advance_clock(lag);
+            for index in frozen {
+                api.faults.freeze_history(Some(index));
+                check_late(&client, &format!("/assets/{id}/history"), 4 + u64::from(is_deleted), "many").await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_is_right_or_unavailable_while_the_index_is_late() {
+    for lag in LAGS {
+        let (api, client) = Api::with_tenant().await;
+        let user = client.user("Ada").await;
+        let empty = api.history_rows(client.tenant).await;
+        let instance = complete_onboarding(&client, &user).await;
+        let path = format!("/processes/instances/{instance}/receipt");
+        let expected = client.get(&path).await.json()["receipt"].clone();
+        let asset = client.get(&format!("/processes/instances/{instance}")).await.data()["asset_id"].clone();
+        for change in ["none", "rename", "delete"] {
+            let index = api.history_rows(client.tenant).await;
+            match change {
+                "rename" => drop(client.patch(&format!("/users/{user}"), json!({"display_name": "Grace"})).await.data()),
+                "delete" => {
+                    client.patch(&format!("/assets/{}", asset.as_str().unwrap()), json!({"assigned_to": null})).await.data();
+                    client.delete(&format!("/users/{user}")).await.data();
+                    client.delete(&format!("/assets/{}", asset.as_str().unwrap())).await.data();
+                }
+                _ => {}
+            }
+            api.advance_clock(lag);
+            // An index that is more than an hour behind would be a verdict.
+            let indexes = if change == "none" { vec![empty.clone(), index] } else { vec![index] };
+            for index in indexes {
+                api.faults.freeze_history(Some(index));
+                let reply = client.get(&path).await;
+                match reply.status.as_u16() {
+                    503 => {}
+                    _ => assert_eq!(reply.json()["receipt"], expected, "{change} {lag}"),
+                }
+            }
+            api.faults.freeze_history(None);
+            assert_eq!(client.get(&path).await.json()["receipt"], expected, "{change} {lag}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_lost_entry_is_reported_after_an_hour_also_of_a_deleted_record() {
+    for version in 1..=4 {
+        let (api, client) = Api::with_tenant().await;
+        let (id, path) = changed_asset(&client).await;
+        client.delete(&format!("/assets/{id}")).await.data();
+        let history: Value = client.get(&path).await.json();
+        delete_item(&api, &event_key(&client, &history, version)).await;
+        for wait in [0, 75, 30 * 60] {
+            api.advance_clock(wait);
+            client.get(&format!("{path}?verify=true")).await.problem(503, "UNAVAILABLE");
+        }
+        api.advance_clock(3_600);
+        let found = client.get(&format!("{path}?verify=true")).await.json();
+        let broken = json!({"event_id": null, "version": version, "reason": "missing"});
+        assert_eq!(found["verification"], json!({"valid": false, "checked": version - 1, "broken": broken}));
+        assert_eq!(versions(&found), (1..=4).rev().filter(|known| *known != version).collect::<Vec<_>>());
+        assert_eq!(found["meta"]["total"], 4);
     }
 }
 

@@ -5,6 +5,7 @@ use crate::support::history::{append_event, changed_asset, delete_item, event_ke
 use serde_json::json;
 use shared::domain::event::hash;
 use shared::domain::record::Kind;
+use shared::store::StoreError;
 use shared::store::keys::Keys;
 
 #[tokio::test]
@@ -55,8 +56,33 @@ async fn a_record_that_was_removed_without_an_event_is_found() {
     let (id, path) = changed_asset(&client).await;
     let key = Keys::of(client.tenant).record(Kind::Asset, id.parse().unwrap()).item();
     delete_item(&api, &key).await;
+    client.get(&format!("{path}?verify=true")).await.problem(503, "UNAVAILABLE");
+    api.advance_clock(11);
     let found = client.get(&format!("{path}?verify=true")).await.json();
     assert_eq!(found["verification"]["broken"], json!({"event_id": null, "version": 4, "reason": "gone"}));
+}
+
+/// Without the tombstone, the chain of a deleted record could be cut off unnoticed.
+#[tokio::test]
+async fn a_deleted_record_whose_last_entries_were_removed_is_found() {
+    let (api, client) = Api::with_tenant().await;
+    let (id, path) = changed_asset(&client).await;
+    client.delete(&format!("/assets/{id}")).await.data();
+    let history = client.get(&path).await.json();
+    for version in [3, 4] {
+        delete_item(&api, &event_key(&client, &history, version)).await;
+    }
+    api.advance_clock(3_700);
+    let found = client.get(&format!("{path}?verify=true")).await.json();
+    assert_eq!(found["verification"]["broken"], json!({"event_id": null, "version": 3, "reason": "missing"}));
+    let verification = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    assert_eq!(verification.broken_links.len(), 1, "the operator's check must find it, too");
+    let tombstone = Keys::of(client.tenant).tombstone(Kind::Asset, id.parse().unwrap()).item();
+    delete_item(&api, &tombstone).await;
+    let found = client.get(&format!("{path}?verify=true")).await.json();
+    assert_eq!(found["verification"]["broken"], json!({"event_id": null, "version": 3, "reason": "gone"}));
+    let verification = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    assert_eq!(verification.broken_links.len(), 1);
 }
 
 #[tokio::test]
@@ -76,6 +102,11 @@ async fn an_event_after_the_last_is_found() {
     let (_, path) = changed_asset(&client).await;
     let history = client.get(&path).await.json();
     append_event(&api, &client, &history, "asset.approved").await;
+    // The record may still follow.
+    client.get(&format!("{path}?verify=true")).await.problem(503, "UNAVAILABLE");
+    let unsettled = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await;
+    assert!(matches!(unsettled, Err(StoreError::Unavailable(_))), "{unsettled:?}");
+    api.advance_clock(11);
     let checked = client.get(&format!("{path}?verify=true")).await.json();
     let verification = &checked["verification"];
     assert_eq!((&verification["valid"], &verification["broken"]["reason"]), (&json!(false), &json!("wrong_head")), "{checked}");

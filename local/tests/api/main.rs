@@ -17,6 +17,7 @@ mod gateway;
 mod headers;
 mod history;
 mod history_lag;
+mod history_torn_reads;
 mod history_verification;
 mod idempotency;
 mod keys;

@@ -1,7 +1,7 @@
 //! What all records have in common: a kind, a version, a history, unique values and references to other records.
 
 use super::event;
-use super::id::Id;
+use super::id::{EventId, Id};
 use super::time::Timestamp;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -196,6 +196,8 @@ pub struct Stored<T> {
     pub updated_at: Timestamp,
     /// The hash of its latest history entry.
     pub last_hash: String,
+    /// The event that its latest history entry describes.
+    pub last_event: EventId,
 }
 
 impl<T: Record> Stored<T> {

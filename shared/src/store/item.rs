@@ -3,7 +3,7 @@
 use super::error::StoreError;
 use super::keys::{Item, Keys, LS, TYPE};
 use super::steps_items::{StepsText, take_steps};
-use crate::domain::id::Id;
+use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Record, Stored};
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -18,6 +18,9 @@ pub(super) const CREATED_AT: &str = "created_at";
 pub(super) const UPDATED_AT: &str = "updated_at";
 /// The attribute with the hash of a record's latest event.
 pub(super) const LAST_HASH: &str = "last_hash";
+/// The attribute with the id of a record's latest event. It says when the record changed, also where `updated_at` does
+/// not, and finds the event without an index.
+pub(super) const LAST_EVENT: &str = "last_event";
 /// The attribute of a reference item that counts the references to its record.
 pub(super) const USES: &str = "uses";
 /// The attribute of a unique value's marker that names the record: its sort key.
@@ -29,6 +32,7 @@ struct Metadata {
     created_at: Timestamp,
     updated_at: Timestamp,
     last_hash: String,
+    last_event: String,
 }
 
 /// Returns the record's own attributes, without keys and metadata, and the steps that are stored in another item.
@@ -48,6 +52,7 @@ pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<
     item.insert(CREATED_AT.to_owned(), AttributeValue::S(stored.created_at.to_string()));
     item.insert(UPDATED_AT.to_owned(), AttributeValue::S(stored.updated_at.to_string()));
     item.insert(LAST_HASH.to_owned(), AttributeValue::S(stored.last_hash.clone()));
+    item.insert(LAST_EVENT.to_owned(), AttributeValue::S(stored.last_event.short()));
     item.extend(Keys::list_index(T::KIND, id).map(|sort| (LS.to_owned(), sort)));
     Ok((item, steps))
 }
@@ -55,6 +60,7 @@ pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<
 /// Reads a record from its item, in which its steps are filled in.
 pub(super) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreError> {
     let metadata: Metadata = from_item(item.clone()).map_err(StoreError::broken)?;
+    let last_event = EventId::from_short(&metadata.last_event).ok_or_else(|| StoreError::broken("a record without its event"))?;
     let value: T = from_item(item).map_err(StoreError::broken)?;
     Ok(Stored {
         value,
@@ -62,6 +68,7 @@ pub(super) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreError> {
         created_at: metadata.created_at,
         updated_at: metadata.updated_at,
         last_hash: metadata.last_hash,
+        last_event,
     })
 }
 

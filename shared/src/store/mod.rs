@@ -15,6 +15,7 @@ mod error;
 mod feed;
 mod filters;
 mod history;
+mod history_head;
 mod item;
 pub mod keys;
 mod list_index;
@@ -34,6 +35,7 @@ mod tenants;
 mod transaction;
 mod transaction_items;
 mod unit_of_work;
+mod verify_history;
 mod verify_tenant;
 
 pub use change_context::ChangeContext;

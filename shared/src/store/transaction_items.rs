@@ -2,7 +2,7 @@
 
 use super::change_context::ChangeContext;
 use super::error::StoreError;
-use super::item::{LAST_HASH, OWNER, UPDATED_AT, VERSION};
+use super::item::{LAST_EVENT, LAST_HASH, OWNER, UPDATED_AT, VERSION};
 use super::keys::{HS, Item, Key, Keys, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
 use super::{Store, TenantStore};
@@ -12,12 +12,19 @@ use crate::domain::record::{Record, Stored, Unique};
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
 use serde_json::{Map, Value};
 
+/// The event of a change, ready to be committed.
+pub(super) struct NewEvent {
+    pub(super) id: EventId,
+    pub(super) hash: String,
+    pub(super) item: TransactionItem,
+}
+
 impl TenantStore {
     fn record_key<T: Record>(&self, value: &T) -> Key {
         self.keys.record(T::KIND, value.id().uuid())
     }
 
-    /// Returns the event of a change, and the event's hash.
+    /// Returns the event of a change.
     pub(super) fn event_item<T: Record>(
         &self,
         value: &T,
@@ -26,7 +33,7 @@ impl TenantStore {
         context: &ChangeContext,
         changes: Map<String, Value>,
         previous_hash: Option<&str>,
-    ) -> Result<(TransactionItem, String), StoreError> {
+    ) -> Result<NewEvent, StoreError> {
         let event = Event {
             id: EventId::new(self.store.now(), self.store.random()?),
             at: context.at,
@@ -44,7 +51,8 @@ impl TenantStore {
         item.insert(HS.to_owned(), Keys::history(event.entity_id, version));
         item.insert("entry".to_owned(), AttributeValue::S(entry));
         item.insert("hash".to_owned(), AttributeValue::S(hash.clone()));
-        Ok((TransactionItem { condition: Condition::Invariant, write: self.store.put_new(item)? }, hash))
+        let item = TransactionItem { condition: Condition::Invariant, write: self.store.put_new(item)? };
+        Ok(NewEvent { id: event.id, hash, item })
     }
 
     /// Returns the update of a record that is at `old`'s version, from the attributes `before` to those `after`. It sets only the attributes that differ, so that it
@@ -66,6 +74,7 @@ impl TenantStore {
             (VERSION, number(next.version)),
             (UPDATED_AT, AttributeValue::S(next.updated_at.to_string())),
             (LAST_HASH, AttributeValue::S(next.last_hash.clone())),
+            (LAST_EVENT, AttributeValue::S(next.last_event.short())),
         ];
         sets.extend(after.iter().filter(|(name, value)| before.get(*name) != Some(value)).map(|(n, v)| (n.as_str(), v.clone())));
         let removed = before.keys().filter(|name| !after.contains_key(*name));

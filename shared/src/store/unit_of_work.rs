@@ -75,16 +75,17 @@ impl<'a> UnitOfWork<'a> {
     /// not created at the context's time.
     pub fn create<T: Record>(&mut self, value: T) -> Result<Stored<T>, StoreError> {
         let changes = event::changes(&Map::new(), &value.audit());
-        let (event, last_hash) = self.store.event_item::<T>(&value, Verb::Created, 1, self.context, changes, None)?;
+        let event = self.store.event_item::<T>(&value, Verb::Created, 1, self.context, changes, None)?;
         let at = self.context.at;
         if Keys::list_index(T::KIND, value.id().uuid()).is_some() && value.id().timestamp() != at {
             return Err(StoreError::broken("lists take a record's creation time from its id, and this id has another"));
         }
-        let stored = Stored { value, version: 1, created_at: at, updated_at: at, last_hash };
+        let (last_hash, last_event) = (event.hash, event.id);
+        let stored = Stored { value, version: 1, created_at: at, updated_at: at, last_hash, last_event };
         let (item, steps) = item::from_record(&self.store.keys, &stored)?;
         let put = self.store.store.put_new(item)?;
         self.put_steps(steps)?;
-        self.items.extend([TransactionItem { condition: Condition::RecordState, write: put }, event]);
+        self.items.extend([TransactionItem { condition: Condition::RecordState, write: put }, event.item]);
         self.items.extend(self.store.unique_markers(&stored.value, &[], &stored.value.unique())?);
         self.items.extend(self.store.reference_item_put(&stored.value)?);
         self.count_references(&[], &stored.value.references());
@@ -121,9 +122,9 @@ impl<'a> UnitOfWork<'a> {
         let changes = old.changes_to(&next);
         let version = old.version + 1;
         let updated_at = if changes.keys().any(|field| T::is_shown(field)) { self.context.at } else { old.updated_at };
-        let (event, last_hash) =
-            self.store.event_item::<T>(&next, Verb::Updated, version, self.context, changes, Some(&old.last_hash))?;
-        let stored = Stored { value: next, version, updated_at, last_hash, ..old.clone() };
+        let event = self.store.event_item::<T>(&next, Verb::Updated, version, self.context, changes, Some(&old.last_hash))?;
+        let (last_hash, last_event) = (event.hash, event.id);
+        let stored = Stored { value: next, version, updated_at, last_hash, last_event, ..old.clone() };
         let (before, _) = item::attributes(&old.value)?;
         let (after, steps) = item::attributes(&stored.value)?;
         let write = self.store.update_item(old, &stored, &before, &after)?;
@@ -131,14 +132,15 @@ impl<'a> UnitOfWork<'a> {
         if before.get(STEPS_HASH) != after.get(STEPS_HASH) {
             self.put_steps(steps)?;
         }
-        self.items.extend([TransactionItem { condition: Condition::RecordState, write }, event]);
+        self.items.extend([TransactionItem { condition: Condition::RecordState, write }, event.item]);
         self.items.extend(self.store.reference_item_update(old, &stored.value, is_unreferenced)?);
         self.items.extend(self.store.unique_markers(&stored.value, &old.value.unique(), &stored.value.unique())?);
         self.count_references(&old.value.references(), &stored.value.references());
         Ok(stored)
     }
 
-    /// Deletes a record, if it is still at `old`'s version and nothing references it. Its events stay.
+    /// Deletes a record, if it is still at `old`'s version and nothing references it. Its events stay, and a tombstone
+    /// takes its place, so that the end of its history is known.
     ///
     /// # Errors
     ///
@@ -148,11 +150,13 @@ impl<'a> UnitOfWork<'a> {
         self.check_precondition(old)?;
         let changes = event::changes(&old.value.audit(), &Map::new());
         let version = old.version + 1;
-        let (event, _) =
+        let event =
             self.store.event_item::<T>(&old.value, Verb::Deleted, version, self.context, changes, Some(&old.last_hash))?;
         let write = self.store.delete_item(old)?;
-        self.items.extend([TransactionItem { condition: Condition::RecordState, write }, event]);
+        let tombstone = self.store.tombstone_item(T::KIND, old.value.id().uuid(), version, &event)?;
+        self.items.extend([TransactionItem { condition: Condition::RecordState, write }, event.item]);
         self.items.extend(self.store.reference_item_deletion(&old.value)?);
+        self.items.push(tombstone);
         let freed: Vec<Unique> = old.value.unique().into_iter().filter(|unique| !unique.reserved_after_deletion).collect();
         self.items.extend(self.store.unique_markers(&old.value, &freed, &[])?);
         self.count_references(&old.value.references(), &[]);

@@ -2,19 +2,18 @@
 
 use super::TenantStore;
 use super::error::StoreError;
-use super::history::{chain_head_in, entry_of};
-use super::item::{LAST_HASH, VERSION};
-use super::keys::Keys;
+use super::history::entry_of;
+use super::history_head::{HistoryHead, MAX_LOOKS, may_be_in_flight, pause_before_look};
+use super::keys::{self, Item, Key, Keys};
 use super::list_index::max_event_delay;
 use crate::domain::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry, subject};
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::Kind;
 use crate::domain::time::Timestamp;
-use std::collections::{BTreeMap, HashSet};
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use uuid::Uuid;
-
-/// How often events that were written during the verification are read again.
-const MAX_ROUNDS: u32 = 4;
 
 /// The result of verifying a tenant's chains.
 #[derive(Debug, Clone)]
@@ -34,8 +33,8 @@ struct ChainScan {
     began: Timestamp,
     /// The chains by their record's id, oldest record first.
     chains: BTreeMap<Uuid, (Option<Kind>, Chain)>,
-    /// The events that were checked and may be read again.
-    recent: HashSet<EventId>,
+    /// The events that were checked and may be read again, with their records.
+    recent: HashMap<EventId, Option<Uuid>>,
     /// How many events the records should have.
     expected_events: u64,
     /// How many events were checked.
@@ -55,7 +54,8 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Returns a [`StoreError`] when records or events can't be read.
+    /// Returns a [`StoreError`] when records or events can't be read, and [`StoreError::Unavailable`] when a chain seems
+    /// broken only because a change of the last seconds may not be visible as a whole yet.
     pub async fn verify_chains(&self, mut progress: impl FnMut(u64, u64)) -> Result<TenantVerification, StoreError> {
         // Records are read before events, so that the events contain all changes of each record.
         let mut scan = self.begin_scan().await?;
@@ -63,37 +63,56 @@ impl TenantStore {
         self.scan_events(&mut scan, Timestamp::from_millis(0), &mut progress).await?;
         // Events that were written during the scan may have an earlier id than those that were read already. So recent
         // events are read again, and once more for chains that are still incomplete while others keep writing.
-        for _ in 0..MAX_ROUNDS {
+        for looks in 1..=MAX_LOOKS {
             self.scan_events(&mut scan, recent, &mut progress).await?;
             let incomplete = self.incomplete_chains(&mut scan).await?;
             if incomplete.is_empty() {
                 break;
             }
+            if looks == MAX_LOOKS && self.may_be_incomplete(&scan, &incomplete).await? {
+                return Err(StoreError::Unavailable("changes of the last seconds are still being written; try again".into()));
+            }
             scan.only = Some(incomplete);
+            pause_before_look(looks).await;
         }
         Ok(scan.finish())
     }
 
-    /// Returns a scan with all records of the tenant and no events.
+    /// Returns a scan with all records of the tenant, deleted ones included, and no events.
     async fn begin_scan(&self) -> Result<ChainScan, StoreError> {
-        let (mut chains, mut expected_events, began) = (BTreeMap::new(), 0, self.store.now());
+        let mut scan = ChainScan::new(self.store.now());
         for kind in Kind::ALL {
-            let query = self.of_kind(*kind).projection_expression("#id, #version, #hash").expression_attribute_names("#id", "id");
-            let query = query.expression_attribute_names("#version", VERSION).expression_attribute_names("#hash", LAST_HASH);
-            let mut pages = query.into_paginator().send();
-            while let Some(page) = pages.next().await {
-                for item in page?.items.unwrap_or_default() {
-                    let id = item.get("id").and_then(|id| id.as_s().ok()).and_then(|id| id.parse().ok());
-                    let (Some(id), Some(head)) = (id, chain_head_in(&item)) else {
-                        return Err(StoreError::broken("a record without id, version or hash"));
-                    };
-                    expected_events += head.version;
-                    chains.insert(id, (Some(*kind), Chain::new(Some(head))));
-                }
+            let record = |item: &Item| Some((Some(*kind), item.get("id")?.as_s().ok()?.parse().ok()?));
+            self.scan_heads(&mut scan, self.of_kind(*kind), record).await?;
+        }
+        // After the records, so that none is missed that is deleted in between.
+        let tombstones = self.beginning(AttributeValue::S(keys::TOMBSTONES.to_owned()));
+        self.scan_heads(&mut scan, tombstones, |item| keys::deleted_record(&Key::of(item)?)).await?;
+        Ok(scan)
+    }
+
+    /// Adds the records or tombstones that a query finds. `record` returns the kind and the id of each.
+    async fn scan_heads(
+        &self,
+        scan: &mut ChainScan,
+        query: QueryFluentBuilder,
+        record: impl Fn(&Item) -> Option<(Option<Kind>, Uuid)>,
+    ) -> Result<(), StoreError> {
+        let mut query =
+            query.projection_expression("#pk, #sk, #id, #version, #hash, #event").expression_attribute_names("#id", "id");
+        for (name, attribute) in HistoryHead::ATTRIBUTES {
+            query = query.expression_attribute_names(name, attribute);
+        }
+        let mut pages = query.into_paginator().send();
+        while let Some(page) = pages.next().await {
+            for item in page?.items.unwrap_or_default() {
+                let (kind, id) = record(&item).ok_or_else(|| StoreError::broken("a record without an id"))?;
+                let head = HistoryHead::of(&item)?.chain;
+                scan.expected_events += head.version;
+                scan.chains.insert(id, (kind, Chain::new(Some(head))));
             }
         }
-        let (recent, broken_links) = (HashSet::new(), Vec::new());
-        Ok(ChainScan { began, chains, recent, expected_events, events: 0, only: None, closed: 0, broken_links })
+        Ok(())
     }
 
     /// Adds every event since `since` to its chain.
@@ -113,7 +132,8 @@ impl TenantStore {
     }
 
     /// Returns the records whose chain has a gap, ends with neither a record nor a deletion, or goes on beyond its
-    /// record. Chains of records that were created during the scan and that exist now are finished here.
+    /// record. Chains of records that were created or changed during the scan are finished here, once the present
+    /// record agrees with them.
     async fn incomplete_chains(&self, scan: &mut ChainScan) -> Result<HashSet<Uuid>, StoreError> {
         let mut incomplete: HashSet<Uuid> =
             scan.chains.iter().filter(|(_, (_, chain))| chain.has_gap()).map(|(id, _)| *id).collect();
@@ -124,25 +144,57 @@ impl TenantStore {
             .map(|(id, (kind, _))| (*id, *kind));
         for (id, kind) in open.collect::<Vec<_>>() {
             let head = match kind {
-                Some(kind) => self.chain_head(self.keys.record(kind, id)).await?,
+                Some(kind) => self.history_head(kind, id).await?,
                 None => None,
             };
-            match head {
-                Some((head, _)) => scan.close(id, &head),
+            if !scan.close(id, head.map(|head| head.chain).as_ref()) {
                 // If it was created and deleted during the scan, the next round reads its deletion.
-                None => drop(incomplete.insert(id)),
+                incomplete.insert(id);
             }
         }
         Ok(incomplete)
     }
+
+    /// Returns whether one of these chains may be incomplete only because a transaction is not visible as a whole yet.
+    async fn may_be_incomplete(&self, scan: &ChainScan, incomplete: &HashSet<Uuid>) -> Result<bool, StoreError> {
+        let now = self.store.now();
+        let in_flight = scan.recent.iter().filter(|(event, _)| may_be_in_flight(**event, now));
+        if in_flight.filter_map(|(_, record)| *record).any(|record| incomplete.contains(&record)) {
+            return Ok(true);
+        }
+        for id in incomplete {
+            let Some((Some(kind), _)) = scan.chains.get(id) else { continue };
+            let head = self.history_head(*kind, *id).await?;
+            if head.is_some_and(|head| may_be_in_flight(head.last_event, now)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 impl ChainScan {
+    fn new(began: Timestamp) -> Self {
+        Self {
+            began,
+            chains: BTreeMap::new(),
+            recent: HashMap::new(),
+            expected_events: 0,
+            events: 0,
+            only: None,
+            closed: 0,
+            broken_links: Vec::new(),
+        }
+    }
+
     fn add(&mut self, entry: &HistoryEntry) {
-        if entry.id.timestamp() >= self.began.plus(-max_event_delay()) && !self.recent.insert(entry.id) {
+        if self.recent.contains_key(&entry.id) {
             return;
         }
         let subject = subject(&entry.text);
+        if entry.id.timestamp() >= self.began.plus(-max_event_delay()) {
+            self.recent.insert(entry.id, subject.map(|((_, id), _)| id));
+        }
         if let (Some(only), Some(((_, id), _))) = (&self.only, &subject)
             && !only.contains(id)
         {
@@ -160,23 +212,30 @@ impl ChainScan {
         }
     }
 
-    /// Finishes the chain of a record that was created or changed during the scan. `head` is the record's present state.
-    fn close(&mut self, id: Uuid, head: &ChainHead) {
-        let Some((kind, chain)) = self.chains.get(&id) else { return };
+    /// Finishes the chain of a record that was created, changed or deleted during the scan, if `head`, the record's
+    /// present one, has reached the chain's end. Returns whether it has.
+    fn close(&mut self, id: Uuid, head: Option<&ChainHead>) -> bool {
+        let Some((kind, chain)) = self.chains.get(&id) else { return true };
         let checked = chain.next() - 1;
-        // A record that is changed further is verified as far as its events were read.
-        let matches = head.version > checked || head.version == checked && chain.hash() == Some(&head.last_hash);
-        if !matches {
+        if !chain.agrees_with(head) {
+            if head.is_none_or(|head| head.version < checked) {
+                return false;
+            }
             let link = BrokenLink { event_id: None, version: checked, reason: ChainError::WrongHead };
             self.broken_links.push((*kind, id, link));
         }
         self.closed += 1;
         self.chains.remove(&id);
+        true
     }
 
     fn finish(self) -> TenantVerification {
         let records = self.chains.len() + self.closed;
-        let ends = self.chains.into_iter().filter_map(|(id, (kind, chain))| Some((kind, id, chain.finish().broken?)));
+        let ends = self.chains.into_iter().filter_map(|(id, (kind, chain))| {
+            let beyond = BrokenLink { event_id: None, version: chain.next() - 1, reason: ChainError::WrongHead };
+            let beyond = chain.is_beyond().then_some(beyond);
+            Some((kind, id, beyond.or(chain.finish().broken)?))
+        });
         let mut broken_links = self.broken_links;
         broken_links.extend(ends);
         TenantVerification { records, events: self.events, broken_links }

@@ -46,8 +46,22 @@ impl Chain {
     /// Returns whether the chain is valid so far, but ends with neither a record nor a deletion.
     #[must_use]
     pub fn ends_open(&self) -> bool {
-        let deleted = self.last.as_ref().is_some_and(|(_, verb)| *verb == Some(Verb::Deleted));
-        self.head.is_none() && self.broken.is_none() && self.waiting.is_empty() && self.checked > 0 && !deleted
+        self.head.is_none() && self.broken.is_none() && self.waiting.is_empty() && self.checked > 0 && !self.ends_with_deletion()
+    }
+
+    fn ends_with_deletion(&self) -> bool {
+        self.last.as_ref().is_some_and(|(_, verb)| *verb == Some(Verb::Deleted))
+    }
+
+    /// Returns whether a record that was read after the entries agrees with the end of the chain. It may have changed
+    /// further since. `None` is a record without a tombstone, of which only the entry of its deletion can tell.
+    #[must_use]
+    pub fn agrees_with(&self, head: Option<&ChainHead>) -> bool {
+        let hash = self.last.as_ref().map(|(hash, _)| hash);
+        match head {
+            Some(head) => head.version > self.checked || head.version == self.checked && hash == Some(&head.last_hash),
+            None => self.ends_with_deletion(),
+        }
     }
 
     /// Returns whether the chain is valid so far, but has entries beyond the record's version.
@@ -65,12 +79,6 @@ impl Chain {
     /// Returns whether the record's version is beyond the last entry.
     fn is_behind(&self) -> bool {
         self.head.as_ref().is_some_and(|head| head.version > self.checked)
-    }
-
-    /// Returns the hash of the last entry so far.
-    #[must_use]
-    pub fn hash(&self) -> Option<&str> {
-        self.last.as_ref().map(|(hash, _)| hash.as_str())
     }
 
     /// Adds the entry that describes `version`.
@@ -116,11 +124,11 @@ impl Chain {
     pub fn finish(self) -> Verification {
         let next = self.next();
         let end = |reason| Some(BrokenLink { event_id: None, version: next, reason });
-        let has_gap = self.has_gap();
+        let (has_gap, is_deleted) = (self.has_gap(), self.ends_with_deletion());
         let broken = match (self.broken, &self.head) {
             (Some(broken), _) => Some(broken),
             (None, _) if has_gap => end(ChainError::Missing),
-            (None, None) if self.last.as_ref().is_none_or(|(_, verb)| *verb != Some(Verb::Deleted)) => end(ChainError::Gone),
+            (None, None) if !is_deleted => end(ChainError::Gone),
             (None, _) => None,
         };
         Verification { valid: broken.is_none(), checked: self.checked, broken }

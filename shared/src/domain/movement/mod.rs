@@ -116,14 +116,15 @@ impl Record for Movement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::Id;
+    use crate::domain::id::{EventId, Id};
     use crate::domain::process::values::StepValues;
     use crate::domain::samples;
     use uuid::Uuid;
 
     fn stored<T>(value: T) -> Stored<T> {
         let at = samples::time(0);
-        Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new() }
+        let last_event = EventId::new(at, [0; 10]);
+        Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new(), last_event }
     }
 
     /// An instance of a movement whose step `sign` was signed with the image of this hash.

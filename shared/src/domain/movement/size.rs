@@ -39,7 +39,7 @@ impl Movement {
 mod tests {
     use super::*;
     use crate::domain::asset::Status;
-    use crate::domain::id::{Id, InstanceId, MovementId, UserId};
+    use crate::domain::id::{EventId, Id, InstanceId, MovementId, UserId};
     use crate::domain::instance::{Instance, InstanceStatus, Starter};
     use crate::domain::process::Steps;
     use crate::domain::record::{Record, Reference};
@@ -55,7 +55,8 @@ mod tests {
 
     fn stored(value: Asset) -> Stored<Asset> {
         let at = samples::time(0);
-        Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new() }
+        let last_event = EventId::new(at, [0; 10]);
+        Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new(), last_event }
     }
 
     fn assets(holders: &[Option<u128>]) -> Vec<Stored<Asset>> {

@@ -45,6 +45,8 @@ const MAX_VALUE_BYTES: usize = 512;
 pub const COUNTERS: &str = "SEQUENCE#";
 /// The prefix of reference items' sort keys.
 pub const REFERENCES: &str = "REFERENCES#";
+/// The prefix of tombstones' sort keys.
+pub const TOMBSTONES: &str = "DELETED#";
 const REGISTRY: &str = "REGISTRY";
 const REGISTRY_PREFIX: &str = "T#";
 
@@ -144,6 +146,12 @@ impl Keys {
         self.key(format!("{REFERENCES}{}#{}", kind.noun(), EventId::from_uuid(id).short()))
     }
 
+    /// `DELETED#<kind>#<id>`: the tombstone of a deleted record.
+    #[must_use]
+    pub fn tombstone(&self, kind: Kind, id: Uuid) -> Key {
+        self.key(format!("{TOMBSTONES}{}#{}", kind.noun(), EventId::from_uuid(id).short()))
+    }
+
     /// `UNIQ#<kind>.<field>#<value>`: the marker that reserves a unique value.
     #[must_use]
     pub fn unique(&self, kind: Kind, unique: &Unique) -> Key {
@@ -203,6 +211,14 @@ pub fn record_id_of_sort_key(kind: Kind, sort_key: &str) -> Option<Uuid> {
     sort_key.strip_prefix(prefix(kind)).and_then(EventId::from_short).map(Id::uuid)
 }
 
+/// Returns the deleted record that has this tombstone. The kind is `None` if this version of the service does not know it.
+#[must_use]
+pub fn deleted_record(tombstone: &Key) -> Option<(Option<Kind>, Uuid)> {
+    let (noun, id) = tombstone.sk.strip_prefix(TOMBSTONES)?.split_once('#')?;
+    let kind = Kind::ALL.iter().copied().find(|kind| kind.noun() == noun);
+    Some((kind, EventId::from_short(id)?.uuid()))
+}
+
 /// Returns the partition key of the operator's registry.
 #[must_use]
 pub fn registry_partition() -> AttributeValue {
@@ -256,6 +272,14 @@ mod tests {
         assert_eq!(partition(tenant), format!("{}#RATE#{api_key}", Keys::of(tenant).pk));
         assert!(!partition(other).starts_with(&Keys::of(tenant).pk));
         assert_eq!(Keys::of(tenant).rate(ApiKeyId::new(at, [2; 10]), 7, "0123456789abcdefg").sk, "7#0123456789abcdef");
+    }
+
+    #[test]
+    fn a_deleted_record_can_be_read_from_its_tombstones_key() {
+        let keys = Keys::of(TenantId::new(Timestamp::from_millis(0), [0; 10]));
+        let id = Uuid::from_u128(77);
+        assert_eq!(deleted_record(&keys.tombstone(Kind::ReceiptKeys, id)), Some((Some(Kind::ReceiptKeys), id)));
+        assert_eq!(deleted_record(&keys.record(Kind::Asset, id)), None);
     }
 
     #[test]
