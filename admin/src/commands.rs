@@ -1,5 +1,6 @@
 //! What each command does.
 
+use crate::clock::ClockSamples;
 use crate::options::{Command, KeyCommand, NewKey, Options, ReceiptKeyCommand, TenantCommand};
 use crate::{environment, events, receipts, verify};
 use anyhow::{Result, bail};
@@ -13,10 +14,14 @@ use shared::domain::tenant::Tenant;
 use shared::domain::token::{Secret, Token};
 use shared::store::{ChangeContext, Store, StoreError, TenantStore, UnitOfWork, WriteError, client};
 
-/// Returns a client configured by the AWS environment.
-async fn client_from_env() -> Result<Client> {
+/// Returns the table as the AWS environment configures it, with a clock that agrees with the service's.
+async fn store_from_env(table: &str) -> Result<Store> {
     let config = environment::load().await?;
-    Ok(Client::from_conf(client::configure(aws_sdk_dynamodb::config::Builder::from(&config)).build()))
+    let samples = ClockSamples::default();
+    let config = client::configure(aws_sdk_dynamodb::config::Builder::from(&config)).interceptor(samples.clone());
+    let client = Client::from_conf(config.build());
+    let clock = samples.service_clock(&Store::new(client.clone(), table, system_clock())).await?;
+    Ok(Store::new(client, table, clock))
 }
 
 /// Runs a command and returns what it prints.
@@ -29,9 +34,9 @@ pub async fn run(options: Options) -> Result<Value> {
     if let Command::VerifyReceipt { file, keys } = &options.command {
         return receipts::verify(file, keys);
     }
-    let store = Store::new(client_from_env().await?, &options.table, system_clock());
     let is_table_error = |error: &anyhow::Error| error.is::<StoreError>() || error.is::<WriteError>();
-    execute(&store, options.command).await.map_err(|error| match is_table_error(&error) {
+    let executed = async { execute(&store_from_env(&options.table).await?, options.command).await };
+    executed.await.map_err(|error| match is_table_error(&error) {
         true => error.context(format!("table {}", options.table)),
         false => error,
     })

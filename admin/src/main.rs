@@ -2,6 +2,7 @@
 //!
 //! It takes credentials and region from the AWS environment, like any AWS tool, and prints JSON.
 
+mod clock;
 mod commands;
 mod environment;
 mod events;
