@@ -59,13 +59,14 @@ pub(crate) async fn movement(
     Ok(MovementView::new(movement, views(store, instances, omit_signatures).await?))
 }
 
-/// Returns the stored form of the response that `respond` makes of an instance. It names images instead of containing
-/// them, since the table has them already.
+/// Returns the stored form of the response that `respond` makes of an instance. It names images and steps instead of
+/// containing them, since the table has them already.
 pub(crate) fn stored_response<R: Success>(
     instance: &Stored<Instance>,
     respond: impl FnOnce(InstanceView) -> R,
 ) -> Result<StoredResponse, StoreError> {
-    respond(InstanceView::new(instance.clone(), |_| None)).to_stored(images(std::slice::from_ref(instance))?)
+    let stored = respond(InstanceView::new(instance.clone(), |_| None)).to_stored(images(std::slice::from_ref(instance))?)?;
+    Ok(stored.naming(&instance.value.steps))
 }
 
 /// Returns the stored form of the response that `respond` makes of a movement.
@@ -75,7 +76,12 @@ pub(crate) fn stored_movement<R: Success>(
     respond: impl FnOnce(MovementView) -> R,
 ) -> Result<StoredResponse, StoreError> {
     let views = instances.iter().map(|instance| InstanceView::new(instance.clone(), |_| None)).collect();
-    respond(MovementView::new(movement.clone(), views)).to_stored(images(instances)?)
+    let stored = respond(MovementView::new(movement.clone(), views)).to_stored(images(instances)?)?;
+    // The instances of a movement are started together, with the same steps.
+    Ok(match instances.first() {
+        Some(instance) => stored.naming(&instance.value.steps),
+        None => stored,
+    })
 }
 
 /// Returns the path of each image that the response shows, and the image's name.

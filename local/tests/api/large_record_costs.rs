@@ -98,7 +98,7 @@ async fn operations_stay_cheap_however_large_schemas_and_steps_are() {
     m.send("get an instance", "GET", &instance, Value::Null, max).await;
     let second = m.client.asset(json!({"name": "second"})).await;
     let body = json!({"asset_id": second});
-    let begun = m.send_with("start an instance, with an idempotency key", "POST", &start, body, "two", max).await;
+    let begun = m.send_with("start an instance, with an idempotency key", "POST", &start, body, "two", 20.0).await;
     let instance = format!("/processes/instances/{}", begun["id"].as_str().unwrap());
     m.send("cancel an instance", "POST", &format!("{instance}/cancel"), json!({}), 20.0).await;
 

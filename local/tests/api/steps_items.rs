@@ -102,3 +102,33 @@ async fn steps_that_become_visible_after_their_record_are_waited_for() {
     api.faults.plan("BatchGetItem", 100, 200, &nothing, false);
     cold(&api, &client).get(&path).await.problem(500, "INTERNAL_ERROR");
 }
+
+/// The stored response names the steps, and the repeated one has them again.
+#[tokio::test]
+async fn a_repeated_start_or_advance_gets_the_same_response_with_its_steps() {
+    let (api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "checklist", "key": "steps", "label": "\"steps\":[]", "items": ["a"]}, text_step("b")[0]]);
+    let process = create_process(&client, steps.clone()).await;
+    let (one, more) = (client.asset(json!({"name": "x"})).await, client.assets(2).await);
+    let start = format!("/processes/{process}/start");
+    let send = async |client: &Client, path: &str, body: &Value, key: &str| {
+        client.send_json("POST", path, &body.to_string(), ("idempotency-key", key)).await
+    };
+    let begun = send(&client, &start, &json!({"asset_id": one}), "start").await;
+    let moved = send(&client, &start, &json!({"asset_ids": more}), "movement").await;
+    let advance = format!("/processes/instances/{}/advance", begun.id());
+    let data = json!({"step_data": {"steps": []}});
+    let advanced = send(&client, &advance, &data, "advance").await;
+    assert_eq!((begun.status.as_u16(), advanced.status.as_u16()), (201, 200), "{}", advanced.text());
+    client.patch(&format!("/processes/{process}"), json!({"steps": text_step("other")})).await.data();
+    for client in [&client, &cold(&api, &client)] {
+        let repeated = send(client, &start, &json!({"asset_id": one}), "start").await;
+        assert_eq!((repeated.text(), repeated.header("idempotent-replayed")), (begun.text(), "true"));
+        assert_eq!(repeated.data()["steps"], steps);
+        assert_eq!(send(client, &advance, &data, "advance").await.text(), advanced.text());
+        assert_eq!(send(client, &start, &json!({"asset_ids": more}), "movement").await.text(), moved.text());
+    }
+    assert_eq!(moved.data()["instances"][1]["steps"], steps);
+    let stored = api.dump().await.0.into_iter().filter(|item| item.contains("stored_response"));
+    assert!(stored.clone().count() == 3 && !stored.clone().any(|item| item.contains("checklist")));
+}

@@ -4,6 +4,7 @@ use super::field_error::ValueError;
 use super::hex;
 use super::id::ApiKeyId;
 use super::instance::ImageName;
+use super::process::Steps;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::str::FromStr;
@@ -66,10 +67,37 @@ pub struct StoredResponse {
     pub location: Option<String>,
     /// The version that the header `ETag` names.
     pub version: Option<u64>,
-    /// The body, without secrets and with the paths of signatures in place of their images.
+    /// The body, without secrets, with the paths of signatures in place of their images, and with hashes in place of
+    /// steps.
     pub body: String,
     /// The paths that replace images in `body`, each with the name of its image.
     pub images: Vec<(String, ImageName)>,
+    /// The hashes that replace steps in `body`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<String>,
+}
+
+/// Returns what stands for steps in a stored body. No submitted value is an object, so nothing else has this form.
+fn steps_by_hash(hash: &str) -> String {
+    format!(r#""steps":{{"hash":"{hash}"}}"#)
+}
+
+impl StoredResponse {
+    /// Returns the response with the hash of `steps` in their place: the table has them already.
+    #[must_use]
+    pub fn naming(mut self, steps: &Steps) -> Self {
+        let hash = steps.hash();
+        let shown = format!(r#""steps":{}"#, String::from(steps.clone()));
+        self.body = self.body.replace(&shown, &steps_by_hash(&hash));
+        self.steps.push(hash);
+        self
+    }
+
+    /// Returns the body with steps, given as JSON text, in place of their hash.
+    #[must_use]
+    pub fn with_steps(&self, hash: &str, text: &str) -> String {
+        self.body.replace(&steps_by_hash(hash), &format!(r#""steps":{text}"#))
+    }
 }
 
 /// The versions that a change is meant for, from the header `If-Match` (RFC 9110 §13.1.1).
@@ -199,6 +227,19 @@ mod tests {
         assert!(ExpectedVersions::parse("*").is_ok_and(|expected| expected.contains(7)));
         assert_eq!(if_none_match_contains(&format!("\"x\", W/{tag}"), &tag), Ok(true));
         assert_eq!(if_none_match_contains(&entity_tag(12, b"other"), &tag), Ok(false));
+    }
+
+    #[test]
+    fn a_stored_response_names_its_steps_wherever_they_are_shown() {
+        let steps = Steps::from_json(r#"[{"type":"text","key":"steps","label":"\\"steps\\":[]"}]"#).expect("steps");
+        let text = String::from(steps.clone());
+        let body = format!(r#"{{"data":[{{"step_data":{{"steps":"x"}},"steps":{text}}},{{"steps":{text}}}]}}"#);
+        let shown = StoredResponse { status: 200, location: None, version: None, body, images: Vec::new(), steps: Vec::new() };
+        let stored = shown.clone().naming(&steps);
+        assert_eq!(stored.steps, [steps.hash()]);
+        assert_eq!(stored.body.matches(&steps.hash()).count(), 2);
+        assert!(!stored.body.contains("label") && stored.body.contains(r#""steps":"x""#));
+        assert_eq!(stored.with_steps(&steps.hash(), &text), shown.body);
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub trait Success {
     fn to_stored(&self, images: Vec<(String, ImageName)>) -> Result<StoredResponse, StoreError> {
         let ApiResponse { status, location, version, body, .. } = self.to_response().map_err(StoreError::broken)?;
         let body = String::from_utf8(body.into()).map_err(StoreError::broken)?;
-        Ok(StoredResponse { status: status.as_u16(), location, version, body, images })
+        Ok(StoredResponse { status: status.as_u16(), location, version, body, images, steps: Vec::new() })
     }
 }
 
@@ -119,7 +119,7 @@ impl ApiResponse {
     ///
     /// Returns [`ApiError::Internal`] for a status that is not an HTTP status.
     pub fn from_stored(stored: StoredResponse) -> Result<Self, ApiError> {
-        let StoredResponse { status, location, version, body, images: _ } = stored;
+        let StoredResponse { status, location, version, body, images: _, steps: _ } = stored;
         let status = StatusCode::from_u16(status).map_err(|error| ApiError::Internal(error.into()))?;
         Ok(Self { status, location, version, ..Self::new(JSON, body) })
     }

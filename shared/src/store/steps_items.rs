@@ -13,7 +13,7 @@ use crate::domain::hex;
 use crate::domain::id::TenantId;
 use crate::domain::record::Kind;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The attribute with the steps: in a steps item, and in the item of a record once they are filled in.
@@ -110,26 +110,34 @@ impl PointReads {
         Ok(Some(TransactionItem { condition: Condition::Invariant, write }))
     }
 
-    /// Fills in the steps of those items that have their hash. Steps that are not in memory take one more round trip,
-    /// and up to 16 read units each, and so wait until the caller's key is verified.
+    /// Fills in the steps of those items that have their hash.
     pub(super) async fn fill_in_steps(&self, items: &mut [Item]) -> Result<(), StoreError> {
-        let mut known: BTreeMap<String, Arc<str>> = BTreeMap::new();
-        let mut missing: Vec<String> = Vec::new();
-        for hash in items.iter().filter_map(hash_of) {
-            match self.store.steps.get(self.id, hash) {
-                _ if known.contains_key(hash) => {}
-                Some(text) => drop(known.insert(hash.to_owned(), text)),
-                None => missing.push(hash.to_owned()),
+        let texts = self.steps_texts(items.iter().filter_map(hash_of).map(str::to_owned).collect()).await?;
+        for item in items {
+            if let Some(text) = hash_of(item).and_then(|hash| texts.get(hash)) {
+                item.insert(STEPS.to_owned(), AttributeValue::S(text.to_string()));
             }
         }
-        missing.sort_unstable();
-        missing.dedup();
+        Ok(())
+    }
+
+    /// Returns the steps with these hashes, as JSON text. Those that are not in memory take a round trip, and up to 16
+    /// read units each, and so wait until the caller's key is verified.
+    pub(super) async fn steps_texts(&self, hashes: BTreeSet<String>) -> Result<BTreeMap<String, Arc<str>>, StoreError> {
+        let mut texts = BTreeMap::new();
+        let mut missing = Vec::new();
+        for hash in hashes {
+            match self.store.steps.get(self.id, &hash) {
+                Some(text) => drop(texts.insert(hash, text)),
+                None => missing.push(hash),
+            }
+        }
         if !missing.is_empty() {
             self.verified.wait().await;
         }
         for round in 0..MAX_ROUNDS {
             if missing.is_empty() {
-                break;
+                return Ok(texts);
             }
             if round > 0 {
                 pause(&self.store, round).await;
@@ -140,17 +148,12 @@ impl PointReads {
                 if let Some(AttributeValue::S(text)) = found.remove(key).and_then(|mut item| item.remove(STEPS)) {
                     let text: Arc<str> = text.into();
                     self.store.steps.insert(self.id, hash, Arc::clone(&text));
-                    known.insert(hash.clone(), text);
+                    texts.insert(hash.clone(), text);
                 }
             }
-            missing.retain(|hash| !known.contains_key(hash));
+            missing.retain(|hash| !texts.contains_key(hash));
         }
-        for item in items {
-            let Some(hash) = hash_of(item) else { continue };
-            let text = known.get(hash).ok_or_else(|| StoreError::broken("a record whose steps are not in the table"))?;
-            item.insert(STEPS.to_owned(), AttributeValue::S(text.to_string()));
-        }
-        Ok(())
+        if missing.is_empty() { Ok(texts) } else { Err(StoreError::broken("steps that are not in the table")) }
     }
 }
 

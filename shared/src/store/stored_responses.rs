@@ -49,6 +49,9 @@ impl PointReads {
         if !response.images.is_empty() {
             response.body = self.with_images(&response).await?;
         }
+        for (hash, text) in self.steps_texts(response.steps.iter().cloned().collect()).await? {
+            response.body = response.with_steps(&hash, &text);
+        }
         Ok(Some(PreviousRequest::Same(Box::new(response))))
     }
 

@@ -2,6 +2,7 @@
 
 use super::step::{Step, StepKind, StepType};
 use crate::domain::field_error::ValueError;
+use crate::domain::hex;
 use crate::domain::json::{parse_strict, pointer_token};
 use crate::domain::text::Name;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,12 @@ impl Steps {
     #[must_use]
     pub fn as_slice(&self) -> &[Step] {
         &self.0
+    }
+
+    /// Returns the hash of the steps' JSON text, by which the table names them.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        hex::sha256(String::from(self.clone()))
     }
 
     /// Parses the JSON text of a list of steps.
