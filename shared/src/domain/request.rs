@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_stored_response_names_its_steps_wherever_they_are_shown() {
-        let steps = Steps::from_json(r#"[{"type":"text","key":"steps","label":"\\"steps\\":[]"}]"#).expect("steps");
+        let steps = Steps::from_json(r#"[{"type":"text","key":"steps","label":"\"steps\":[]"}]"#).expect("steps");
         let text = String::from(steps.clone());
         let body = format!(r#"{{"data":[{{"step_data":{{"steps":"x"}},"steps":{text}}},{{"steps":{text}}}]}}"#);
         let shown = StoredResponse { status: 200, location: None, version: None, body, images: Vec::new(), steps: Vec::new() };
