@@ -4,10 +4,12 @@
 use crate::list_index_races::{MAX_LAG_MILLIS, MAX_WRITE_MILLIS};
 use crate::support::fault_injection::Held;
 use crate::support::processes::{cancel, create_process};
-use crate::support::{Api, Client, Replica, Reply, proptest_cases};
+use crate::support::{Api, Client, Replica, Reply, paused_runtime, proptest_cases};
+use local::weak::Weaknesses;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 /// What happens next, and on which of the two replicas.
@@ -83,8 +85,8 @@ struct World {
 }
 
 impl World {
-    async fn new(skew: i64) -> Self {
-        let (api, client) = Api::with_tenant().await;
+    async fn new(api: Api, skew: i64) -> Self {
+        let client = api.tenant().await;
         let replicas = [api.replica(0, usize::MAX), api.replica(skew, usize::MAX)];
         let clients = [replicas[0].client(&client), replicas[1].client(&client)];
         let types = [client.asset_type("Hard", "HRD", "physical").await, client.asset_type("Soft", "SFT", "logical").await];
@@ -238,10 +240,21 @@ impl World {
 #[test]
 fn lists_of_two_replicas_equal_the_table() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    check_lists(&runtime, Api::start);
+}
+
+/// The weak table's indexes don't lag here: the steps freeze the index by the tests' clock.
+#[test]
+fn lists_of_two_replicas_equal_the_table_if_it_is_weak() {
+    let weaknesses = || Weaknesses { list_index_lag_millis: 0, unprocessed_per_mille: 100, ..Weaknesses::ordinary() };
+    check_lists(&paused_runtime(), || Api::on_weak_table(3, weaknesses()));
+}
+
+fn check_lists(runtime: &Runtime, start: impl AsyncFn() -> Api) {
     let mut runner = TestRunner::new(Config { cases: proptest_cases(32), max_shrink_iters: 200, ..Config::default() });
     let result = runner.run(&(steps(), -2_000..=2_000i64), |(steps, skew)| {
         runtime.block_on(async {
-            let mut world = World::new(skew).await;
+            let mut world = World::new(start().await, skew).await;
             for step in steps {
                 world.execute(step).await;
             }

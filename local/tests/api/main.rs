@@ -55,3 +55,4 @@ mod table_failures;
 mod table_requests;
 mod template;
 mod users;
+mod weak;

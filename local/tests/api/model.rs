@@ -3,11 +3,13 @@
 
 use crate::support::history::event_chain;
 use crate::support::processes::create_process;
-use crate::support::{Api, Client, proptest_cases};
+use crate::support::{Api, Client, paused_runtime, proptest_cases};
 use futures_util::future::join_all;
+use local::weak::Weaknesses;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
 /// How many assets the requests are about.
 const ASSETS: usize = 3;
@@ -155,6 +157,17 @@ async fn create(client: &Client) -> (String, Vec<ModelAsset>) {
 fn consecutive_requests_get_the_responses_of_the_model() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let api = runtime.block_on(Api::start());
+    check_consecutive_requests(&runtime, &api);
+}
+
+#[test]
+fn consecutive_requests_get_the_responses_of_the_model_on_a_weak_table() {
+    let runtime = paused_runtime();
+    let api = runtime.block_on(Api::on_weak_table(1, Weaknesses::ordinary()));
+    check_consecutive_requests(&runtime, &api);
+}
+
+fn check_consecutive_requests(runtime: &Runtime, api: &Api) {
     let mut runner = TestRunner::new(Config { cases: proptest_cases(20), ..Config::default() });
     let result = runner.run(&actions(), |actions| {
         runtime.block_on(async {
@@ -170,7 +183,7 @@ fn consecutive_requests_get_the_responses_of_the_model() {
                 assets[place] = next;
             }
             for asset in &assets {
-                check(&api, &client, asset).await;
+                check(api, &client, asset).await;
             }
             Ok(())
         })
@@ -184,6 +197,17 @@ fn consecutive_requests_get_the_responses_of_the_model() {
 fn simultaneous_successes_fit_the_model_in_some_order() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let api = runtime.block_on(Api::start());
+    check_simultaneous_requests(&runtime, &api);
+}
+
+#[test]
+fn simultaneous_successes_fit_the_model_in_some_order_on_a_weak_table() {
+    let runtime = paused_runtime();
+    let api = runtime.block_on(Api::on_weak_table(2, Weaknesses::ordinary()));
+    check_simultaneous_requests(&runtime, &api);
+}
+
+fn check_simultaneous_requests(runtime: &Runtime, api: &Api) {
     let mut runner = TestRunner::new(Config { cases: proptest_cases(20), ..Config::default() });
     let rounds = proptest::collection::vec(proptest::collection::vec(actions().prop_map(|actions| actions[0].1), 2..4), 1..6);
     let result = runner.run(&rounds, |rounds| {
@@ -202,11 +226,11 @@ fn simultaneous_successes_fit_the_model_in_some_order() {
                         succeeded.push((*action, body));
                     }
                 }
-                let stored = stored(&api, &client, &asset).await;
+                let stored = stored(api, &client, &asset).await;
                 asset = in_some_order(&asset, &succeeded, &stored)
                     .unwrap_or_else(|| panic!("{succeeded:?} can't all have succeeded on {asset:?}"));
             }
-            check(&api, &client, &asset).await;
+            check(api, &client, &asset).await;
             Ok(())
         })
     });

@@ -4,9 +4,11 @@ use super::client::Client;
 use super::fault_injection::{Faults, FaultyClient};
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use axum::Router;
 use local::engine::{self, Engine};
 use local::meter::Meter;
+use local::weak::{WeakTable, Weaknesses};
 use local::{server, table};
 use shared::app::App;
 use shared::domain::api_key::MAX_RATE_LIMIT;
@@ -33,36 +35,53 @@ pub struct Api {
     clock: Arc<AtomicI64>,
     /// By how many milliseconds each reading moves the clock.
     tick: Arc<AtomicI64>,
-    /// The embedded engine, unless the table is elsewhere.
-    engine: Option<Engine>,
-    endpoint: String,
+    /// The embedded engine, if the table is in one with a port of its own.
+    _engine: Option<Engine>,
+    /// Where the table must be deleted in the end.
+    shared_endpoint: Option<String>,
 }
 
 impl Api {
     /// Starts an engine, or creates a table at `TEST_DYNAMODB_ENDPOINT`.
     pub async fn start() -> Self {
-        let (engine, endpoint) = match std::env::var("TEST_DYNAMODB_ENDPOINT") {
-            Ok(endpoint) => (None, endpoint),
+        let http = aws_smithy_http_client::Builder::new().build_http();
+        match std::env::var("TEST_DYNAMODB_ENDPOINT") {
+            Ok(endpoint) => {
+                let mut api = Self::on(http, &endpoint, None).await;
+                api.shared_endpoint = Some(endpoint);
+                api
+            }
             Err(_) => {
                 let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
                 let url = engine.url.clone();
-                (Some(engine), url)
+                Self::on(http, &url, Some(engine)).await
             }
-        };
+        }
+    }
+
+    /// Returns the service on a weak table. Needs a runtime whose clock is paused.
+    pub async fn on_weak_table(seed: u64, weaknesses: Weaknesses) -> Self {
+        let table = WeakTable::new(seed).unwrap();
+        let api = Self::on(SharedHttpClient::new(table.clone()), "http://weak.invalid", None).await;
+        table.set(weaknesses);
+        api
+    }
+
+    async fn on(http: SharedHttpClient, endpoint: &str, engine: Option<Engine>) -> Self {
         let table = format!("test-{:016x}", RandomState::new().hash_one(0u8));
         let (clock, tick) = (Arc::new(AtomicI64::new(START)), Arc::new(AtomicI64::new(1)));
         let meter = Meter::default();
         let faults = Faults::default();
-        let http = FaultyClient::new(aws_smithy_http_client::Builder::new().build_http(), faults.clone());
+        let http = FaultyClient::new(http, faults.clone());
         // A request that a test holds must not time out, however busy the machine is.
         let no_timeouts = TimeoutConfig::disabled();
-        let config = engine::config(&endpoint).http_client(http).interceptor(meter.clone()).timeout_config(no_timeouts);
+        let config = engine::config(endpoint).http_client(http).interceptor(meter.clone()).timeout_config(no_timeouts);
         let dynamo = Dynamo::from_conf(config.build());
         table::create(&dynamo, &table).await.unwrap();
         let store = Store::new(dynamo.clone(), &table, ticking(&clock, &tick, 0));
         let key_encryption: Arc<dyn KeyEncryption> = Arc::new(key_encryption::FileKeyEncryption::in_memory().unwrap());
         let router = server::router(App::new(store.clone()).with_key_encryption(Some(Arc::clone(&key_encryption))));
-        Self { router, store, dynamo, table, meter, faults, key_encryption, clock, tick, engine, endpoint }
+        Self { router, store, dynamo, table, meter, faults, key_encryption, clock, tick, _engine: engine, shared_endpoint: None }
     }
 
     /// Starts the service and creates a tenant.
@@ -126,12 +145,10 @@ fn ticking(clock: &Arc<AtomicI64>, tick: &Arc<AtomicI64>, skew: i64) -> Clock {
 }
 
 impl Drop for Api {
-    /// Deletes the table at `TEST_DYNAMODB_ENDPOINT`; an embedded engine takes its table with it.
+    /// Deletes the table at `TEST_DYNAMODB_ENDPOINT`; other tables end with their engine.
     fn drop(&mut self) {
-        if self.engine.is_some() {
-            return;
-        }
-        let (endpoint, table) = (self.endpoint.clone(), self.table.clone());
+        let Some(endpoint) = self.shared_endpoint.clone() else { return };
+        let table = self.table.clone();
         let cleaning = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let client = Dynamo::from_conf(engine::config(&endpoint).build());

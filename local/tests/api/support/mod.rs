@@ -29,6 +29,11 @@ pub fn proptest_cases(full: u32) -> u32 {
     if full_tests() { full } else { full.div_ceil(4) }
 }
 
+/// Returns a runtime whose clock is paused, as a weak table needs it.
+pub fn paused_runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+}
+
 /// Returns whether `FULL_TESTS=1` asks for the slow tests in their whole length.
 pub fn full_tests() -> bool {
     std::env::var("FULL_TESTS").is_ok_and(|value| value == "1")
