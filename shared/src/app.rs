@@ -3,15 +3,17 @@
 use crate::domain::custom_fields::Schemas;
 use crate::domain::id::{EventId, Id};
 use crate::domain::time::Timestamp;
+use crate::domain::verified_keys::VerifiedKeys;
 use crate::key_encryption::KeyEncryption;
 use crate::store::{Clock, Store};
 use std::sync::Arc;
 
-/// The table, the compiled schemas, and the encryption of signing keys. Cheap to clone.
+/// The table, the compiled schemas, the keys verified lately, and the encryption of signing keys. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     store: Store,
     schemas: Arc<Schemas>,
+    verified_keys: Arc<VerifiedKeys>,
     key_encryption: Option<Arc<dyn KeyEncryption>>,
 }
 
@@ -19,7 +21,7 @@ impl App {
     /// Returns an app on this table, without key encryption.
     #[must_use]
     pub fn new(store: Store) -> Self {
-        Self { store, schemas: Arc::default(), key_encryption: None }
+        Self { store, schemas: Arc::default(), verified_keys: Arc::default(), key_encryption: None }
     }
 
     /// Returns the app with key encryption.
@@ -44,6 +46,12 @@ impl App {
     #[must_use]
     pub fn schemas(&self) -> &Schemas {
         &self.schemas
+    }
+
+    /// Returns the API keys that were verified lately.
+    #[must_use]
+    pub fn verified_keys(&self) -> &VerifiedKeys {
+        &self.verified_keys
     }
 
     /// Returns a new request ID.

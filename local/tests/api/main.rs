@@ -51,6 +51,7 @@ mod snapshots;
 mod snapshots_s3;
 mod steps_items;
 mod support;
+mod strangers;
 mod table_failures;
 mod table_requests;
 mod template;

@@ -12,7 +12,7 @@ use crate::http::error::ApiError;
 use crate::http::extract::{QueryParams, received};
 use crate::http::params::{FromQuery, Params};
 use crate::http::receive::{ReceivedBody, ReceivedRequest};
-use crate::store::{ChangeContext, PreviousRequest, StoreError, UnverifiedStore, WriteError};
+use crate::store::{ChangeContext, PendingStore, PreviousRequest, StoreError, UnverifiedStore, WriteError};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -49,8 +49,8 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
 }
 
 impl UnverifiedRequest {
-    /// Verifies that the key is valid and has `scope`, and meanwhile runs `read`, which reads what the handler needs.
-    /// For an endpoint without query parameters.
+    /// Verifies that the key is valid and has `scope`, and runs `read`, which reads what the handler needs: meanwhile, if
+    /// the key was verified lately, or else after its secret has been checked. For an endpoint without query parameters.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl UnverifiedRequest {
         read: impl FnOnce(UnverifiedStore) -> F,
     ) -> Result<(Caller, T), ApiError> {
         let token = self.token.as_ref().ok_or(ApiError::Unauthorized)?;
-        let (store, verification) = self.app.store().unverified_tenant(token.tenant);
+        let (pending, verification) = self.app.store().unverified_tenant(token.tenant);
         let check = KeyCheck { app: &self.app, token, scope, notes: &self.notes };
         let idempotency = match &self.received.body {
             ReceivedBody::Whole(body) => self.headers.idempotent_request(token.key, body),
@@ -98,13 +98,13 @@ impl UnverifiedRequest {
             ReceivedBody::TooLarge | ReceivedBody::Incomplete => Ok(None),
         };
         // An error of the key ends the reads as well, so that nobody without a key makes the service pay for them.
-        let verify = check.verify(&store, verification);
-        let read = async { Ok(read(store.clone()).await) };
-        let previous = async { Ok(previous_request(&store, &idempotency).await) };
+        let verify = check.verify(verification);
+        let read = async { Ok(read(pending.begun().await).await) };
+        let previous = async { Ok(previous_request(&pending, &idempotency).await) };
         let (caller, inputs, previous) = futures_util::try_join!(verify, read, previous)?;
         let (idempotency, previous) = (idempotency?, previous?);
         let id = self.received.path_parameter("id").ok().and_then(|id| id.parse().ok());
-        let precondition = self.headers.precondition(id, store.id())?;
+        let precondition = self.headers.precondition(id, token.tenant)?;
         if let Some(request) = &idempotency {
             let is_repeated = previous.is_some();
             self.notes.note_idempotent_request(caller.store.clone(), request.clone(), previous);
@@ -119,11 +119,11 @@ impl UnverifiedRequest {
 }
 
 async fn previous_request(
-    store: &UnverifiedStore,
+    pending: &PendingStore,
     request: &Result<Option<IdempotentRequest>, ApiError>,
 ) -> Result<Option<PreviousRequest>, StoreError> {
     match request {
-        Ok(Some(request)) => store.previous_request(request).await,
+        Ok(Some(request)) => pending.begun().await.previous_request(request).await,
         _ => Ok(None),
     }
 }

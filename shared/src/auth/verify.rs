@@ -8,11 +8,11 @@ use crate::domain::rate::Rate;
 use crate::domain::scope::Scope;
 use crate::domain::time::Timestamp;
 use crate::domain::token::Token;
+use crate::domain::user::User;
 use crate::http::RequestNotes;
 use crate::http::error::ApiError;
 use crate::log::error_chain;
-
-use crate::store::{ChangeContext, StoreError, UnverifiedStore, Verification};
+use crate::store::{ChangeContext, PointReads, StoreError, Verification};
 
 /// How old a key's `last_used_at` gets before it is written again.
 const LAST_USED_PRECISION: chrono::TimeDelta = chrono::TimeDelta::hours(1);
@@ -28,47 +28,54 @@ pub(super) struct KeyCheck<'a> {
     pub(super) notes: &'a RequestNotes,
 }
 
+/// A key's record and the user whom it is bound to, as they are now.
+struct Credentials {
+    key: ApiKey,
+    /// The owner; `None` for a key of the tenant.
+    owner: Option<User>,
+}
+
 impl KeyCheck<'_> {
-    /// Verifies the key and lets the reads of `store` go on that wait for it.
+    /// Verifies the key and lets the request's reads go on that wait for it.
+    ///
+    /// Until its secret has been checked, a key causes one read of its own record and nothing else, so that strangers cost
+    /// next to nothing. Only for a key that was verified lately, counting the request and its reads begin at once.
     ///
     /// # Errors
     ///
     /// Returns [`ApiError::Unauthorized`] for an unknown key, a wrong secret, or an owner who is inactive or deleted,
     /// [`ApiError::RateLimited`] and [`ApiError::Forbidden`].
-    pub(super) async fn verify(&self, store: &UnverifiedStore, verification: Verification) -> Result<Caller, ApiError> {
-        let token = self.token;
-        let now = self.app.store().now();
-        let secret = token.secret.hash();
-        let counted = store.count_request(token.key, &secret.0, now);
-        let (credentials, counted) = futures_util::join!(store.credentials(token.key), counted);
-        let credentials = credentials?.ok_or(ApiError::Unauthorized)?;
-        let key = &credentials.key.value;
-        let owner = credentials.owner.as_ref().map(|owner| &owner.value);
-        let has_active_owner = key.user_id.is_none() || owner.is_some_and(|owner| owner.is_active);
-        if !token.secret.is_one_of(&key.accepted_hashes(now)) || !has_active_owner {
-            return Err(ApiError::Unauthorized);
-        }
+    pub(super) async fn verify(&self, verification: Verification) -> Result<Caller, ApiError> {
+        let (token, now) = (self.token, self.app.store().now());
+        let (reads, secret) = (verification.reads(), token.secret.hash());
+        let count = reads.count_request(token.key, &secret.0, now);
+        let (credentials, counted) = if self.app.verified_keys().contains(token, now) {
+            verification.begin_reads();
+            let (credentials, counted) = futures_util::join!(self.credentials(reads, now), count);
+            (credentials?, counted)
+        } else {
+            let credentials = self.credentials(reads, now).await?;
+            verification.begin_reads();
+            (credentials, count.await)
+        };
+        let (key, owner) = (&credentials.key, credentials.owner.as_ref());
         self.notes.note_caller(token.tenant, token.key);
-        let used = self.used(store, counted, key, now).await?;
+        let used = self.used(reads, counted, key, now).await?;
         let rate = Rate::new(key.rate_limit_per_minute, used, now);
         self.notes.note_rate(rate);
         if rate.is_exceeded() {
             return Err(ApiError::RateLimited(rate.wait));
         }
         let scopes = key.effective_scopes(owner);
-        let is_permitted = scopes.contains(&self.scope);
-        if is_permitted {
-            // First, so that the request's reads don't wait for the write that follows.
-            verification.pass();
-        }
+        let reads = reads.clone();
+        // First, so that the request's reads don't wait for the write that follows.
+        let store = scopes.contains(&self.scope).then(|| verification.pass());
         if is_outdated(key.last_used_at, now)
-            && let Err(error) = store.touch_key(token.key, now).await
+            && let Err(error) = reads.touch_key(token.key, now).await
         {
             tracing::warn!(error = %error, key_id = %token.key, "could not record that a key was used");
         }
-        if !is_permitted {
-            return Err(ApiError::Forbidden(self.scope));
-        }
+        let store = store.ok_or(ApiError::Forbidden(self.scope))?;
         let actor = Actor {
             key_id: Some(token.key),
             key_name: key.name.to_string(),
@@ -76,14 +83,34 @@ impl KeyCheck<'_> {
             user_name: owner.map(|owner| owner.display_name.to_string()),
         };
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };
-        Ok(Caller { store: store.verified().await, scopes, context, app: self.app.clone() })
+        Ok(Caller { store, scopes, context, app: self.app.clone() })
+    }
+
+    /// Reads the key and, once its secret is known to be right, the owner of a bound key: one round trip, two for a bound
+    /// key.
+    async fn credentials(&self, reads: &PointReads, now: Timestamp) -> Result<Credentials, ApiError> {
+        let credentials = self.read_credentials(reads, now).await?;
+        match credentials {
+            Some(_) => self.app.verified_keys().insert(self.token, now),
+            None => self.app.verified_keys().remove(self.token),
+        }
+        credentials.ok_or(ApiError::Unauthorized)
+    }
+
+    /// Returns `None` for a key that must be refused.
+    async fn read_credentials(&self, reads: &PointReads, now: Timestamp) -> Result<Option<Credentials>, ApiError> {
+        let key = reads.get::<ApiKey>(self.token.key).await?.map(|stored| stored.value);
+        let Some(key) = key.filter(|key| self.token.secret.is_one_of(&key.accepted_hashes(now))) else { return Ok(None) };
+        let Some(user) = key.user_id else { return Ok(Some(Credentials { key, owner: None })) };
+        let owner = reads.get::<User>(user).await?.map(|stored| stored.value).filter(|owner| owner.is_active);
+        Ok(owner.map(|owner| Credentials { key, owner: Some(owner) }))
     }
 
     /// Returns how many requests the key has sent in this minute. `None` if the table can't say: the limit protects the
     /// service from its callers, so it must not take down what works.
     async fn used(
         &self,
-        store: &UnverifiedStore,
+        reads: &PointReads,
         counted: Result<u64, StoreError>,
         key: &ApiKey,
         now: Timestamp,
@@ -93,7 +120,7 @@ impl KeyCheck<'_> {
             let mut used = counted?;
             // While the previous secret of a rotated key is still accepted, both count.
             for other in key.accepted_hashes(now).into_iter().filter(|other| **other != secret) {
-                used += store.counted_requests(self.token.key, &other.0, now).await?;
+                used += reads.counted_requests(self.token.key, &other.0, now).await?;
             }
             Ok(used)
         };

@@ -17,7 +17,7 @@ pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
 
 /// SHA-256 of a secret, in lower-case hexadecimal. Its `Debug` text does not disclose it.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SecretHash(pub String);
 

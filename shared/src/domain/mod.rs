@@ -33,3 +33,4 @@ pub mod text;
 pub mod time;
 pub mod token;
 pub mod user;
+pub mod verified_keys;

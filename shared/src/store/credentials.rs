@@ -1,13 +1,11 @@
-//! What verifying an API key reads and writes.
+//! What verifying an API key writes.
 
 use super::error::StoreError;
 use super::keys::PK;
 use super::{PointReads, client};
-use crate::domain::api_key::ApiKey;
 use crate::domain::id::{ApiKeyId, Id};
-use crate::domain::record::{Kind, Stored};
+use crate::domain::record::Kind;
 use crate::domain::time::Timestamp;
-use crate::domain::user::User;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -15,26 +13,7 @@ use tokio::time::timeout;
 /// How long a request waits until it is recorded that its key was used.
 const TOUCH_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// A key's record and the user whom it is bound to, as they are now.
-#[derive(Debug, Clone)]
-pub(crate) struct Credentials {
-    /// The key's record.
-    pub(crate) key: Stored<ApiKey>,
-    /// The owner; `None` for a key of the tenant, or when the owner was deleted.
-    pub(crate) owner: Option<Stored<User>>,
-}
-
 impl PointReads {
-    /// Reads a key's record and, for a bound key, its owner: one round trip, two for a bound key.
-    pub(crate) async fn credentials(&self, id: ApiKeyId) -> Result<Option<Credentials>, StoreError> {
-        let Some(key) = self.get::<ApiKey>(id).await? else { return Ok(None) };
-        let owner = match key.value.user_id {
-            Some(user) => self.get::<User>(user).await?,
-            None => None,
-        };
-        Ok(Some(Credentials { key, owner }))
-    }
-
     /// Records that a key was used. This writes no event, since nobody decided it. A request does not wait long for it.
     pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
         let update = self.store.client.update_item().table_name(&self.store.table);

@@ -3,8 +3,9 @@
 //! Nothing of a tenant is read or written except through one of three handles, each of which makes keys of one tenant
 //! only:
 //!
-//! - [`PointReads`] reads single items. That is cheap enough to start before the caller's key is verified.
-//! - [`UnverifiedStore`] is what a request has until its key is verified: point reads and reads of bounded size.
+//! - [`PointReads`] reads single items.
+//! - [`UnverifiedStore`] is what a request has while its key is verified: point reads and reads of bounded size. Unless the
+//!   key was verified lately, it gets even this only once its secret has been checked.
 //! - [`TenantStore`] reads and writes everything.
 
 mod change_context;
@@ -100,15 +101,24 @@ pub struct TenantStore {
 
 /// One tenant's part of the table while the caller's key is being verified.
 ///
-/// Reads of bounded size start at once, so that they share a round trip with the key check. Whatever costs more needs
-/// the [`TenantStore`] that [`UnverifiedStore::verified`] returns.
+/// Reads of bounded size share a round trip with the key check if this function instance verified the key lately.
+/// Whatever costs more needs the [`TenantStore`] that [`UnverifiedStore::verified`] returns.
 #[derive(Clone)]
 pub struct UnverifiedStore {
     reads: PointReads,
 }
 
-/// Tells an [`UnverifiedStore`] that the key is good.
-pub(crate) struct Verification(Arc<SetOnce<()>>);
+/// One tenant's part of the table while nothing of it may be read but the caller's key.
+pub(crate) struct PendingStore {
+    store: UnverifiedStore,
+    begun: Arc<SetOnce<()>>,
+}
+
+/// The verification of a key: what it reads, and the means to say what the request may read.
+pub(crate) struct Verification {
+    store: UnverifiedStore,
+    begun: Arc<SetOnce<()>>,
+}
 
 impl Deref for TenantStore {
     type Target = PointReads;
@@ -169,12 +179,13 @@ impl Store {
         TenantStore { reads: PointReads { store: self.clone(), keys: Keys::of(id), id, verified } }
     }
 
-    /// Returns one tenant's part of the table for a caller whose key is still being verified, and the means to say that
-    /// it is good.
-    pub(crate) fn unverified_tenant(&self, id: TenantId) -> (UnverifiedStore, Verification) {
-        let verified = Arc::new(SetOnce::new());
-        let reads = PointReads { store: self.clone(), keys: Keys::of(id), id, verified: Arc::clone(&verified) };
-        (UnverifiedStore { reads }, Verification(verified))
+    /// Returns one tenant's part of the table for a caller whose key is still to be verified, and the means to say how far
+    /// that is.
+    pub(crate) fn unverified_tenant(&self, id: TenantId) -> (PendingStore, Verification) {
+        let reads = PointReads { store: self.clone(), keys: Keys::of(id), id, verified: Arc::default() };
+        let store = UnverifiedStore { reads };
+        let begun = Arc::default();
+        (PendingStore { store: store.clone(), begun: Arc::clone(&begun) }, Verification { store, begun })
     }
 
     /// Returns the present time.
@@ -244,10 +255,32 @@ impl UnverifiedStore {
     }
 }
 
+impl PendingStore {
+    /// Waits until reads of bounded size may begin. Never returns if they may not: the request then ends with its error,
+    /// and this future is dropped.
+    pub(crate) async fn begun(&self) -> UnverifiedStore {
+        self.begun.wait().await;
+        self.store.clone()
+    }
+}
+
 impl Verification {
-    /// Lets the reads go on that wait for the key.
-    pub(crate) fn pass(self) {
+    /// Returns the reads that the verification itself needs.
+    pub(crate) fn reads(&self) -> &PointReads {
+        &self.store.reads
+    }
+
+    /// Lets the request's reads of bounded size begin.
+    pub(crate) fn begin_reads(&self) {
+        // Setting it again changes nothing.
+        let _ = self.begun.set(());
+    }
+
+    /// Lets the reads go on that wait for the key, and returns the tenant's part of the table.
+    pub(crate) fn pass(self) -> TenantStore {
+        self.begin_reads();
         // Only this handle sets it, once.
-        let _ = self.0.set(());
+        let _ = self.store.reads.verified.set(());
+        TenantStore { reads: self.store.reads }
     }
 }
