@@ -44,7 +44,10 @@ pub async fn fill(service: &Service, count: usize) -> Result<usize> {
         let text_bytes = texts.iter().map(|(_, text)| text.len()).sum();
         let mut item = sample.clone();
         item.extend(keys.record(Kind::Asset, id.uuid()).item());
-        item.insert(LS.to_owned(), Keys::list_index(Kind::Asset, id.uuid()).context("assets have no key in the list index")?);
+        item.insert(
+            LS.to_owned(),
+            Keys::list_index(Kind::Asset, id.uuid(), false).context("assets have no key in the list index")?,
+        );
         item.extend(texts.into_iter().chain(others).map(|(name, text)| (name.to_owned(), AttributeValue::S(text))));
         Ok((text_bytes, item))
     };

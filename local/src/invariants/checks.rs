@@ -84,6 +84,13 @@ impl Snapshot {
     }
 
     pub(super) fn check_list_index(&mut self, rows: &[Item]) {
+        for instance in self.items.iter().filter(|item| Key::of(item).is_some_and(|key| key.sort().starts_with("INSTANCE#"))) {
+            let text = |name: &str| instance.get(name).and_then(|value| value.as_s().ok());
+            let section = if text("status").is_some_and(|status| status == "in_progress") { 'I' } else { 'J' };
+            if !text("LS").is_some_and(|key| key.starts_with(section)) {
+                self.violations.push(format!("the instance {:?} is in the wrong section of the list index", text("id")));
+            }
+        }
         let listed = self.items.iter().filter(|item| item.contains_key("LS"));
         let mut missing: HashMap<Key, &Item> = listed.filter_map(|item| Some((Key::of(item)?, item))).collect();
         for row in rows {

@@ -225,6 +225,7 @@ impl World {
                     "/users?q=b",
                     "/processes/instances",
                     "/processes/instances?status=cancelled",
+                    "/processes/instances?status=in_progress",
                 ] {
                     let (listed, expected) = (self.clients[on].get(path).await, self.without_index.get(path).await);
                     assert_eq!(listed.status, 200, "{}", listed.text());

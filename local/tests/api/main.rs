@@ -25,6 +25,8 @@ mod large_record_costs;
 mod limits;
 mod list_index;
 mod list_index_edges;
+mod list_index_instances;
+mod list_index_loads;
 mod list_index_model;
 mod list_index_races;
 mod list_index_torn;

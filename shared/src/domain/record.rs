@@ -161,6 +161,11 @@ pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync
         true
     }
 
+    /// Returns whether it has ended and will not change any more. Lists of open records need not read it.
+    fn is_ended(&self) -> bool {
+        false
+    }
+
     /// Returns the values that no other record of its kind may have.
     fn unique(&self) -> Vec<Unique> {
         Vec::new()

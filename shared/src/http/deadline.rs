@@ -2,11 +2,13 @@
 
 use super::error::ApiError;
 use crate::app::App;
+use crate::store::with_deadline;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use lambda_http::RequestExt;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long before Lambda's deadline a request ends. Lambda stops a function at its deadline, and the client would get
 /// a response of API Gateway's without a request ID.
@@ -23,7 +25,8 @@ pub(super) async fn enforce(State(app): State<App>, request: Request, next: Next
     // Lambda never passes on a deadline in the past; `cargo lambda watch` does, when it has none.
     let Some(left) = deadline.checked_sub(now) else { return next.run(request).await };
     let left = Duration::from_millis(left).saturating_sub(MARGIN);
-    match tokio::time::timeout(left, next.run(request)).await {
+    let request = with_deadline(Instant::now() + left, next.run(request));
+    match tokio::time::timeout(left, request).await {
         Ok(response) => response,
         Err(elapsed) => ApiError::timed_out(elapsed).into_response(),
     }

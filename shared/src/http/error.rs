@@ -76,6 +76,8 @@ impl ConflictCode {
 pub enum Dependency {
     /// DynamoDB.
     Table,
+    /// A list index that is being loaded, probably for this many seconds.
+    ListIndex(u64),
     /// What encrypts signing keys: AWS KMS, or a key in a file.
     KeyEncryption,
     /// The service itself: the request came near Lambda's deadline.
@@ -184,6 +186,7 @@ impl ApiError {
             Self::Unavailable(dependency, _) => {
                 let reason = match dependency {
                     Dependency::Table => "The database is busy.",
+                    Dependency::ListIndex(_) => "The list is being prepared.",
                     Dependency::KeyEncryption => "The key service did not respond.",
                     Dependency::Service => "The request took too long.",
                 };
@@ -236,6 +239,7 @@ impl ApiError {
     /// Returns after how many seconds the same request may succeed, if waiting helps.
     fn retry_after(&self) -> Option<i64> {
         match self {
+            Self::Unavailable(Dependency::ListIndex(seconds), _) => i64::try_from(*seconds).ok(),
             Self::Unavailable(..) => Some(1),
             Self::Conflict(conflict) if conflict.code == ConflictCode::RequestInProgress => Some(1),
             Self::RateLimited(wait) => Some(*wait),

@@ -9,6 +9,7 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(_) => Self::Unavailable(Dependency::Table, error.into()),
+            StoreError::NotLoaded(seconds) => Self::Unavailable(Dependency::ListIndex(seconds), error.into()),
             StoreError::Internal(_) => Self::Internal(error.into()),
         }
     }

@@ -16,30 +16,43 @@ pub enum StoreError {
     /// A retry doesn't help: a permission is missing, an item is invalid, or the service has a bug.
     #[error("DynamoDB rejected the request, or the data is invalid")]
     Internal(#[source] Cause),
+    /// A list index is being loaded. After this many seconds, a request probably has time enough to load the rest.
+    #[error("a list index is being loaded")]
+    NotLoaded(u64),
 }
+
+/// The cause of a [`StoreError::Unavailable`] because of throttling.
+#[derive(Debug, thiserror::Error)]
+#[error("DynamoDB throttles")]
+struct Throttling(#[source] Cause);
 
 impl StoreError {
     /// Returns a [`StoreError::Internal`], for data that should not be as it is.
     pub fn broken(cause: impl Into<Cause>) -> Self {
         Self::Internal(cause.into())
     }
+
+    /// Returns whether DynamoDB throttled, so that waiting helps.
+    pub(super) fn is_throttling(&self) -> bool {
+        matches!(self, Self::Unavailable(cause) if cause.is::<Throttling>())
+    }
 }
 
-/// Error codes that can be retried, besides HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
-const RETRYABLE_CODES: [&str; 8] = [
+/// Error codes of throttling.
+const THROTTLING_CODES: [&str; 5] = [
     "ThrottlingException",
     "ThrottlingError",
     "ProvisionedThroughputExceededException",
     "ProvisionedThroughputExceeded",
     "RequestLimitExceeded",
-    "InternalServerError",
-    "TransactionInProgressException",
-    "TransactionConflictException",
 ];
+
+/// Other error codes that can be retried, besides HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
+const RETRYABLE_CODES: [&str; 3] = ["InternalServerError", "TransactionInProgressException", "TransactionConflictException"];
 
 /// Whether a request that failed with this error code, or this code of a cancellation reason, can be retried.
 pub(super) fn is_retryable(code: &str) -> bool {
-    RETRYABLE_CODES.contains(&code)
+    RETRYABLE_CODES.contains(&code) || THROTTLING_CODES.contains(&code)
 }
 
 impl<E> From<SdkError<E>> for StoreError
@@ -54,6 +67,10 @@ where
             }
             _ => false,
         };
+        let is_throttling = error.code().is_some_and(|code| THROTTLING_CODES.contains(&code));
+        if is_throttling {
+            return Self::Unavailable(Throttling(error.into()).into());
+        }
         if retryable { Self::Unavailable(error.into()) } else { Self::Internal(error.into()) }
     }
 }

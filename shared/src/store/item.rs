@@ -42,6 +42,11 @@ pub(super) fn attributes<T: Record>(value: &T) -> Result<(Item, Option<StepsText
     Ok((attributes, steps))
 }
 
+/// Returns a record's sort key in the index `list_index`; `None` for kinds that are not in the index.
+pub(super) fn list_index_key<T: Record>(value: &T) -> Option<AttributeValue> {
+    Keys::list_index(T::KIND, value.id().uuid(), value.is_ended())
+}
+
 /// Returns the whole item of a record, and the steps that are stored in another item.
 pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<(Item, Option<StepsText>), StoreError> {
     let (mut item, steps) = attributes(&stored.value)?;
@@ -53,7 +58,7 @@ pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<
     item.insert(UPDATED_AT.to_owned(), AttributeValue::S(stored.updated_at.to_string()));
     item.insert(LAST_HASH.to_owned(), AttributeValue::S(stored.last_hash.clone()));
     item.insert(LAST_EVENT.to_owned(), AttributeValue::S(stored.last_event.short()));
-    item.extend(Keys::list_index(T::KIND, id).map(|sort| (LS.to_owned(), sort)));
+    item.extend(list_index_key(&stored.value).map(|sort| (LS.to_owned(), sort)));
     Ok((item, steps))
 }
 

@@ -8,7 +8,8 @@ use super::filters::{AssetFilter, InstanceFilter, ModelFilter, Page, PageRequest
 use super::item;
 use super::keys::Item;
 use super::list_index::{
-    AssetColumns, AssetIndex, Columns, InstanceColumns, MovementColumns, RowQuery, SearchTerms, SortedRows, UserColumns,
+    AssetColumns, AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SearchTerms,
+    SortedRows, UserColumns,
 };
 use super::read::BatchGet;
 use super::steps_items::without_steps;
@@ -17,7 +18,7 @@ use crate::domain::api_key::ApiKey;
 use crate::domain::asset::{Asset, CatalogNames};
 use crate::domain::catalog::{AssetKind, AssetType, Manufacturer, Model};
 use crate::domain::id::Id;
-use crate::domain::instance::Instance;
+use crate::domain::instance::{Instance, InstanceStatus};
 use crate::domain::movement::Movement;
 use crate::domain::process::Process;
 use crate::domain::record::{Record, Stored};
@@ -62,7 +63,7 @@ impl UnverifiedStore {
     ///
     /// As [`UnverifiedStore::list_assets`].
     pub async fn list_users(&self, filter: &UserFilter, request: PageRequest) -> Result<Page<Stored<User>>, StoreError> {
-        self.list_rows::<UserColumns>(request, &filter.row_query()).await
+        self.list_rows(request, &filter.row_query(), |rows: &SortedRows<UserColumns>| rows).await
     }
 
     /// Returns a page of the tenant's process instances.
@@ -75,7 +76,12 @@ impl UnverifiedStore {
         filter: InstanceFilter,
         request: PageRequest,
     ) -> Result<Page<Stored<Instance>>, StoreError> {
-        self.list_rows::<InstanceColumns>(request, &filter.row_query()).await
+        let query = filter.row_query();
+        if filter.status == Some(InstanceStatus::InProgress) {
+            self.list_rows(request, &query, |open: &OpenInstances| &open.0).await
+        } else {
+            self.list_rows(request, &query, |all: &SortedRows<InstanceColumns>| all).await
+        }
     }
 
     /// Returns a page of the tenant's movements.
@@ -84,19 +90,21 @@ impl UnverifiedStore {
     ///
     /// As [`UnverifiedStore::list_assets`].
     pub async fn list_movements(&self, request: PageRequest) -> Result<Page<Stored<Movement>>, StoreError> {
-        self.list_rows::<MovementColumns>(request, &RowQuery::default()).await
+        self.list_rows(request, &RowQuery::default(), |rows: &SortedRows<MovementColumns>| rows).await
     }
 
-    async fn list_rows<C: Columns>(
+    /// Returns a page of the `rows` of a list index.
+    async fn list_rows<I: ListIndex<Entity = C::Record>, C: Columns>(
         &self,
         request: PageRequest,
         query: &RowQuery<'_, C>,
+        rows: impl Fn(&I) -> &SortedRows<C>,
     ) -> Result<Page<Stored<C::Record>>, StoreError> {
-        let select = |rows: &SortedRows<C>| {
-            let (total, rows) = query.select(rows, request);
+        let select = |index: &I| {
+            let (total, rows) = query.select(rows(index), request);
             (total, rows.iter().map(|row| (row.sort_key.id(), row.version, ())).collect())
         };
-        match self.page_from_index::<SortedRows<C>, _>(request, select, |stored| self.matches(query, stored)).await? {
+        match self.page_from_index::<I, _>(request, select, |stored| self.matches(query, stored)).await? {
             Some(page) => Ok(page.map(|(stored, ())| stored)),
             None => self.verified().await.page_from_table(request, query).await,
         }

@@ -12,6 +12,7 @@ mod change_context;
 pub mod client;
 mod counters;
 mod credentials;
+mod deadline;
 mod error;
 mod feed;
 mod filters;
@@ -40,6 +41,7 @@ mod verify_history;
 mod verify_tenant;
 
 pub use change_context::ChangeContext;
+pub use deadline::with_deadline;
 pub use error::{StoreError, WriteError};
 pub use feed::{Feed, MAX_BODY_BEFORE_OMISSION};
 pub use filters::{AssetFilter, AssetSort, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, SortField, UserFilter};

@@ -2,8 +2,8 @@
 
 use super::change_context::ChangeContext;
 use super::error::StoreError;
-use super::item::{LAST_EVENT, LAST_HASH, OWNER, UPDATED_AT, VERSION};
-use super::keys::{HS, Item, Key, Keys, PK, TYPE};
+use super::item::{self, LAST_EVENT, LAST_HASH, OWNER, UPDATED_AT, VERSION};
+use super::keys::{HS, Item, Key, Keys, LS, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
 use super::{Store, TenantStore};
 use crate::domain::event::{self, Event, Verb};
@@ -77,6 +77,9 @@ impl TenantStore {
             (LAST_EVENT, AttributeValue::S(next.last_event.short())),
         ];
         sets.extend(after.iter().filter(|(name, value)| before.get(*name) != Some(value)).map(|(n, v)| (n.as_str(), v.clone())));
+        let list_index_key =
+            item::list_index_key(&next.value).filter(|key| Some(key) != item::list_index_key(&old.value).as_ref());
+        sets.extend(list_index_key.map(|key| (LS, key)));
         let removed = before.keys().filter(|name| !after.contains_key(*name));
         let (mut set, mut remove) = (Vec::new(), Vec::new());
         for (n, (name, value)) in sets.into_iter().enumerate() {

@@ -8,7 +8,7 @@ use super::change_context::ChangeContext;
 use super::client::OPERATION_TIMEOUT;
 use super::error::{StoreError, WriteError};
 use super::item::{self, OWNER, USES};
-use super::keys::{self, Item, Keys};
+use super::keys::{self, Item, Section};
 use super::steps_items::{STEPS_HASH, StepsText};
 use super::transaction::{Condition, TransactionError, TransactionItem};
 use crate::domain::event::{self, Verb};
@@ -77,7 +77,7 @@ impl<'a> UnitOfWork<'a> {
         let changes = event::changes(&Map::new(), &value.audit());
         let event = self.store.event_item::<T>(&value, Verb::Created, 1, self.context, changes, None)?;
         let at = self.context.at;
-        if Keys::list_index(T::KIND, value.id().uuid()).is_some() && value.id().timestamp() != at {
+        if Section::of(T::KIND, value.is_ended()).is_some() && value.id().timestamp() != at {
             return Err(StoreError::broken("lists take a record's creation time from its id, and this id has another"));
         }
         let (last_hash, last_event) = (event.hash, event.id);

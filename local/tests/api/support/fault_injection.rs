@@ -2,6 +2,7 @@
 //! transaction: what the embedded engine can't show by itself.
 
 mod frozen;
+mod index_capacity;
 mod throttled;
 mod torn;
 
@@ -14,6 +15,7 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use frozen::FrozenIndexes;
+use index_capacity::IndexCapacity;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -99,6 +101,7 @@ pub struct Faults {
     frozen: FrozenIndexes,
     throttled: ThrottledPartitions,
     torn: TornItems,
+    index_capacity: IndexCapacity,
 }
 
 impl Faults {
@@ -225,12 +228,13 @@ struct FaultyConnector {
 }
 
 impl HttpConnector for FaultyConnector {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+    fn call(&self, mut request: HttpRequest) -> HttpConnectorFuture {
         let target = request.headers().get("x-amz-target").and_then(|target| target.split('.').nth(1));
         let operation = target.unwrap_or_default().to_owned();
         let body = request.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
         let frozen = self.faults.frozen.response(&operation, &body);
         let instead = frozen.or_else(|| self.faults.throttled.response(&operation, &body));
+        let instead = instead.or_else(|| self.faults.index_capacity.limit(&body, &mut request));
         self.faults.requests.lock().unwrap().push((operation.clone(), body));
         if let Some(instead) = instead {
             return HttpConnectorFuture::ready(Ok(instead));

@@ -11,7 +11,7 @@ impl Api {
     /// Returns a tenant's rows in the index `list_index`, by the first letter of their sort keys.
     pub async fn list_index_rows(&self, tenant: TenantId) -> HashMap<char, Value> {
         let mut rows = HashMap::new();
-        for letter in ['A', 'U', 'I', 'M'] {
+        for letter in ['A', 'U', 'I', 'J', 'M'] {
             let query = self.dynamo.query().table_name(&self.table).index_name(LIST_INDEX);
             let found = query
                 .key_condition_expression("PK = :pk AND begins_with(LS, :letter)")

@@ -50,6 +50,10 @@ impl Record for Instance {
         ])
     }
 
+    fn is_ended(&self) -> bool {
+        self.status() != InstanceStatus::InProgress
+    }
+
     /// Returns references to the definition and to the picked users while the instance is in progress, so that none of them
     /// can be deleted.
     fn references(&self) -> Vec<Reference> {

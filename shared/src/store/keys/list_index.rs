@@ -1,4 +1,4 @@
-//! Sort keys of the index `list_index`: a letter for the kind and the number of a bucket, such as `A07`.
+//! Sort keys of the index `list_index`: a letter for the section and the number of a bucket, such as `A07`.
 
 use super::Keys;
 use crate::domain::base62;
@@ -8,41 +8,68 @@ use uuid::Uuid;
 
 /// How many digits the number of a bucket has.
 const BUCKET_DIGITS: usize = 2;
-/// How many buckets the index `list_index` has for each kind.
+/// How many buckets the index `list_index` has for each section.
 pub const BUCKETS: usize = 62 * 62;
 
-/// Returns the letter that the keys of a kind begin with; `None` for kinds that are not in the index.
-fn letter(kind: Kind) -> Option<char> {
-    match kind {
-        Kind::Asset => Some('A'),
-        Kind::User => Some('U'),
-        Kind::Instance => Some('I'),
-        Kind::Movement => Some('M'),
-        _ => None,
+/// A part of the index `list_index`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is named for the records that it has")]
+pub enum Section {
+    Assets,
+    Users,
+    OpenInstances,
+    EndedInstances,
+    Movements,
+}
+
+impl Section {
+    /// Returns the section that has the records of a kind, those that have ended or the others; `None` for kinds that are
+    /// not in the index.
+    #[must_use]
+    pub fn of(kind: Kind, is_ended: bool) -> Option<Self> {
+        match kind {
+            Kind::Asset => Some(Self::Assets),
+            Kind::User => Some(Self::Users),
+            Kind::Instance if is_ended => Some(Self::EndedInstances),
+            Kind::Instance => Some(Self::OpenInstances),
+            Kind::Movement => Some(Self::Movements),
+            _ => None,
+        }
+    }
+
+    /// Returns the letter that its keys begin with.
+    fn letter(self) -> char {
+        match self {
+            Self::Assets => 'A',
+            Self::Users => 'U',
+            Self::OpenInstances => 'I',
+            Self::EndedInstances => 'J',
+            Self::Movements => 'M',
+        }
+    }
+
+    /// Returns the sort key of a bucket: `A07`.
+    #[must_use]
+    pub fn bucket(self, number: usize) -> AttributeValue {
+        AttributeValue::S(format!("{}{}", self.letter(), base62::encode(number as u128, BUCKET_DIGITS)))
+    }
+
+    /// Returns the bucket's number in a sort key of this section; `None` for a key of another.
+    #[must_use]
+    pub fn bucket_number(self, key: &AttributeValue) -> Option<usize> {
+        let digits = key.as_s().ok()?.strip_prefix(self.letter())?;
+        usize::try_from(base62::decode(digits)?).ok()
     }
 }
 
 impl Keys {
     /// Returns a record's sort key in the index; `None` for kinds that are not in the index.
     ///
-    /// Keys of an index need not be unique, and this index is always read as a whole. So keys are short, which costs
+    /// Keys of an index need not be unique, and each section is always read as a whole. So keys are short, which costs
     /// less, and random, which spreads a tenant's writes.
     #[must_use]
-    pub fn list_index(kind: Kind, id: Uuid) -> Option<AttributeValue> {
+    pub fn list_index(kind: Kind, id: Uuid, is_ended: bool) -> Option<AttributeValue> {
         let bucket = usize::try_from(id.as_u128() % BUCKETS as u128).unwrap_or_default();
-        letter(kind).map(|_| Self::bucket(kind, bucket))
-    }
-
-    /// Returns the sort key of a kind's bucket: `A07`.
-    #[must_use]
-    pub fn bucket(kind: Kind, number: usize) -> AttributeValue {
-        let letter = letter(kind).unwrap_or('-');
-        AttributeValue::S(format!("{letter}{}", base62::encode(number as u128, BUCKET_DIGITS)))
-    }
-
-    /// Returns the bucket's number in a sort key of the index.
-    #[must_use]
-    pub fn bucket_number(key: &AttributeValue) -> Option<usize> {
-        usize::try_from(base62::decode(key.as_s().ok()?.get(1..)?)?).ok()
+        Some(Section::of(kind, is_ended)?.bucket(bucket))
     }
 }

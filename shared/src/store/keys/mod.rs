@@ -8,7 +8,7 @@ mod events;
 mod list_index;
 
 pub use events::{LAST_VERSION, event_id};
-pub use list_index::BUCKETS;
+pub use list_index::{BUCKETS, Section};
 
 use crate::domain::hex;
 use crate::domain::id::{ApiKeyId, EventId, Id, TenantId};

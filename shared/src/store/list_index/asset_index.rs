@@ -12,7 +12,7 @@ use crate::domain::catalog::AssetKind;
 use crate::domain::record::Kind;
 use crate::domain::text::{Name, fold};
 use crate::domain::time::{Date, Timestamp};
-use crate::store::keys::Item;
+use crate::store::keys::{Item, Section};
 use std::collections::HashMap;
 use uuid::Uuid;
 
@@ -44,6 +44,7 @@ impl AssetColumns {
 
 impl Columns for AssetColumns {
     type Record = Asset;
+    const SECTIONS: &'static [Section] = &[Section::Assets];
     const TEXT_COLUMNS: TextColumns = TextColumns { searched: 3, exact: 2 };
 
     fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
@@ -159,6 +160,7 @@ impl AssetIndex {
 
 impl ListIndex for AssetIndex {
     type Entity = Asset;
+    const SECTIONS: &'static [Section] = AssetColumns::SECTIONS;
     const JOINED_KINDS: &'static [Kind] = &[Kind::AssetType, Kind::Manufacturer, Kind::Model];
 
     fn load_item(&mut self, kind: Kind, item: &Item) -> Result<(), Inconsistent> {

@@ -1,11 +1,11 @@
 //! The list indexes that a function instance keeps, within a memory budget.
 
 use super::index::ListIndex;
+use super::partial_index::PartialIndex;
 use super::refresh::LoadedIndex;
 use crate::domain::id::TenantId;
-use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +15,8 @@ pub enum CacheSlot<I> {
     /// Nothing yet: the next list loads an index.
     #[default]
     Empty,
+    /// A part of an index: the next list loads the rest.
+    Loading(PartialIndex<I>),
     /// An index, up to date as of the last list.
     Loaded(LoadedIndex<I>),
     /// No index until this time, because it would be too large or inconsistent: lists read the table itself.
@@ -42,7 +44,8 @@ struct CacheEntry {
 
 #[derive(Default)]
 struct CacheEntries {
-    by_key: HashMap<(TenantId, Kind), CacheEntry>,
+    /// By tenant and type of index.
+    by_key: HashMap<(TenantId, TypeId), CacheEntry>,
     /// Counts uses, as the time for `last_used`.
     uses: u64,
 }
@@ -69,31 +72,31 @@ impl ListIndexCache {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the slot for one tenant's records of one kind, if there is one.
-    pub fn get<I: ListIndex>(&self, tenant: TenantId, kind: Kind) -> Option<SharedSlot<I>> {
+    /// Returns the slot for a tenant's index of this type, if there is one.
+    pub fn get<I: ListIndex>(&self, tenant: TenantId) -> Option<SharedSlot<I>> {
         let mut entries = self.entries();
         entries.uses += 1;
         let now = entries.uses;
-        let entry = entries.by_key.get_mut(&(tenant, kind))?;
+        let entry = entries.by_key.get_mut(&(tenant, TypeId::of::<I>()))?;
         entry.last_used = now;
         Arc::clone(&entry.slot).downcast().ok()
     }
 
-    /// Returns the slot for one tenant's records of one kind. Adds an empty one if there is none.
-    pub fn get_or_insert<I: ListIndex>(&self, tenant: TenantId, kind: Kind) -> SharedSlot<I> {
+    /// Returns the slot for a tenant's index of this type. Adds an empty one if there is none.
+    pub fn get_or_insert<I: ListIndex>(&self, tenant: TenantId) -> SharedSlot<I> {
         let mut entries = self.entries();
         entries.uses += 1;
         let now = entries.uses;
         let empty = || CacheEntry { slot: Arc::new(tokio::sync::Mutex::new(CacheSlot::<I>::Empty)), bytes: 0, last_used: now };
-        let entry = entries.by_key.entry((tenant, kind)).or_insert_with(empty);
+        let entry = entries.by_key.entry((tenant, TypeId::of::<I>())).or_insert_with(empty);
         entry.last_used = now;
-        // Each kind has one type of index, so the slot always has the expected type.
+        // The key names the type, so the slot always has it.
         Arc::clone(&entry.slot).downcast().unwrap_or_default()
     }
 
     /// Records how many bytes a slot uses, and evicts the least recently used others until all fit the budget.
     pub fn set_bytes<I: ListIndex>(&self, tenant: TenantId, slot: &SharedSlot<I>, bytes: usize) {
-        let key = (tenant, I::Entity::KIND);
+        let key = (tenant, TypeId::of::<I>());
         let mut entries = self.entries();
         match entries.by_key.get_mut(&key) {
             Some(entry) if std::ptr::addr_eq(Arc::as_ptr(&entry.slot), Arc::as_ptr(slot)) => entry.bytes = bytes,

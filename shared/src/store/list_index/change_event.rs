@@ -48,6 +48,16 @@ impl ChangeEvent {
         }))
     }
 
+    /// Whether the event deletes its record.
+    pub fn is_deletion(&self) -> bool {
+        self.verb == Verb::Deleted
+    }
+
+    /// Returns the new value of a field, if the event changes it and it is a text.
+    pub fn new_text(&self, field: &str) -> Option<&str> {
+        self.changes.get(field)?.get("new")?.as_str()
+    }
+
     /// Whether the event changes a field that counts for `updated_at`.
     pub fn changes_shown_field<T: Record>(&self) -> bool {
         self.changes.keys().any(|field| T::is_shown(field))
@@ -94,7 +104,7 @@ pub fn apply_events<I: ListIndex>(
         by_record.entry((event.kind, event.record_id)).or_default().push(event);
     }
     for ((kind, id), mut events) in by_record {
-        if events.iter().any(|event| event.verb == Verb::Deleted) {
+        if events.iter().any(I::is_removed_by) {
             index.remove(kind, id);
             continue;
         }

@@ -15,6 +15,9 @@ pub const MAX_TIME_TO_COMMIT: Duration = Duration::from_secs(3);
 /// How far a secondary index may lag behind the table.
 pub const SECONDARY_INDEX_LAG: TimeDelta = TimeDelta::seconds(60);
 
+/// For how long the parts of a load are worth keeping. Then the events since it began cost as much as loading again.
+pub const MAX_LOAD_AGE: TimeDelta = TimeDelta::minutes(10);
+
 /// Returns how long after the time in its id an event can still be added to the table, by the clock of another function
 /// instance.
 pub fn max_event_delay() -> TimeDelta {

@@ -9,7 +9,7 @@ use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
 use crate::store::item::{UPDATED_AT, VERSION};
-use crate::store::keys::{self, Item, Key};
+use crate::store::keys::{self, Item, Key, Section};
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
@@ -23,6 +23,10 @@ pub struct Inconsistent;
 pub trait ListIndex: Default + Send + 'static {
     /// The records that it lists.
     type Entity: Record;
+    /// The sections of the secondary index that have their rows.
+    const SECTIONS: &'static [Section];
+    /// Whether snapshots of it are worth their cost.
+    const HAS_SNAPSHOTS: bool = true;
     /// Other kinds of record whose fields lists show. There are few of each, so they are read from the table itself.
     const JOINED_KINDS: &'static [Kind];
 
@@ -61,6 +65,11 @@ pub trait ListIndex: Default + Send + 'static {
     /// Reads an index from a snapshot; `None` if it can't be one that [`ListIndex::encode`] wrote.
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
 
+    /// Whether the index does not have the event's record any more, and never will again.
+    fn is_removed_by(event: &ChangeEvent) -> bool {
+        event.is_deletion()
+    }
+
     /// Whether changes of this kind must be applied to the index.
     fn follows(kind: Kind) -> bool {
         kind == Self::Entity::KIND || Self::JOINED_KINDS.contains(&kind)
@@ -80,6 +89,8 @@ pub struct TextColumns {
 pub trait Columns: Clone + Default + Send + 'static {
     /// The records that rows are of.
     type Record: Record;
+    /// The sections of the secondary index that have their rows.
+    const SECTIONS: &'static [Section];
     /// How many texts a row has.
     const TEXT_COLUMNS: TextColumns;
 
@@ -152,10 +163,15 @@ pub fn row_from_item<C: Columns>(item: &Item) -> Result<Row<C>, Inconsistent> {
 
 impl<C: Columns> ListIndex for SortedRows<C> {
     type Entity = C::Record;
+    const SECTIONS: &'static [Section] = C::SECTIONS;
     const JOINED_KINDS: &'static [Kind] = &[];
 
     fn load_item(&mut self, _: Kind, item: &Item) -> Result<(), Inconsistent> {
-        self.upsert(row_from_item(item)?);
+        let row = row_from_item::<C>(item)?;
+        // A record that moves to another section while they are read may be found in both.
+        if C::SECTIONS.len() == 1 || self.find(row.id).is_none_or(|present| present.version < row.version) {
+            self.upsert(row);
+        }
         Ok(())
     }
 

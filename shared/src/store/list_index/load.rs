@@ -1,122 +1,256 @@
 //! Loading a list index from the table.
 
-use super::change_event::apply_events;
-use super::delays::max_secondary_index_delay;
+use super::cache::{CacheSlot, SharedSlot};
+use super::change_event::{ChangeEvent, UnknownEvent, apply_events};
+use super::delays::{MAX_LOAD_AGE, max_secondary_index_delay};
 use super::index::ListIndex;
+use super::partial_index::{BucketRange, Cursor, PartialIndex, bucket, bucket_count, bucket_number, split};
 use super::refresh::{LoadedIndex, RefreshError};
 use super::torn_reads::Rereads;
-use crate::domain::record::{Kind, Record};
-use crate::store::TenantStore;
+use crate::domain::record::Kind;
+use crate::domain::time::Timestamp;
+use crate::store::deadline::time_to_read;
 use crate::store::error::StoreError;
-use crate::store::keys::{self, Item, Keys};
+use crate::store::keys::{self, Item};
+use crate::store::retry::pause;
+use crate::store::{Store, TenantStore};
+use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use futures_util::future::try_join_all;
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
 
 /// How many ranges of the secondary index are read at the same time, once it turns out to have more than one page.
-const PARALLEL_RANGES: usize = 4;
+pub const PARALLEL_RANGES: usize = 4;
+/// How often the pause after a throttled read has been doubled at first: it takes up to 80 ms, and later up to 640 ms.
+const FIRST_THROTTLED_ROUND: u32 = 3;
 
-impl TenantStore {
-    /// Loads a list index: the whole secondary index, the joined kinds from the table, and the events that the
-    /// secondary index may not contain yet.
-    pub(super) async fn load_index<I: ListIndex>(&self) -> Result<LoadedIndex<I>, RefreshError> {
-        let began_at = self.store.now();
-        let index = Mutex::new(I::default());
-        let add = |kind: Kind, items: Option<Vec<Item>>| {
-            let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
-            for item in items.unwrap_or_default() {
-                index.load_item(kind, &item)?;
-            }
-            let budget = self.store.list_indexes.budget();
-            if index.bytes() > budget {
-                index.shrink_to_fit();
-            }
-            if index.bytes() > budget { Err(RefreshError::TooLarge) } else { Ok(()) }
-        };
-        let joined = try_join_all(I::JOINED_KINDS.iter().map(async |kind| {
-            let mut pages = self.of_kind(*kind).into_paginator().send();
-            while let Some(page) = pages.next().await {
-                add(*kind, page.map_err(StoreError::from)?.items)?;
-            }
-            Ok::<(), RefreshError>(())
-        }));
-        // All are read at the same time: what was written before this call is among the events by now, and what is
-        // written meanwhile may be in the index or not.
-        let since = began_at.plus(-max_secondary_index_delay());
-        let (_, (), (mut events, mut unknown_events)) =
-            futures_util::try_join!(joined, self.read_secondary_index::<I>(&add), self.events_for::<I>(since, None))?;
-        let mut index = index.into_inner().unwrap_or_else(PoisonError::into_inner);
-        index.shrink_to_fit();
-        let mut rereads = Rereads::default();
-        while !apply_events(&mut index, events, since)?.is_empty() {
-            if !rereads.pause(&self.store).await {
-                return Err(RefreshError::Inconsistent);
-            }
-            (events, unknown_events) = self.events_for::<I>(since, None).await?;
-        }
-        Ok(LoadedIndex { index, synced_at: began_at, loaded_at: began_at, unknown_events })
+/// Events that an index must apply, and those of unknown kinds.
+type Events = (Vec<ChangeEvent>, HashSet<UnknownEvent>);
+
+/// One request's share in loading an index.
+struct Loading<'l, I> {
+    /// Changed by whole pages, so that a request that is cancelled leaves nothing inconsistent.
+    partial: Mutex<&'l mut PartialIndex<I>>,
+    spent_before: Duration,
+    began: Instant,
+}
+
+impl<'l, I: ListIndex> Loading<'l, I> {
+    fn partial(&self) -> MutexGuard<'_, &'l mut PartialIndex<I>> {
+        self.partial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the secondary index: its first page and then, if there is more, the rest in parallel ranges.
-    async fn read_secondary_index<I: ListIndex>(
+    /// Adds a page of items and moves the cursor behind it. Returns how many bytes the index takes then.
+    fn add(
         &self,
-        add: &(impl Fn(Kind, Option<Vec<Item>>) -> Result<(), RefreshError> + Sync),
+        store: &Store,
+        kind: Kind,
+        page: QueryOutput,
+        set_cursor: impl FnOnce(&mut PartialIndex<I>, Option<Item>),
+    ) -> Result<usize, RefreshError> {
+        let mut partial = self.partial();
+        for item in page.items.unwrap_or_default() {
+            partial.index.load_item(kind, &item)?;
+        }
+        set_cursor(&mut partial, page.last_evaluated_key);
+        partial.spent = self.spent_before + self.began.elapsed();
+        let budget = store.list_indexes.budget();
+        if partial.index.bytes() > budget {
+            partial.index.shrink_to_fit();
+        }
+        let bytes = partial.index.bytes();
+        if bytes > budget { Err(RefreshError::TooLarge) } else { Ok(bytes) }
+    }
+}
+
+impl TenantStore {
+    /// Loads a list index into its slot: the sections of the secondary index, the joined kinds from the table, and the
+    /// events that the secondary index may not contain yet. Goes on where an earlier request was ended.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::NotLoaded`] when the request's time is over, and another error of the store when the table
+    /// can't be read. What was loaded stays in the slot.
+    pub(super) async fn load_index<I: ListIndex>(
+        &self,
+        slot: &mut CacheSlot<I>,
+        shared: &SharedSlot<I>,
     ) -> Result<(), RefreshError> {
-        let kind = I::Entity::KIND;
-        let first = self.buckets(kind, 0, keys::BUCKETS - 1).send().await.map_err(StoreError::from)?;
-        add(kind, first.items)?;
-        let Some(last_key) = first.last_evaluated_key else { return Ok(()) };
-        let next = last_key.get(keys::LS).and_then(Keys::bucket_number).ok_or(RefreshError::Inconsistent)?;
-        try_join_all(ranges(next).into_iter().enumerate().map(async |(n, (from, to))| {
-            // The first range continues after the page that was read.
-            let mut start = (n == 0).then(|| last_key.clone());
-            loop {
-                let query = self.buckets(kind, from, to).set_exclusive_start_key(start);
-                let page = query.send().await.map_err(StoreError::from)?;
-                add(kind, page.items)?;
-                start = page.last_evaluated_key;
-                if start.is_none() {
-                    return Ok::<(), RefreshError>(());
-                }
-            }
-        }))
-        .await?;
+        let now = self.store.now();
+        if !matches!(slot, CacheSlot::Loading(partial) if partial.began_at.plus(MAX_LOAD_AGE) > now) {
+            *slot = CacheSlot::Loading(PartialIndex::new(now));
+        }
+        let CacheSlot::Loading(partial) = slot else { return Err(RefreshError::Inconsistent) };
+        let (time_left, spent_before) = (time_to_read(), partial.spent);
+        let loading = Loading { partial: Mutex::new(&mut *partial), spent_before, began: Instant::now() };
+        let read = timeout(time_left, self.load_rest(&loading, shared, now)).await;
+        let Ok(read) = read else {
+            partial.spent = partial.spent.max(spent_before + time_left);
+            return Err(RefreshError::Store(StoreError::NotLoaded(partial.retry_after(time_left))));
+        };
+        let (synced_at, unknown_events) = read?;
+        if let CacheSlot::Loading(PartialIndex { mut index, began_at, .. }) = std::mem::take(slot) {
+            index.shrink_to_fit();
+            *slot = CacheSlot::Loaded(LoadedIndex { index, synced_at, loaded_at: began_at, unknown_events });
+        }
         Ok(())
     }
 
-    /// Returns the query of the secondary index for the buckets `from` to `to`, both included.
-    fn buckets(&self, kind: Kind, from: usize, to: usize) -> QueryFluentBuilder {
+    /// Reads what is not loaded yet, and applies the events. Returns the time of which the index then is, and the events
+    /// of unknown kinds.
+    async fn load_rest<I: ListIndex>(
+        &self,
+        loading: &Loading<'_, I>,
+        shared: &SharedSlot<I>,
+        now: Timestamp,
+    ) -> Result<(Timestamp, HashSet<UnknownEvent>), RefreshError> {
+        let since = loading.partial().began_at.plus(-max_secondary_index_delay());
+        // What was written before this request is among the events by now, and what is written meanwhile may be in the
+        // index or not. But a record that moves to another section meanwhile may be found in neither: its event is read
+        // afterwards.
+        let early_events =
+            async { if I::SECTIONS.len() == 1 { self.events_to_load::<I>(since).await.map(Some) } else { Ok(None) } };
+        let (_, (), early_events) =
+            futures_util::try_join!(self.load_joined_kinds(loading, shared), self.load_sections(loading, shared), early_events)?;
+        let (mut synced_at, mut events) = match early_events {
+            Some(events) => (now, events),
+            None => (self.store.now(), self.events_to_load::<I>(since).await?),
+        };
+        let mut rereads = Rereads::default();
+        loop {
+            let incomplete = apply_events(&mut loading.partial().index, events.0, since)?;
+            if self.load_records(loading, &incomplete).await? {
+                return Ok((synced_at, events.1));
+            }
+            if !rereads.pause(&self.store).await {
+                return Err(RefreshError::Inconsistent);
+            }
+            (synced_at, events) = (self.store.now(), self.events_to_load::<I>(since).await?);
+        }
+    }
+
+    /// Returns the events that the secondary index may not contain yet.
+    async fn events_to_load<I: ListIndex>(&self, since: Timestamp) -> Result<Events, RefreshError> {
+        let mut round = FIRST_THROTTLED_ROUND;
+        loop {
+            match self.events_for::<I>(since, None).await {
+                Err(RefreshError::Store(error)) if error.is_throttling() => pause(&self.store, round).await,
+                outcome => return outcome,
+            }
+            round = round.saturating_add(1);
+        }
+    }
+
+    /// Reads the records themselves whose events don't follow from the index: they moved from one section to another, or
+    /// one of their events is not visible yet. Each record contains what its events say. Returns whether all were found;
+    /// the deletion of another may not be visible yet.
+    async fn load_records<I: ListIndex>(
+        &self,
+        loading: &Loading<'_, I>,
+        records: &[(Kind, uuid::Uuid)],
+    ) -> Result<bool, RefreshError> {
+        let keys: Vec<_> = records.iter().map(|(kind, id)| self.keys.record(*kind, *id)).collect();
+        let items = self.items(&keys).await?;
+        let mut partial = loading.partial();
+        for ((kind, _), key) in records.iter().zip(&keys) {
+            if let Some(item) = items.get(key) {
+                partial.index.load_item(*kind, item)?;
+            }
+        }
+        Ok(items.len() == records.len())
+    }
+
+    /// Reads the joined kinds from the table.
+    async fn load_joined_kinds<I: ListIndex>(
+        &self,
+        loading: &Loading<'_, I>,
+        shared: &SharedSlot<I>,
+    ) -> Result<(), RefreshError> {
+        let kinds = I::JOINED_KINDS.iter().enumerate().map(async |(n, kind)| {
+            loop {
+                let cursor = loading.partial().joined.get(n).cloned().unwrap_or(Cursor::End);
+                if cursor == Cursor::End {
+                    return Ok::<(), RefreshError>(());
+                }
+                let query = self.of_kind(*kind).set_exclusive_start_key(cursor.start_key());
+                let page = self.page(query).await?;
+                self.add_page(loading, shared, *kind, page, |partial, last_key| {
+                    partial.joined.get_mut(n).into_iter().for_each(|cursor| *cursor = Cursor::after_page(last_key.clone()));
+                })?;
+            }
+        });
+        try_join_all(kinds).await.map(drop)
+    }
+
+    /// Reads the sections of the secondary index: the first page and then, if there is more, the rest in parallel ranges.
+    async fn load_sections<I: ListIndex>(&self, loading: &Loading<'_, I>, shared: &SharedSlot<I>) -> Result<(), RefreshError> {
+        let (kind, count) = (<I::Entity as crate::domain::record::Record>::KIND, bucket_count::<I>());
+        let whole = BucketRange { from: 0, to: count - 1, cursor: Cursor::Start };
+        if loading.partial().ranges.is_empty() {
+            let page = self.page(self.buckets::<I>(&whole)?).await?;
+            let next = page.last_evaluated_key.as_ref().map(|key| bucket_number::<I>(key).ok_or(RefreshError::Inconsistent));
+            let next = next.transpose()?;
+            self.add_page(loading, shared, kind, page, |partial, last_key| {
+                let ended = || vec![BucketRange { cursor: Cursor::End, ..whole.clone() }];
+                partial.ranges = next.zip(last_key).map_or_else(ended, |(next, last_key)| split(next, count, last_key));
+            })?;
+        }
+        let ranges = loading.partial().ranges.len();
+        try_join_all((0..ranges).map(async |n| {
+            loop {
+                let range = loading.partial().ranges.get(n).cloned();
+                let Some(range) = range.filter(|range| range.cursor != Cursor::End) else { return Ok::<(), RefreshError>(()) };
+                let page = self.page(self.buckets::<I>(&range)?).await?;
+                self.add_page(loading, shared, kind, page, |partial, last_key| {
+                    partial.ranges.get_mut(n).into_iter().for_each(|range| range.cursor = Cursor::after_page(last_key.clone()));
+                })?;
+            }
+        }))
+        .await
+        .map(drop)
+    }
+
+    /// Adds a page to the index, which counts for the memory budget at once.
+    fn add_page<I: ListIndex>(
+        &self,
+        loading: &Loading<'_, I>,
+        shared: &SharedSlot<I>,
+        kind: Kind,
+        page: QueryOutput,
+        set_cursor: impl FnOnce(&mut PartialIndex<I>, Option<Item>),
+    ) -> Result<(), RefreshError> {
+        let bytes = loading.add(&self.store, kind, page, set_cursor)?;
+        self.store.list_indexes.set_bytes::<I>(self.id, shared, bytes);
+        Ok(())
+    }
+
+    /// Returns the query of the rest of a range of the secondary index.
+    fn buckets<I: ListIndex>(&self, range: &BucketRange) -> Result<QueryFluentBuilder, RefreshError> {
+        let bound = |number: usize| bucket::<I>(number).ok_or(RefreshError::Inconsistent);
         let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);
-        query
+        Ok(query
             .key_condition_expression("#pk = :pk AND #ls BETWEEN :from AND :to")
             .expression_attribute_names("#pk", keys::PK)
             .expression_attribute_names("#ls", keys::LS)
             .expression_attribute_values(":pk", self.keys.partition())
-            .expression_attribute_values(":from", Keys::bucket(kind, from))
-            .expression_attribute_values(":to", Keys::bucket(kind, to))
+            .expression_attribute_values(":from", bound(range.from)?)
+            .expression_attribute_values(":to", bound(range.to)?)
+            .set_exclusive_start_key(range.cursor.start_key()))
     }
-}
 
-/// Splits the buckets from `next` to the last into ranges that are read in parallel.
-fn ranges(next: usize) -> Vec<(usize, usize)> {
-    let left = keys::BUCKETS - next;
-    let bound = |n: usize| next + left * n / PARALLEL_RANGES;
-    (0..PARALLEL_RANGES)
-        .map(|n| (bound(n), bound(n + 1)))
-        .filter(|(from, to)| from < to)
-        .map(|(from, to)| (from, to - 1))
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_cover_every_bucket_once() {
-        for next in [0, 1, 1000, keys::BUCKETS - 3, keys::BUCKETS - 1] {
-            let all: Vec<usize> = ranges(next).into_iter().flat_map(|(from, to)| from..=to).collect();
-            assert_eq!(all, (next..keys::BUCKETS).collect::<Vec<_>>());
+    /// Reads one page of a query. Repeats it after a random pause if it is throttled: function instances that start
+    /// together throttle one another, and none of them must give up what it has read.
+    async fn page(&self, query: QueryFluentBuilder) -> Result<QueryOutput, StoreError> {
+        let mut round = FIRST_THROTTLED_ROUND;
+        loop {
+            match query.clone().send().await.map_err(StoreError::from) {
+                Err(error) if error.is_throttling() => pause(&self.store, round).await,
+                outcome => return outcome,
+            }
+            round = round.saturating_add(1);
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::domain::movement::Movement;
 use crate::domain::scope::Role;
 use crate::domain::text::fold;
 use crate::domain::user::User;
+use crate::store::keys::Section;
 use uuid::Uuid;
 
 /// What lists of users filter by, besides the searched name and address.
@@ -20,6 +21,7 @@ pub struct UserColumns {
 
 impl Columns for UserColumns {
     type Record = User;
+    const SECTIONS: &'static [Section] = &[Section::Users];
     const TEXT_COLUMNS: TextColumns = TextColumns { searched: 2, exact: 0 };
 
     fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
@@ -54,6 +56,7 @@ pub struct InstanceColumns {
 
 impl Columns for InstanceColumns {
     type Record = Instance;
+    const SECTIONS: &'static [Section] = &[Section::OpenInstances, Section::EndedInstances];
     const TEXT_COLUMNS: TextColumns = TextColumns { searched: 0, exact: 0 };
 
     fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
@@ -85,6 +88,7 @@ pub struct MovementColumns;
 
 impl Columns for MovementColumns {
     type Record = Movement;
+    const SECTIONS: &'static [Section] = &[Section::Movements];
     const TEXT_COLUMNS: TextColumns = TextColumns { searched: 0, exact: 0 };
 
     fn set_field(_: &mut Row<Self>, _: &str, _: Option<&str>) -> Result<(), Inconsistent> {

@@ -112,12 +112,12 @@ impl UnverifiedStore {
     /// Returns the slot of the list index of a kind.
     async fn slot<I: ListIndex>(&self) -> SharedSlot<I> {
         let cache = &self.store.list_indexes;
-        if let Some(shared) = cache.get::<I>(self.id, I::Entity::KIND) {
+        if let Some(shared) = cache.get::<I>(self.id) {
             return shared;
         }
         // A slot is made for verified callers only, since others can name tenants that don't exist.
         self.verified().await;
-        cache.get_or_insert(self.id, I::Entity::KIND)
+        cache.get_or_insert(self.id)
     }
 
     fn refuse<I: ListIndex>(&self, slot: &mut CacheSlot<I>, shared: &SharedSlot<I>, until: Timestamp) {
@@ -141,15 +141,19 @@ impl UnverifiedStore {
             _ => Err(RefreshError::TooManyEvents),
         };
         let refreshed = match refreshed {
-            Err(RefreshError::TooManyEvents) if freshness == Freshness::Refreshed => self.refresh_snapshot(slot, now).await,
+            Err(RefreshError::TooManyEvents) if freshness == Freshness::Refreshed && !matches!(slot, CacheSlot::Loading(_)) => {
+                self.refresh_snapshot(slot, now).await
+            }
             refreshed => refreshed,
         };
         match refreshed {
             Ok(()) => {}
             Err(RefreshError::TooManyEvents | RefreshError::Inconsistent) => {
-                *slot = CacheSlot::Empty;
-                self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
-                *slot = CacheSlot::Loaded(self.verified().await.load_index::<I>().await?);
+                if !matches!(slot, CacheSlot::Loading(_)) {
+                    *slot = CacheSlot::Empty;
+                    self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
+                }
+                self.verified().await.load_index(slot, shared).await?;
             }
             Err(error) => return Err(error),
         }

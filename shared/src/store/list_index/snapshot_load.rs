@@ -26,7 +26,7 @@ impl TenantStore {
         &self,
         now: Timestamp,
     ) -> Result<Option<(SnapshotHeader, LoadedIndex<I>)>, StoreError> {
-        let Some(objects) = &self.store.snapshots else { return Ok(None) };
+        let Some(objects) = self.store.snapshots.as_ref().filter(|_| I::HAS_SNAPSHOTS) else { return Ok(None) };
         let (source, budget) = (self.snapshot_source::<I>(), self.store.list_indexes.budget());
         let Some(bytes) = self.snapshot_bytes::<I>(&**objects, budget.saturating_add(MAX_HEADER_BYTES)).await else {
             return Ok(None);

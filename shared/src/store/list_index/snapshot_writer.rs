@@ -1,5 +1,6 @@
 //! Writing the snapshots of all tenants, again and again (docs/adr/0013).
 
+use super::cache::{CacheSlot, SharedSlot};
 use super::delays::max_event_delay;
 use super::index::ListIndex;
 use super::refresh::{LoadedIndex, RefreshError};
@@ -176,7 +177,7 @@ impl TenantStore {
         let now = self.store.now();
         let (loaded_at, loaded) = match self.follow_snapshot::<I>(now).await? {
             Some(followed) => followed,
-            None => (now, self.load_index::<I>().await?),
+            None => (now, self.load_unkept::<I>().await?),
         };
         let latest_event = self.latest_event().await?;
         let source = self.snapshot_source::<I>();
@@ -185,6 +186,18 @@ impl TenantStore {
         drop(loaded);
         tracing::debug!(tenant_id = %self.id, kind, rows, bytes = bytes.len(), "a snapshot is written");
         Ok(objects.put(&source.key(), bytes).await?)
+    }
+
+    /// Loads an index that no list uses, however long it takes.
+    async fn load_unkept<I: ListIndex>(&self) -> Result<LoadedIndex<I>, RefreshError> {
+        let (mut slot, shared) = (CacheSlot::Empty, SharedSlot::default());
+        loop {
+            match (self.load_index(&mut slot, &shared).await, slot) {
+                (Ok(()), CacheSlot::Loaded(loaded)) => return Ok(loaded),
+                (Err(RefreshError::Store(StoreError::NotLoaded(_))), partial) => slot = partial,
+                (outcome, _) => return Err(outcome.err().unwrap_or(RefreshError::Inconsistent)),
+            }
+        }
     }
 
     /// Returns the index of the present snapshot with the events since then, and when it was loaded from the secondary

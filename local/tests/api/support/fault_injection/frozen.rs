@@ -39,9 +39,10 @@ impl FrozenIndexes {
 
     fn list_index_rows(&self, request: &Value) -> Option<Vec<Value>> {
         let frozen = self.list_index.lock().unwrap();
-        let letter = request["ExpressionAttributeValues"][":from"]["S"].as_str()?.chars().next()?;
-        let rows = frozen.as_ref()?.get(&letter);
-        Some(rows.and_then(Value::as_array).cloned().unwrap_or_default())
+        let letter = |bound: &str| request["ExpressionAttributeValues"][bound]["S"].as_str()?.chars().next();
+        let rows = (letter(":from")?..=letter(":to")?).filter_map(|letter| frozen.as_ref()?.get(&letter)?.as_array());
+        frozen.as_ref()?;
+        Some(rows.flatten().cloned().collect())
     }
 
     fn history_rows(&self, request: &Value) -> Option<Vec<Value>> {

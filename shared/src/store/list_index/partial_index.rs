@@ -1,0 +1,168 @@
+//! A list index while it is loaded. It stays in its slot between requests, so that the next one goes on where the last
+//! one was ended.
+
+use super::index::ListIndex;
+use super::load::PARALLEL_RANGES;
+use crate::domain::time::Timestamp;
+use crate::store::keys::{self, BUCKETS, Item};
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::time::Duration;
+
+/// After how many seconds a client is told to try again, at most.
+const MAX_RETRY_AFTER: u64 = 30;
+
+/// How far a query is read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Cursor {
+    #[default]
+    Start,
+    /// Up to and including the item with this key.
+    After(Item),
+    End,
+}
+
+impl Cursor {
+    /// Returns the cursor after a page.
+    pub fn after_page(last_evaluated_key: Option<Item>) -> Self {
+        last_evaluated_key.map_or(Self::End, Self::After)
+    }
+
+    /// Returns the `ExclusiveStartKey` of the next page; `None` for the first.
+    pub fn start_key(&self) -> Option<Item> {
+        match self {
+            Self::After(key) => Some(key.clone()),
+            Self::Start | Self::End => None,
+        }
+    }
+}
+
+/// Successive buckets of the sections, and how far they are read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BucketRange {
+    pub from: usize,
+    /// Included in the range.
+    pub to: usize,
+    pub cursor: Cursor,
+}
+
+/// The part of a list index that is loaded.
+#[derive(Debug)]
+pub struct PartialIndex<I> {
+    pub index: I,
+    /// When the load began: what was written before is in the table's indexes or among the events since then.
+    pub began_at: Timestamp,
+    /// For each joined kind, how far it is read.
+    pub joined: Vec<Cursor>,
+    /// The ranges of the secondary index; none before its first page is read.
+    pub ranges: Vec<BucketRange>,
+    /// For how long requests have been loading it.
+    pub spent: Duration,
+}
+
+/// Returns how many buckets the sections of an index have.
+pub fn bucket_count<I: ListIndex>() -> usize {
+    I::SECTIONS.len() * BUCKETS
+}
+
+/// Returns the sort key of a bucket, counted over all sections of an index. Their letters follow each other.
+pub fn bucket<I: ListIndex>(number: usize) -> Option<AttributeValue> {
+    I::SECTIONS.get(number / BUCKETS).map(|section| section.bucket(number % BUCKETS))
+}
+
+/// Returns the number of the bucket that the key of an item names, counted over all sections of an index.
+pub fn bucket_number<I: ListIndex>(key: &Item) -> Option<usize> {
+    let sort_key = key.get(keys::LS)?;
+    let numbers = I::SECTIONS.iter().enumerate().filter_map(|(n, section)| Some(n * BUCKETS + section.bucket_number(sort_key)?));
+    numbers.last()
+}
+
+impl<I: ListIndex> PartialIndex<I> {
+    pub fn new(began_at: Timestamp) -> Self {
+        let joined = vec![Cursor::Start; I::JOINED_KINDS.len()];
+        Self { index: I::default(), began_at, joined, ranges: Vec::new(), spent: Duration::ZERO }
+    }
+
+    /// Returns the share of the secondary index that is read, from 0 to 1.
+    fn share_read(&self) -> f64 {
+        let read = self.ranges.iter().map(|range| match &range.cursor {
+            Cursor::Start => 0,
+            Cursor::After(key) => bucket_number::<I>(key).map_or(0, |bucket| bucket.saturating_sub(range.from)),
+            Cursor::End => range.to + 1 - range.from,
+        });
+        // The first page ended where the first range begins.
+        let before = self.ranges.first().map_or(0, |range| range.from);
+        (before + read.sum::<usize>()) as f64 / bucket_count::<I>() as f64
+    }
+
+    /// Returns after how many seconds a request probably finds the index loaded, or has enough time to load the rest: it
+    /// may load for `budget` itself.
+    pub fn retry_after(&self, budget: Duration) -> u64 {
+        let share = self.share_read();
+        let left = if share > 0.0 { self.spent.as_secs_f64() * (1.0 - share) / share } else { f64::INFINITY };
+        // Half of the time, since the estimate is rough.
+        let seconds = (left - budget.as_secs_f64() / 2.0).ceil();
+        (1..MAX_RETRY_AFTER).find(|whole| *whole as f64 >= seconds).unwrap_or(MAX_RETRY_AFTER)
+    }
+}
+
+/// Splits the buckets from `next` to the last of `count` into ranges that are read in parallel. The first continues after
+/// `last_key`, the last key of the page that was read.
+pub fn split(next: usize, count: usize, last_key: Item) -> Vec<BucketRange> {
+    let left = count - next;
+    let bound = |n: usize| next + left * n / PARALLEL_RANGES;
+    let bounds = (0..PARALLEL_RANGES).map(|n| (bound(n), bound(n + 1))).filter(|(from, to)| from < to);
+    let mut ranges: Vec<BucketRange> = bounds.map(|(from, to)| BucketRange { from, to: to - 1, cursor: Cursor::Start }).collect();
+    if let Some(first) = ranges.first_mut() {
+        first.cursor = Cursor::After(last_key);
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{AssetIndex, InstanceColumns, SortedRows};
+    use super::*;
+
+    fn key(bucket: &AttributeValue) -> Item {
+        Item::from([(keys::LS.to_owned(), bucket.clone())])
+    }
+
+    #[test]
+    fn ranges_cover_every_bucket_once() {
+        for count in [BUCKETS, 2 * BUCKETS] {
+            for next in [0, 1, 1000, count - 3, count - 1] {
+                let ranges = split(next, count, Item::new());
+                let all: Vec<usize> = ranges.iter().flat_map(|range| range.from..=range.to).collect();
+                assert_eq!(all, (next..count).collect::<Vec<_>>());
+                assert!(ranges.iter().enumerate().all(|(n, range)| (range.cursor == Cursor::Start) == (n > 0)));
+            }
+        }
+    }
+
+    #[test]
+    fn the_buckets_of_two_sections_follow_each_other() {
+        type Instances = SortedRows<InstanceColumns>;
+        for number in [0, 1, BUCKETS - 1, BUCKETS, 2 * BUCKETS - 1] {
+            let bucket = bucket::<Instances>(number).unwrap();
+            assert_eq!(bucket_number::<Instances>(&key(&bucket)), Some(number));
+        }
+        let text = |number| bucket::<Instances>(number).unwrap().as_s().unwrap().clone();
+        assert!(text(BUCKETS - 1) < text(BUCKETS));
+        assert_eq!(bucket::<Instances>(2 * BUCKETS), None);
+        assert_eq!(bucket_number::<AssetIndex>(&key(&bucket::<Instances>(0).unwrap())), None);
+    }
+
+    #[test]
+    fn the_time_to_retry_follows_from_the_progress() {
+        let budget = Duration::from_secs(10);
+        let mut partial = PartialIndex::<AssetIndex>::new(Timestamp::default());
+        assert_eq!(partial.retry_after(budget), MAX_RETRY_AFTER);
+        partial.spent = Duration::from_secs(10);
+        for (read, seconds) in [(BUCKETS / 2, 5), (BUCKETS / 4, 25), (BUCKETS * 9 / 10, 1), (1, MAX_RETRY_AFTER)] {
+            partial.ranges = split(read, BUCKETS, key(&bucket::<AssetIndex>(read).unwrap()));
+            assert_eq!(partial.retry_after(budget), seconds, "{read} buckets read");
+        }
+        partial.ranges.iter_mut().for_each(|range| range.cursor = Cursor::End);
+        assert_eq!(partial.retry_after(budget), 1);
+    }
+}
