@@ -81,7 +81,9 @@ async fn what_a_stranger_sends_does_not_matter() {
     let data: Map<_, _> = ids.iter().map(|id| (format!("k{}", &id[30..]), json!(id))).collect();
     let stranger = client.with_key(&Token::new(client.tenant, ApiKeyId::new(api.now(), [5; 10]), Secret::new([1; 32])).expose());
     let advance = samples.path("/v1/processes/instances/{id}/advance");
-    for (path, body) in [(advance.as_str(), json!({"step_data": data})), ("/assets", json!({"name": "n", "asset_type_id": ids[0]}))] {
+    for (path, body) in
+        [(advance.as_str(), json!({"step_data": data})), ("/assets", json!({"name": "n", "asset_type_id": ids[0]}))]
+    {
         api.faults.take_requests();
         let header = ("idempotency-key", "a-key");
         stranger.send_json("POST", path, &body.to_string(), header).await.problem(401, "UNAUTHORIZED");
