@@ -2,7 +2,8 @@
 
 use crate::clock::ClockSamples;
 use crate::options::{Command, KeyCommand, NewKey, Options, ReceiptKeyCommand, TenantCommand};
-use crate::{environment, events, receipts, verify};
+use crate::output::Output;
+use crate::{check, environment, events, receipts, verify};
 use anyhow::{Result, bail};
 use aws_sdk_dynamodb::Client;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use shared::domain::id::{ApiKeyId, TenantId};
 use shared::domain::record::Stored;
 use shared::domain::tenant::Tenant;
 use shared::domain::token::{Secret, Token};
-use shared::store::{ChangeContext, Store, StoreError, TenantStore, UnitOfWork, WriteError, client};
+use shared::store::{ChangeContext, CheckMode, Store, StoreError, TenantStore, UnitOfWork, WriteError, client};
 
 /// Returns the table as the AWS environment configures it, with a clock that agrees with the service's.
 async fn store_from_env(table: &str) -> Result<Store> {
@@ -29,10 +30,10 @@ async fn store_from_env(table: &str) -> Result<Store> {
 /// # Errors
 ///
 /// Returns an error to print as one line when the command fails.
-pub async fn run(options: Options) -> Result<Value> {
+pub async fn run(options: Options) -> Result<Output> {
     // Needs neither AWS credentials nor a table.
     if let Command::VerifyReceipt { file, keys } = &options.command {
-        return receipts::verify(file, keys);
+        return receipts::verify(file, keys).map(Output::from);
     }
     let is_table_error = |error: &anyhow::Error| error.is::<StoreError>() || error.is::<WriteError>();
     let executed = async { execute(&store_from_env(&options.table).await?, options.command).await };
@@ -42,8 +43,8 @@ pub async fn run(options: Options) -> Result<Value> {
     })
 }
 
-async fn execute(store: &Store, command: Command) -> Result<Value> {
-    match command {
+async fn execute(store: &Store, command: Command) -> Result<Output> {
+    let value: Result<Value> = match command {
         Command::Tenant(TenantCommand::Create { name, admin_email }) => {
             let created = store.create_tenant(name, admin_email, DEFAULT_RATE_LIMIT).await?;
             let (tenant_id, key_id, user_id) = (created.tenant_id, created.key_id, created.user_id);
@@ -63,7 +64,13 @@ async fn execute(store: &Store, command: Command) -> Result<Value> {
         Command::VerifyReceipt { file, keys } => receipts::verify(&file, &keys),
         Command::Events { tenant, since } => events::list(&tenant_store(store, tenant).await?, since).await,
         Command::Verify { tenant } => verify::tenant(&tenant_store(store, tenant).await?).await,
-    }
+        Command::Check { tenant, repair, dry_run } => {
+            let mode = if repair && !dry_run { CheckMode::Repair } else { CheckMode::ReadOnly };
+            // The tenant's own record may be among what is lost.
+            return check::tenant(&store.tenant(tenant), mode).await;
+        }
+    };
+    value.map(Output::from)
 }
 
 /// Returns the store of an existing tenant.

@@ -2,16 +2,19 @@
 //!
 //! It takes credentials and region from the AWS environment, like any AWS tool, and prints JSON.
 
+mod check;
 mod clock;
 mod commands;
 mod environment;
 mod events;
 mod options;
+mod output;
 mod receipts;
 mod verify;
 
 use clap::Parser;
 use options::Options;
+use output::Output;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -19,9 +22,9 @@ use std::process::ExitCode;
 async fn main() -> ExitCode {
     let options = Options::parse();
     match commands::run(options).await {
-        Ok(output) => match writeln!(std::io::stdout(), "{output:#}") {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
+        Ok(Output { value, is_success }) => match writeln!(std::io::stdout(), "{value:#}") {
+            Ok(()) if is_success => ExitCode::SUCCESS,
+            Ok(()) | Err(_) => ExitCode::FAILURE,
         },
         Err(error) => {
             eprintln!("error: {error:#}");

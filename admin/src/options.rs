@@ -51,6 +51,22 @@ pub enum Command {
         #[arg(long, value_name = "TIME")]
         since: Option<Timestamp>,
     },
+    /// Check that a tenant's items agree with one another, as after a restore. Exits with code 1 if something is open.
+    ///
+    /// A point-in-time restore may hold only a part of the last transactions. The check compares records, their history,
+    /// processes, references, unique values and stored responses, and prints what differs and what would repair it. Stop
+    /// whatever writes to the tenant first.
+    Check {
+        /// Tenant ID.
+        #[arg(long, value_name = "ID")]
+        tenant: TenantId,
+        /// Repair what is found, then check again. No entry of the audit trail is changed or removed.
+        #[arg(long)]
+        repair: bool,
+        /// Print what --repair would do, and write nothing.
+        #[arg(long, requires = "repair")]
+        dry_run: bool,
+    },
     /// Verify a tenant's audit trail. Exits with code 1 if a hash chain is broken.
     ///
     /// Recomputes the hash chain of every record and compares it with the record itself.

@@ -1,6 +1,7 @@
 //! The command line as an operator runs it, against an embedded engine.
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
+mod check;
 mod clock;
 mod environment;
 mod events;

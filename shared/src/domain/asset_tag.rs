@@ -81,6 +81,13 @@ impl TagRange {
         format!("{}{number:0width$}{}", self.before, self.after, width = self.width)
     }
 
+    /// Returns the number of a tag of this range; `None` for other tags.
+    #[must_use]
+    pub fn number(&self, tag: &str) -> Option<u64> {
+        let number = tag.strip_prefix(&self.before)?.strip_suffix(&self.after)?.parse().ok()?;
+        (self.tag(number) == tag).then_some(number)
+    }
+
     /// Returns the name of the range's counter, such as `AST-{N}`. Tags contain no braces, so no two ranges share a counter.
     /// The width is not part of the name, so a template that only gets more `N` continues its sequence.
     #[must_use]
@@ -247,6 +254,18 @@ mod tests {
             &format!("NNN{}", "-".repeat(62)),
         ] {
             assert!(wrong.parse::<TagTemplate>().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_a_tag_can_be_read_from_it() {
+        let at = "2026-03-05T00:00:00Z".parse().expect("a time");
+        let range = "{PREFIX}-NNN/x".parse::<TagTemplate>().expect("a template").range(&TagPrefix::default(), None, at);
+        for number in [0, 7, 999, 1000] {
+            assert_eq!(range.number(&range.tag(number)), Some(number));
+        }
+        for foreign in ["AST-07/x", "AST-0007/x", "AST-007", "GEN-007/x", "AST-+07/x", ""] {
+            assert_eq!(range.number(foreign), None, "{foreign}");
         }
     }
 

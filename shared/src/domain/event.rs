@@ -29,6 +29,12 @@ impl Actor {
     pub fn operator() -> Self {
         Self { key_id: None, key_name: "operator".into(), user_id: None, user_name: None }
     }
+
+    /// Returns the actor for what the operator's check writes to repair a restored table.
+    #[must_use]
+    pub fn repair() -> Self {
+        Self { key_name: "operator (repair)".into(), ..Self::operator() }
+    }
 }
 
 /// What an event did to its record.

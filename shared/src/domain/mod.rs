@@ -22,8 +22,9 @@ pub mod receipt;
 pub mod receipt_key;
 pub mod record;
 pub mod request;
+pub mod restore;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 pub mod scope;
 pub mod signature_image;
 pub mod signed_receipt;

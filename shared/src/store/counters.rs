@@ -7,8 +7,10 @@ use crate::domain::asset_tag::{TagPrefix, TagRange, TagTemplate};
 use crate::domain::tenant::NumberRange;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
-const LAST_NUMBER: &str = "last_number";
-const WIDTH: &str = "width";
+/// The attribute with the number that was given last.
+pub(super) const LAST_NUMBER: &str = "last_number";
+/// The attribute with the minimum number of digits.
+pub(super) const WIDTH: &str = "width";
 
 impl TenantStore {
     /// Reserves a number of a range and returns it: the one `step` after the last, so `1` reserves the next.

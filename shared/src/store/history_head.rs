@@ -85,11 +85,18 @@ impl TenantStore {
         version: u64,
         event: &NewEvent,
     ) -> Result<TransactionItem, StoreError> {
+        let chain = ChainHead { version, last_hash: event.hash.clone() };
+        let item = self.tombstone(kind, id, &HistoryHead { chain, last_event: event.id });
+        Ok(TransactionItem { condition: Condition::Invariant, write: self.store.put_new(item)? })
+    }
+
+    /// Returns the item of the tombstone of a record whose history ends with `head`.
+    pub(super) fn tombstone(&self, kind: Kind, id: Uuid, head: &HistoryHead) -> Item {
         let mut item = self.keys.tombstone(kind, id).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("tombstone".to_owned()));
-        item.insert(VERSION.to_owned(), AttributeValue::N(version.to_string()));
-        item.insert(LAST_HASH.to_owned(), AttributeValue::S(event.hash.clone()));
-        item.insert(LAST_EVENT.to_owned(), AttributeValue::S(event.id.short()));
-        Ok(TransactionItem { condition: Condition::Invariant, write: self.store.put_new(item)? })
+        item.insert(VERSION.to_owned(), AttributeValue::N(head.chain.version.to_string()));
+        item.insert(LAST_HASH.to_owned(), AttributeValue::S(head.chain.last_hash.clone()));
+        item.insert(LAST_EVENT.to_owned(), AttributeValue::S(head.last_event.short()));
+        item
     }
 }

@@ -9,6 +9,7 @@
 //! - [`TenantStore`] reads and writes everything.
 
 mod change_context;
+mod check;
 pub mod client;
 mod counters;
 mod credentials;
@@ -41,6 +42,7 @@ mod verify_history;
 mod verify_tenant;
 
 pub use change_context::ChangeContext;
+pub use check::{CheckMode, CheckReport, Finding};
 pub use deadline::with_deadline;
 pub use error::{StoreError, WriteError};
 pub use feed::{Feed, MAX_BODY_BEFORE_OMISSION};

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The attribute with the steps: in a steps item, and in the item of a record once they are filled in.
-const STEPS: &str = "steps";
+pub(super) const STEPS: &str = "steps";
 /// The attribute of a record that names its steps.
 pub(super) const STEPS_HASH: &str = "steps_hash";
 /// How many bytes of steps are kept in memory.
@@ -29,7 +29,7 @@ const MAX_ROUNDS: u32 = 6;
 /// The steps of a record that is being written, as JSON text.
 pub(super) struct StepsText {
     pub(super) hash: String,
-    text: String,
+    pub(super) text: String,
 }
 
 /// Takes the steps out of a record's attributes and puts their hash in their place.
@@ -51,7 +51,8 @@ pub(super) fn without_steps(mut item: Item) -> Item {
     item
 }
 
-fn hash_of(item: &Item) -> Option<&str> {
+/// Returns the hash of a record's steps.
+pub(super) fn hash_of(item: &Item) -> Option<&str> {
     item.get(STEPS_HASH)?.as_s().ok().map(String::as_str)
 }
 
@@ -95,12 +96,9 @@ impl PointReads {
         if self.store.steps.get(self.id, &steps.hash).is_some() {
             return Ok(None);
         }
-        let mut item = self.keys.steps(&steps.hash).item();
-        item.insert(TYPE.to_owned(), AttributeValue::S("steps".to_owned()));
-        item.insert(STEPS.to_owned(), AttributeValue::S(steps.text));
         let put = Put::builder()
             .table_name(&self.store.table)
-            .set_item(Some(item))
+            .set_item(Some(self.steps_item(steps)))
             .condition_expression("attribute_not_exists(#pk) OR attribute_exists(#steps)")
             .expression_attribute_names("#pk", PK)
             .expression_attribute_names("#steps", STEPS)
@@ -108,6 +106,14 @@ impl PointReads {
             .map_err(StoreError::broken)?;
         let write = TransactWriteItem::builder().put(put).build();
         Ok(Some(TransactionItem { condition: Condition::Invariant, write }))
+    }
+
+    /// Returns the item of steps.
+    pub(super) fn steps_item(&self, steps: StepsText) -> Item {
+        let mut item = self.keys.steps(&steps.hash).item();
+        item.insert(TYPE.to_owned(), AttributeValue::S("steps".to_owned()));
+        item.insert(STEPS.to_owned(), AttributeValue::S(steps.text));
+        item
     }
 
     /// Fills in the steps of those items that have their hash.

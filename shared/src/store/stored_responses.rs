@@ -15,7 +15,11 @@ use std::collections::{BTreeSet, HashMap};
 const STORED_SECONDS: i64 = 24 * 60 * 60;
 /// The longest response that is stored, in bytes; an item holds 400 KB.
 const MAX_RESPONSE_BYTES: usize = 350 * 1024;
-const FINGERPRINT: &str = "fingerprint";
+/// The attribute with the hash of the request.
+pub(super) const FINGERPRINT: &str = "fingerprint";
+/// The attribute with the entries of histories that the request added: their sort keys in the index `history`. A restored
+/// table may have the response without them, which `check/responses.rs` looks for.
+pub(super) const ENTRIES: &str = "entries";
 const RESPONSE: &str = "response";
 
 /// The request that came before under the same idempotency key.
@@ -69,11 +73,13 @@ impl PointReads {
         serde_json::to_string(&body).map_err(StoreError::broken)
     }
 
-    /// Returns the write that stores a response, on condition that none is stored yet.
+    /// Returns the write that stores a response, on condition that none is stored yet. `entries` are the sort keys, in the
+    /// index `history`, of the events that are written with it.
     pub(super) fn store_response(
         &self,
         request: &IdempotentRequest,
         response: &StoredResponse,
+        entries: Vec<AttributeValue>,
         at: Timestamp,
     ) -> Result<TransactionItem, WriteError> {
         let response = serde_json::to_string(response).map_err(StoreError::broken)?;
@@ -84,6 +90,7 @@ impl PointReads {
         item.insert(TYPE.to_owned(), AttributeValue::S("stored_response".to_owned()));
         item.insert(FINGERPRINT.to_owned(), AttributeValue::S(request.fingerprint.clone()));
         item.insert(RESPONSE.to_owned(), AttributeValue::S(response));
+        item.insert(ENTRIES.to_owned(), AttributeValue::L(entries));
         item.insert(EXPIRES.to_owned(), AttributeValue::N((seconds(at) + STORED_SECONDS).to_string()));
         let put = Put::builder()
             .table_name(&self.store.table)

@@ -8,9 +8,10 @@ use super::transaction::{Condition, TransactionItem};
 use super::{Store, TenantStore};
 use crate::domain::event::{self, Event, Verb};
 use crate::domain::id::{EventId, Id};
-use crate::domain::record::{Record, Stored, Unique};
+use crate::domain::record::{Kind, Record, Stored, Unique};
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 /// The event of a change, ready to be committed.
 pub(super) struct NewEvent {
@@ -24,10 +25,10 @@ impl TenantStore {
         self.keys.record(T::KIND, value.id().uuid())
     }
 
-    /// Returns the event of a change.
-    pub(super) fn event_item<T: Record>(
+    /// Returns the event of a change to a record.
+    pub(super) fn event_item(
         &self,
-        value: &T,
+        (kind, id): (Kind, Uuid),
         verb: Verb,
         version: u64,
         context: &ChangeContext,
@@ -37,8 +38,8 @@ impl TenantStore {
         let event = Event {
             id: EventId::new(self.store.now(), self.store.random()?),
             at: context.at,
-            event_type: verb.event_type(T::KIND),
-            entity_id: value.id().uuid(),
+            event_type: verb.event_type(kind),
+            entity_id: id,
             version,
             actor: context.actor.clone(),
             changes,

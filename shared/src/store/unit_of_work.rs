@@ -8,7 +8,7 @@ use super::change_context::ChangeContext;
 use super::client::OPERATION_TIMEOUT;
 use super::error::{StoreError, WriteError};
 use super::item::{self, OWNER, USES};
-use super::keys::{self, Item, Section};
+use super::keys::{self, HS, Item, Section};
 use super::steps_items::{STEPS_HASH, StepsText};
 use super::transaction::{Condition, TransactionError, TransactionItem};
 use crate::domain::event::{self, Verb};
@@ -75,7 +75,7 @@ impl<'a> UnitOfWork<'a> {
     /// not created at the context's time.
     pub fn create<T: Record>(&mut self, value: T) -> Result<Stored<T>, StoreError> {
         let changes = event::changes(&Map::new(), &value.audit());
-        let event = self.store.event_item::<T>(&value, Verb::Created, 1, self.context, changes, None)?;
+        let event = self.store.event_item((T::KIND, value.id().uuid()), Verb::Created, 1, self.context, changes, None)?;
         let at = self.context.at;
         if Section::of(T::KIND, value.is_ended()).is_some() && value.id().timestamp() != at {
             return Err(StoreError::broken("lists take a record's creation time from its id, and this id has another"));
@@ -122,7 +122,14 @@ impl<'a> UnitOfWork<'a> {
         let changes = old.changes_to(&next);
         let version = old.version + 1;
         let updated_at = if changes.keys().any(|field| T::is_shown(field)) { self.context.at } else { old.updated_at };
-        let event = self.store.event_item::<T>(&next, Verb::Updated, version, self.context, changes, Some(&old.last_hash))?;
+        let event = self.store.event_item(
+            (T::KIND, next.id().uuid()),
+            Verb::Updated,
+            version,
+            self.context,
+            changes,
+            Some(&old.last_hash),
+        )?;
         let (last_hash, last_event) = (event.hash, event.id);
         let stored = Stored { value: next, version, updated_at, last_hash, last_event, ..old.clone() };
         let (before, _) = item::attributes(&old.value)?;
@@ -150,8 +157,14 @@ impl<'a> UnitOfWork<'a> {
         self.check_precondition(old)?;
         let changes = event::changes(&old.value.audit(), &Map::new());
         let version = old.version + 1;
-        let event =
-            self.store.event_item::<T>(&old.value, Verb::Deleted, version, self.context, changes, Some(&old.last_hash))?;
+        let event = self.store.event_item(
+            (T::KIND, old.value.id().uuid()),
+            Verb::Deleted,
+            version,
+            self.context,
+            changes,
+            Some(&old.last_hash),
+        )?;
         let write = self.store.delete_item(old)?;
         let tombstone = self.store.tombstone_item(T::KIND, old.value.id().uuid(), version, &event)?;
         self.items.extend([TransactionItem { condition: Condition::RecordState, write }, event.item]);
@@ -240,7 +253,9 @@ impl<'a> UnitOfWork<'a> {
         let mut items = Vec::new();
         // First, because the first failed condition is reported: when a request is repeated, others fail as well.
         if let Some(idempotency) = &self.context.idempotency {
-            items.push(self.store.store_response(idempotency, &response()?, self.context.at)?);
+            let puts = self.items.iter().filter_map(|item| item.write.put());
+            let entries = puts.filter_map(|put| put.item().get(HS).cloned()).collect();
+            items.push(self.store.store_response(idempotency, &response()?, entries, self.context.at)?);
         }
         items.extend(self.items);
         for ((kind, id), count) in self.reference_counts {

@@ -115,6 +115,13 @@ impl Client {
         self.post("/assets", body).await.id()
     }
 
+    /// Creates an asset that is assigned to a user, and returns its id.
+    pub async fn assigned_asset(&self, name: &str, user: &str) -> String {
+        let id = self.asset(json!({"name": name})).await;
+        self.patch(&format!("/assets/{id}"), json!({"assigned_to": user})).await.data();
+        id
+    }
+
     /// Creates assets named `a0`, `a1` and so on, and returns their ids.
     pub async fn assets(&self, count: usize) -> Vec<String> {
         let mut ids = Vec::new();

@@ -49,7 +49,9 @@ impl Chain {
         self.head.is_none() && self.broken.is_none() && self.waiting.is_empty() && self.checked > 0 && !self.ends_with_deletion()
     }
 
-    fn ends_with_deletion(&self) -> bool {
+    /// Returns whether the last entry so far deleted the record.
+    #[must_use]
+    pub fn ends_with_deletion(&self) -> bool {
         self.last.as_ref().is_some_and(|(_, verb)| *verb == Some(Verb::Deleted))
     }
 

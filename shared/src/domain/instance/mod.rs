@@ -220,6 +220,18 @@ impl Instance {
         Ok(Self { state: State::Cancelled { step, at, reason }, ..self.clone() })
     }
 
+    /// Returns the instance without the value of a step. If it is in progress beyond that step, the step is open again.
+    #[must_use]
+    pub fn without_value(&self, step: &str) -> Self {
+        let mut instance = self.clone();
+        instance.step_values.0.remove(step);
+        let index = self.steps.as_slice().iter().position(|known| known.key == step);
+        if let (State::InProgress { step: current }, Some(index)) = (&self.state, index) {
+            instance.state = State::InProgress { step: index.min(*current) };
+        }
+        instance
+    }
+
     /// Returns the users picked so far, in the order of the steps.
     pub fn picked_users(&self) -> impl DoubleEndedIterator<Item = UserId> {
         let pickers = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::UserPicker);

@@ -32,7 +32,7 @@ impl Keys {
     /// Returns the version and the event id in an item of the index `history`.
     #[must_use]
     pub fn history_row(item: &Item) -> Option<(u64, EventId)> {
-        let version = item.get(HS)?.as_s().ok()?.split_once('#')?.1.parse().ok()?;
+        let (_, version) = history_entry(item.get(HS)?)?;
         Some((version, event_id(&Key::of(item)?)?))
     }
 
@@ -52,6 +52,13 @@ impl Keys {
         let to = format!("{PREFIX}{}", EventId::new(end, [0; 10]).short());
         (from < to).then_some((AttributeValue::S(from), AttributeValue::S(to)))
     }
+}
+
+/// Returns the record and the version in a sort key of the index `history`.
+#[must_use]
+pub fn history_entry(key: &AttributeValue) -> Option<(Uuid, u64)> {
+    let (record, version) = key.as_s().ok()?.split_once('#')?;
+    Some((EventId::from_short(record)?.uuid(), version.parse().ok()?))
 }
 
 /// Returns the id of the event that has this key.

@@ -7,7 +7,7 @@
 mod events;
 mod list_index;
 
-pub use events::{LAST_VERSION, event_id};
+pub use events::{LAST_VERSION, event_id, history_entry};
 pub use list_index::{BUCKETS, Section};
 
 use crate::domain::hex;
@@ -41,6 +41,14 @@ pub const TYPE: &str = "type";
 
 /// Longer values are hashed in sort keys, for which DynamoDB allows 1,024 bytes.
 const MAX_VALUE_BYTES: usize = 512;
+/// The prefix of unique markers' sort keys.
+pub const MARKERS: &str = "UNIQ#";
+/// The prefix of steps items' sort keys.
+pub const STEPS: &str = "STEPS#";
+/// The prefix of signatures' sort keys.
+pub const SIGNATURES: &str = "SIGNATURE#";
+/// The prefix of stored responses' sort keys.
+pub const STORED_RESPONSES: &str = "IDEMPOTENCY#";
 /// The prefix of counters' sort keys.
 pub const COUNTERS: &str = "SEQUENCE#";
 /// The prefix of reference items' sort keys.
@@ -114,6 +122,11 @@ impl Keys {
         AttributeValue::S(self.pk.clone())
     }
 
+    /// Returns the key of the item with this sort key.
+    pub(in crate::store) fn sibling(&self, sort_key: &str) -> Key {
+        self.key(sort_key.to_owned())
+    }
+
     fn key(&self, sk: String) -> Key {
         Key { pk: self.pk.clone(), sk }
     }
@@ -137,7 +150,7 @@ impl Keys {
     /// `STEPS#<hash>`: the steps of process definitions and instances.
     #[must_use]
     pub fn steps(&self, hash: &str) -> Key {
-        self.key(format!("STEPS#{hash}"))
+        self.key(format!("{STEPS}{hash}"))
     }
 
     /// `REFERENCES#<kind>#<id>`: the number of references to a record, and what references can require of it.
@@ -160,7 +173,7 @@ impl Keys {
         } else {
             unique.value.clone()
         };
-        self.key(format!("UNIQ#{}.{}#{value}", kind.noun(), unique.field))
+        self.key(format!("{MARKERS}{}.{}#{value}", kind.noun(), unique.field))
     }
 
     /// `SEQUENCE#<tag with {N} for its number>`: a counter of asset tags.
@@ -178,7 +191,7 @@ impl Keys {
     /// `SIGNATURE#<instance or movement>#<step key>#<hash>`: the image of a signature. Another image has another key.
     #[must_use]
     pub fn signature(&self, name: &ImageName) -> Key {
-        self.key(format!("SIGNATURE#{}#{}#{}", EventId::from_uuid(name.owner).short(), name.step, name.hash))
+        self.key(format!("{SIGNATURES}{}#{}#{}", EventId::from_uuid(name.owner).short(), name.step, name.hash))
     }
 
     /// `<minute>#<secret>` in the partition `T#<tenant>#RATE#<API key>`: the number of requests with that secret in that
@@ -195,7 +208,7 @@ impl Keys {
     /// `IDEMPOTENCY#<API key>#<idempotency key, hashed>`: the stored response to a request.
     #[must_use]
     pub fn stored_response(&self, idempotency: &IdempotentRequest) -> Key {
-        self.key(format!("IDEMPOTENCY#{}#{}", idempotency.by.short(), idempotency.key.hash()))
+        self.key(format!("{STORED_RESPONSES}{}#{}", idempotency.by.short(), idempotency.key.hash()))
     }
 }
 

@@ -1,0 +1,57 @@
+//! Checks a tenant's items against one another, and repairs what a restore has torn.
+
+use crate::output::Output;
+use anyhow::{Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+use shared::store::{CheckMode, CheckReport, Finding, StoreError, TenantStore};
+
+/// How often the check repairs before it reports what is left. One repair can make another possible.
+const MAX_ROUNDS: u32 = 3;
+
+/// Checks a tenant; with [`CheckMode::Repair`], repairs what is found and checks again. Returns what was found, and whether
+/// nothing is left.
+///
+/// # Errors
+///
+/// Returns an error when the tenant does not exist, or when the table can't be read or written.
+pub async fn tenant(store: &TenantStore, mode: CheckMode) -> Result<Output> {
+    let mut report = run(store, mode).await?;
+    if report.records == 0 && report.events == 0 {
+        bail!("tenant {} not found; `admin tenant list` shows all tenants", store.id());
+    }
+    let mut findings = report.findings.clone();
+    for _ in 0..MAX_ROUNDS {
+        if mode == CheckMode::ReadOnly || report.findings.is_empty() {
+            break;
+        }
+        report = run(store, mode).await?;
+        // What is open now was open before, or became visible by a repair.
+        findings.retain(|finding| finding.is_repaired);
+        findings.extend(report.findings.iter().cloned());
+        if report.findings.iter().all(|finding| !finding.is_repaired) {
+            break;
+        }
+    }
+    let open = findings.iter().filter(|finding| !finding.is_repaired).count();
+    let rows: Vec<Value> = findings.into_iter().map(row).collect();
+    let value = json!({
+        "tenant_id": store.id(), "things": report.records, "changes": report.events, "findings": rows, "open": open
+    });
+    Ok(Output { value, is_success: open == 0 })
+}
+
+async fn run(store: &TenantStore, mode: CheckMode) -> Result<CheckReport, StoreError> {
+    // Drawn on stderr, and only on a terminal.
+    let style =
+        ProgressStyle::with_template("{spinner} {pos} changes, {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let bar = ProgressBar::new_spinner().with_style(style);
+    let report = store.check_items(mode, |done| bar.set_position(done)).await?;
+    bar.finish_and_clear();
+    Ok(report)
+}
+
+fn row(Finding { subject, problem, repair, is_repaired }: Finding) -> Value {
+    let (repair, obstacle) = (repair.as_ref().ok(), repair.as_ref().err());
+    json!({"subject": subject, "problem": problem, "repair": repair, "obstacle": obstacle, "repaired": is_repaired})
+}

@@ -1,0 +1,78 @@
+//! `admin check`, with and without `--repair`.
+
+use crate::UNKNOWN_ID;
+use crate::operator::Operator;
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::server;
+use serde_json::{Value, json};
+use shared::domain::id::Id;
+use shared::domain::record::{Kind, Stored};
+use shared::domain::user::User;
+use shared::store::keys::{Item, Keys};
+
+/// Runs the check and returns its exit code and what it prints.
+fn check(operator: &Operator, tenant: &str, options: &[&str]) -> (Option<i32>, Value) {
+    let output = operator.run(&[&["check", "--tenant", tenant], options].concat());
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// Creates a tenant with a user; returns its id and the key of the user's item.
+async fn tenant_with_user(operator: &Operator) -> (String, Item) {
+    let made = operator.json(&["tenant", "create", "--name", "Acme", "--admin-email", "ada@example.com"]);
+    let tenant = made["tenant_id"].as_str().unwrap().to_owned();
+    let store = operator.store().tenant(tenant.parse().unwrap());
+    let users: Vec<Stored<User>> = store.all().await.unwrap();
+    (tenant, Keys::of(store.id()).record(Kind::User, users[0].value.id.uuid()).item())
+}
+
+async fn item(operator: &Operator, key: &Item) -> Option<Item> {
+    let get = operator.client().get_item().table_name(server::TABLE).set_key(Some(key.clone()));
+    get.send().await.unwrap().item
+}
+
+#[tokio::test]
+async fn a_lost_record_is_found_announced_and_restored() {
+    let operator = Operator::start().await;
+    let (tenant, user) = tenant_with_user(&operator).await;
+    let clean = json!({"tenant_id": tenant, "things": 10, "changes": 10, "findings": [], "open": 0});
+    assert_eq!(check(&operator, &tenant, &[]), (Some(0), clean.clone()));
+    let before = item(&operator, &user).await;
+    operator.client().delete_item().table_name(server::TABLE).set_key(Some(user.clone())).send().await.unwrap();
+    for options in [&[][..], &["--repair", "--dry-run"]] {
+        let (code, report) = check(&operator, &tenant, options);
+        assert_eq!((code, &report["open"]), (Some(1), &json!(1)), "{report}");
+        let finding = &report["findings"][0];
+        assert!(finding["problem"].as_str().unwrap().contains("the record is lost"), "{report}");
+        assert!(finding["repair"].as_str().unwrap().contains("restores it"), "{report}");
+        assert_eq!((&finding["obstacle"], &finding["repaired"]), (&Value::Null, &json!(false)));
+        assert_eq!(item(&operator, &user).await, None, "a dry run has written");
+    }
+    let (code, report) = check(&operator, &tenant, &["--repair"]);
+    assert_eq!((code, &report["open"], &report["findings"][0]["repaired"]), (Some(0), &json!(0), &json!(true)), "{report}");
+    assert_eq!(item(&operator, &user).await, before);
+    assert_eq!(check(&operator, &tenant, &[]), (Some(0), clean));
+    assert_eq!(operator.json(&["verify", "--tenant", &tenant])["valid"], true);
+}
+
+#[tokio::test]
+async fn what_no_repair_can_undo_stays_open() {
+    let operator = Operator::start().await;
+    let (tenant, user) = tenant_with_user(&operator).await;
+    let update = operator.client().update_item().table_name(server::TABLE).set_key(Some(user.clone()));
+    let hash = AttributeValue::S("0".repeat(64));
+    update.update_expression("SET last_hash = :hash").expression_attribute_values(":hash", hash).send().await.unwrap();
+    let (code, report) = check(&operator, &tenant, &["--repair"]);
+    assert_eq!((code, &report["open"]), (Some(1), &json!(1)), "{report}");
+    assert_eq!(report["findings"][0]["repair"], Value::Null);
+    assert!(report["findings"][0]["obstacle"].as_str().unwrap().contains("no restore causes this"), "{report}");
+}
+
+#[tokio::test]
+async fn a_tenant_without_any_item_is_not_found() {
+    let operator = Operator::start().await;
+    let arguments = ["check", "--tenant", UNKNOWN_ID, "--repair"];
+    assert!(operator.error(&arguments).contains(&format!("tenant {UNKNOWN_ID} not found")));
+    assert_eq!(operator.run(&["check", "--tenant", UNKNOWN_ID, "--dry-run"]).status.code(), Some(2), "without --repair");
+    assert_eq!(operator.json(&["tenant", "list"]), json!([]));
+}

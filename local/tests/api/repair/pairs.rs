@@ -1,0 +1,36 @@
+//! Two items of a transaction that are lost together.
+
+use super::damage::{Damage, check_damage};
+use super::processes::transactions;
+use super::transaction::Transaction;
+use crate::support::full_tests;
+
+/// Damages each pair of a transaction's items, or with short tests every seventh pair.
+async fn check_each_pair(transaction: Transaction) {
+    let damages = transaction.damages();
+    let pairs = (0..damages.len()).flat_map(|first| (first + 1..damages.len()).map(move |second| (first, second)));
+    let pairs = pairs.filter(|(first, second)| damages[*first].key != damages[*second].key);
+    for (first, second) in pairs.step_by(if full_tests() { 1 } else { 7 }) {
+        check_damage(&transaction, &[damages[first].clone(), damages[second].clone()] as &[Damage]).await;
+    }
+}
+
+#[tokio::test]
+async fn pairs_of_a_start() {
+    check_each_pair(transactions::start().await).await;
+}
+
+#[tokio::test]
+async fn pairs_of_a_last_advance() {
+    check_each_pair(transactions::last_advance().await).await;
+}
+
+#[tokio::test]
+async fn pairs_of_a_cancellation() {
+    check_each_pair(transactions::cancellation().await).await;
+}
+
+#[tokio::test]
+async fn pairs_of_a_movement_start() {
+    check_each_pair(transactions::movement_start().await).await;
+}

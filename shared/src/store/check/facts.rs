@@ -1,0 +1,109 @@
+//! What the check remembers of each record: a few hundred bytes.
+
+use crate::domain::asset::Asset;
+use crate::domain::chain::ChainHead;
+use crate::domain::id::{AssetId, Id, InstanceId, MovementId};
+use crate::domain::instance::{ImageName, Instance, InstanceStatus};
+use crate::domain::movement::Movement;
+use crate::domain::record::{Kind, Record, Stored, Unique};
+use crate::store::TenantStore;
+use crate::store::keys::Item;
+use std::any::Any;
+use uuid::Uuid;
+
+/// What is known of a record.
+#[derive(Debug, Clone)]
+pub(super) struct RecordFacts {
+    pub(super) head: ChainHead,
+    /// The records that it refers to.
+    pub(super) references: Vec<(Kind, Uuid)>,
+    pub(super) unique: Vec<Unique>,
+    /// Its reference item without references; `None` if nothing can refer to its kind.
+    pub(super) reference_item: Option<Item>,
+    pub(super) role: Role,
+}
+
+/// What processes need to know of a record.
+#[derive(Debug, Clone)]
+pub(super) enum Role {
+    Asset { running: Option<InstanceId> },
+    Instance(InstanceFacts),
+    Movement { instances: Vec<InstanceId> },
+    Other,
+}
+
+/// What is known of a process instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct InstanceFacts {
+    pub(super) asset: AssetId,
+    pub(super) movement: Option<MovementId>,
+    pub(super) status: InstanceStatus,
+    pub(super) step: usize,
+    /// The images that its step values name.
+    pub(super) images: Vec<ImageName>,
+}
+
+impl RecordFacts {
+    /// Returns what to remember of a record.
+    pub(super) fn of<T: Record>(store: &TenantStore, stored: &Stored<T>) -> Self {
+        let references = stored.value.references().into_iter().map(|reference| (reference.kind, reference.id)).collect();
+        Self {
+            head: ChainHead { version: stored.version, last_hash: stored.last_hash.clone() },
+            references,
+            unique: stored.value.unique(),
+            reference_item: store.reference_item(&stored.value, 0),
+            role: role(&stored.value),
+        }
+    }
+}
+
+fn role<T: Record>(value: &T) -> Role {
+    let value: &dyn Any = value;
+    if let Some(asset) = value.downcast_ref::<Asset>() {
+        return Role::Asset { running: asset.running_instance_id };
+    }
+    if let Some(instance) = value.downcast_ref::<Instance>() {
+        return Role::Instance(InstanceFacts {
+            asset: instance.asset_id,
+            movement: instance.movement_id,
+            status: instance.status(),
+            step: instance.current_step(),
+            images: instance.signatures().map(|(name, _)| name).collect(),
+        });
+    }
+    match value.downcast_ref::<Movement>() {
+        Some(movement) => Role::Movement { instances: movement.instance_ids.clone() },
+        None => Role::Other,
+    }
+}
+
+impl super::TenantCheck<'_> {
+    /// Returns every asset with the instance that it names.
+    pub(super) fn assets(&self) -> impl Iterator<Item = (AssetId, Option<InstanceId>)> {
+        self.of_kind(Kind::Asset).filter_map(|(id, facts)| match facts.role {
+            Role::Asset { running } => Some((AssetId::from_uuid(id), running)),
+            _ => None,
+        })
+    }
+
+    /// Returns every process instance.
+    pub(super) fn instances(&self) -> impl Iterator<Item = (InstanceId, &InstanceFacts)> {
+        self.of_kind(Kind::Instance).filter_map(|(id, facts)| match &facts.role {
+            Role::Instance(instance) => Some((InstanceId::from_uuid(id), instance)),
+            _ => None,
+        })
+    }
+
+    /// Returns every movement with its instances.
+    pub(super) fn movements(&self) -> impl Iterator<Item = (MovementId, &[InstanceId])> {
+        self.of_kind(Kind::Movement).filter_map(|(id, facts)| match &facts.role {
+            Role::Movement { instances } => Some((MovementId::from_uuid(id), instances.as_slice())),
+            _ => None,
+        })
+    }
+
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = (Uuid, &RecordFacts)> {
+        let all = (kind, Uuid::nil())..=(kind, Uuid::max());
+        self.records.range(all).map(|((_, id), facts)| (*id, facts))
+    }
+}

@@ -1,0 +1,179 @@
+//! Checks what must hold across the items of a tenant, and repairs it, for the operator.
+//!
+//! Every change of the service is one transaction. Only a point-in-time restore can take one apart: the restored table
+//! may hold a part of what was written last. The check looks for such parts and completes them:
+//!
+//! 1. `histories.rs`, `tombstones.rs`: each record agrees with its events. A record that is behind or lost becomes what its events say. A
+//!    lost event is replaced by an entry of the operator's. No event is ever changed or removed.
+//! 2. `responses.rs`: each stored response tells of something that happened.
+//! 3. `processes.rs`: movements, their instances and the assets agree.
+//! 4. `derived.rs`, `references.rs`: what can be computed from the records: unique markers, reference items, counters, the
+//!    registry.
+//!
+//! Each repair is a transaction of its own, on condition that its items are still as they were read. The decisions are
+//! pure functions in `chain_state.rs`, `process_links.rs` and `tag_counters.rs`.
+
+mod chain_state;
+mod change;
+mod derived;
+mod facts;
+mod histories;
+mod past;
+mod process_links;
+mod processes;
+mod record_repair;
+mod references;
+mod responses;
+mod scan;
+mod steps;
+mod tag_counters;
+mod tombstones;
+
+use super::TenantStore;
+use super::error::StoreError;
+use super::history_head::HistoryHead;
+use super::keys::{Item, Key};
+use crate::domain::chain::HistoryEntry;
+use crate::domain::id::EventId;
+use crate::domain::time::Timestamp;
+use facts::RecordFacts;
+use responses::ResponseFacts;
+use scan::ScannedChain;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use uuid::Uuid;
+
+/// Something that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The record or item that it is about.
+    pub subject: String,
+    /// What is wrong.
+    pub problem: String,
+    /// What repairs it, or why the check can't.
+    pub repair: Result<String, String>,
+    /// Whether it was repaired.
+    pub is_repaired: bool,
+}
+
+/// The result of a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckReport {
+    /// How many records were read.
+    pub records: usize,
+    /// How many events were read.
+    pub events: u64,
+    /// What was found, in the order in which it was repaired.
+    pub findings: Vec<Finding>,
+}
+
+/// Whether a check writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckMode {
+    /// It only reads.
+    ReadOnly,
+    /// It repairs what it finds.
+    Repair,
+}
+
+impl TenantStore {
+    /// Tests every invariant across the tenant's items; with [`CheckMode::Repair`], repairs what it finds. `progress` is
+    /// called with the number of events that were read.
+    ///
+    /// Nothing else should write to the tenant meanwhile. If something does, nothing breaks, but the check may report
+    /// what is only in progress, and repairs nothing more.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read or written. What was repaired until then stays repaired.
+    pub async fn check_items(&self, mode: CheckMode, mut progress: impl FnMut(u64)) -> Result<CheckReport, StoreError> {
+        let mut check = TenantCheck::new(self, mode);
+        check.know_recent_events().await?;
+        check.scan_responses().await?;
+        check.scan_steps().await?;
+        check.scan_records().await?;
+        check.scan_events(&mut progress).await?;
+        let records = check.records.len();
+        if records == 0 && check.events == 0 {
+            // There is no such tenant.
+            return Ok(CheckReport { records, events: 0, findings: Vec::new() });
+        }
+        check.check_histories().await?;
+        check.check_tombstones().await?;
+        check.check_responses().await?;
+        if !check.unreadable.is_empty() {
+            // What refers to them, or is derived from them, would count as left over.
+            check.report("the rest of the tenant", "it was not compared", "make every item readable first");
+            return Ok(CheckReport { records, events: check.events, findings: check.findings });
+        }
+        check.check_processes().await?;
+        check.check_derived_items().await?;
+        Ok(CheckReport { records, events: check.events, findings: check.findings })
+    }
+}
+
+/// A check in progress.
+struct TenantCheck<'a> {
+    store: &'a TenantStore,
+    mode: CheckMode,
+    began: Timestamp,
+    findings: Vec<Finding>,
+    /// How many events were read.
+    events: u64,
+    /// What is known of each record, as it will be after the repairs so far.
+    records: BTreeMap<RecordKey, RecordFacts>,
+    chains: BTreeMap<Uuid, ScannedChain>,
+    /// The records whose history ends with a deletion, and that end.
+    deletions: BTreeMap<RecordKey, HistoryHead>,
+    /// Records whose history can't be repaired.
+    unrepaired: HashSet<Uuid>,
+    /// How many entries each record's history has.
+    history_lengths: HashMap<Uuid, u64>,
+    /// Recent events by record. The index `history` may still lack them.
+    recent: HashMap<Uuid, Vec<HistoryEntry>>,
+    /// The events that were recent when the check began, and those that it wrote. Any other event is somebody else's.
+    known_events: HashSet<EventId>,
+    responses: Vec<ResponseFacts>,
+    /// The steps of definitions and instances, by their hash.
+    steps: HashMap<String, String>,
+    /// Records whose item can't be read.
+    unreadable: HashSet<Uuid>,
+    /// What the repairs so far lead to, if they are not written.
+    planned: HashMap<Key, Option<Item>>,
+}
+
+/// Identifies a record.
+type RecordKey = (crate::domain::record::Kind, Uuid);
+
+impl<'a> TenantCheck<'a> {
+    fn new(store: &'a TenantStore, mode: CheckMode) -> Self {
+        Self {
+            store,
+            mode,
+            began: store.store().now(),
+            findings: Vec::new(),
+            events: 0,
+            records: BTreeMap::new(),
+            chains: BTreeMap::new(),
+            deletions: BTreeMap::new(),
+            unrepaired: HashSet::new(),
+            history_lengths: HashMap::new(),
+            recent: HashMap::new(),
+            known_events: HashSet::new(),
+            responses: Vec::new(),
+            steps: HashMap::new(),
+            unreadable: HashSet::new(),
+            planned: HashMap::new(),
+        }
+    }
+
+    /// Records something that the check can't repair.
+    fn report(&mut self, subject: impl Into<String>, problem: impl Into<String>, obstacle: impl Into<String>) {
+        let (subject, problem) = (subject.into(), problem.into());
+        self.findings.push(Finding { subject, problem, repair: Err(obstacle.into()), is_repaired: false });
+    }
+}
+
+/// Returns how findings name a record.
+fn named((kind, id): RecordKey) -> String {
+    format!("{} {id}", kind.noun())
+}

@@ -1,0 +1,93 @@
+//! The history of one record, read to repair it.
+
+use super::TenantCheck;
+use crate::domain::asset::Asset;
+use crate::domain::chain::{Chain, ChainError, HistoryEntry, subject};
+use crate::domain::event::Event;
+use crate::domain::id::Id;
+use crate::domain::process::Process;
+use crate::domain::restore::{AuditFields, Origin, replay, restore};
+use crate::domain::time::Timestamp;
+use crate::store::error::StoreError;
+use crate::store::history::entry_of;
+use crate::store::keys::{HISTORY, HS, Item, Key, Keys, LAST_VERSION, PK};
+use serde_json::Map;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// The unbroken history of a record.
+#[derive(Debug, Clone)]
+pub(super) struct Past {
+    /// The events, oldest first. The first has version 1.
+    pub(super) events: Vec<Event>,
+    /// The last one as it is stored.
+    pub(super) last: Option<HistoryEntry>,
+}
+
+impl Past {
+    /// Returns the fields of the record after its last event.
+    pub(super) fn fields(&self) -> AuditFields {
+        replay(Map::new(), &self.events)
+    }
+
+    /// Returns the fields of the record at `at`. Its first event always counts: clocks differ.
+    fn fields_at(&self, at: Timestamp) -> AuditFields {
+        let past = self.events.iter().enumerate().filter(|(index, event)| *index == 0 || event.at <= at);
+        replay(Map::new(), past.map(|(_, event)| event))
+    }
+}
+
+impl TenantCheck<'_> {
+    /// Reads the items of a record's events that the index `history` names.
+    pub(super) async fn entries(&self, record: Uuid) -> Result<Vec<Item>, StoreError> {
+        let query = self.store.store.client.query().table_name(&self.store.store.table).index_name(HISTORY);
+        let query = query
+            .key_condition_expression("#pk = :pk AND #hs BETWEEN :from AND :to")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#hs", HS)
+            .expression_attribute_values(":pk", self.store.keys.partition())
+            .expression_attribute_values(":from", Keys::history(record, 0))
+            .expression_attribute_values(":to", Keys::history(record, LAST_VERSION));
+        let rows = self.store.every(query).await?;
+        let keys: Vec<Key> = rows.iter().filter_map(Key::of).collect();
+        Ok(self.store.items(&keys).await?.into_values().collect())
+    }
+
+    /// Reads the history of a record; `None` if it is not complete, or broken.
+    pub(super) async fn past(&self, record: Uuid) -> Result<Option<Past>, StoreError> {
+        let stored = self.entries(record).await?;
+        let recent = self.recent.get(&record).into_iter().flatten().cloned();
+        let entries = stored.iter().filter_map(entry_of).chain(recent);
+        let entries = entries.filter_map(|entry| Some((subject(&entry.text)?.1, entry))).collect();
+        Ok(unbroken(entries))
+    }
+
+    /// Returns the process definition as it was at `at`.
+    pub(super) async fn process_at(&self, id: Uuid, at: Timestamp) -> Result<Option<Process>, StoreError> {
+        let Some(past) = self.past(id).await? else { return Ok(None) };
+        let Some(first) = past.events.first() else { return Ok(None) };
+        Ok(restore(Id::from_uuid(id), &past.fields_at(at), &Origin::unknown(&first.actor)).ok())
+    }
+
+    /// Returns the asset as it was at `at`, without its model.
+    pub(super) async fn asset_at(&self, id: Uuid, at: Timestamp) -> Result<Option<Asset>, StoreError> {
+        let Some(past) = self.past(id).await? else { return Ok(None) };
+        let Some(first) = past.events.first() else { return Ok(None) };
+        let mut fields = past.fields_at(at);
+        fields.remove("model_id");
+        Ok(restore(Id::from_uuid(id), &fields, &Origin::unknown(&first.actor)).ok())
+    }
+}
+
+/// Returns the history that these entries are, by version; `None` if one is missing or wrong.
+fn unbroken(entries: BTreeMap<u64, HistoryEntry>) -> Option<Past> {
+    let mut chain = Chain::new(None);
+    let mut events = Vec::new();
+    for (version, entry) in &entries {
+        chain.add(*version, entry);
+        events.push(serde_json::from_str(&entry.text).ok()?);
+    }
+    let broken = chain.finish().broken.map(|link| link.reason);
+    let is_whole = entries.is_empty() || broken.is_none_or(|reason| reason == ChainError::Gone);
+    is_whole.then(|| Past { events, last: entries.into_values().next_back() })
+}

@@ -1,0 +1,110 @@
+//! Writing a record and its events in a repair.
+
+use super::change::Change;
+use super::facts::RecordFacts;
+use super::{RecordKey, TenantCheck, named};
+use crate::domain::chain::ChainHead;
+use crate::domain::event::{self, Actor, Verb};
+use crate::domain::id::Id;
+use crate::domain::record::{Kind, Record, Stored};
+use crate::domain::restore::{AuditFields, canonical};
+use crate::store::change_context::ChangeContext;
+use crate::store::error::StoreError;
+use crate::store::history_head::HistoryHead;
+use crate::store::item;
+use crate::store::keys::Item;
+use uuid::Uuid;
+
+/// A record that exists, and its item.
+#[derive(Debug, Clone)]
+pub(super) struct Present<T> {
+    pub(super) item: Item,
+    pub(super) stored: Stored<T>,
+}
+
+impl<T> Stored<T> {
+    /// Returns the record with this end of its history.
+    pub(super) fn at(self, HistoryHead { chain, last_event }: HistoryHead) -> Self {
+        Self { version: chain.version, last_hash: chain.last_hash, last_event, ..self }
+    }
+}
+
+impl TenantCheck<'_> {
+    /// Reads a record as it is after the repairs so far.
+    pub(super) async fn present<T: Record>(&self, id: Uuid) -> Result<Option<Present<T>>, StoreError> {
+        let Some(item) = self.item(&self.store.keys.record(T::KIND, id)).await? else { return Ok(None) };
+        let stored: Stored<T> = item::read(self.with_known_steps(item.clone()))?;
+        // A tenant has one record of some kinds, whatever its id is.
+        Ok((stored.value.id().uuid() == id).then_some(Present { item, stored }))
+    }
+
+    /// Returns the context of the check's own changes.
+    pub(super) fn context(&self) -> ChangeContext {
+        ChangeContext { actor: Actor::repair(), ..ChangeContext::operator(self.store.store.now()) }
+    }
+
+    /// Adds an entry of the operator's to a record's history, which changes its fields from `before` to `after`. Returns
+    /// the change, and the end of the history with it.
+    pub(super) fn add_entry(
+        &self,
+        change: Change,
+        record: RecordKey,
+        (verb, version): (Verb, u64),
+        (before, after): (&AuditFields, &AuditFields),
+        previous_hash: Option<&str>,
+    ) -> Result<(Change, HistoryHead), StoreError> {
+        let changes = event::changes(&canonical(before), &canonical(after));
+        let event = self.store.event_item(record, verb, version, &self.context(), changes, previous_hash)?;
+        let item = event.item.write.put().map(|put| put.item().clone());
+        let change = change.insert(item.ok_or_else(|| StoreError::broken("an event that is not put"))?)?;
+        let chain = ChainHead { version, last_hash: event.hash };
+        Ok((change, HistoryHead { chain, last_event: event.id }))
+    }
+
+    /// Adds the change of a record by the operator, with its entry in the history.
+    pub(super) fn add_update<T: Record>(
+        &self,
+        change: Change,
+        present: &Present<T>,
+        next: T,
+    ) -> Result<(Change, Stored<T>), StoreError> {
+        let old = &present.stored;
+        let version = old.version + 1;
+        let record = (T::KIND, next.id().uuid());
+        let fields = (&old.value.audit(), &next.audit());
+        let (change, head) = self.add_entry(change, record, (Verb::Updated, version), fields, Some(&old.last_hash))?;
+        let is_shown = old.changes_to(&next).keys().any(|field| T::is_shown(field));
+        let updated_at = if is_shown { self.context().at } else { old.updated_at };
+        let stored = Stored { value: next, updated_at, ..old.clone() }.at(head);
+        let (item, _) = item::from_record(&self.store.keys, &stored)?;
+        Ok((change.replace(&present.item, item)?, stored))
+    }
+
+    /// Changes a record by an entry of the operator's.
+    pub(super) async fn update<T: Record>(
+        &mut self,
+        present: &Present<T>,
+        next: T,
+        problem: impl Into<String>,
+        repair: impl Into<String>,
+    ) -> Result<(), StoreError> {
+        let (change, stored) = self.add_update(self.change(), present, next)?;
+        if self.repair(named((T::KIND, stored.value.id().uuid())), problem, repair, change).await? {
+            self.learn(&stored);
+        }
+        Ok(())
+    }
+
+    /// Remembers a record as a repair has left it.
+    pub(super) fn learn<T: Record>(&mut self, stored: &Stored<T>) {
+        let id = stored.value.id().uuid();
+        self.records.insert((T::KIND, id), RecordFacts::of(self.store, stored));
+        self.history_lengths.insert(id, stored.version);
+    }
+
+    /// Remembers that a repair has removed a record, whose history has this many entries.
+    pub(super) fn forget(&mut self, kind: Kind, id: Uuid, entries: u64) {
+        self.records.remove(&(kind, id));
+        self.history_lengths.insert(id, entries);
+    }
+}

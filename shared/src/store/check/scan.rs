@@ -1,0 +1,119 @@
+//! Reading everything that a tenant has, page after page.
+
+use super::facts::RecordFacts;
+use super::{RecordKey, TenantCheck, named};
+use crate::domain::api_key::ApiKey;
+use crate::domain::asset::Asset;
+use crate::domain::catalog::{AssetType, Manufacturer, Model};
+use crate::domain::chain::{Chain, ChainHead, is_deletion, subject};
+use crate::domain::id::Id;
+use crate::domain::instance::Instance;
+use crate::domain::movement::Movement;
+use crate::domain::process::Process;
+use crate::domain::receipt_key::ReceiptKeys;
+use crate::domain::record::{Kind, Record};
+use crate::domain::tenant::Tenant;
+use crate::domain::time::Timestamp;
+use crate::domain::user::User;
+use crate::store::error::StoreError;
+use crate::store::history::entry_of;
+use crate::store::history_head::HistoryHead;
+use crate::store::item;
+use crate::store::keys::{Item, Key, Keys, LS, TYPE};
+use crate::store::list_index::max_secondary_index_delay;
+use uuid::Uuid;
+
+/// The events of a record, while they are read.
+#[derive(Debug, Default)]
+pub(super) struct ScannedChain {
+    /// `None` if this version of the service does not know the kind.
+    pub(super) kind: Option<Kind>,
+    pub(super) chain: Chain,
+    /// The highest version among the events.
+    pub(super) newest: u64,
+    /// The entry of the record's deletion.
+    pub(super) deletion: Option<HistoryHead>,
+}
+
+impl TenantCheck<'_> {
+    /// Reads every record. Records come before events, so that the events contain all changes of each record.
+    pub(super) async fn scan_records(&mut self) -> Result<(), StoreError> {
+        self.scan_kind::<Tenant>().await?;
+        self.scan_kind::<ApiKey>().await?;
+        self.scan_kind::<User>().await?;
+        self.scan_kind::<AssetType>().await?;
+        self.scan_kind::<Manufacturer>().await?;
+        self.scan_kind::<Model>().await?;
+        self.scan_kind::<Process>().await?;
+        self.scan_kind::<Asset>().await?;
+        self.scan_kind::<Instance>().await?;
+        self.scan_kind::<Movement>().await?;
+        self.scan_kind::<ReceiptKeys>().await
+    }
+
+    async fn scan_kind<T: Record>(&mut self) -> Result<(), StoreError> {
+        let mut pages = self.store.of_kind(T::KIND).into_paginator().send();
+        while let Some(page) = pages.next().await {
+            for item in page?.items.unwrap_or_default() {
+                self.scan_record::<T>(item).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn scan_record<T: Record>(&mut self, item: Item) -> Result<(), StoreError> {
+        let key = Key::of(&item).ok_or_else(|| StoreError::broken("an item without a key"))?;
+        let stored = match item::read::<T>(self.with_steps(item.clone()).await?) {
+            Ok(stored) => stored,
+            Err(error) => {
+                let subject = format!("{} at {}", T::KIND.noun(), key.sort());
+                self.report(subject, format!("it can't be read: {error:?}"), "restore the item from another backup");
+                self.unreadable.extend(item.get("id").and_then(|id| id.as_s().ok()?.parse::<Uuid>().ok()));
+                return Ok(());
+            }
+        };
+        let record: RecordKey = (T::KIND, stored.value.id().uuid());
+        let facts = RecordFacts::of(self.store, &stored);
+        let chain = Chain::new(Some(facts.head.clone()));
+        self.chains.insert(record.1, ScannedChain { kind: Some(T::KIND), chain, ..ScannedChain::default() });
+        self.records.insert(record, facts);
+        let (expected, _) = item::from_record(&self.store.keys, &stored)?;
+        let mut repaired = item.clone();
+        repaired.extend(expected.into_iter().filter(|(name, _)| [TYPE, LS].contains(&name.as_str())));
+        if repaired != item {
+            let change = self.change().replace(&item, repaired)?;
+            let problem = "its item lacks what the list index needs, or has it wrong";
+            self.repair(named(record), problem, "writes these attributes", change).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads every event.
+    pub(super) async fn scan_events(&mut self, progress: &mut impl FnMut(u64)) -> Result<(), StoreError> {
+        let (from, to) = Keys::events_since(Timestamp::from_millis(0));
+        let recent_since = self.began.plus(-max_secondary_index_delay());
+        let mut pages = self.store.events_query(from, to).into_paginator().send();
+        while let Some(page) = pages.next().await {
+            for entry in page?.items.unwrap_or_default().iter().filter_map(entry_of) {
+                self.events += 1;
+                let Some(((kind, id), version)) = subject(&entry.text) else {
+                    self.report(format!("event {}", entry.id), "it can't be read", "events are never changed");
+                    continue;
+                };
+                let scanned = self.chains.entry(id).or_default();
+                scanned.kind = scanned.kind.or(kind);
+                scanned.newest = scanned.newest.max(version);
+                scanned.chain.add(version, &entry);
+                if is_deletion(&entry.text) {
+                    let chain = ChainHead { version, last_hash: entry.hash.clone() };
+                    scanned.deletion = Some(HistoryHead { chain, last_event: entry.id });
+                }
+                if entry.id.timestamp() >= recent_since {
+                    self.recent.entry(id).or_default().push(entry);
+                }
+            }
+            progress(self.events);
+        }
+        Ok(())
+    }
+}
