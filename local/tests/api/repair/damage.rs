@@ -3,7 +3,7 @@
 use super::transaction::{Items, Transaction, items};
 use local::invariants;
 use serde_json::Value;
-use shared::store::keys::Item;
+use shared::store::keys::{Item, Key, deleted_record};
 use shared::store::{CheckMode, CheckReport};
 use std::collections::BTreeSet;
 
@@ -82,8 +82,8 @@ fn touched_elsewhere(transaction: &Transaction, now: &Items) -> Vec<String> {
     let is_own_entry = |key: &(String, String)| {
         let is_new = !transaction.after.contains_key(key);
         let is_tombstone = || {
-            let id = key.1.strip_prefix("DELETED#").and_then(|rest| rest.split_once('#')).map(|(_, id)| id);
-            id.is_some_and(|id| written.iter().any(|(_, sort)| sort.ends_with(id)))
+            let deleted = deleted_record(&Key::of(&now[key]).unwrap());
+            deleted.is_some_and(|(_, id)| own.contains(&format!("\"{id}\"")))
         };
         is_new && (now.get(key).and_then(entity).is_some_and(|entity| own.contains(&entity)) || is_tombstone())
     };
