@@ -3,8 +3,9 @@
 //! Every change of the service is one transaction. Only a point-in-time restore can take one apart: the restored table
 //! may hold a part of what was written last. The check looks for such parts and completes them:
 //!
-//! 1. `histories.rs`, `tombstones.rs`: each record agrees with its events. A record that is behind or lost becomes what its events say. A
-//!    lost event is replaced by an entry of the operator's. No event is ever changed or removed.
+//! 1. `histories.rs`, `record_history.rs`, `tombstones.rs`: each record agrees with its events. A record that is behind or
+//!    lost becomes what its events say. A lost event is replaced by an entry of the operator's. No event is ever changed
+//!    or removed.
 //! 2. `responses.rs`: each stored response tells of something that happened.
 //! 3. `processes.rs`: movements, their instances and the assets agree.
 //! 4. `derived.rs`, `references.rs`: what can be computed from the records: unique markers, reference items, counters, the
@@ -21,6 +22,7 @@ mod histories;
 mod past;
 mod process_links;
 mod processes;
+mod record_history;
 mod record_repair;
 mod references;
 mod responses;
