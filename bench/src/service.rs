@@ -1,5 +1,6 @@
 //! The service in this process, with an engine, a table and a tenant of its own.
 
+use crate::lists::ReadLimit;
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
@@ -16,6 +17,7 @@ use shared::domain::api_key::MAX_RATE_LIMIT;
 use shared::domain::id::TenantId;
 use shared::domain::time::Timestamp;
 use shared::store::Store;
+use shared::store::object_store::ObjectStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -30,6 +32,8 @@ pub struct Service {
     pub dynamo: Client,
     pub meter: Meter,
     pub tenant: TenantId,
+    /// Limits the read units of the table.
+    pub read_limit: ReadLimit,
     /// How far the service's clock is ahead, in milliseconds.
     clock_offset: Arc<AtomicI64>,
     client: ApiClient,
@@ -37,24 +41,36 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts the service with its data in memory.
-    pub async fn start() -> Result<Self> {
+    /// Starts the service with its data in memory, and its snapshots in this store.
+    pub async fn start(snapshots: Option<Arc<dyn ObjectStore>>) -> Result<Self> {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
         let meter = Meter::default();
         // Under load the engine reads only a megabyte per second; DynamoDB's usual timeouts would be too short.
         let timeouts =
             TimeoutConfig::builder().operation_timeout(ENGINE_TIMEOUT).operation_attempt_timeout(ENGINE_TIMEOUT).build();
         let config = engine::config(&engine.url).timeout_config(timeouts).interceptor(meter.clone());
+        let read_limit = ReadLimit::new(aws_smithy_http_client::Builder::new().build_http());
+        let config = config.http_client(read_limit.clone());
         let dynamo = Client::from_conf(config.build());
         table::create(&dynamo, TABLE).await?;
         let clock_offset = Arc::new(AtomicI64::new(0));
         let (clock, offset) = (system_clock(), Arc::clone(&clock_offset));
         let now = Arc::new(move || Timestamp::from_millis(clock().millis() + offset.load(Ordering::Relaxed)));
-        let store = Store::new(dynamo.clone(), TABLE, now).with_list_index_bytes(usize::MAX);
+        let store = Store::new(dynamo.clone(), TABLE, now).with_list_index_bytes(usize::MAX).with_snapshots(snapshots);
         let router = server::router(App::new(store.clone()));
         let created = store.create_tenant("Bench".parse()?, None, MAX_RATE_LIMIT).await?;
         let client = ApiClient { router, api_key: created.api_key.expose() };
-        Ok(Self { store, dynamo, meter, tenant: created.tenant_id, clock_offset, client, _engine: engine })
+        Ok(Self { store, dynamo, meter, tenant: created.tenant_id, read_limit, clock_offset, client, _engine: engine })
+    }
+
+    /// Returns another instance of the service, without list indexes.
+    pub fn instance(&self) -> Router {
+        server::router(App::new(self.store.clone().with_list_index_bytes(usize::MAX)))
+    }
+
+    /// Returns the key of the service's tenant.
+    pub fn api_key(&self) -> &str {
+        &self.client.api_key
     }
 
     /// Moves the service's clock forward.

@@ -9,26 +9,46 @@ use local::server::TABLE;
 use serde_json::json;
 use shared::domain::id::{AssetId, Id, ModelId};
 use shared::domain::record::Kind;
+use shared::domain::time::Timestamp;
 use shared::store::keys::{Item, Keys, LS};
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Number of models: large enough that all assets of a page have different ones.
 const MODEL_COUNT: usize = 100;
 /// Most items in a BatchWriteItem request.
 const BATCH_SIZE: usize = 25;
+/// How many assets are in the table if the others are only in the index.
+const NEWEST: usize = 100;
 /// Number of batches that are written concurrently.
 const CONCURRENT_BATCHES: usize = 4;
 const STATUSES: [&str; 6] = ["in_stock", "preparing", "in_use", "in_service", "returned", "scrapped"];
 
-/// Creates `count` assets with a model each, the newest of them an hour old; returns the number of bytes of their searchable
-/// text.
-pub async fn fill(service: &Service, count: usize) -> Result<usize> {
-    let (models, sample) = catalog(service).await?;
-    let keys = Keys::of(service.tenant);
-    let first = service.store.now().plus(TimeDelta::hours(-1)).plus(TimeDelta::seconds(-i64::try_from(count)?));
-    let asset = |n: usize| -> Result<(usize, Item)> {
-        let at = first.plus(TimeDelta::seconds(n.try_into()?));
-        let id: AssetId = service.store.tenant(service.tenant).new_id(at)?;
+/// Makes assets with a model each.
+pub struct Generator {
+    keys: Keys,
+    /// When the first asset is created. The others follow each second.
+    first: Timestamp,
+    models: Vec<ModelId>,
+    /// An asset's item, to copy.
+    sample: Item,
+}
+
+impl Generator {
+    /// Creates the catalog and the first asset of `count`, the newest of which is an hour old.
+    async fn new(service: &Service, count: usize) -> Result<Self> {
+        let (models, sample) = catalog(service).await?;
+        let first = service.store.now().plus(TimeDelta::hours(-1)).plus(TimeDelta::seconds(-i64::try_from(count)?));
+        Ok(Self { keys: Keys::of(service.tenant), first, models, sample })
+    }
+
+    /// Returns the number of bytes of an asset's searchable text, and its item, always the same for the same number.
+    pub fn asset(&self, n: usize) -> (usize, Item) {
+        let at = self.first.plus(TimeDelta::seconds(n as i64));
+        let random = (n as u128 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C834_u128 | 1).to_be_bytes();
+        let mut bytes = [0; 10];
+        bytes.copy_from_slice(&random[..10]);
+        let id = AssetId::new(at, bytes);
         let texts = [
             ("name", format!("{} of room {:04}", ["ThinkPad X1", "Latitude 7450", "UltraSharp 27"][n % 3], n % 7919)),
             ("asset_tag", format!("AST-{n:07}")),
@@ -37,26 +57,41 @@ pub async fn fill(service: &Service, count: usize) -> Result<usize> {
         let others = [
             ("id", id.to_string()),
             ("status", STATUSES[n % STATUSES.len()].to_owned()),
-            ("model_id", models[n % MODEL_COUNT].short()),
+            ("model_id", self.models[n % MODEL_COUNT].short()),
             ("created_at", at.to_string()),
             ("updated_at", at.to_string()),
         ];
         let text_bytes = texts.iter().map(|(_, text)| text.len()).sum();
-        let mut item = sample.clone();
-        item.extend(keys.record(Kind::Asset, id.uuid()).item());
-        item.insert(
-            LS.to_owned(),
-            Keys::list_index(Kind::Asset, id.uuid(), false).context("assets have no key in the list index")?,
-        );
+        let mut item = self.sample.clone();
+        item.extend(self.keys.record(Kind::Asset, id.uuid()).item());
+        item.extend(Keys::list_index(Kind::Asset, id.uuid(), false).map(|key| (LS.to_owned(), key)));
         item.extend(texts.into_iter().chain(others).map(|(name, text)| (name.to_owned(), AttributeValue::S(text))));
-        Ok((text_bytes, item))
-    };
+        (text_bytes, item)
+    }
+}
+
+/// Creates `count` assets; returns the number of bytes of their searchable text.
+pub async fn fill(service: &Service, count: usize) -> Result<usize> {
+    let generator = Generator::new(service, count).await?;
     // The sample counts as the first asset.
-    let batches: Vec<usize> = (1..count).step_by(BATCH_SIZE).collect();
+    write(service, &generator, 1..count).await
+}
+
+/// Creates the newest of `count` assets, and returns what generates them all.
+pub async fn fill_newest(service: &Service, count: usize) -> Result<Generator> {
+    let generator = Generator::new(service, count).await?;
+    write(service, &generator, count - NEWEST..count).await?;
+    Ok(generator)
+}
+
+/// Writes assets to the table; returns the number of bytes of their searchable text.
+async fn write(service: &Service, generator: &Generator, numbers: Range<usize>) -> Result<usize> {
+    let end = numbers.end;
+    let batches: Vec<usize> = numbers.step_by(BATCH_SIZE).collect();
     let written = stream::iter(batches).map(|from| {
-        let batch: Result<Vec<(usize, Item)>> = (from..count.min(from + BATCH_SIZE)).map(asset).collect();
+        let batch = (from..end.min(from + BATCH_SIZE)).map(|n| generator.asset(n));
+        let (text_bytes, items): (Vec<usize>, Vec<Item>) = batch.unzip();
         async move {
-            let (text_bytes, items): (Vec<usize>, Vec<Item>) = batch?.into_iter().unzip();
             write_batch(service, items).await?;
             Ok::<usize, anyhow::Error>(text_bytes.iter().sum())
         }

@@ -1,16 +1,26 @@
 //! Measures the cost and latency of lists, by the number of assets in a tenant.
 
 mod fill;
+mod generated_index;
+mod read_limit;
 mod report;
+mod snapshots;
+
+pub use read_limit::ReadLimit;
 
 use crate::service::Service;
 use anyhow::{Result, ensure};
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::meter::Cost;
 use local::server::TABLE;
+use local::snapshot_folder::SnapshotFolder;
 use report::{Measurement, Report};
+use shared::app::system_clock;
+use shared::store::client;
 use shared::store::keys::{Keys, LIST_INDEX};
+use shared::store::object_store::{ObjectStore, S3};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -18,9 +28,16 @@ pub struct Options {
     /// Numbers of assets to measure with, one tenant each.
     #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000", value_name = "N,…")]
     sizes: Vec<usize>,
+    /// Also measure snapshots of tenants with this many assets, of which only the newest are in the table. The others are
+    /// generated when the index is read, which takes seconds instead of hours.
+    #[arg(long, value_delimiter = ',', value_name = "N,…")]
+    generated: Vec<usize>,
     /// Also measure a tenant with 1,000,000 assets. Takes minutes and about 4 GB of memory.
     #[arg(long)]
     million: bool,
+    /// Bucket for the snapshots, with S3's API, as .ci/snapshots starts one. Without it, they are in a folder.
+    #[arg(long, env = "SNAPSHOTS_TEST_URL", value_name = "URL")]
+    snapshots_url: Option<String>,
     /// Number of requests per warm list.
     #[arg(long, default_value_t = 300, value_name = "N")]
     samples: usize,
@@ -33,6 +50,8 @@ pub struct Options {
 pub const FULL_QUERY: &str = "full index query";
 /// The first list of a function instance, which loads the list index.
 pub const COLD: &str = "first list of an instance";
+/// The first list of a function instance that takes the list index from a snapshot.
+pub const COLD_SNAPSHOT: &str = "first list, from a snapshot";
 /// A search that must look at every asset.
 pub const SEARCH: &str = "search without matches";
 /// A search that matches a third of all assets and must sort them: it gets slower with their number.
@@ -61,7 +80,11 @@ pub async fn run(options: Options) -> Result<()> {
     let million = options.million.then_some(1_000_000);
     for size in options.sizes.iter().copied().chain(million) {
         ensure!(size >= 100, "--sizes must be at least 100");
-        measure(&mut report, size, options.samples.max(1)).await?;
+        measure(&mut report, size, &options).await?;
+    }
+    for size in &options.generated {
+        ensure!(*size >= 10_000, "--generated must be at least 10,000");
+        measure_generated(&mut report, *size, &options).await?;
     }
     if let Some(file) = &options.json {
         std::fs::write(file, serde_json::to_vec_pretty(&report.measurements)?)?;
@@ -69,8 +92,18 @@ pub async fn run(options: Options) -> Result<()> {
     report.check_goals()
 }
 
-async fn measure(report: &mut Report, size: usize, sample_count: usize) -> Result<()> {
-    let service = Service::start().await?;
+/// Returns where snapshots are stored: in a bucket, or in a folder.
+fn snapshot_store(url: Option<&str>, folder: &std::path::Path) -> Result<Arc<dyn ObjectStore>> {
+    Ok(match url {
+        Some(url) => Arc::new(S3::new(url, &client::function_environment()?, system_clock())),
+        None => Arc::new(SnapshotFolder::new(folder.to_owned())),
+    })
+}
+
+async fn measure(report: &mut Report, size: usize, options: &Options) -> Result<()> {
+    let sample_count = options.samples.max(1);
+    let folder = tempfile::tempdir()?;
+    let service = Service::start(Some(snapshot_store(options.snapshots_url.as_deref(), folder.path())?)).await?;
     let text_bytes = fill::fill(&service, size).await?;
     // Lists read the events of the last seconds again; those of the catalog, which is new, must not count.
     service.advance_clock(120_000);
@@ -87,11 +120,33 @@ async fn measure(report: &mut Report, size: usize, sample_count: usize) -> Resul
     let overhead = service.store.list_index_bytes().saturating_sub(text_bytes) as f64 / size as f64;
     report.add(Measurement::new(size, COLD, &cold, &baseline, Some(overhead)))?;
 
+    snapshots::write(&service).await?;
+    service.advance_clock(120_000);
+    let (cold, cpu_time) = snapshots::cold_lists(&service, size, cold_count.max(5)).await?;
+    report.add(Measurement::new(size, COLD_SNAPSHOT, &cold, &baseline, None).with_cpu_time(cpu_time))?;
+    let last = snapshots::many_at_once(&service).await?;
+    report.add_many_at_once(size, last);
+
     for (name, query) in lists(size) {
         let warm = sample(&service, sample_count, async || request_page(&service, &query, size).await).await?;
         report.add(Measurement::new(size, name, &warm, &baseline, None))?;
     }
     Ok(())
+}
+
+/// Measures cold lists from a snapshot that is written from generated rows.
+async fn measure_generated(report: &mut Report, size: usize, options: &Options) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let service = Service::start(Some(snapshot_store(options.snapshots_url.as_deref(), folder.path())?)).await?;
+    let generator = fill::fill_newest(&service, size).await?;
+    service.read_limit.generated.set(generator, size);
+    service.advance_clock(120_000);
+    snapshots::write(&service).await?;
+    service.advance_clock(120_000);
+    let (cold, cpu_time) = snapshots::cold_lists(&service, size, 5).await?;
+    report.add(Measurement::new(size, COLD_SNAPSHOT, &cold, &cold, None).with_cpu_time(cpu_time))?;
+    let search = sample(&service, options.samples.max(1), async || request_page(&service, "?q=nosuchthing", size).await);
+    report.add(Measurement::new(size, SEARCH, &search.await?, &cold, None))
 }
 
 /// The samples of one scenario.

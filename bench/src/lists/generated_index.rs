@@ -1,0 +1,73 @@
+//! An index `list_index` whose rows are generated when they are read: filling the embedded engine with a million assets
+//! takes too long to do it often.
+
+use super::fill::Generator;
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_types::body::SdkBody;
+use serde_json::{Value, json};
+use shared::store::keys::{BUCKETS, Item, Section};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many rows have about 1 MB.
+const PAGE_ROWS: usize = 3_600;
+/// What the index has of an asset, besides the keys.
+const ATTRIBUTES: [&str; 10] =
+    ["PK", "SK", "LS", "name", "asset_tag", "serial_number", "status", "asset_type_id", "model_id", "updated_at"];
+
+/// A generated index, if there is one.
+#[derive(Clone, Default)]
+pub struct GeneratedIndex(Arc<Mutex<Option<(Generator, usize)>>>);
+
+impl std::fmt::Debug for GeneratedIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("GeneratedIndex")
+    }
+}
+
+impl GeneratedIndex {
+    /// Answers queries of the index from now on, with `count` rows.
+    pub fn set(&self, generator: Generator, count: usize) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((generator, count));
+    }
+
+    /// Returns the response to a query of the assets in the index; `None` for every other request.
+    pub fn response(&self, request: &HttpRequest) -> Option<HttpResponse> {
+        let generated = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (generator, count) = generated.as_ref()?;
+        let query: Value = serde_json::from_slice(request.body().bytes()?).ok()?;
+        let bound = |name: &str| query["ExpressionAttributeValues"][name]["S"].as_str().map(str::to_owned);
+        let (from, to) = (bound(":from")?, bound(":to")?);
+        if query["IndexName"] != "list_index" || !from.starts_with('A') {
+            return None;
+        }
+        // The rows are in the order of their buckets.
+        let bucket = |key: String| Section::Assets.bucket_number(&AttributeValue::S(key));
+        let first_of = |bucket: usize| (bucket * count).div_ceil(BUCKETS);
+        let start = match query["ExclusiveStartKey"]["SK"]["S"].as_str() {
+            Some(last) => last.parse::<usize>().ok()? + 1,
+            None => first_of(bucket(from)?),
+        };
+        let end = first_of(bucket(to)? + 1).min(*count);
+        let next = end.min(start + PAGE_ROWS);
+        let items: Vec<Value> = (start..next).map(|n| row(&generator.asset(n).1)).collect();
+        let mut body = json!({"Count": items.len(), "ScannedCount": items.len(), "Items": items});
+        if next < end {
+            let last = next - 1;
+            let key = Section::Assets.bucket(last * BUCKETS / count);
+            body["LastEvaluatedKey"] = json!({"PK": {"S": "-"}, "SK": {"S": last.to_string()}, "LS": {"S": key.as_s().ok()?}});
+        }
+        Some(HttpResponse::new(200.try_into().ok()?, SdkBody::from(body.to_string())))
+    }
+}
+
+/// Returns the row of an asset, as JSON.
+fn row(item: &Item) -> Value {
+    let mut row = json!({"version": {"N": "1"}});
+    for name in ATTRIBUTES {
+        if let Some(AttributeValue::S(text)) = item.get(name) {
+            row[name] = json!({"S": text});
+        }
+    }
+    row
+}

@@ -1,0 +1,69 @@
+//! Cold lists with snapshots: on one instance, and on many that start at once.
+
+use super::{Samples, request_page, sample};
+use crate::service::Service;
+use anyhow::{Context, Result, ensure};
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use chrono::TimeDelta;
+use futures_util::future::join_all;
+use std::time::{Duration, Instant};
+use tower::ServiceExt;
+
+/// How many instances start at once.
+const INSTANCES: usize = 13;
+
+/// Returns the processor time that this thread has used: that of the service, without the engine.
+pub fn cpu_time() -> Result<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanos = text.split(' ').next().and_then(|number| number.parse().ok()).context("can't parse schedstat")?;
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// Writes the tenant's snapshots.
+pub async fn write(service: &Service) -> Result<()> {
+    let report = service.store.write_snapshots(service.store.now().plus(TimeDelta::hours(1))).await?;
+    ensure!(report.failed == 0 && report.written > 0, "{report:?}");
+    Ok(())
+}
+
+/// Measures cold lists, and the most processor time of one.
+pub async fn cold_lists(service: &Service, size: usize, count: usize) -> Result<(Samples, Duration)> {
+    let most = std::sync::Mutex::new(Duration::ZERO);
+    let samples = sample(service, count, async || {
+        service.store.forget_list_indexes();
+        let before = cpu_time()?;
+        request_page(service, "", size).await?;
+        let used = cpu_time()? - before;
+        let mut most = most.lock().map_err(|_| anyhow::anyhow!("poisoned"))?;
+        *most = used.max(*most);
+        Ok(())
+    });
+    let samples = samples.await?;
+    Ok((samples, most.into_inner()?))
+}
+
+/// Starts instances at once, at a table that allows 3,000 read units per second. Returns how long the last one takes to
+/// list, with retries of what it is told to retry.
+pub async fn many_at_once(service: &Service) -> Result<Duration> {
+    let start = Instant::now();
+    service.read_limit.set(true);
+    let instances = (0..INSTANCES).map(async |_| {
+        let router = service.instance();
+        loop {
+            let request = Request::builder().uri("/v1/assets").header("authorization", format!("Bearer {}", service.api_key()));
+            let response = router.clone().oneshot(request.body(Body::empty())?).await?;
+            let status = response.status();
+            let retry_after = response.headers().get("retry-after").and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+            to_bytes(response.into_body(), usize::MAX).await?;
+            match retry_after {
+                _ if status.is_success() => return Ok::<_, anyhow::Error>(start.elapsed()),
+                Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+                None => anyhow::bail!("status {status}"),
+            }
+        }
+    });
+    let ends: Vec<Duration> = join_all(instances).await.into_iter().collect::<Result<_>>()?;
+    service.read_limit.set(false);
+    Ok(ends.into_iter().max().unwrap_or_default())
+}
