@@ -5,7 +5,7 @@
 pub struct Weaknesses {
     /// The longest way of a request to the table, and of its response back, in milliseconds.
     pub latency_millis: u64,
-    /// How many of a thousand requests arrive up to [`MAX_DELAY_MILLIS`] late.
+    /// How many of a thousand requests arrive up to 2.5 seconds late (`MAX_DELAY_MILLIS`).
     pub slow_per_mille: u64,
     /// How many of a thousand requests never arrive.
     pub lost_before_per_mille: u64,
