@@ -12,7 +12,7 @@ use damage::{Damage, check_damage, check_undamaged};
 use transaction::Transaction;
 
 /// How many items of a transaction are damaged without `FULL_TESTS=1`.
-const SHORT: usize = 16;
+const SHORT: usize = 4;
 
 /// Damages each item of a transaction in turn.
 async fn check_each_item(transaction: Transaction) {
