@@ -142,7 +142,7 @@ async fn lists_that_see_transactions_in_part_are_right_and_cheap() {
         state ^= state << 17;
         (state >> 11) % below
     };
-    let lists = if full_tests() { 10_000 } else { 500 };
+    let lists = if full_tests() { 1_500 } else { 200 };
     let mut before = listed(&writer).await;
     listed(&reader).await;
     large_reads(&api);
