@@ -52,7 +52,7 @@ impl Command for StartInstance {
         (process, asset): &Self::Inputs,
     ) -> Result<Stored<Instance>, AttemptError<ApiError>> {
         let id = caller.store.new_id(caller.context.at)?;
-        let started = Instance::start(id, &process.value, &asset.value, &started_by(caller));
+        let started = Instance::start(id, &process.value, &asset.value, &Starter::from(&caller.context.actor));
         let (instance, next) = started.map_err(process_error)?;
         let instance = unit.create(instance)?;
         unit.update(asset, next)?;
@@ -67,12 +67,6 @@ impl Command for StartInstance {
 /// Returns the response to a start on one asset.
 pub(crate) fn created(view: InstanceView) -> Created<InstanceOrMovement> {
     Created::new("processes/instances", view.id, InstanceOrMovement::Instance(Box::new(view)))
-}
-
-/// Returns who starts an instance: the user whom the key is bound to, else the key.
-pub(crate) fn started_by(caller: &Caller) -> Starter {
-    let actor = &caller.context.actor;
-    Starter { key_id: actor.key_id, name: actor.user_name.clone().unwrap_or_else(|| actor.key_name.clone()) }
 }
 
 /// The submission of step data.

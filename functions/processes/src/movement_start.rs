@@ -1,6 +1,5 @@
 //! Starting a movement: one process on several assets, all or none.
 
-use crate::commands;
 use crate::instance_wire::{InstanceOrMovement, MovementView};
 use crate::movement_commands::{ChangedMovement, invalid};
 use crate::process_error::process_error;
@@ -11,7 +10,7 @@ use shared::domain::asset::Asset;
 use shared::domain::asset_tag::TagTemplate;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, InstanceId, MovementId, ProcessId};
-use shared::domain::instance::{Instance, ProcessError};
+use shared::domain::instance::{Instance, ProcessError, Starter};
 use shared::domain::movement::{Movement, NUMBER_TEMPLATE};
 use shared::domain::process::Process;
 use shared::domain::record::Stored;
@@ -74,7 +73,7 @@ impl Command for StartMovement {
             return Err(invalid("asset_ids", detail).into());
         }
         let id: MovementId = caller.store.new_id(caller.context.at)?;
-        let starter = commands::started_by(caller);
+        let starter = Starter::from(&caller.context.actor);
         let (mut instances, mut errors) = (Vec::new(), Vec::new());
         for asset in assets {
             let instance_id = caller.store.new_id(caller.context.at)?;

@@ -10,6 +10,7 @@ pub use advance::{Advancement, candidate_users};
 pub use error::ProcessError;
 
 use super::asset::{Asset, Status};
+use super::event::Actor;
 use super::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
 use super::process::values::StepValues;
 use super::process::{Process, ProcessStatus, StepKind, Steps};
@@ -97,6 +98,12 @@ pub struct Starter {
     pub key_id: Option<ApiKeyId>,
     /// The display name of the key's user, else the name of the key.
     pub name: String,
+}
+
+impl From<&Actor> for Starter {
+    fn from(actor: &Actor) -> Self {
+        Self { key_id: actor.key_id, name: actor.user_name.clone().unwrap_or_else(|| actor.key_name.clone()) }
+    }
 }
 
 /// Checks that `process` can be started on `asset`.

@@ -1,9 +1,8 @@
 //! Process definitions, process instances and movements.
 
 use super::{Fields, Origin, Restore, RestoreError};
-use crate::domain::event::Actor;
 use crate::domain::id::{InstanceId, MovementId, ProcessId};
-use crate::domain::instance::{Instance, InstanceStatus, State};
+use crate::domain::instance::{Instance, InstanceStatus, Starter, State};
 use crate::domain::movement::Movement;
 use crate::domain::process::values::StepValues;
 use crate::domain::process::{Process, Steps};
@@ -35,6 +34,7 @@ impl Restore for Instance {
         }
         let process = origin.process.ok_or(RestoreError::NotShown("the steps of its process"))?;
         let asset = origin.asset.ok_or(RestoreError::NotShown("the name of its asset"))?;
+        let starter = Starter::from(origin.creator);
         Ok(Self {
             id,
             process_id: fields.get("process_id")?,
@@ -47,8 +47,8 @@ impl Restore for Instance {
             process_name: process.name.clone(),
             asset_name: asset.name.clone(),
             asset_tag: asset.asset_tag.clone(),
-            started_by: origin.creator.key_id,
-            started_by_name: starter_name(origin.creator),
+            started_by: starter.key_id,
+            started_by_name: starter.name,
         })
     }
 }
@@ -69,7 +69,10 @@ impl Restore for Movement {
     fn from_fields(id: MovementId, fields: &Fields<'_>, origin: &Origin<'_, Self>) -> Result<Self, RestoreError> {
         let (process_name, started_by, started_by_name) = match (origin.old, origin.process) {
             (Some(old), _) => (old.process_name.clone(), old.started_by, old.started_by_name.clone()),
-            (None, Some(process)) => (process.name.clone(), origin.creator.key_id, starter_name(origin.creator)),
+            (None, Some(process)) => {
+                let starter = Starter::from(origin.creator);
+                (process.name.clone(), starter.key_id, starter.name)
+            }
             (None, None) => return Err(RestoreError::NotShown("the name of its process")),
         };
         Ok(Self {
@@ -82,9 +85,4 @@ impl Restore for Movement {
             started_by_name,
         })
     }
-}
-
-/// Returns the name under which this actor starts a process: that of the user, else that of the key.
-fn starter_name(actor: &Actor) -> String {
-    actor.user_name.clone().unwrap_or_else(|| actor.key_name.clone())
 }
