@@ -1,14 +1,13 @@
 //! Signature images. They are separate items beside their process instance or movement, so that lists stay small.
 
 use super::error::StoreError;
-use super::keys::{Item, Key, PK, TYPE};
-use super::transaction::{Condition, TransactionItem};
+use super::keys::{Item, Key, TYPE};
 use super::unit_of_work::UnitOfWork;
 use super::{PointReads, TenantStore};
 use crate::domain::instance::ImageName;
 use crate::domain::signature_image::SignatureImage;
 use aws_sdk_dynamodb::primitives::Blob;
-use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
+use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeSet, HashMap};
 
 const IMAGE: &str = "image";
@@ -31,16 +30,7 @@ impl UnitOfWork<'_> {
         let mut item = store.keys.signature(name).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("signature".to_owned()));
         item.insert(IMAGE.to_owned(), AttributeValue::B(Blob::new(image.bytes())));
-        let put = Put::builder()
-            .table_name(&store.store.table)
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(#pk) OR attribute_exists(#image)")
-            .expression_attribute_names("#pk", PK)
-            .expression_attribute_names("#image", IMAGE)
-            .build()
-            .map_err(StoreError::broken)?;
-        let write = TransactWriteItem::builder().put(put).build();
-        self.add(TransactionItem { condition: Condition::Invariant, write });
+        self.add(store.store.put_content(item, IMAGE)?);
         Ok(())
     }
 }

@@ -6,13 +6,13 @@
 
 use super::PointReads;
 use super::error::StoreError;
-use super::keys::{Item, Key, PK, TYPE};
+use super::keys::{Item, Key, TYPE};
 use super::retry::pause;
-use super::transaction::{Condition, TransactionItem};
+use super::transaction::TransactionItem;
 use crate::domain::hex;
 use crate::domain::id::TenantId;
 use crate::domain::record::Kind;
-use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
+use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -96,16 +96,7 @@ impl PointReads {
         if self.store.steps.get(self.id, &steps.hash).is_some() {
             return Ok(None);
         }
-        let put = Put::builder()
-            .table_name(&self.store.table)
-            .set_item(Some(self.steps_item(steps)))
-            .condition_expression("attribute_not_exists(#pk) OR attribute_exists(#steps)")
-            .expression_attribute_names("#pk", PK)
-            .expression_attribute_names("#steps", STEPS)
-            .build()
-            .map_err(StoreError::broken)?;
-        let write = TransactWriteItem::builder().put(put).build();
-        Ok(Some(TransactionItem { condition: Condition::Invariant, write }))
+        self.store.put_content(self.steps_item(steps), STEPS).map(Some)
     }
 
     /// Returns the item of steps.

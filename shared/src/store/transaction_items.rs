@@ -163,4 +163,18 @@ impl Store {
             .map_err(StoreError::broken)?;
         Ok(TransactWriteItem::builder().put(put).build())
     }
+
+    /// Returns the put of an item whose key has the hash of its attribute `content`. If it exists already, it is the same.
+    pub(super) fn put_content(&self, item: Item, content: &str) -> Result<TransactionItem, StoreError> {
+        let put = Put::builder()
+            .table_name(&self.table)
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(#pk) OR attribute_exists(#content)")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#content", content)
+            .build()
+            .map_err(StoreError::broken)?;
+        let write = TransactWriteItem::builder().put(put).build();
+        Ok(TransactionItem { condition: Condition::Invariant, write })
+    }
 }
