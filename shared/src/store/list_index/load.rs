@@ -16,6 +16,7 @@ use crate::store::retry::pause;
 use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use futures_util::TryFutureExt;
 use futures_util::future::try_join_all;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -134,14 +135,8 @@ impl TenantStore {
 
     /// Returns the events that the secondary index may not contain yet.
     async fn events_to_load<I: ListIndex>(&self, since: Timestamp) -> Result<Events, RefreshError> {
-        let mut round = FIRST_THROTTLED_ROUND;
-        loop {
-            match self.events_for::<I>(since, None).await {
-                Err(RefreshError::Store(error)) if error.is_throttling() => pause(&self.store, round).await,
-                outcome => return outcome,
-            }
-            round = round.saturating_add(1);
-        }
+        let is_throttled = |error: &RefreshError| matches!(error, RefreshError::Store(error) if error.is_throttling());
+        self.while_throttled(is_throttled, || self.events_for::<I>(since, None)).await
     }
 
     /// Reads the records themselves whose events don't follow from the index: they moved from one section to another, or
@@ -241,13 +236,23 @@ impl TenantStore {
             .set_exclusive_start_key(range.cursor.start_key()))
     }
 
-    /// Reads one page of a query. Repeats it after a random pause if it is throttled: function instances that start
-    /// together throttle one another, and none of them must give up what it has read.
+    /// Reads one page of a query.
     async fn page(&self, query: QueryFluentBuilder) -> Result<QueryOutput, StoreError> {
+        let send = || query.clone().send().map_err(StoreError::from);
+        self.while_throttled(StoreError::is_throttling, send).await
+    }
+
+    /// Repeats a read after a random pause while it is throttled: function instances that start together throttle one
+    /// another, and none of them must give up what it has read.
+    async fn while_throttled<T, E, F: Future<Output = Result<T, E>>>(
+        &self,
+        is_throttled: impl Fn(&E) -> bool,
+        read: impl Fn() -> F,
+    ) -> Result<T, E> {
         let mut round = FIRST_THROTTLED_ROUND;
         loop {
-            match query.clone().send().await.map_err(StoreError::from) {
-                Err(error) if error.is_throttling() => pause(&self.store, round).await,
+            match read().await {
+                Err(error) if is_throttled(&error) => pause(&self.store, round).await,
                 outcome => return outcome,
             }
             round = round.saturating_add(1);
