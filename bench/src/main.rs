@@ -3,9 +3,11 @@
 //! For example: `cargo run --release -p bench -- lists`.
 
 mod coldstart;
+mod hostile;
 mod lists;
 mod service;
 mod soak;
+mod usage;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -26,6 +28,8 @@ enum Command {
     Lists(lists::Options),
     /// Send mixed traffic of several tenants while injecting faults, then check all invariants.
     Soak(soak::Options),
+    /// Send hostile requests, known attacks and random ones, and judge each response.
+    Hostile(hostile::Options),
     /// Measure the cold starts of the functions' release binaries, compared with a minimal function.
     Coldstart(coldstart::Options),
 }
@@ -39,6 +43,7 @@ async fn main() -> ExitCode {
     let result = match Options::parse().command {
         Command::Lists(options) => lists::run(options).await,
         Command::Soak(options) => soak::run(options).await,
+        Command::Hostile(options) => hostile::run(options).await,
         Command::Coldstart(options) => coldstart::run(options).await,
     };
     match result {

@@ -1,0 +1,48 @@
+//! What one request uses of this machine.
+
+use anyhow::{Context, Result};
+use std::time::Duration;
+
+/// Processor time and memory that something used.
+#[derive(Debug, Clone, Copy)]
+pub struct Usage {
+    /// Of this thread, which runs the service; the engine has threads of its own.
+    pub cpu_time: Duration,
+    /// How much memory the process had at most, above what it had before.
+    pub memory_bytes: u64,
+}
+
+/// Measures from its creation on.
+pub struct UsageMeter {
+    cpu_time: Duration,
+    resident_bytes: u64,
+}
+
+impl UsageMeter {
+    /// Starts to measure.
+    pub fn start() -> Result<Self> {
+        // "5" resets the peak to what is resident now: https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html
+        std::fs::write("/proc/self/clear_refs", "5")?;
+        Ok(Self { cpu_time: cpu_time()?, resident_bytes: memory_bytes("VmRSS:")? })
+    }
+
+    /// Returns what has been used since the start.
+    pub fn usage(&self) -> Result<Usage> {
+        let memory_bytes = memory_bytes("VmHWM:")?.saturating_sub(self.resident_bytes);
+        Ok(Usage { cpu_time: cpu_time()?.saturating_sub(self.cpu_time), memory_bytes })
+    }
+}
+
+/// Returns the processor time that this thread has used.
+pub fn cpu_time() -> Result<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanos = text.split(' ').next().and_then(|number| number.parse().ok()).context("can't parse schedstat")?;
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// Returns a line of the process status, which is in kilobytes.
+fn memory_bytes(name: &str) -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name} in the status"))?;
+    Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
+}
