@@ -17,7 +17,7 @@ const MAX_ROUNDS: u32 = 3;
 /// Returns an error when the tenant does not exist, or when the table can't be read or written.
 pub async fn tenant(store: &TenantStore, mode: CheckMode) -> Result<Output> {
     let mut report = run(store, mode).await?;
-    if report.records == 0 && report.events == 0 {
+    if report.records == 0 && report.events == 0 && report.findings.is_empty() {
         bail!("tenant {} not found; `admin tenant list` shows all tenants", store.id());
     }
     let mut findings = report.findings.clone();
@@ -36,7 +36,7 @@ pub async fn tenant(store: &TenantStore, mode: CheckMode) -> Result<Output> {
     let open = findings.iter().filter(|finding| !finding.is_repaired).count();
     let rows: Vec<Value> = findings.into_iter().map(row).collect();
     let value = json!({
-        "tenant_id": store.id(), "things": report.records, "changes": report.events, "findings": rows, "open": open
+        "tenant_id": store.id(), "records": report.records, "events": report.events, "findings": rows, "open": open
     });
     Ok(Output { value, is_success: open == 0 })
 }
@@ -44,7 +44,7 @@ pub async fn tenant(store: &TenantStore, mode: CheckMode) -> Result<Output> {
 async fn run(store: &TenantStore, mode: CheckMode) -> Result<CheckReport, StoreError> {
     // Drawn on stderr, and only on a terminal.
     let style =
-        ProgressStyle::with_template("{spinner} {pos} changes, {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+        ProgressStyle::with_template("{spinner} {pos} events, {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner());
     let bar = ProgressBar::new_spinner().with_style(style);
     let report = store.check_items(mode, |done| bar.set_position(done)).await?;
     bar.finish_and_clear();

@@ -63,8 +63,8 @@ pub enum Command {
         /// Repair what is found, then check again. No entry of the audit trail is changed or removed.
         #[arg(long)]
         repair: bool,
-        /// Print what --repair would do, and write nothing.
-        #[arg(long, requires = "repair")]
+        /// Print what --repair would do, and write nothing. So does a check without --repair.
+        #[arg(long)]
         dry_run: bool,
     },
     /// Verify a tenant's audit trail. Exits with code 1 if a hash chain is broken.

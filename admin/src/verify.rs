@@ -27,7 +27,7 @@ pub async fn tenant(store: &TenantStore) -> Result<Value> {
         let (broken, total) = (verification.broken_links.len(), verification.records);
         bail!("{broken} of {total} histories are broken; the first: {}", describe(*kind, *id, link));
     }
-    Ok(json!({"tenant_id": store.id(), "valid": true, "things": verification.records, "changes": verification.events}))
+    Ok(json!({"tenant_id": store.id(), "valid": true, "records": verification.records, "events": verification.events}))
 }
 
 fn describe(kind: Option<Kind>, id: Uuid, link: &BrokenLink) -> String {

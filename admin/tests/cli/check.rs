@@ -35,11 +35,11 @@ async fn item(operator: &Operator, key: &Item) -> Option<Item> {
 async fn a_lost_record_is_found_announced_and_restored() {
     let operator = Operator::start().await;
     let (tenant, user) = tenant_with_user(&operator).await;
-    let clean = json!({"tenant_id": tenant, "things": 10, "changes": 10, "findings": [], "open": 0});
+    let clean = json!({"tenant_id": tenant, "records": 10, "events": 10, "findings": [], "open": 0});
     assert_eq!(check(&operator, &tenant, &[]), (Some(0), clean.clone()));
     let before = item(&operator, &user).await;
     operator.client().delete_item().table_name(server::TABLE).set_key(Some(user.clone())).send().await.unwrap();
-    for options in [&[][..], &["--repair", "--dry-run"]] {
+    for options in [&[][..], &["--dry-run"], &["--repair", "--dry-run"]] {
         let (code, report) = check(&operator, &tenant, options);
         assert_eq!((code, &report["open"]), (Some(1), &json!(1)), "{report}");
         let finding = &report["findings"][0];
@@ -73,6 +73,5 @@ async fn a_tenant_without_any_item_is_not_found() {
     let operator = Operator::start().await;
     let arguments = ["check", "--tenant", UNKNOWN_ID, "--repair"];
     assert!(operator.error(&arguments).contains(&format!("tenant {UNKNOWN_ID} not found")));
-    assert_eq!(operator.run(&["check", "--tenant", UNKNOWN_ID, "--dry-run"]).status.code(), Some(2), "without --repair");
     assert_eq!(operator.json(&["tenant", "list"]), json!([]));
 }

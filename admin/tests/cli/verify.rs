@@ -37,13 +37,13 @@ async fn a_tenant_with_unbroken_chains_is_valid() {
     let operator = Operator::start().await;
     let (tenant, store, _) = tenant_with_changed_user(&operator).await;
     let verify = ["verify", "--tenant", &tenant];
-    let valid = json!({"tenant_id": tenant, "valid": true, "things": 10, "changes": 12});
+    let valid = json!({"tenant_id": tenant, "valid": true, "records": 10, "events": 12});
     assert_eq!(operator.json(&verify), valid);
     // A deleted resource keeps its chain.
     let processes: Vec<Stored<Process>> = store.all().await.unwrap();
     let context = ChangeContext::operator(store.store().now());
     store.delete(&processes[0], &context).await.unwrap();
-    assert_eq!(operator.json(&verify)["changes"], 13);
+    assert_eq!(operator.json(&verify)["events"], 13);
     assert!(operator.error(&["verify", "--tenant", UNKNOWN_ID]).contains(&format!("tenant {UNKNOWN_ID} not found")));
 }
 

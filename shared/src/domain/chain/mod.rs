@@ -114,6 +114,13 @@ pub fn is_deletion(text: &str) -> bool {
     entry.is_some_and(|entry| verb_of(&entry) == Some(Verb::Deleted))
 }
 
+/// Returns whether an entry describes a change by the operator's command line, which acts without a key.
+#[must_use]
+pub fn is_by_operator(text: &str) -> bool {
+    let entry: Option<Value> = serde_json::from_str(text).ok();
+    entry.is_some_and(|entry| entry["actor"].is_object() && entry["actor"]["key_id"].is_null())
+}
+
 fn verb_of(entry: &Value) -> Option<Verb> {
     EventType::parse(entry["type"].as_str()?)?.verb
 }

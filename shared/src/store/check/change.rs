@@ -2,7 +2,7 @@
 
 use super::{CheckMode, Finding, TenantCheck};
 use crate::domain::id::EventId;
-use crate::store::Store;
+use crate::domain::time::Timestamp;
 use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::error::StoreError;
 use crate::store::history::entry_of;
@@ -10,8 +10,10 @@ use crate::store::item::{LAST_HASH, VERSION};
 use crate::store::keys::{Item, Key, Keys, PK, SK, event_id};
 use crate::store::list_index::max_event_delay;
 use crate::store::transaction::{Condition, TransactionError, TransactionItem};
+use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem};
 use std::collections::HashMap;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// Attributes that differ whenever a record's item does, but for the time of a key's last use.
@@ -19,9 +21,15 @@ const RECORD_STATE: [&str; 2] = [VERSION, LAST_HASH];
 /// Longer values are not compared. Items that have them have others that differ as well.
 const MAX_COMPARED_BYTES: usize = 1024;
 
+/// How long a repair waits for others to stop writing, and how often it looks.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+const WAIT: Duration = Duration::from_millis(500);
+
 /// Writes that repair something together. Each of them requires that its item is still as it was read.
 pub(super) struct Change {
     store: Store,
+    /// Readers of the change feed rely on an event being written soon after its id was made.
+    deadline: Instant,
     items: Vec<TransactionItem>,
     /// What the items will be.
     planned: Vec<(Key, Option<Item>)>,
@@ -97,10 +105,31 @@ fn unchanged(before: &Item) -> (String, HashMap<String, String>, Item) {
     (condition, names, values)
 }
 
+impl TenantStore {
+    /// Waits until all events are old enough that none of their time is missing. Returns whether that happened.
+    pub(super) async fn wait_for_quiet(&self) -> Result<bool, StoreError> {
+        let end = Instant::now() + MAX_WAIT;
+        while !self.event_ids_since(self.store.now().plus(-max_event_delay())).await?.is_empty() {
+            if Instant::now() >= end {
+                return Ok(false);
+            }
+            tokio::time::sleep(WAIT).await;
+        }
+        Ok(true)
+    }
+
+    async fn event_ids_since(&self, since: Timestamp) -> Result<Vec<EventId>, StoreError> {
+        let (from, to) = Keys::events_since(since);
+        let items = self.every(self.events_query(from, to).projection_expression("#pk, #sk")).await?;
+        Ok(items.iter().filter_map(Key::of).filter_map(|key| event_id(&key)).collect())
+    }
+}
+
 impl TenantCheck<'_> {
     /// Returns a change without writes.
     pub(super) fn change(&self) -> Change {
-        Change { store: self.store.store().clone(), items: Vec::new(), planned: Vec::new() }
+        let deadline = Instant::now() + OPERATION_TIMEOUT;
+        Change { store: self.store.store().clone(), deadline, items: Vec::new(), planned: Vec::new() }
     }
 
     /// Records a finding and, if the check repairs, writes its repair. Returns whether the repair took effect or, for a
@@ -114,18 +143,20 @@ impl TenantCheck<'_> {
     ) -> Result<bool, StoreError> {
         let mut finding =
             Finding { subject: subject.into(), problem: problem.into(), repair: Ok(repair.into()), is_repaired: false };
-        let Change { items, planned, .. } = change;
+        let Change { items, planned, deadline, .. } = change;
         if self.mode == CheckMode::ReadOnly {
             self.planned.extend(planned);
             self.findings.push(finding);
             return Ok(true);
         }
-        if self.is_written_by_others().await? {
+        if self.is_disturbed || self.is_written_by_others().await? {
+            self.is_disturbed = true;
             finding.repair = Err("others are writing to the tenant; stop them and check again".into());
         } else {
-            match self.store.store().transact(items, Instant::now() + OPERATION_TIMEOUT).await {
+            match self.store.store().transact(items, deadline).await {
                 Ok(()) => finding.is_repaired = true,
                 Err(TransactionError::ConditionFailed(..) | TransactionError::ConcurrentRequest) => {
+                    self.is_disturbed = true;
                     finding.repair = Err("it has changed since it was read; check again".into());
                 }
                 Err(TransactionError::Store(error)) => return Err(error),
@@ -142,29 +173,18 @@ impl TenantCheck<'_> {
     /// Remembers the events that a repair has written.
     fn know_events(&mut self, written: &[(Key, Option<Item>)]) {
         for entry in written.iter().filter_map(|(_, item)| entry_of(item.as_ref()?)) {
-            self.known_events.insert(entry.id);
+            self.own_events.insert(entry.id);
             if let Some(((_, id), _)) = crate::domain::chain::subject(&entry.text) {
                 self.recent.entry(id).or_default().push(entry);
             }
         }
     }
 
-    /// Remembers the events that may still become visible late, so that others that appear are known to be new.
-    pub(super) async fn know_recent_events(&mut self) -> Result<(), StoreError> {
-        self.known_events = self.recent_events().await?.into_iter().collect();
-        Ok(())
-    }
-
-    /// Returns whether there are events that are new since the check began and that it has not written.
-    async fn is_written_by_others(&self) -> Result<bool, StoreError> {
-        Ok(self.recent_events().await?.iter().any(|id| !self.known_events.contains(id)))
-    }
-
-    async fn recent_events(&self) -> Result<Vec<EventId>, StoreError> {
-        let (from, to) = Keys::events_since(self.began.plus(-max_event_delay()));
-        let query = self.store.events_query(from, to).projection_expression("#pk, #sk");
-        let items = self.store.every(query).await?;
-        Ok(items.iter().filter_map(Key::of).filter_map(|key| event_id(&key)).collect())
+    /// Returns whether somebody else has written an event since the check began.
+    async fn is_written_by_others(&mut self) -> Result<bool, StoreError> {
+        let since = self.looked_at.plus(-max_event_delay()).max(self.began);
+        self.looked_at = self.store.store().now();
+        Ok(self.store.event_ids_since(since).await?.iter().any(|id| !self.own_events.contains(id)))
     }
 
     /// Reads an item as it is after the repairs so far.

@@ -1,11 +1,13 @@
 //! Records that disagree with their events.
 
 use super::chain_state::{ChainState, classify};
+use super::record_repair::Present;
 use super::scan::ScannedChain;
 use super::{TenantCheck, named};
 use crate::domain::api_key::ApiKey;
 use crate::domain::asset::Asset;
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
+use crate::domain::id::Id;
 use crate::domain::instance::Instance;
 use crate::domain::movement::Movement;
 use crate::domain::process::Process;
@@ -15,6 +17,7 @@ use crate::domain::restore::Restore;
 use crate::domain::tenant::Tenant;
 use crate::domain::user::User;
 use crate::store::error::StoreError;
+use crate::store::list_index::max_event_delay;
 use uuid::Uuid;
 
 /// The order of repairs: what a record is restored from comes before it.
@@ -37,16 +40,19 @@ impl TenantCheck<'_> {
     pub(super) async fn check_histories(&mut self) -> Result<(), StoreError> {
         let mut differing: Vec<(usize, Uuid, Kind, ChainState)> = Vec::new();
         for (id, ScannedChain { kind, chain, newest, deletion }) in std::mem::take(&mut self.chains) {
-            self.history_lengths.insert(id, chain.next() - 1);
-            if self.unreadable.contains(&id) {
+            if self.unknown.contains(&id) {
                 continue;
             }
             let Some(kind) = kind else {
+                self.unknown.insert(id);
                 self.report(format!("record {id}"), "its type is unknown", "use the release that wrote it");
                 continue;
             };
             self.deletions.extend(deletion.filter(|_| chain.ends_with_deletion()).map(|head| ((kind, id), head)));
             let head = self.records.get(&(kind, id)).map(|facts| &facts.head);
+            // A chain that is broken in the middle still tells how long it is.
+            let length = newest.max(head.map_or(0, |head| head.version));
+            self.history_lengths.insert(id, length);
             let state = classify(chain, head, newest);
             let rank = ORDER.iter().position(|known| *known == kind).unwrap_or(ORDER.len());
             if state != ChainState::Consistent {
@@ -74,8 +80,9 @@ impl TenantCheck<'_> {
 
     async fn repair_history<T: Restore>(&mut self, id: Uuid, state: ChainState) -> Result<(), StoreError> {
         let subject = named((T::KIND, id));
+        let is_known = self.records.contains_key(&(T::KIND, id));
         if let ChainState::Broken(link) = state {
-            self.unrepaired.insert(id);
+            self.leave(id, is_known);
             let problem = format!("its history is broken at version {}: {}", link.version, link.reason);
             self.report(
                 subject,
@@ -85,7 +92,7 @@ impl TenantCheck<'_> {
             return Ok(());
         }
         let Some(past) = self.past(id).await? else {
-            self.unrepaired.insert(id);
+            self.leave(id, is_known);
             self.report(subject, "its history can't be read as a whole", "check again in a minute");
             return Ok(());
         };
@@ -95,7 +102,7 @@ impl TenantCheck<'_> {
             (ChainState::RecordBehind, Some(present)) if present.stored.version < length => {
                 self.roll_forward(present, &past).await
             }
-            (ChainState::EventLost, Some(present)) if present.stored.version == length + 1 => {
+            (ChainState::EventLost, Some(present)) if present.stored.version == length + 1 && !self.is_recent(&present) => {
                 self.replace_entry(present, &past).await
             }
             (ChainState::RecordLost, None) => self.restore_record::<T>(id, &past).await,
@@ -103,9 +110,23 @@ impl TenantCheck<'_> {
                 self.finish_deletion(present, &past).await
             }
             _ => {
+                self.is_disturbed = true;
                 self.report(subject, "it changes while it is checked", "stop what writes to the tenant and check again");
                 Ok(())
             }
         }
+    }
+
+    /// Remembers a record whose history can't be repaired, and, if it is lost, that nobody knows what it was.
+    fn leave(&mut self, id: Uuid, is_known: bool) {
+        self.unrepaired.insert(id);
+        if !is_known {
+            self.unknown.insert(id);
+        }
+    }
+
+    /// Whether the event of a record's last change may only be late.
+    fn is_recent<T>(&self, present: &Present<T>) -> bool {
+        present.stored.last_event.timestamp() > self.began.plus(-max_event_delay())
     }
 }

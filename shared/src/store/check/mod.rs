@@ -81,15 +81,20 @@ impl TenantStore {
     /// Tests every invariant across the tenant's items; with [`CheckMode::Repair`], repairs what it finds. `progress` is
     /// called with the number of events that were read.
     ///
-    /// Nothing else should write to the tenant meanwhile. If something does, nothing breaks, but the check may report
-    /// what is only in progress, and repairs nothing more.
+    /// Nothing else may write to the tenant meanwhile: a check would take what it sees of a write in progress for what a
+    /// restore left. Before it repairs, it waits until no event is recent; as soon as it notices another writer, it stops
+    /// repairing. It also stops before it compares records with one another if it does not know all of them.
     ///
     /// # Errors
     ///
     /// Returns a [`StoreError`] when the table can't be read or written. What was repaired until then stays repaired.
     pub async fn check_items(&self, mode: CheckMode, mut progress: impl FnMut(u64)) -> Result<CheckReport, StoreError> {
+        let is_quiet = mode == CheckMode::ReadOnly || self.wait_for_quiet().await?;
         let mut check = TenantCheck::new(self, mode);
-        check.know_recent_events().await?;
+        if !is_quiet {
+            check.report("the tenant", "others are writing to it", "stop them and check again");
+            return Ok(CheckReport { records: 0, events: 0, findings: check.findings });
+        }
         check.scan_responses().await?;
         check.scan_steps().await?;
         check.scan_records().await?;
@@ -102,13 +107,15 @@ impl TenantStore {
         check.check_histories().await?;
         check.check_tombstones().await?;
         check.check_responses().await?;
-        if !check.unreadable.is_empty() {
-            // What refers to them, or is derived from them, would count as left over.
-            check.report("the rest of the tenant", "it was not compared", "make every item readable first");
-            return Ok(CheckReport { records, events: check.events, findings: check.findings });
+        // Whatever belongs to a record that isn't known would count as left over.
+        if check.is_sure() {
+            check.check_processes().await?;
         }
-        check.check_processes().await?;
-        check.check_derived_items().await?;
+        if check.is_sure() {
+            check.check_derived_items().await?;
+        } else {
+            check.report("the rest of the tenant", "it was not compared", "settle the findings above and check again");
+        }
         Ok(CheckReport { records, events: check.events, findings: check.findings })
     }
 }
@@ -132,13 +139,19 @@ struct TenantCheck<'a> {
     history_lengths: HashMap<Uuid, u64>,
     /// Recent events by record. The index `history` may still lack them.
     recent: HashMap<Uuid, Vec<HistoryEntry>>,
-    /// The events that were recent when the check began, and those that it wrote. Any other event is somebody else's.
-    known_events: HashSet<EventId>,
+    /// The events that the check wrote. Any other event since it began is somebody else's.
+    own_events: HashSet<EventId>,
+    /// When it last looked for events of others.
+    looked_at: Timestamp,
+    /// The time in the id of the latest event of the service.
+    latest_event: Option<Timestamp>,
+    /// Whether others write to the tenant.
+    is_disturbed: bool,
     responses: Vec<ResponseFacts>,
     /// The steps of definitions and instances, by their hash.
     steps: HashMap<String, String>,
-    /// Records whose item can't be read.
-    unreadable: HashSet<Uuid>,
+    /// Records of which the check doesn't know what they are: they can't be read, or are lost and can't be restored.
+    unknown: HashSet<Uuid>,
     /// What the repairs so far lead to, if they are not written.
     planned: HashMap<Key, Option<Item>>,
 }
@@ -148,10 +161,11 @@ type RecordKey = (crate::domain::record::Kind, Uuid);
 
 impl<'a> TenantCheck<'a> {
     fn new(store: &'a TenantStore, mode: CheckMode) -> Self {
+        let began = store.store().now();
         Self {
             store,
             mode,
-            began: store.store().now(),
+            began,
             findings: Vec::new(),
             events: 0,
             records: BTreeMap::new(),
@@ -160,12 +174,20 @@ impl<'a> TenantCheck<'a> {
             unrepaired: HashSet::new(),
             history_lengths: HashMap::new(),
             recent: HashMap::new(),
-            known_events: HashSet::new(),
+            own_events: HashSet::new(),
+            looked_at: began,
+            latest_event: None,
+            is_disturbed: false,
             responses: Vec::new(),
             steps: HashMap::new(),
-            unreadable: HashSet::new(),
+            unknown: HashSet::new(),
             planned: HashMap::new(),
         }
+    }
+
+    /// Returns whether every record is known, and nobody else writes.
+    fn is_sure(&self) -> bool {
+        self.unknown.is_empty() && !self.is_disturbed
     }
 
     /// Records something that the check can't repair.

@@ -52,6 +52,11 @@ impl TenantCheck<'_> {
 
     /// Makes a lost movement again from its instances. Its number is that of the unique marker that names it.
     async fn restore_movement(&mut self, id: MovementId, instances: &[InstanceId]) -> Result<(), StoreError> {
+        if self.history_lengths.contains_key(&id.uuid()) {
+            let problem = "its instances name it, but its history says that it was deleted";
+            self.report(named((Kind::Movement, id.uuid())), problem, "cancel its instances that are in progress");
+            return Ok(());
+        }
         let mut present = None;
         for instance in instances {
             present = present.or(self.present::<Instance>(instance.uuid()).await?);

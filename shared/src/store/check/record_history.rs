@@ -16,6 +16,7 @@ use crate::store::error::StoreError;
 use crate::store::history_head::HistoryHead;
 use crate::store::item;
 use crate::store::keys::{Item, Key};
+use crate::store::list_index::max_event_delay;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -86,7 +87,7 @@ impl TenantCheck<'_> {
             Origin { model: model.as_ref(), process: process.as_ref(), asset: asset.as_ref(), ..Origin::unknown(&first.actor) };
         let restored: Result<T, _> = restore(T::Id::from_uuid(id), &fields, &origin);
         let reason = match restored {
-            Ok(value) if self.was_deleted(&value).await? => "its deletion took effect".to_owned(),
+            Ok(value) if self.was_deleted(&value, past).await? => "its deletion took effect".to_owned(),
             Ok(value) => {
                 let updated_at = shown_change::<T>(&past.events).unwrap_or(first.at);
                 let stored = Stored {
@@ -150,12 +151,18 @@ impl TenantCheck<'_> {
     }
 
     /// Returns whether a missing record was deleted, and only the event of that is lost: a deletion writes a tombstone, and
-    /// removes the reference item and the unique markers, in the same transaction. Without the markers the record can't
-    /// come back in any case.
-    async fn was_deleted<T: Record>(&self, value: &T) -> Result<bool, StoreError> {
+    /// removes the reference item and the unique markers, in the same transaction. A creation of the last moment may have
+    /// lost the same items, and is completed.
+    async fn was_deleted<T: Record>(&self, value: &T, past: &Past) -> Result<bool, StoreError> {
         let id = value.id().uuid();
         if self.item(&self.store.keys.tombstone(T::KIND, id)).await?.is_some() {
             return Ok(true);
+        }
+        let is_latest = |event: &Event| self.latest_event.is_none_or(|latest| event.at.plus(max_event_delay()) >= latest);
+        if let [creation] = past.events.as_slice()
+            && is_latest(creation)
+        {
+            return Ok(false);
         }
         let key = self.store.keys.record(T::KIND, id);
         if let Some(key) = self.store.reference_item(value, 0).as_ref().and_then(Key::of)

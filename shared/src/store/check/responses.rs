@@ -5,6 +5,7 @@
 
 use super::TenantCheck;
 use super::change::Change;
+use crate::domain::time::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::keys::{EXPIRES, Item, Key, PK, SK, STORED_RESPONSES, history_entry};
 use crate::store::stored_responses::{ENTRIES, FINGERPRINT};
@@ -31,14 +32,17 @@ impl TenantCheck<'_> {
             .expression_attribute_names("#entries", ENTRIES);
         let mut pages = query.into_paginator().send();
         while let Some(page) = pages.next().await {
-            self.responses.extend(page?.items.unwrap_or_default().into_iter().map(facts));
+            let items = page?.items.unwrap_or_default();
+            self.responses.extend(items.into_iter().filter(|item| !has_expired(item, self.began)).map(facts));
         }
         Ok(())
     }
 
     /// Removes the stored responses whose effects are not in the histories.
     pub(super) async fn check_responses(&mut self) -> Result<(), StoreError> {
-        let is_lost = |(record, version): &(Uuid, u64)| self.history_lengths.get(record).is_none_or(|length| length < version);
+        let is_lost = |(record, version): &(Uuid, u64)| {
+            !self.unknown.contains(record) && self.history_lengths.get(record).is_none_or(|length| length < version)
+        };
         let lost: Vec<Item> =
             self.responses.iter().filter(|it| it.entries.iter().any(is_lost)).map(|it| it.item.clone()).collect();
         for item in lost {
@@ -61,6 +65,12 @@ impl TenantCheck<'_> {
         }
         Ok(change)
     }
+}
+
+/// Whether the table may remove an item at any time.
+fn has_expired(item: &Item, now: Timestamp) -> bool {
+    let expires: Option<i64> = item.get(EXPIRES).and_then(|seconds| seconds.as_n().ok()?.parse().ok());
+    expires.is_some_and(|seconds| seconds * 1000 <= now.millis())
 }
 
 fn facts(item: Item) -> ResponseFacts {

@@ -5,7 +5,7 @@ use super::{RecordKey, TenantCheck, named};
 use crate::domain::api_key::ApiKey;
 use crate::domain::asset::Asset;
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
-use crate::domain::chain::{Chain, ChainHead, is_deletion, subject};
+use crate::domain::chain::{Chain, ChainHead, is_by_operator, is_deletion, subject};
 use crate::domain::id::Id;
 use crate::domain::instance::Instance;
 use crate::domain::movement::Movement;
@@ -68,7 +68,7 @@ impl TenantCheck<'_> {
             Err(error) => {
                 let subject = format!("{} at {}", T::KIND.noun(), key.sort());
                 self.report(subject, format!("it can't be read: {error:?}"), "restore the item from another backup");
-                self.unreadable.extend(item.get("id").and_then(|id| id.as_s().ok()?.parse::<Uuid>().ok()));
+                self.unknown.extend(item.get("id").and_then(|id| id.as_s().ok()?.parse::<Uuid>().ok()));
                 return Ok(());
             }
         };
@@ -96,6 +96,9 @@ impl TenantCheck<'_> {
         while let Some(page) = pages.next().await {
             for entry in page?.items.unwrap_or_default().iter().filter_map(entry_of) {
                 self.events += 1;
+                if !is_by_operator(&entry.text) {
+                    self.latest_event = self.latest_event.max(Some(entry.id.timestamp()));
+                }
                 let Some(((kind, id), version)) = subject(&entry.text) else {
                     self.report(format!("event {}", entry.id), "it can't be read", "events are never changed");
                     continue;
