@@ -5,7 +5,7 @@ use crate::domain::time::Timestamp;
 use crate::http;
 use crate::key_encryption::KeyEncryption;
 use crate::log::{self, error_chain};
-use crate::store::{SnapshotReport, Store, client};
+use crate::store::{MAX_SNAPSHOT_TIME, SnapshotReport, Store, client};
 use axum::Router;
 use axum::http::header::HOST;
 use axum::http::{Response, StatusCode};
@@ -21,14 +21,15 @@ use serde::de::IgnoredAny;
 use std::convert::Infallible;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Characters of a query that API Gateway passes on and `lambda_http` can't read.
 const QUERY_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>');
 /// Characters that would end or change a path. API Gateway passes on decoded paths, which may contain them.
 const PATH_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'\\');
 
-/// How long before the deadline the last tenant's snapshots are begun. A million assets take less than a minute.
-const LAST_SNAPSHOT: TimeDelta = TimeDelta::minutes(5);
+/// How much longer than a snapshot may take the function has when it begins the last one.
+const RESERVE: Duration = Duration::from_secs(60);
 
 /// Serves `routes` on the table that `TABLE_NAME` names, until Lambda stops the function.
 pub async fn run(routes: Router<App>) -> ExitCode {
@@ -74,7 +75,8 @@ pub async fn write_snapshots() -> ExitCode {
         Ok(store) => {
             let handler = lambda_runtime::service_fn(async |event: LambdaEvent<IgnoredAny>| {
                 let deadline = i64::try_from(event.context.deadline).unwrap_or(i64::MAX);
-                run_writer(&store, Timestamp::from_millis(deadline).plus(-LAST_SNAPSHOT)).await
+                let last = TimeDelta::from_std(MAX_SNAPSHOT_TIME + RESERVE)?;
+                run_writer(&store, Timestamp::from_millis(deadline).plus(-last)).await
             });
             lambda_runtime::run(handler).await
         }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The functions' timeout.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// The timeout of the function that writes snapshots, in the template.
-const WRITER_TIMEOUT: Duration = Duration::from_secs(900);
+const WRITER_TIMEOUT: Duration = Duration::from_secs(840);
 
 fn header<'a>(response: &'a Value, name: &str) -> &'a str {
     response["headers"][name].as_str().unwrap_or_default()

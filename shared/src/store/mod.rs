@@ -48,7 +48,7 @@ pub use error::{StoreError, WriteError};
 pub use feed::{Feed, MAX_BODY_BEFORE_OMISSION};
 pub use filters::{AssetFilter, AssetSort, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, SortField, UserFilter};
 pub use history::HistoryPage;
-pub use list_index::SnapshotReport;
+pub use list_index::{MAX_SNAPSHOT_TIME, SnapshotReport};
 pub use read::{BatchGet, BatchResult};
 pub use receipt_keys::KeyError;
 pub use retry::{AttemptError, retry};

@@ -11,6 +11,9 @@ use std::sync::{Arc, Mutex};
 pub struct Objects {
     by_key: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     is_down: Arc<AtomicBool>,
+    /// The keys that were put, in order.
+    put: Arc<Mutex<Vec<String>>>,
+    has_put: Arc<tokio::sync::Notify>,
 }
 
 impl Objects {
@@ -27,6 +30,23 @@ impl Objects {
     /// Replaces an object.
     pub fn set(&self, key: &str, bytes: Vec<u8>) {
         self.by_key.lock().unwrap().insert(key.to_owned(), bytes);
+    }
+
+    /// Returns the keys of all objects that were put, in order.
+    pub fn keys_put(&self) -> Vec<String> {
+        self.put.lock().unwrap().clone()
+    }
+
+    /// Returns how many objects were put.
+    pub fn puts(&self) -> usize {
+        self.put.lock().unwrap().len()
+    }
+
+    /// Waits until this many objects were put.
+    pub async fn wait_for_puts(&self, count: usize) {
+        while self.puts() < count {
+            self.has_put.notified().await;
+        }
     }
 
     /// Lets every request fail, or none.
@@ -50,7 +70,11 @@ impl ObjectStore for Objects {
     }
 
     fn put<'a>(&'a self, key: &'a str, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), ObjectStoreError>> {
-        let stored = self.check().map(|()| self.set(key, bytes));
+        let stored = self.check().map(|()| {
+            self.put.lock().unwrap().push(key.to_owned());
+            self.set(key, bytes);
+            self.has_put.notify_one();
+        });
         Box::pin(std::future::ready(stored))
     }
 }

@@ -50,6 +50,6 @@ pub(super) use refresh::Freshness;
 pub(super) use row::SortKey;
 pub(super) use row_query::{RowQuery, SortBy, SortOrder, SortValue};
 pub(super) use search_terms::SearchTerms;
-pub use snapshot_writer::SnapshotReport;
+pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
 pub(super) use sorted_rows::SortedRows;
 pub(super) use torn_reads::{Contradiction, Rereads};

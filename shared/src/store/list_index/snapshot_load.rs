@@ -8,7 +8,7 @@ use crate::domain::record::Record;
 use crate::domain::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::error::StoreError;
-use crate::store::object_store::ObjectStore;
+use crate::store::object_store::ObjectStoreError;
 
 impl TenantStore {
     /// Returns what the snapshot of an index is of.
@@ -28,8 +28,13 @@ impl TenantStore {
     ) -> Result<Option<(SnapshotHeader, LoadedIndex<I>)>, StoreError> {
         let Some(objects) = self.store.snapshots.as_ref().filter(|_| I::HAS_SNAPSHOTS) else { return Ok(None) };
         let (source, budget) = (self.snapshot_source::<I>(), self.store.list_indexes.budget());
-        let Some(bytes) = self.snapshot_bytes::<I>(&**objects, budget.saturating_add(MAX_HEADER_BYTES)).await else {
-            return Ok(None);
+        let bytes = match objects.get(&source.key(), budget.saturating_add(MAX_HEADER_BYTES)).await {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                self.log_ignored::<I>(error);
+                return Ok(None);
+            }
         };
         let (header, loaded) = match decode_snapshot::<I>(source, &bytes, budget, now) {
             Ok(decoded) => decoded,
@@ -46,22 +51,15 @@ impl TenantStore {
     }
 
     /// Returns the header of the snapshot of an index; `None` if there is no snapshot, or it can't be used.
-    pub(super) async fn snapshot_header<I: ListIndex>(&self) -> Option<SnapshotHeader> {
-        let objects = self.store.snapshots.as_ref()?;
-        let bytes = self.snapshot_bytes::<I>(&**objects, MAX_HEADER_BYTES).await?;
-        let header = decode_header(self.snapshot_source::<I>(), &bytes);
-        header.map(|(header, _)| header).inspect_err(|error| self.log_ignored::<I>(*error)).ok()
-    }
-
-    /// Reads at most `max_bytes` of the snapshot of an index.
-    async fn snapshot_bytes<I: ListIndex>(&self, objects: &dyn ObjectStore, max_bytes: usize) -> Option<Vec<u8>> {
-        match objects.get(&self.snapshot_source::<I>().key(), max_bytes).await {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                self.log_ignored::<I>(error);
-                None
-            }
-        }
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`ObjectStoreError`] when the object store can't be read.
+    pub(super) async fn snapshot_header<I: ListIndex>(&self) -> Result<Option<SnapshotHeader>, ObjectStoreError> {
+        let Some(objects) = self.store.snapshots.as_ref() else { return Ok(None) };
+        let source = self.snapshot_source::<I>();
+        let Some(bytes) = objects.get(&source.key(), MAX_HEADER_BYTES).await? else { return Ok(None) };
+        Ok(decode_header(source, &bytes).map(|(header, _)| header).inspect_err(|error| self.log_ignored::<I>(*error)).ok())
     }
 
     /// Logs why a snapshot is not used. A metric counts these lines.

@@ -1,4 +1,4 @@
-//! Writing the snapshots of all tenants, again and again (docs/adr/0013).
+//! Writing the snapshots of all tenants, on a schedule (docs/adr/0013).
 
 use super::cache::{CacheSlot, SharedSlot};
 use super::delays::max_event_delay;
@@ -17,6 +17,7 @@ use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::types::Select;
 use chrono::TimeDelta;
 use futures_util::future::join_all;
+use std::time::Duration;
 
 /// The kinds that have a list index.
 const KINDS: [Kind; 4] = [Kind::Asset, Kind::User, Kind::Instance, Kind::Movement];
@@ -28,6 +29,8 @@ const MAX_EVENTS: i32 = 250;
 const MAX_AGE: TimeDelta = TimeDelta::hours(24);
 /// The tenants' turns to be loaded again are spread over this part of [`MAX_AGE`].
 const AGE_SPREAD: TimeDelta = TimeDelta::hours(6);
+/// How long one snapshot may take. Who calls the writer needs that much time after the last begin.
+pub const MAX_SNAPSHOT_TIME: Duration = Duration::from_secs(240);
 /// How many tenants are examined at the same time. Indexes are written one after the other, so that only one is in memory.
 const PARALLEL_TENANTS: usize = 8;
 
@@ -55,6 +58,8 @@ enum SnapshotWriteError {
     TooLarge,
     #[error("the secondary index contradicts the events")]
     Inconsistent,
+    #[error("it takes too long")]
+    TooSlow,
 }
 
 impl From<RefreshError> for SnapshotWriteError {
@@ -87,31 +92,31 @@ impl Store {
             if self.now() >= until {
                 break;
             }
-            let due = join_all(chunk.iter().map(async |tenant| self.tenant(*tenant).due_snapshots().await)).await;
-            for (tenant, due) in chunk.iter().zip(due) {
-                let tenant = self.tenant(*tenant);
-                report.current += KINDS.len() - due.len();
-                for kind in due {
-                    match tenant.write_snapshot_of(kind, &**objects).await {
-                        Ok(()) => report.written += 1,
-                        Err(error) => {
-                            let cause = error_chain(&error);
-                            tracing::error!(tenant_id = %tenant.id, kind = kind.noun(), cause, "a snapshot can't be written");
-                            report.failed += 1;
-                        }
-                    }
-                }
+            let examined = join_all(chunk.iter().map(async |tenant| self.tenant(*tenant).due_snapshots().await)).await;
+            // If writing them ends this function, the next run must not begin with the same tenants.
+            let has_due = examined.iter().flatten().any(|(_, is_due)| matches!(is_due, Ok(true)));
+            if let (true, Some(last)) = (has_due, chunk.last()) {
+                self.store_last_tenant(&**objects, *last).await;
             }
-            done += chunk.len();
+            for (tenant, due) in chunk.iter().zip(examined) {
+                if !self.tenant(*tenant).write_due(due, &**objects, until, &mut report).await {
+                    break;
+                }
+                done += 1;
+            }
         }
         report.postponed = tenants.len() - done;
         if let Some(last) = done.checked_sub(1).and_then(|last| tenants.get(last)) {
-            let stored = objects.put(&self.last_tenant_key(), last.short().into_bytes()).await;
-            if let Err(error) = stored {
-                tracing::error!(cause = error_chain(&error), "the writer's position can't be stored");
-            }
+            self.store_last_tenant(&**objects, *last).await;
         }
         Ok(report)
+    }
+
+    /// Stores the tenant that the next run begins after.
+    async fn store_last_tenant(&self, objects: &dyn ObjectStore, tenant: TenantId) {
+        if let Err(error) = objects.put(&self.last_tenant_key(), tenant.short().into_bytes()).await {
+            tracing::error!(cause = error_chain(&error), "the writer's position can't be stored");
+        }
     }
 
     fn last_tenant_key(&self) -> String {
@@ -126,8 +131,8 @@ impl Store {
 }
 
 impl TenantStore {
-    /// Returns the kinds whose snapshots must be written.
-    async fn due_snapshots(&self) -> Vec<Kind> {
+    /// Returns for each kind whether its snapshot must be written.
+    async fn due_snapshots(&self) -> Vec<(Kind, Result<bool, SnapshotWriteError>)> {
         let now = self.store.now();
         let due = join_all(KINDS.map(async |kind| {
             let is_due = match kind {
@@ -136,10 +141,43 @@ impl TenantStore {
                 Kind::Instance => self.is_due::<SortedRows<InstanceColumns>>(now).await,
                 _ => self.is_due::<SortedRows<MovementColumns>>(now).await,
             };
-            // Whatever fails now fails again, and is counted, when the snapshot is written.
-            is_due.unwrap_or(true).then_some(kind)
+            (kind, is_due)
         }));
-        due.await.into_iter().flatten().collect()
+        due.await
+    }
+
+    /// Writes those snapshots that are due, one after the other, and counts them. Returns whether there was time for all. A
+    /// snapshot whose state can't be read is not written: to load its index for nothing would burden the table.
+    async fn write_due(
+        &self,
+        examined: Vec<(Kind, Result<bool, SnapshotWriteError>)>,
+        objects: &dyn ObjectStore,
+        until: Timestamp,
+        report: &mut SnapshotReport,
+    ) -> bool {
+        for (kind, is_due) in examined {
+            let written = match is_due {
+                Ok(false) => {
+                    report.current += 1;
+                    continue;
+                }
+                Ok(true) if self.store.now() >= until => return false,
+                Ok(true) => {
+                    let written = tokio::time::timeout(MAX_SNAPSHOT_TIME, self.write_snapshot_of(kind, objects)).await;
+                    written.unwrap_or(Err(SnapshotWriteError::TooSlow))
+                }
+                Err(error) => Err(error),
+            };
+            match written {
+                Ok(()) => report.written += 1,
+                Err(error) => {
+                    let cause = error_chain(&error);
+                    tracing::error!(tenant_id = %self.id, kind = kind.noun(), cause, "a snapshot can't be written");
+                    report.failed += 1;
+                }
+            }
+        }
+        true
     }
 
     async fn write_snapshot_of(&self, kind: Kind, objects: &dyn ObjectStore) -> Result<(), SnapshotWriteError> {
@@ -152,9 +190,9 @@ impl TenantStore {
     }
 
     /// Whether the snapshot of an index is missing, old, or many events behind.
-    async fn is_due<I: ListIndex>(&self, now: Timestamp) -> Result<bool, StoreError> {
-        match self.snapshot_header::<I>().await {
-            Some(header) if !self.is_old(header.loaded_at, now) => self.has_many_events(header.synced_at).await,
+    async fn is_due<I: ListIndex>(&self, now: Timestamp) -> Result<bool, SnapshotWriteError> {
+        match self.snapshot_header::<I>().await? {
+            Some(header) if !self.is_old(header.loaded_at, now) => Ok(self.has_many_events(header.synced_at).await?),
             _ => Ok(true),
         }
     }
