@@ -34,9 +34,11 @@ pub async fn tenant(store: &TenantStore, mode: CheckMode) -> Result<Output> {
         }
     }
     let open = findings.iter().filter(|finding| !finding.is_repaired).count();
+    let repairable = findings.iter().filter(|finding| !finding.is_repaired && finding.repair.is_ok()).count();
     let rows: Vec<Value> = findings.into_iter().map(row).collect();
     let value = json!({
-        "tenant_id": store.id(), "records": report.records, "events": report.events, "findings": rows, "open": open
+        "tenant_id": store.id(), "records": report.records, "events": report.events, "findings": rows, "open": open,
+        "repairable": repairable
     });
     Ok(Output { value, is_success: open == 0 })
 }

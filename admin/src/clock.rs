@@ -54,7 +54,8 @@ impl Sample {
     }
 }
 
-/// Returns by how many milliseconds the service's clock is ahead of this computer's; 0 if the two may agree.
+/// Returns by how many milliseconds the service's clock is ahead of this computer's; 0 if it can't be more than the permitted
+/// error.
 fn offset(samples: &[Sample]) -> Result<i64, ClockError> {
     let offsets = samples.iter().map(|sample| sample.offsets());
     let (least, greatest) = offsets.min_by_key(|(least, greatest)| greatest - least).ok_or(ClockError::NoDate)?;
@@ -63,7 +64,7 @@ fn offset(samples: &[Sample]) -> Result<i64, ClockError> {
         Err(ClockError::TooFar(middle))
     } else if greatest - least > MAX_UNCERTAINTY {
         Err(ClockError::TooSlow)
-    } else if (least..=greatest).contains(&0) {
+    } else if least.abs().max(greatest.abs()) <= MAX_UNCERTAINTY / 2 {
         Ok(0)
     } else {
         Ok(middle)
@@ -165,7 +166,7 @@ mod tests {
                         let sent = service - stamped - by;
                         let found = offset(&[sample(sent, sent + round_trip, service / 1000 * 1000)]).expect("an offset");
                         let uncertainty = 1_000 + round_trip;
-                        let may_agree = found == 0 && by.abs() <= uncertainty;
+                        let may_agree = found == 0 && by.abs() <= MAX_UNCERTAINTY / 2;
                         assert!(may_agree || (found - by).abs() <= uncertainty / 2, "{found} for {by}");
                     }
                 }

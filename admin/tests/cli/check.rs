@@ -35,13 +35,13 @@ async fn item(operator: &Operator, key: &Item) -> Option<Item> {
 async fn a_lost_record_is_found_announced_and_restored() {
     let operator = Operator::start().await;
     let (tenant, user) = tenant_with_user(&operator).await;
-    let clean = json!({"tenant_id": tenant, "records": 10, "events": 10, "findings": [], "open": 0});
+    let clean = json!({"tenant_id": tenant, "records": 10, "events": 10, "findings": [], "open": 0, "repairable": 0});
     assert_eq!(check(&operator, &tenant, &[]), (Some(0), clean.clone()));
     let before = item(&operator, &user).await;
     operator.client().delete_item().table_name(server::TABLE).set_key(Some(user.clone())).send().await.unwrap();
     for options in [&[][..], &["--dry-run"], &["--repair", "--dry-run"]] {
         let (code, report) = check(&operator, &tenant, options);
-        assert_eq!((code, &report["open"]), (Some(1), &json!(1)), "{report}");
+        assert_eq!((code, &report["open"], &report["repairable"]), (Some(1), &json!(1), &json!(1)), "{report}");
         let finding = &report["findings"][0];
         assert!(finding["problem"].as_str().unwrap().contains("the record is lost"), "{report}");
         assert!(finding["repair"].as_str().unwrap().contains("restores it"), "{report}");
@@ -65,7 +65,7 @@ async fn what_no_repair_can_undo_stays_open() {
     let (code, report) = check(&operator, &tenant, &["--repair"]);
     assert_eq!((code, &report["open"]), (Some(1), &json!(1)), "{report}");
     assert_eq!(report["findings"][0]["repair"], Value::Null);
-    assert!(report["findings"][0]["obstacle"].as_str().unwrap().contains("no restore causes this"), "{report}");
+    assert!(report["findings"][0]["obstacle"].as_str().unwrap().contains("never replaced in the middle"), "{report}");
 }
 
 #[tokio::test]

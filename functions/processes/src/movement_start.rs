@@ -69,8 +69,16 @@ impl Command for StartMovement {
         (process, assets): &Self::Inputs,
     ) -> Result<ChangedMovement, AttemptError<ApiError>> {
         if Movement::items_of_largest_step(&process.value, assets) > MAX_TRANSACTION_ITEMS {
-            let detail = "are too many for one transaction, with the users whom they are assigned to and those whom the process picks; start fewer of them together";
-            return Err(invalid("asset_ids", detail).into());
+            let fits = |count: &usize| {
+                let some = assets.get(..*count).unwrap_or_default();
+                Movement::items_of_largest_step(&process.value, some) <= MAX_TRANSACTION_ITEMS
+            };
+            let most = (1..assets.len()).rev().find(fits).unwrap_or(1);
+            let detail = format!(
+                "are too many for one transaction, with the users whom they are assigned to and those whom the process \
+                 picks; the first {most} fit, so start at most these together"
+            );
+            return Err(invalid("asset_ids", &detail).into());
         }
         let id: MovementId = caller.store.new_id(caller.context.at)?;
         let starter = Starter::from(&caller.context.actor);

@@ -38,7 +38,7 @@ struct Credentials {
 impl KeyCheck<'_> {
     /// Verifies the key and lets the request's reads go on that wait for it.
     ///
-    /// Until its secret has been checked, a key causes one read of its own record and nothing else, so that strangers cost
+    /// Until its secret has been checked, a key causes one read of its own record and nothing else, so that unauthenticated callers cost
     /// next to nothing. Only for a key that was verified lately, counting the request and its reads begin at once.
     ///
     /// # Errors

@@ -56,8 +56,9 @@ impl TenantStore {
         Ok(NewEvent { id: event.id, hash, item })
     }
 
-    /// Returns the update of a record that is at `old`'s version, from the attributes `before` to those `after`. It sets only the attributes that differ, so that it
-    /// leaves those alone that are written without a version, such as a key's last use.
+    /// Returns the update of a record that is at `old`'s version, from the attributes `before` to those `after`.
+    ///
+    /// It sets only those that differ: others, such as a key's last use, are written without a version.
     pub(super) fn update_item<T: Record>(
         &self,
         old: &Stored<T>,

@@ -1,9 +1,11 @@
-//! What a repair must leave alone: whatever belongs to a record that it doesn't know, and whatever is in progress.
+//! What a repair must leave alone: whatever belongs to a record that it doesn't know, and whatever is in progress. And what
+//! it must not stop at.
 
 use super::transaction::{Items, items};
 use crate::support::{Api, Client};
 use serde_json::{Value, json};
-use shared::store::keys::{Item, Key};
+use shared::domain::record::Kind;
+use shared::store::keys::{Item, Key, Keys};
 use shared::store::{CheckMode, CheckReport};
 use std::time::Duration;
 
@@ -147,4 +149,82 @@ async fn a_movement_whose_history_has_ended_gets_no_second_one() {
         let versions: Vec<Value> = created.iter().map(|item| entry(item)["version"].clone()).collect();
         assert!(versions == [json!(1)] || versions == [json!(1), json!(2)], "{versions:?} {report:#?}");
     }
+}
+
+#[tokio::test]
+async fn the_last_entries_of_a_history_are_replaced_together() {
+    let (api, client) = Api::with_tenant().await;
+    let asset = client.asset(json!({"name": "a"})).await;
+    for name in ["b", "c"] {
+        client.patch(&format!("/assets/{asset}"), json!({"name": name})).await.data();
+    }
+    remove(&api, |_, item| entry(item)["entity_id"] == json!(asset) && entry(item)["version"] != 1).await;
+    let report = repair(&api, &client).await;
+    assert_eq!(problems(&report), ["its history lacks the entries from version 2 to 3"]);
+    assert!(report.findings[0].is_repaired);
+    let history = client.get(&format!("/assets/{asset}/history?verify=true")).await.json();
+    assert_eq!((&history["verification"]["valid"], &history["meta"]["total"]), (&json!(true), &json!(3)), "{history}");
+    assert_eq!(history["data"][0]["changes"]["name"], json!({"old": "a", "new": "c"}));
+    assert_eq!(client.get(&format!("/assets/{asset}")).await.data()["name"], "c");
+}
+
+#[tokio::test]
+async fn what_was_created_and_changed_in_the_last_moment_is_restored_with_what_uses_it() {
+    let (api, client) = Api::with_tenant().await;
+    let asset = client.asset(json!({"name": "a"})).await;
+    let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
+    let process = json!({"name": "P", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+    let process = client.post("/processes", process).await.id();
+    client.patch(&format!("/processes/{process}"), json!({"name": "Q"})).await.data();
+    client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await.id();
+    let complete = items(&api).await;
+    let name = Keys::of(client.tenant).record(Kind::Process, process.parse().unwrap());
+    let short = name.sort().strip_prefix("PROCESS#").unwrap().to_owned();
+    remove(&api, |sort, _| (sort.starts_with("PROCESS#") || sort.starts_with("REFERENCES#")) && sort.ends_with(&short)).await;
+    let report = repair(&api, &client).await;
+    assert!(report.findings.iter().all(|finding| finding.is_repaired), "{report:#?}");
+    assert_eq!(items(&api).await, complete, "{report:#?}");
+}
+
+#[tokio::test]
+async fn a_creation_that_cannot_be_read_and_has_no_event_is_removed() {
+    let (api, client) = Api::with_tenant().await;
+    let before = items(&api).await;
+    let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
+    let process = json!({"name": "P", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+    let process = client.post("/processes", process).await.id();
+    remove(&api, |sort, item| {
+        let is_new = !before.keys().any(|(_, present)| present == sort);
+        entry(item)["entity_id"] == json!(process) || (is_new && sort.starts_with("STEPS#"))
+    })
+    .await;
+    let report = repair(&api, &client).await;
+    assert!(report.findings.iter().all(|finding| finding.is_repaired), "{report:#?}");
+    let last_used = |items: Items| items.into_keys().collect::<Vec<_>>();
+    assert_eq!(last_used(items(&api).await), last_used(before), "{report:#?}");
+    assert!(client.get("/processes?limit=50").await.data().is_array());
+}
+
+#[tokio::test]
+async fn references_to_what_is_lost_can_be_removed_by_the_api() {
+    let (api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let asset = client.assigned_asset("a", &user).await;
+    let short = Keys::of(client.tenant).record(Kind::User, user.parse().unwrap()).sort().replace("USER#", "");
+    remove(&api, |sort, item| sort.ends_with(&short) || entry(item)["entity_id"] == json!(user)).await;
+    let report = repair(&api, &client).await;
+    let open: Vec<_> = report.findings.iter().filter(|finding| !finding.is_repaired).collect();
+    assert!(open.len() == 1 && open[0].problem.contains("which does not exist"), "{report:#?}");
+    assert_eq!(client.patch(&format!("/assets/{asset}"), json!({"assigned_to": null})).await.data()["assigned_to"], Value::Null);
+    assert!(repair(&api, &client).await.findings.iter().all(|finding| finding.is_repaired));
+    assert_eq!(repair(&api, &client).await.findings, []);
+}
+
+#[tokio::test]
+async fn a_tenant_that_has_lost_itself_is_reported() {
+    let (api, client) = Api::with_tenant().await;
+    let id = client.tenant.to_string();
+    remove(&api, |sort, item| sort == "TENANT" || entry(item)["entity_id"] == json!(id)).await;
+    let report = repair(&api, &client).await;
+    assert!(problems(&report).contains(&"its record and its history are lost"), "{report:#?}");
 }

@@ -87,7 +87,7 @@ impl TenantCheck<'_> {
             self.report(
                 subject,
                 problem,
-                "no restore causes this, and entries are never replaced; compare with a copy of the events",
+                "entries are never replaced in the middle of a history; compare with a copy of the events",
             );
             return Ok(());
         }
@@ -102,7 +102,7 @@ impl TenantCheck<'_> {
             (ChainState::RecordBehind, Some(present)) if present.stored.version < length => {
                 self.roll_forward(present, &past).await
             }
-            (ChainState::EventLost, Some(present)) if present.stored.version == length + 1 && !self.is_recent(&present) => {
+            (ChainState::EventLost, Some(present)) if present.stored.version > length && !self.is_recent(&present) => {
                 self.replace_entry(present, &past).await
             }
             (ChainState::RecordLost, None) => self.restore_record::<T>(id, &past).await,

@@ -40,7 +40,7 @@ use crate::domain::id::EventId;
 use crate::domain::time::Timestamp;
 use facts::RecordFacts;
 use responses::ResponseFacts;
-use scan::ScannedChain;
+use scan::{ScannedChain, UnreadableItem};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use uuid::Uuid;
 
@@ -104,6 +104,8 @@ impl TenantStore {
             // There is no such tenant.
             return Ok(CheckReport { records, events: 0, findings: Vec::new() });
         }
+        check.check_tenant();
+        check.remove_unwritten().await?;
         check.check_histories().await?;
         check.check_tombstones().await?;
         check.check_responses().await?;
@@ -150,6 +152,8 @@ struct TenantCheck<'a> {
     responses: Vec<ResponseFacts>,
     /// The steps of definitions and instances, by their hash.
     steps: HashMap<String, String>,
+    /// Items of records that can't be read.
+    unreadable: Vec<UnreadableItem>,
     /// Records of which the check doesn't know what they are: they can't be read, or are lost and can't be restored.
     unknown: HashSet<Uuid>,
     /// What the repairs so far lead to, if they are not written.
@@ -180,6 +184,7 @@ impl<'a> TenantCheck<'a> {
             is_disturbed: false,
             responses: Vec::new(),
             steps: HashMap::new(),
+            unreadable: Vec::new(),
             unknown: HashSet::new(),
             planned: HashMap::new(),
         }

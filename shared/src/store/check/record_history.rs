@@ -59,17 +59,29 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Replaces the lost last entry of a history by one of the operator's, with the same change.
+    /// Replaces the lost last entries of a history by the operator's: the last has all of the changes.
     pub(super) async fn replace_entry<T: Restore>(&mut self, present: Present<T>, past: &Past) -> Result<(), StoreError> {
         let Present { item, stored: old } = &present;
-        let verb = if past.events.is_empty() { Verb::Created } else { Verb::Updated };
-        let previous = past.last.as_ref().map(|entry| entry.hash.as_str());
         let record = (T::KIND, old.value.id().uuid());
-        let changed = (&past.fields(), &old.value.audit());
-        let (change, head) = self.add_entry(self.change(), record, (verb, old.version), changed, previous)?;
+        let (before, after) = (past.fields(), old.value.audit());
+        let (mut change, mut head) = (self.change(), None);
+        let first = past.events.len() as u64 + 1;
+        for version in first..=old.version {
+            let verb = if version == 1 { Verb::Created } else { Verb::Updated };
+            let changed = if version == old.version { (&before, &after) } else { (&before, &before) };
+            let latest: Option<&HistoryHead> = head.as_ref();
+            let previous =
+                latest.map(|head| head.chain.last_hash.as_str()).or(past.last.as_ref().map(|entry| entry.hash.as_str()));
+            let (added, next) = self.add_entry(change, record, (verb, version), changed, previous)?;
+            (change, head) = (added, Some(next));
+        }
+        let Some(head) = head else { return Ok(()) };
         let stored = old.clone().at(head);
         let change = change.replace(item, item::from_record(&self.store.keys, &stored)?.0)?;
-        let problem = format!("its history lacks the entry of version {}", old.version);
+        let problem = match old.version - first {
+            0 => format!("its history lacks the entry of version {first}"),
+            _ => format!("its history lacks the entries from version {first} to {}", old.version),
+        };
         let repair = "adds an entry of the operator's with the same change";
         if self.repair(named(record), problem, repair, change).await? {
             self.learn(&stored);
@@ -152,16 +164,15 @@ impl TenantCheck<'_> {
 
     /// Returns whether a missing record was deleted, and only the event of that is lost: a deletion writes a tombstone, and
     /// removes the reference item and the unique markers, in the same transaction. A creation of the last moment may have
-    /// lost the same items, and is completed.
+    /// lost the same items, and is completed; nobody can delete a system process.
     async fn was_deleted<T: Record>(&self, value: &T, past: &Past) -> Result<bool, StoreError> {
         let id = value.id().uuid();
         if self.item(&self.store.keys.tombstone(T::KIND, id)).await?.is_some() {
             return Ok(true);
         }
-        let is_latest = |event: &Event| self.latest_event.is_none_or(|latest| event.at.plus(max_event_delay()) >= latest);
-        if let [creation] = past.events.as_slice()
-            && is_latest(creation)
-        {
+        let is_recent = |event: &Event| self.latest_event.is_none_or(|latest| event.at.plus(max_event_delay()) >= latest);
+        let is_permanent = past.fields().get("is_system") == Some(&Value::Bool(true));
+        if is_permanent || past.events.first().is_some_and(is_recent) {
             return Ok(false);
         }
         let key = self.store.keys.record(T::KIND, id);

@@ -3,7 +3,7 @@
 use super::{RecordKey, TenantCheck, named};
 use crate::store::error::StoreError;
 use crate::store::item::USES;
-use crate::store::keys::{Item, Key, REFERENCES};
+use crate::store::keys::{Item, Key, REFERENCES, TYPE};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
 
@@ -49,7 +49,9 @@ impl TenantCheck<'_> {
         self.repair(named(record), problem, "writes the reference item again", change).await.map(drop)
     }
 
-    /// Returns the reference items that there must be, by sort key. Reports references to what does not exist.
+    /// Returns the reference items that there must be, by sort key. Reports references to what does not exist. These count,
+    /// too: without its reference item, nobody could remove a reference. Such an item meets no requirement, so that it gets
+    /// no new references.
     fn reference_items(&mut self) -> BTreeMap<String, (RecordKey, Item)> {
         let mut counts: HashMap<RecordKey, u64> = HashMap::new();
         let mut dangling = Vec::new();
@@ -61,7 +63,13 @@ impl TenantCheck<'_> {
                 }
             }
         }
+        let mut missing = BTreeMap::new();
         for (record, reference) in dangling {
+            let key = self.store.keys.references(reference.0, reference.1);
+            let mut item = key.item();
+            item.insert(TYPE.to_owned(), AttributeValue::S("references".to_owned()));
+            item.insert(USES.to_owned(), AttributeValue::N(counts.get(&reference).copied().unwrap_or(0).to_string()));
+            missing.insert(key.sort().to_owned(), (reference, item));
             let problem = format!("it refers to {}, which does not exist", named(reference));
             self.report(named(record), problem, "change the reference, or cancel the process instance");
         }
@@ -71,6 +79,6 @@ impl TenantCheck<'_> {
             item.insert(USES.to_owned(), AttributeValue::N(count.to_string()));
             Some((Key::of(&item)?.sort().to_owned(), (*record, item)))
         };
-        self.records.iter().filter_map(item).collect()
+        self.records.iter().filter_map(item).chain(missing).collect()
     }
 }

@@ -15,10 +15,11 @@ use crate::domain::record::{Kind, Record};
 use crate::domain::tenant::Tenant;
 use crate::domain::time::Timestamp;
 use crate::domain::user::User;
+use crate::log::error_chain;
 use crate::store::error::StoreError;
 use crate::store::history::entry_of;
 use crate::store::history_head::HistoryHead;
-use crate::store::item;
+use crate::store::item::{self, VERSION};
 use crate::store::keys::{Item, Key, Keys, LS, TYPE};
 use crate::store::list_index::max_secondary_index_delay;
 use uuid::Uuid;
@@ -35,7 +36,41 @@ pub(super) struct ScannedChain {
     pub(super) deletion: Option<HistoryHead>,
 }
 
+/// The item of a record that can't be read.
+pub(super) struct UnreadableItem {
+    id: Option<Uuid>,
+    item: Item,
+    /// How findings name it.
+    subject: String,
+    cause: String,
+}
+
 impl TenantCheck<'_> {
+    /// Reports a tenant that has lost everything that is known of itself.
+    pub(super) fn check_tenant(&mut self) {
+        let id = self.store.id().uuid();
+        if !self.records.contains_key(&(Kind::Tenant, id)) && !self.chains.contains_key(&id) {
+            let obstacle = "restore the table to another moment";
+            self.report(named((Kind::Tenant, id)), "its record and its history are lost", obstacle);
+        }
+    }
+
+    /// Removes the items that can't be read of records that were being created: neither their event nor all of their other
+    /// items were written. Reports the others.
+    pub(super) async fn remove_unwritten(&mut self) -> Result<(), StoreError> {
+        for UnreadableItem { id, item, subject, cause } in std::mem::take(&mut self.unreadable) {
+            let is_first = item.get(VERSION).and_then(|version| version.as_n().ok()).is_some_and(|version| version == "1");
+            if is_first && id.is_some_and(|id| !self.chains.contains_key(&id)) {
+                let change = self.change().remove(&item)?;
+                self.repair(subject, "its creation is not in its history, and was written in part", "removes it", change).await?;
+            } else {
+                self.unknown.insert(id.unwrap_or_default());
+                self.report(subject, format!("it can't be read: {cause}"), "restore the item from another backup");
+            }
+        }
+        Ok(())
+    }
+
     /// Reads every record. Records come before events, so that the events contain all changes of each record.
     pub(super) async fn scan_records(&mut self) -> Result<(), StoreError> {
         self.scan_kind::<Tenant>().await?;
@@ -66,9 +101,9 @@ impl TenantCheck<'_> {
         let stored = match item::read::<T>(self.with_steps(item.clone()).await?) {
             Ok(stored) => stored,
             Err(error) => {
+                let id = item.get("id").and_then(|id| id.as_s().ok()?.parse::<Uuid>().ok());
                 let subject = format!("{} at {}", T::KIND.noun(), key.sort());
-                self.report(subject, format!("it can't be read: {error:?}"), "restore the item from another backup");
-                self.unknown.extend(item.get("id").and_then(|id| id.as_s().ok()?.parse::<Uuid>().ok()));
+                self.unreadable.push(UnreadableItem { id, item, subject, cause: error_chain(&error) });
                 return Ok(());
             }
         };
