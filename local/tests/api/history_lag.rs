@@ -51,7 +51,13 @@ async fn check_late(client: &Client, path: &str, total: u64, what: &str) {
     for query in ["?verify=true&limit=100", "?limit=100", "?limit=1&page=2"] {
         let reply = client.get(&format!("{path}{query}")).await;
         if reply.status == 503 {
-            assert!(!reply.header("retry-after").is_empty());
+            let retry_after: u64 = reply.header("retry-after").parse().unwrap();
+            assert!((30..=60).contains(&retry_after), "what has been late for a minute is not there a second later");
+            assert!(
+                reply.json()["detail"].as_str().unwrap().starts_with("The latest entries of the history"),
+                "{}",
+                reply.text()
+            );
             continue;
         }
         let history = reply.json();

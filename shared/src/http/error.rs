@@ -78,6 +78,8 @@ pub enum Dependency {
     Table,
     /// A list index that is being loaded, probably for this many seconds.
     ListIndex(u64),
+    /// The index of a history, which lacks entries, perhaps for this many seconds.
+    History(u64),
     /// What encrypts signing keys: AWS KMS, or a key in a file.
     KeyEncryption,
     /// The service itself: the request came near Lambda's deadline.
@@ -186,7 +188,8 @@ impl ApiError {
             Self::Unavailable(dependency, _) => {
                 let reason = match dependency {
                     Dependency::Table => "The database is busy.",
-                    Dependency::ListIndex(_) => "The list is being prepared.",
+                    Dependency::ListIndex(_) => return "The list is being prepared. Try again.".into(),
+                    Dependency::History(_) => return "The latest entries of the history can't be read yet. Try again.".into(),
                     Dependency::KeyEncryption => "The key service did not respond.",
                     Dependency::Service => "The request took too long.",
                 };
@@ -239,7 +242,7 @@ impl ApiError {
     /// Returns after how many seconds the same request may succeed, if waiting helps.
     fn retry_after(&self) -> Option<i64> {
         match self {
-            Self::Unavailable(Dependency::ListIndex(seconds), _) => i64::try_from(*seconds).ok(),
+            Self::Unavailable(Dependency::ListIndex(seconds) | Dependency::History(seconds), _) => i64::try_from(*seconds).ok(),
             Self::Unavailable(..) => Some(1),
             Self::Conflict(conflict) if conflict.code == ConflictCode::RequestInProgress => Some(1),
             Self::RateLimited(wait) => Some(*wait),

@@ -10,6 +10,7 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::Unavailable(_) => Self::Unavailable(Dependency::Table, error.into()),
             StoreError::NotLoaded(seconds) => Self::Unavailable(Dependency::ListIndex(seconds), error.into()),
+            StoreError::HistoryBehind(seconds) => Self::Unavailable(Dependency::History(seconds), error.into()),
             StoreError::Internal(_) => Self::Internal(error.into()),
         }
     }

@@ -20,6 +20,8 @@ use std::ops::RangeInclusive;
 use uuid::Uuid;
 
 /// How long the index may lag before an entry that it lacks counts as lost. Far longer than it ever takes, so that a
+/// The longest that clients are told to wait for entries, in seconds.
+const MAX_RETRY_AFTER: u64 = 60;
 /// slow index is not reported as a broken chain.
 const LOST_AFTER: TimeDelta = TimeDelta::hours(1);
 
@@ -76,6 +78,13 @@ impl HistoryState {
         let latest = self.events.range(version..).next().map(|(_, id)| id.timestamp());
         latest.is_none_or(|latest| latest.plus(LOST_AFTER) < now)
     }
+
+    /// Returns after how many seconds the index may have what it lacks: nobody knows, but what has been late for a minute
+    /// will hardly be there a second later.
+    fn retry_after(&self, now: Timestamp) -> u64 {
+        let late = self.last_event().map_or(0, |event| now.millis().saturating_sub(event.timestamp().millis()) / 1000);
+        u64::try_from(late / 2).unwrap_or(0).clamp(1, MAX_RETRY_AFTER)
+    }
 }
 
 impl UnverifiedStore {
@@ -85,7 +94,8 @@ impl UnverifiedStore {
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, or an entry can't be found yet.
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::HistoryBehind`] when an
+    /// entry can't be found yet.
     pub async fn history<T: Record>(&self, id: T::Id, request: PageRequest) -> Result<Option<HistoryPage>, StoreError> {
         let rows = if request.number == 1 { request.limit } else { 1 };
         let Some(mut state) = self.history_state::<T>(id, Some(rows)).await? else { return Ok(None) };
@@ -182,7 +192,7 @@ impl UnverifiedStore {
         let now = self.store.now();
         for version in versions.filter(|version| !found.contains_key(version)) {
             if !state.is_lost(version, now) {
-                return Err(StoreError::Unavailable("the index of the history is behind".into()));
+                return Err(StoreError::HistoryBehind(state.retry_after(now)));
             }
             tracing::error!(tenant_id = %self.id, entity_id = %state.entity, version, reason = %ChainError::Missing, "an entry of the history is lost");
         }

@@ -54,7 +54,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Returns a [`StoreError`] when records or events can't be read, and [`StoreError::Unavailable`] when a chain seems
+    /// Returns a [`StoreError`] when records or events can't be read, and [`StoreError::HistoryBehind`] when a chain seems
     /// broken only because a change of the last seconds may not be visible as a whole yet.
     pub async fn verify_chains(&self, mut progress: impl FnMut(u64, u64)) -> Result<TenantVerification, StoreError> {
         // Records are read before events, so that the events contain all changes of each record.
@@ -70,7 +70,7 @@ impl TenantStore {
                 break;
             }
             if looks == MAX_LOOKS && self.may_be_incomplete(&scan, &incomplete).await? {
-                return Err(StoreError::Unavailable("changes of the last seconds are still being written; try again".into()));
+                return Err(StoreError::HistoryBehind(1));
             }
             scan.only = Some(incomplete);
             pause_before_look(looks).await;
