@@ -29,6 +29,11 @@ impl Objects {
         self.by_key.lock().unwrap().insert(key.to_owned(), bytes);
     }
 
+    /// Drops all objects.
+    pub fn clear(&self) {
+        self.by_key.lock().unwrap().clear();
+    }
+
     /// Lets every request fail, or none.
     pub fn set_down(&self, is_down: bool) {
         self.is_down.store(is_down, Ordering::Relaxed);
