@@ -37,7 +37,11 @@ fn simulate(seed: u64) -> Result<Report> {
 fn print(seed: u64, report: &Report) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let (requests, violations) = (report.requests, report.violations.len());
-    writeln!(out, "seed {seed}: {requests} requests, {violations} violations; statuses {:?}", report.responses)?;
+    writeln!(
+        out,
+        "seed {seed}: {requests} requests, {} snapshots read, {violations} violations; statuses {:?}",
+        report.snapshots, report.responses
+    )?;
     for violation in report.violations.iter().take(MAX_PRINTED) {
         writeln!(out, "  VIOLATION: {violation}")?;
     }

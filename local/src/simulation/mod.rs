@@ -14,6 +14,7 @@ mod model;
 mod phases;
 mod processes;
 mod service;
+mod snapshots;
 mod tenant;
 mod users;
 
@@ -41,6 +42,8 @@ pub struct Report {
     pub responses: BTreeMap<u16, u64>,
     /// How often each weakness has shown.
     pub weaknesses: BTreeMap<&'static str, u64>,
+    /// How many snapshots of list indexes were read as a whole.
+    pub snapshots: u64,
     /// What must not have happened.
     pub violations: Vec<String>,
 }
@@ -65,7 +68,8 @@ pub async fn run(seed: u64) -> Result<Report> {
     let traffic = async {
         let clients = tenants.iter().flat_map(|tenant| (0..CLIENTS).map(|n| client::run(&service, tenant, random.fork(), n)));
         let readers = tenants.iter().map(|tenant| feed::follow(&service, tenant));
-        futures_util::join!(join_all(clients.collect::<Vec<_>>()), join_all(readers));
+        let writer = snapshots::write(&service, random.fork());
+        futures_util::join!(join_all(clients.collect::<Vec<_>>()), join_all(readers), writer);
     };
     futures_util::join!(phases::run(&service, random.fork()), traffic);
     check::check_lists(&service);

@@ -1,7 +1,7 @@
 //! The instances of the service, and the requests that clients send to them.
 
 use crate::server::{self, TABLE};
-use crate::weak::{SeededRandom, WeakTable};
+use crate::weak::{SeededRandom, WeakObjects, WeakTable};
 use aws_sdk_dynamodb::Client;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -77,6 +77,8 @@ struct State {
 /// The service on a weak table.
 pub struct Service {
     pub table: WeakTable,
+    /// Where the snapshots of list indexes are.
+    pub objects: WeakObjects,
     random: SeededRandom,
     began: Instant,
     state: Mutex<State>,
@@ -84,7 +86,8 @@ pub struct Service {
 
 impl Service {
     pub fn new(table: WeakTable, random: SeededRandom) -> Self {
-        Self { table, random, began: Instant::now(), state: Mutex::default() }
+        let objects = WeakObjects::new(table.clone());
+        Self { table, objects, random, began: Instant::now(), state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -130,7 +133,7 @@ impl Service {
     /// Returns what happened.
     pub fn report(&self) -> Report {
         let mut report = std::mem::take(&mut self.state().report);
-        report.weaknesses = self.table.shown();
+        (report.weaknesses, report.snapshots) = (self.table.shown(), self.objects.reads());
         report
     }
 
@@ -146,7 +149,27 @@ impl Service {
             Timestamp::from_millis(START + elapsed + offset)
         };
         let client = Client::from_conf(self.table.config().build());
-        Store::new(client, TABLE, Arc::new(clock)).with_random(self.random.fork().into_store_random())
+        let store = Store::new(client, TABLE, Arc::new(clock)).with_snapshots(Some(Arc::new(self.objects.clone())));
+        store.with_random(self.random.fork().into_store_random())
+    }
+
+    /// Returns by how much the clock of a new instance is off.
+    fn random_clock_offset(&self) -> i64 {
+        self.random.below(2 * MAX_CLOCK_OFFSET_MILLIS + 1) as i64 - MAX_CLOCK_OFFSET_MILLIS as i64
+    }
+
+    /// Returns a store of another instance, whose clock is off as any other's.
+    pub fn store_with_random_clock(&self) -> Store {
+        self.store_with_clock(self.random_clock_offset())
+    }
+
+    /// Whether every consequence of earlier faults is over.
+    pub fn is_calm(&self) -> bool {
+        self.was_calm(Instant::now())
+    }
+
+    fn was_calm(&self, at: Instant) -> bool {
+        self.state().calm_since.is_some_and(|since| at >= since + RECOVERY)
     }
 
     /// Sends a request to an instance that is free, or to a new one. `None` if no response comes.
@@ -198,7 +221,7 @@ impl Service {
                     state.instances.remove(0);
                 }
                 state.started += 1;
-                let clock_offset = self.random.below(2 * MAX_CLOCK_OFFSET_MILLIS + 1) as i64 - MAX_CLOCK_OFFSET_MILLIS as i64;
+                let clock_offset = self.random_clock_offset();
                 let router = server::router(App::new(self.store_with_clock(clock_offset)));
                 let number = state.started;
                 state.instances.push(ServiceInstance { number, router, clock_offset, is_busy: false, frozen_until: now });
@@ -228,8 +251,8 @@ impl Service {
         let mut state = self.state();
         state.report.requests += 1;
         *state.report.responses.entry(response.map_or(0, |response| response.status)).or_default() += 1;
-        let was_calm = state.calm_since.is_some_and(|since| sent >= since + RECOVERY);
         drop(state);
+        let was_calm = self.was_calm(sent);
         let what = format!("{} {}", request.method, request.path);
         let Some(response) = response else {
             if life > 60_000 {

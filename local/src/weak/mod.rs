@@ -11,12 +11,14 @@
 mod capacity;
 mod databases;
 mod http;
+mod objects;
 mod pending;
 mod random;
 mod requests;
 mod table;
 mod weaknesses;
 
+pub use objects::WeakObjects;
 pub use random::SeededRandom;
 pub use table::{WHOLE_LISTS, WeakTable};
 pub use weaknesses::Weaknesses;

@@ -7,7 +7,7 @@ use super::requests::{ItemKey, WriteAction, consumed, read_partitions, take_unpr
 use super::{SeededRandom, Weaknesses};
 use anyhow::Result;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
@@ -30,8 +30,8 @@ struct State {
     weaknesses: Weaknesses,
     pending: Pending,
     capacity: Capacity,
-    /// The items that each index has, or will have.
-    indexed: HashSet<(usize, ItemKey)>,
+    /// The items that each index has, or will have, with their sort keys there.
+    indexed: HashMap<(usize, ItemKey), Value>,
     /// How often each weakness has shown.
     shown: BTreeMap<&'static str, u64>,
 }
@@ -228,13 +228,26 @@ impl WeakTable {
         state.pending.add(visible_at, pending(View::Visible, image.clone()));
         for (place, name, range_key) in self.0.databases.indexes() {
             let row = image.clone().filter(|image| image.get(range_key).is_some());
+            let sort_key = row.as_ref().map(|row| row[range_key].clone());
             let entry = (place, action.key.clone());
-            let was_indexed = if row.is_some() { !state.indexed.insert(entry) } else { state.indexed.remove(&entry) };
-            if row.is_some() || was_indexed {
-                let is_list_index = name == shared::store::keys::LIST_INDEX;
-                let lag = if is_list_index { weaknesses.list_index_lag_millis } else { weaknesses.history_lag_millis };
-                let at = visible_at + Duration::from_millis(self.random().below(lag + 1));
-                state.pending.add(at, pending(View::Index(place), row));
+            let before = match &sort_key {
+                Some(sort_key) => state.indexed.insert(entry, sort_key.clone()),
+                None => state.indexed.remove(&entry),
+            };
+            let is_list_index = name == shared::store::keys::LIST_INDEX;
+            let lag = if is_list_index { weaknesses.list_index_lag_millis } else { weaknesses.history_lag_millis };
+            let at = || visible_at + Duration::from_millis(self.random().below(lag + 1));
+            // A row that moves to another place in the index is deleted and put.
+            let is_gone = before.as_ref().is_some_and(|before| Some(before) != sort_key.as_ref());
+            let deleted_at = is_gone.then(at);
+            if let Some(deleted_at) = deleted_at {
+                state.pending.add(deleted_at, pending(View::Index(place), None));
+            }
+            if row.is_some() {
+                let put_at = at();
+                state
+                    .pending
+                    .add(deleted_at.map_or(put_at, |deleted_at| deleted_at.max(put_at)), pending(View::Index(place), row));
             }
         }
     }

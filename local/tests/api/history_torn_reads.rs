@@ -71,6 +71,18 @@ async fn a_transaction_that_is_visible_in_part_is_never_a_verdict() {
     }
 }
 
+/// The record names its latest event, which is not visible yet: neither by its key nor among the recent events.
+#[tokio::test]
+async fn an_event_that_is_visible_after_its_record_is_waited_for() {
+    let (api, client) = Api::with_tenant().await;
+    let (asset, path) = changed_asset(&client).await;
+    api.faults.hide_entry(3, &asset, 3);
+    api.faults.hide_event(1, &asset, 3);
+    let history = client.get(&format!("{path}?verify=true")).await.json();
+    assert_eq!((&history["meta"]["total"], &history["verification"]["checked"]), (&json!(3), &json!(3)), "{history}");
+    assert_eq!(api.faults.stop_tearing(), 0);
+}
+
 /// The same for a transaction whose rest never becomes visible: for as long as it may be in flight, there is no verdict.
 #[tokio::test]
 async fn what_may_be_in_flight_is_unavailable() {

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use futures_util::StreamExt;
 use futures_util::stream;
 use serde_json::{Value, json};
-use shared::domain::id::{Id, InstanceId};
+use shared::domain::id::{EventId, Id, InstanceId};
 use shared::domain::record::Kind;
 use shared::domain::time::Timestamp;
 use shared::store::keys::Keys;
@@ -81,6 +81,33 @@ async fn a_list_of_open_instances_follows_starts_and_ends() {
     }
     let loads = api.faults.take_requests().iter().filter(|(_, request)| request["IndexName"] == "list_index").count();
     assert_eq!(loads, 2, "each of the two list indexes was loaded once");
+}
+
+/// A repair can change an ended instance. The index of open instances doesn't have it, and needs nothing of it.
+#[tokio::test]
+async fn a_change_of_an_ended_instance_does_not_concern_the_open_ones() {
+    let (api, client) = Api::with_tenant().await;
+    let process = process(&client).await;
+    let ended = start(&client, &process).await;
+    start(&client, &process).await;
+    cancel(&client, &ended).await.data();
+    api.advance_clock(600);
+    let reader = api.replica(0, usize::MAX).client(&client);
+    assert_eq!(reader.total(OPEN).await, 1);
+    let feed = client.get("/events?limit=100").await.data();
+    let entry = feed.as_array().unwrap().iter().rfind(|event| event["entity_id"] == ended.as_str()).unwrap();
+    let mut entry = entry.clone();
+    let id = EventId::new(api.now(), [7; 10]);
+    (entry["id"], entry["version"]) = (json!(id), json!(3));
+    entry["changes"] = json!({"step_data": {"old": {}, "new": {"c": true}}});
+    let mut item = Keys::of(client.tenant).event(id).item();
+    item.insert("entry".into(), AttributeValue::S(entry.to_string()));
+    api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
+    api.faults.take_requests();
+    assert_eq!(reader.total(OPEN).await, 1);
+    let requests = api.faults.take_requests();
+    assert!(requests.iter().all(|(_, request)| request["IndexName"] != "list_index"), "the index was loaded again");
+    assert_eq!(requests.iter().filter(|(operation, _)| operation == "Query").count(), 1, "the events were read again");
 }
 
 /// The row of an instance that ends moves to another section of the index. A load that reads the sections meanwhile may

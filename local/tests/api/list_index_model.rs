@@ -3,8 +3,10 @@
 
 use crate::list_index_races::{MAX_LAG_MILLIS, MAX_WRITE_MILLIS};
 use crate::support::fault_injection::Held;
+use crate::support::objects::Objects;
 use crate::support::processes::{cancel, create_process};
 use crate::support::{Api, Client, Replica, Reply, paused_runtime, proptest_cases};
+use chrono::TimeDelta;
 use local::weak::Weaknesses;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -31,6 +33,8 @@ enum Step {
     FreezeIndex,
     ThawIndex,
     ForgetIndex(usize),
+    /// One of the replicas writes the snapshots that are due, or all of them again.
+    WriteSnapshots(usize, bool),
     List(usize),
 }
 
@@ -60,6 +64,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::FreezeIndex),
         1 => Just(Step::ThawIndex),
         1 => on.clone().prop_map(Step::ForgetIndex),
+        1 => (on.clone(), any::<bool>()).prop_map(|(on, again)| Step::WriteSnapshots(on, again)),
         8 => on.prop_map(Step::List),
     ];
     proptest::collection::vec(step, 4..40)
@@ -71,6 +76,7 @@ struct World {
     replicas: [Replica; 2],
     clients: [Client; 2],
     without_index: Client,
+    objects: Objects,
     types: [String; 2],
     user: String,
     process: String,
@@ -87,7 +93,8 @@ struct World {
 impl World {
     async fn new(api: Api, skew: i64) -> Self {
         let client = api.tenant().await;
-        let replicas = [api.replica(0, usize::MAX), api.replica(skew, usize::MAX)];
+        let objects = Objects::default();
+        let replicas = [0, skew].map(|skew| api.replica_with(skew, usize::MAX, objects.store()));
         let clients = [replicas[0].client(&client), replicas[1].client(&client)];
         let types = [client.asset_type("Hard", "HRD", "physical").await, client.asset_type("Soft", "SFT", "logical").await];
         let user = client.user("Ada").await;
@@ -101,6 +108,7 @@ impl World {
             replicas,
             clients,
             without_index,
+            objects,
             types,
             user,
             process,
@@ -211,6 +219,13 @@ impl World {
             }
             Step::ThawIndex => self.thaw(),
             Step::ForgetIndex(on) => self.replicas[on].store.forget_list_indexes(),
+            Step::WriteSnapshots(on, again) => {
+                if again {
+                    self.objects.clear();
+                }
+                let until = self.api.now().plus(TimeDelta::minutes(10));
+                assert_eq!(self.replicas[on].store.write_snapshots(until).await.unwrap().failed, 0);
+            }
             Step::List(on) => {
                 for path in [
                     "/assets",

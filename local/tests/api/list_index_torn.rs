@@ -106,6 +106,40 @@ async fn events_that_are_visible_without_earlier_ones_lead_to_no_load() {
     assert_eq!((api.faults.stop_tearing(), large_reads(&api)), (0, (1, 0)));
 }
 
+/// The wait for one transaction leaves as much time for the next.
+#[tokio::test]
+async fn a_change_that_shows_after_a_wait_for_another_is_waited_for_too() {
+    let (api, writer, reader, ids) = three_assets().await;
+    for (id, name) in [(&ids[0], "aa"), (&ids[1], "z")] {
+        writer.patch(&format!("/assets/{id}"), json!({"name": name})).await.data();
+    }
+    api.faults.tear_record(4, &ids[0], Some(json!({"version": {"N": "1"}, "name": {"S": "a"}})));
+    api.faults.hide_event(4, &ids[1], 2);
+    api.faults.tear_record(1, &ids[1], Some(json!({"version": {"N": "1"}, "name": {"S": "b"}})));
+    assert_eq!(listed(&reader).await, names(&["aa", "c", "z"]));
+    assert_eq!((api.faults.stop_tearing(), large_reads(&api)), (0, (0, 0)));
+}
+
+/// The list gives up after five changes, and shows one of the records as it was before: where it was before.
+#[tokio::test]
+async fn a_page_whose_records_keep_changing_is_sorted() {
+    let (api, writer, reader, mut ids) = three_assets().await;
+    for name in ["d", "e"] {
+        ids.push(writer.asset(json!({"name": name})).await);
+    }
+    assert_eq!(listed(&reader).await, names(&["a", "b", "c", "d", "e"]));
+    for (place, (id, (old, new))) in ids.iter().zip([("a", "v"), ("b", "w"), ("c", "x"), ("d", "y"), ("e", "z")]).enumerate() {
+        writer.patch(&format!("/assets/{id}"), json!({"name": new})).await.data();
+        if place > 0 {
+            api.faults.hide_event(place, id, 2);
+        }
+        api.faults.tear_record(1, id, Some(json!({"version": {"N": "1"}, "name": {"S": old}})));
+    }
+    assert_eq!(listed(&reader).await, names(&["e", "v", "w", "x", "y"]));
+    assert_eq!(api.faults.stop_tearing(), 0);
+    assert_eq!(listed(&reader).await, names(&["v", "w", "x", "y", "z"]));
+}
+
 /// Changes without events, which no transaction explains: the index is loaded again. If that doesn't help, lists read the
 /// table itself.
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Snapshots of list indexes: what cold lists read with them, and that nothing wrong in them is ever believed.
 
+use crate::support::fault_injection::CallFailure;
 use crate::support::history::delete_item;
 use crate::support::objects::Objects;
 use crate::support::processes::{create_process, start};
@@ -244,6 +245,56 @@ async fn snapshots_are_written_when_they_are_behind_or_old() {
     assert_eq!(snapshots.write().await, written);
     assert_eq!(loads(snapshots.api.faults.take_requests()), 4, "after a day, each is loaded again");
     assert_eq!(snapshots.cold_list().await.0.len(), 3);
+}
+
+/// The snapshot is made while the index `list_index` lags most of an hour behind.
+#[tokio::test]
+async fn a_snapshot_has_what_the_index_lacks() {
+    let snapshots = Snapshots::start().await;
+    let (api, client) = (&snapshots.api, &snapshots.client);
+    let rows = api.list_index_rows(client.tenant).await;
+    let assets = client.get("/assets?sort=name").await.data();
+    let path = |place: usize| format!("/assets/{}", assets[place]["id"].as_str().unwrap());
+    client.patch(&path(0), json!({"name": "z"})).await.data();
+    assert_eq!(client.delete(&path(1)).await.status, 200);
+    client.asset(json!({"name": "c"})).await;
+    api.advance_clock(59 * 60);
+    snapshots.objects.set(&snapshots.key("asset"), Vec::new());
+    api.faults.freeze_list_index(Some(rows));
+    assert_eq!(snapshots.write().await.written, 1);
+    api.faults.freeze_list_index(None);
+    api.advance_clock(3600);
+    assert_eq!(snapshots.cold_list().await, (vec!["c/-".to_owned(), "z/XPS".to_owned()], false));
+}
+
+#[tokio::test]
+async fn an_index_that_is_too_large_is_not_loaded_in_vain() {
+    let snapshots = Snapshots::start().await;
+    let small = snapshots.api.replica_with(0, 100, snapshots.objects.store());
+    snapshots.api.faults.take_requests();
+    let listed = small.client(&snapshots.client).get("/assets?sort=name").await.data();
+    assert_eq!((&listed[0]["name"], &listed[1]["name"]), (&json!("a"), &json!("b")));
+    let loads =
+        |requests: Vec<(String, serde_json::Value)>| requests.iter().filter(|it| it.1["IndexName"] == "list_index").count();
+    assert_eq!(loads(snapshots.api.faults.take_requests()), 0);
+}
+
+/// The index is an hour old, and the table fails while its snapshot is loaded.
+#[tokio::test]
+async fn an_index_that_is_gone_takes_no_room() {
+    let snapshots = Snapshots::start().await;
+    let (store, faults) = (&snapshots.replica.store, &snapshots.api.faults);
+    let mut emptied = 0;
+    for place in 0..6 {
+        snapshots.warm_list().await;
+        assert!(store.list_index_bytes() > 0);
+        snapshots.api.advance_clock(3_601);
+        faults.fail_call(place, CallFailure::Throttled);
+        let status = snapshots.replica.client(&snapshots.client).get("/assets").await.status;
+        faults.stop_failing();
+        emptied += usize::from(status == 503 && store.list_index_bytes() == 0);
+    }
+    assert!(emptied > 0);
 }
 
 #[tokio::test]

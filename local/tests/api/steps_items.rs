@@ -100,7 +100,12 @@ async fn steps_that_become_visible_after_their_record_are_waited_for() {
     assert_eq!(cold(&api, &client).get(&path).await.data()["steps"][0]["key"], "a");
     assert_eq!(api.faults.planned(), 0);
     api.faults.plan("BatchGetItem", 100, 200, &nothing, false);
+    cold(&api, &client).get(&path).await.problem(503, "UNAVAILABLE");
+    // By then they are lost.
+    api.advance_clock(11);
+    api.faults.take_requests();
     cold(&api, &client).get(&path).await.problem(500, "INTERNAL_ERROR");
+    assert_eq!(steps_read(&api).len(), 1);
 }
 
 /// The stored response names the steps, and the repeated one has them again.

@@ -107,6 +107,25 @@ fn rows_of_an_index_lag_one_by_one() {
 }
 
 #[test]
+fn a_row_that_moves_in_an_index_may_be_in_neither_place() {
+    let weaknesses = Weaknesses { list_index_lag_millis: 60_000, ..Weaknesses::default() };
+    with_table(weaknesses, async |client| {
+        assert!(transact(&client, 20).await);
+        sleep(Duration::from_secs(61)).await;
+        for number in 0..20 {
+            let mut moved = item(number);
+            moved.insert("LS".to_owned(), AttributeValue::S("B00".to_owned()));
+            client.put_item().table_name(TABLE).set_item(Some(moved)).send().await.unwrap();
+        }
+        sleep(Duration::from_secs(30)).await;
+        let (seen, _) = query(&client, Some("list_index")).await;
+        assert!((1..20).contains(&seen), "{seen} rows");
+        sleep(Duration::from_secs(31)).await;
+        assert_eq!(query(&client, Some("list_index")).await.0, 20);
+    });
+}
+
+#[test]
 fn a_busy_partition_is_throttled_and_recovers() {
     with_table(Weaknesses { write_units_per_second: 5, ..Weaknesses::default() }, async |client| {
         assert!(transact(&client, 10).await, "a partition can go into debt");
@@ -163,6 +182,6 @@ fn simulations_find_no_violation() {
     for seed in 1..=if full_tests() { 4 } else { 1 } {
         let report = simulate(seed);
         assert!(report.violations.is_empty(), "seed {seed}: {:#?}", report.violations);
-        assert!(report.requests > 100 && report.weaknesses.len() > 5, "seed {seed}: {report:?}");
+        assert!(report.requests > 100 && report.weaknesses.len() > 5 && report.snapshots > 10, "seed {seed}: {report:?}");
     }
 }

@@ -6,9 +6,9 @@
 
 use super::error::StoreError;
 use super::filters::PageRequest;
-use super::history_head::{HistoryHead, MAX_LOOKS, pause_before_look};
+use super::history_head::{HistoryHead, MAX_LOOKS, may_be_in_flight, pause_before_look};
 use super::keys::{self, HS, Item, Key, Keys, PK};
-use super::list_index::max_secondary_index_delay;
+use super::list_index::{Rereads, max_secondary_index_delay};
 use super::{PointReads, UnverifiedStore};
 use crate::domain::chain::{ChainError, HistoryEntry, is_deletion, subject};
 use crate::domain::id::{EventId, Id};
@@ -177,17 +177,24 @@ impl UnverifiedStore {
             }
         }
         let named = state.events.range(versions.clone()).filter(|(version, _)| !state.is_recent(**version));
-        let wanted: BTreeMap<u64, Key> = named.map(|(version, id)| (*version, self.keys.event(*id))).collect();
-        let keys: Vec<Key> = wanted.values().cloned().collect();
-        let mut items = self.items(&keys).await?;
-        let read = |(version, key)| Some((version, entry_of(&items.remove(&key)?)?));
-        let mut found: BTreeMap<u64, HistoryEntry> = wanted.into_iter().filter_map(read).collect();
+        let mut found = self.entries_of(named).await?;
         let is_missing = |version: u64| !found.contains_key(&version) && !state.is_recent(version);
         if state.recent.is_none() && versions.clone().any(is_missing) {
             self.read_recent(state).await?;
         }
         if let Some(recent) = &state.recent {
             found.extend(recent.range(versions.clone()).map(|(version, entry)| (*version, entry.clone())));
+        }
+        let mut rereads = Rereads::default();
+        loop {
+            // The record may be visible before the event of the same transaction.
+            let is_late =
+                |(version, event): &(&u64, &EventId)| !found.contains_key(version) && may_be_in_flight(**event, self.store.now());
+            let late: Vec<_> = state.events.range(versions.clone()).filter(is_late).collect();
+            if late.is_empty() || !rereads.pause(&self.store).await {
+                break;
+            }
+            found.extend(self.entries_of(late).await?);
         }
         let now = self.store.now();
         for version in versions.filter(|version| !found.contains_key(version)) {
@@ -201,6 +208,16 @@ impl UnverifiedStore {
 }
 
 impl PointReads {
+    /// Reads the entries of these events, by version. Those that the table does not have are left out.
+    async fn entries_of<'e>(
+        &self,
+        events: impl IntoIterator<Item = (&'e u64, &'e EventId)>,
+    ) -> Result<BTreeMap<u64, HistoryEntry>, StoreError> {
+        let keys: Vec<(u64, Key)> = events.into_iter().map(|(version, id)| (*version, self.keys.event(*id))).collect();
+        let mut items = self.items(&keys.iter().map(|(_, key)| key.clone()).collect::<Vec<_>>()).await?;
+        Ok(keys.into_iter().filter_map(|(version, key)| Some((version, entry_of(&items.remove(&key)?)?))).collect())
+    }
+
     /// Returns rows of the index: all those of `versions`, or the newest `limit` of them.
     async fn history_rows(
         &self,

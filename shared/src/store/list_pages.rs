@@ -14,8 +14,9 @@ use futures_util::try_join;
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// How often a page is made at most, if its records change while they are read.
-const MAX_ATTEMPTS: u32 = 5;
+/// How often a page is made at most, if its records change while they are read. Waiting for a transaction that is visible
+/// in part does not count.
+const MAX_CHANGES: u32 = 5;
 
 /// What a list index says of a page: the number of matching records, and id and version of each record of the page, with
 /// whatever else the index has of it.
@@ -27,17 +28,17 @@ impl UnverifiedStore {
     /// Takes two round trips: one for the events since the last list, one for the records of the page. If the table
     /// contradicts the index, a record has changed in between or a transaction is visible only in part. Both are read
     /// again, at the same time, but of the records only those. A contradiction that lasts longer than a transaction can
-    /// explain leads to a new load and, if that doesn't help, to `None`. If records keep changing, `matches` decides at
-    /// the last attempt for each that has changed.
+    /// explain leads to a new load and, if that doesn't help, to `None`. If records keep changing, the last page has those
+    /// that `arrange` says, in its order.
     pub(super) async fn page_from_index<I: ListIndex, E>(
         &self,
         request: PageRequest,
         select: impl Fn(&I) -> Selection<E>,
-        matches: impl Fn(&Stored<I::Entity>) -> Result<bool, StoreError>,
+        arrange: impl Fn(&[&Stored<I::Entity>]) -> Result<Vec<Uuid>, StoreError>,
     ) -> Result<Option<Page<(Stored<I::Entity>, E)>>, StoreError> {
         let mut records = HashMap::new();
         let mut contradictions: Vec<Contradiction> = Vec::new();
-        let (mut freshness, mut rereads, mut attempt) = (Freshness::Refreshed, Rereads::default(), 1);
+        let (mut freshness, mut rereads, mut changes) = (Freshness::Refreshed, Rereads::default(), 0);
         loop {
             let contradicting = contradictions.iter().map(|contradiction| contradiction.id);
             let (selection, reread) =
@@ -48,8 +49,12 @@ impl UnverifiedStore {
             records.extend(self.records(unread).await?);
             let earlier = std::mem::replace(&mut contradictions, contradictions_of(&rows, &records));
             let is_persistent = contradictions.iter().any(|contradiction| contradiction.persists(&earlier));
-            if contradictions.is_empty() || attempt >= MAX_ATTEMPTS && !is_persistent {
-                return cut_page(request, (total, rows), records, matches).map(Some);
+            changes += u32::from(!is_persistent);
+            if contradictions.is_empty() {
+                return Ok(Some(page_of(request, (total, rows), records)));
+            }
+            if changes >= MAX_CHANGES && !is_persistent {
+                return arranged_page(request, (total, rows), records, arrange).map(Some);
             }
             if is_persistent && freshness == Freshness::Reloaded {
                 // A secondary index that far behind is not loaded for every list.
@@ -60,7 +65,6 @@ impl UnverifiedStore {
                 rereads = Rereads::default();
             }
             freshness = if rereads.pause(&self.store).await { Freshness::Refreshed } else { Freshness::Reloaded };
-            attempt += 1;
         }
     }
 
@@ -84,32 +88,46 @@ fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &HashMap<Uuid, Opti
     rows.iter().filter_map(contradiction).collect()
 }
 
-/// Returns the page with the records of the selected rows. A record that is not at the row's version stays on the page
-/// only if it `matches`.
-fn cut_page<T, E>(
+/// Returns the page with the records of the selected rows. Those without a record count no more.
+fn page_of<T, E>(
     request: PageRequest,
-    (mut total, rows): Selection<E>,
+    (total, rows): Selection<E>,
     mut records: HashMap<Uuid, Option<Stored<T>>>,
-    matches: impl Fn(&Stored<T>) -> Result<bool, StoreError>,
+) -> Page<(Stored<T>, E)> {
+    let selected = rows.len();
+    let items: Vec<_> = rows.into_iter().filter_map(|(id, _, extra)| Some((records.remove(&id).flatten()?, extra))).collect();
+    Page { total: total - (selected - items.len()), items, request }
+}
+
+/// Returns the page with those records of the selected rows that `arrange` keeps, in its order: some are not at the row's
+/// version, so that they may not match any more, or belong elsewhere.
+fn arranged_page<T: Record, E>(
+    request: PageRequest,
+    (total, rows): Selection<E>,
+    records: HashMap<Uuid, Option<Stored<T>>>,
+    arrange: impl Fn(&[&Stored<T>]) -> Result<Vec<Uuid>, StoreError>,
 ) -> Result<Page<(Stored<T>, E)>, StoreError> {
-    let mut items = Vec::new();
-    for (id, version, extra) in rows {
-        match records.remove(&id).flatten() {
-            Some(stored) if stored.version == version || matches(&stored)? => items.push((stored, extra)),
-            _ => total -= 1,
-        }
-    }
-    Ok(Page { items, total, request })
+    let found: Vec<&Stored<T>> = rows.iter().filter_map(|(id, ..)| records.get(id)?.as_ref()).collect();
+    let places: HashMap<Uuid, usize> = arrange(&found)?.into_iter().enumerate().map(|(place, id)| (id, place)).collect();
+    let (selected, mut kept) = (rows.len(), rows);
+    kept.retain(|(id, ..)| places.contains_key(id));
+    kept.sort_unstable_by_key(|(id, ..)| places.get(id).copied());
+    Ok(page_of(request, (total - (selected - kept.len()), kept), records))
 }
 
 impl PointReads {
-    /// Whether a record as it is now matches the query.
-    pub(super) fn matches<C: Columns>(&self, query: &RowQuery<'_, C>, stored: &Stored<C::Record>) -> Result<bool, StoreError> {
+    /// Returns which of these records match the query as they are now, in its order.
+    pub(super) fn arrange<C: Columns>(
+        &self,
+        query: &RowQuery<'_, C>,
+        records: &[&Stored<C::Record>],
+    ) -> Result<Vec<Uuid>, StoreError> {
         let mut rows = SortedRows::default();
-        rows.upsert(row_from_item::<C>(&item::from_record(&self.keys, stored)?.0).map_err(StoreError::broken)?);
-        let mut matches = false;
-        query.scan(&rows, |_| matches = true);
-        Ok(matches)
+        for stored in records {
+            rows.upsert(row_from_item::<C>(&item::from_record(&self.keys, stored)?.0).map_err(StoreError::broken)?);
+        }
+        let (_, matching) = query.select(&rows, PageRequest { number: 1, limit: u32::MAX });
+        Ok(matching.iter().map(|row| row.sort_key.id()).collect())
     }
 }
 
@@ -139,7 +157,7 @@ impl TenantStore {
             _ => a.1.cmp(&b.1),
         });
         let (mut total, limit) = (matching.len(), request.limit as usize);
-        let (mut items, mut left) = (Vec::new(), matching.get(request.skip()..).unwrap_or_default());
+        let (mut items, mut has_changed, mut left) = (Vec::new(), false, matching.get(request.skip()..).unwrap_or_default());
         // A record that is deleted or does not match any more is replaced by the next.
         while items.len() < limit && !left.is_empty() {
             let (next, rest) = left.split_at(left.len().min(limit - items.len()));
@@ -148,11 +166,19 @@ impl TenantStore {
             let records = self.batch_get(batch).await?;
             for (_, key, version) in next {
                 match records.get::<C::Record>(id(key))? {
-                    Some(stored) if stored.version == *version || self.matches(query, &stored)? => items.push(stored),
+                    Some(stored) if stored.version == *version || !self.arrange(query, &[&stored])?.is_empty() => {
+                        has_changed |= stored.version != *version;
+                        items.push(stored);
+                    }
                     _ => total -= 1,
                 }
             }
             left = rest;
+        }
+        if has_changed {
+            let places: HashMap<Uuid, usize> =
+                self.arrange(query, &items.iter().collect::<Vec<_>>())?.into_iter().enumerate().map(|(n, id)| (id, n)).collect();
+            items.sort_unstable_by_key(|stored| places.get(&stored.value.id().uuid()).copied());
         }
         Ok(Page { items, total, request })
     }

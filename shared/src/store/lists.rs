@@ -46,8 +46,8 @@ impl UnverifiedStore {
             let (total, rows) = filter.row_query(logical_types().clone()).select(&index.assets, request);
             (total, rows.iter().map(|row| (row.sort_key.id(), row.version, index.catalog_names(row.columns))).collect())
         };
-        let matches = |stored: &Stored<Asset>| self.matches(&filter.row_query(logical_types().clone()), stored);
-        if let Some(page) = self.page_from_index::<AssetIndex, _>(request, select, matches).await? {
+        let arrange = |records: &[&Stored<Asset>]| self.arrange(&filter.row_query(logical_types().clone()), records);
+        if let Some(page) = self.page_from_index::<AssetIndex, _>(request, select, arrange).await? {
             return Ok(page);
         }
         let store = self.verified().await;
@@ -104,7 +104,7 @@ impl UnverifiedStore {
             let (total, rows) = query.select(rows(index), request);
             (total, rows.iter().map(|row| (row.sort_key.id(), row.version, ())).collect())
         };
-        match self.page_from_index::<I, _>(request, select, |stored| self.matches(query, stored)).await? {
+        match self.page_from_index::<I, _>(request, select, |records| self.arrange(query, records)).await? {
             Some(page) => Ok(page.map(|(stored, ())| stored)),
             None => self.verified().await.page_from_table(request, query).await,
         }

@@ -6,12 +6,14 @@
 
 use super::PointReads;
 use super::error::StoreError;
+use super::item::LAST_EVENT;
 use super::keys::{Item, Key, TYPE};
-use super::retry::pause;
+use super::list_index::{Rereads, max_event_delay};
 use super::transaction::TransactionItem;
 use crate::domain::hex;
-use crate::domain::id::TenantId;
+use crate::domain::id::{EventId, Id, TenantId};
 use crate::domain::record::Kind;
+use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,9 +24,6 @@ pub(super) const STEPS: &str = "steps";
 pub(super) const STEPS_HASH: &str = "steps_hash";
 /// How many bytes of steps are kept in memory.
 const MAX_CACHED_BYTES: usize = 4 * 1024 * 1024;
-/// How often steps that are missing are looked for. A record may become visible before the steps that the same
-/// transaction writes.
-const MAX_ROUNDS: u32 = 6;
 
 /// The steps of a record that is being written, as JSON text.
 pub(super) struct StepsText {
@@ -54,6 +53,11 @@ pub(super) fn without_steps(mut item: Item) -> Item {
 /// Returns the hash of a record's steps.
 pub(super) fn hash_of(item: &Item) -> Option<&str> {
     item.get(STEPS_HASH)?.as_s().ok().map(String::as_str)
+}
+
+/// Returns when a record was last written, by the clock of its writer.
+fn written_at(item: &Item) -> Option<Timestamp> {
+    EventId::from_short(item.get(LAST_EVENT)?.as_s().ok()?).map(|event| event.timestamp())
 }
 
 /// The steps that were read lately. They never change, so they never become outdated.
@@ -109,7 +113,9 @@ impl PointReads {
 
     /// Fills in the steps of those items that have their hash.
     pub(super) async fn fill_in_steps(&self, items: &mut [Item]) -> Result<(), StoreError> {
-        let texts = self.steps_texts(items.iter().filter_map(hash_of).map(str::to_owned).collect()).await?;
+        let with_steps = || items.iter().filter(|item| hash_of(item).is_some());
+        let hashes = with_steps().filter_map(hash_of).map(str::to_owned).collect();
+        let texts = self.steps_texts(hashes, with_steps().filter_map(written_at).max().unwrap_or_default()).await?;
         for item in items {
             if let Some(text) = hash_of(item).and_then(|hash| texts.get(hash)) {
                 item.insert(STEPS.to_owned(), AttributeValue::S(text.to_string()));
@@ -120,7 +126,19 @@ impl PointReads {
 
     /// Returns the steps with these hashes, as JSON text. Those that are not in memory take a round trip, and up to 16
     /// read units each, and so wait until the caller's key is verified.
-    pub(super) async fn steps_texts(&self, hashes: BTreeSet<String>) -> Result<BTreeMap<String, Arc<str>>, StoreError> {
+    ///
+    /// What names the steps may become visible before the steps that the same transaction writes. If it was written as
+    /// lately as `written_at`, missing steps are therefore waited for.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] for steps that may still become visible, and [`StoreError::Internal`] for those
+    /// that are lost.
+    pub(super) async fn steps_texts(
+        &self,
+        hashes: BTreeSet<String>,
+        written_at: Timestamp,
+    ) -> Result<BTreeMap<String, Arc<str>>, StoreError> {
         let mut texts = BTreeMap::new();
         let mut missing = Vec::new();
         for hash in hashes {
@@ -132,13 +150,8 @@ impl PointReads {
         if !missing.is_empty() {
             self.verified.wait().await;
         }
-        for round in 0..MAX_ROUNDS {
-            if missing.is_empty() {
-                return Ok(texts);
-            }
-            if round > 0 {
-                pause(&self.store, round).await;
-            }
+        let mut rereads = Rereads::default();
+        while !missing.is_empty() {
             let keys: Vec<Key> = missing.iter().map(|hash| self.keys.steps(hash)).collect();
             let mut found = self.items(&keys).await?;
             for (hash, key) in missing.iter().zip(&keys) {
@@ -149,8 +162,14 @@ impl PointReads {
                 }
             }
             missing.retain(|hash| !texts.contains_key(hash));
+            if !missing.is_empty() && written_at.plus(max_event_delay()) < self.store.now() {
+                return Err(StoreError::broken("steps that are not in the table"));
+            }
+            if !missing.is_empty() && !rereads.pause(&self.store).await {
+                return Err(StoreError::Unavailable("steps that are not visible yet".into()));
+            }
         }
-        if missing.is_empty() { Ok(texts) } else { Err(StoreError::broken("steps that are not in the table")) }
+        Ok(texts)
     }
 }
 

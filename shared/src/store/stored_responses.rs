@@ -42,9 +42,7 @@ impl PointReads {
         let Some(item) = self.item(&self.keys.stored_response(request)).await? else { return Ok(None) };
         let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).map(String::as_str);
         let expires = item.get(EXPIRES).and_then(|value| value.as_n().ok()?.parse::<i64>().ok());
-        if expires.is_none_or(|expires| expires <= seconds(self.store.now())) {
-            return Ok(None);
-        }
+        let Some(expires) = expires.filter(|expires| *expires > seconds(self.store.now())) else { return Ok(None) };
         if text(FINGERPRINT) != Some(&request.fingerprint) {
             return Ok(Some(PreviousRequest::Different));
         }
@@ -53,7 +51,9 @@ impl PointReads {
         if !response.images.is_empty() {
             response.body = self.with_images(&response).await?;
         }
-        for (hash, text) in self.steps_texts(response.steps.iter().cloned().collect()).await? {
+        // The end of the second in which it was stored.
+        let stored_at = Timestamp::from_millis((expires - STORED_SECONDS + 1) * 1000);
+        for (hash, text) in self.steps_texts(response.steps.iter().cloned().collect(), stored_at).await? {
             response.body = response.with_steps(&hash, &text);
         }
         Ok(Some(PreviousRequest::Same(Box::new(response))))

@@ -49,6 +49,11 @@ impl Objects {
         }
     }
 
+    /// Drops all objects.
+    pub fn clear(&self) {
+        self.by_key.lock().unwrap().clear();
+    }
+
     /// Lets every request fail, or none.
     pub fn set_down(&self, is_down: bool) {
         self.is_down.store(is_down, Ordering::Relaxed);

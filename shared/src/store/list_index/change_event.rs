@@ -5,9 +5,13 @@ use crate::domain::event::{Event, EventType, Verb};
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Kind, Record};
 use crate::domain::time::Timestamp;
+use chrono::TimeDelta;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use uuid::Uuid;
+
+/// How much later than a record's id the id of the event of its creation may be created: longer than any request takes.
+const MAX_TIME_TO_EVENT: TimeDelta = TimeDelta::minutes(1);
 
 /// An event of a kind of record that this version of the service does not have. No list shows such records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,6 +52,13 @@ impl ChangeEvent {
         }))
     }
 
+    /// Whether the event is a later one of a record that was created so long before `since` that the event of its creation
+    /// has an id from before that time too.
+    fn is_of_older_record(&self, since: Timestamp) -> bool {
+        let created_at = EventId::from_uuid(self.record_id).timestamp();
+        self.verb != Verb::Created && created_at.plus(MAX_TIME_TO_EVENT) < since
+    }
+
     /// Whether the event deletes its record.
     pub fn is_deletion(&self) -> bool {
         self.verb == Verb::Deleted
@@ -85,7 +96,8 @@ impl ChangeEvent {
 /// The clocks of two function instances differ, so a record's deletion may have an earlier id than its creation. The
 /// events since `since` alone could then contain the creation without the deletion, and bring the record back. So
 /// `events` must begin as long before `since` as clocks may differ. From that time, events of records that the index
-/// does not have are ignored: it had them, and removed them.
+/// does not have are ignored: it had them, and removed them. The same is true of later events of older records, if the
+/// index removes records that go on existing ([`ListIndex::LISTS_SOME_FOR_A_TIME`]).
 ///
 /// Returns the records whose events don't follow from the index, because one is missing: it was missed, or its
 /// transaction is visible only in part. Their later events are not applied.
@@ -111,7 +123,8 @@ pub fn apply_events<I: ListIndex>(
         events.sort_by_key(|event| event.version);
         for event in events {
             let present = index.version(kind, id).unwrap_or(0);
-            if event.version <= present || present == 0 && event.id_created_at < since {
+            let is_removed = || event.id_created_at < since || I::LISTS_SOME_FOR_A_TIME && event.is_of_older_record(since);
+            if event.version <= present || present == 0 && is_removed() {
                 continue;
             }
             // Clocks differ, so an event may be read before the one that it follows, but hardly ever without it.

@@ -27,6 +27,8 @@ pub trait ListIndex: Default + Send + 'static {
     const SECTIONS: &'static [Section];
     /// Whether snapshots of it are worth their cost.
     const HAS_SNAPSHOTS: bool = true;
+    /// Whether it removes records that go on existing. Later events of those don't concern it.
+    const LISTS_SOME_FOR_A_TIME: bool = false;
     /// Other kinds of record whose fields lists show. There are few of each, so they are read from the table itself.
     const JOINED_KINDS: &'static [Kind];
 

@@ -2,7 +2,7 @@
 
 use super::cache::{CacheSlot, SharedSlot};
 use super::change_event::{ChangeEvent, UnknownEvent, apply_events};
-use super::delays::{MAX_LOAD_AGE, max_secondary_index_delay};
+use super::delays::MAX_LOAD_AGE;
 use super::index::ListIndex;
 use super::partial_index::{BucketRange, Cursor, PartialIndex, bucket, bucket_count, bucket_number, split};
 use super::refresh::{LoadedIndex, RefreshError};
@@ -16,6 +16,7 @@ use crate::store::retry::pause;
 use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use chrono::TimeDelta;
 use futures_util::TryFutureExt;
 use futures_util::future::try_join_all;
 use std::collections::HashSet;
@@ -69,7 +70,8 @@ impl<'l, I: ListIndex> Loading<'l, I> {
 
 impl TenantStore {
     /// Loads a list index into its slot: the sections of the secondary index, the joined kinds from the table, and the
-    /// events that the secondary index may not contain yet. Goes on where an earlier request was ended.
+    /// events that the secondary index may not contain yet, up to `max_index_delay` back. Goes on where an earlier request
+    /// was ended.
     ///
     /// # Errors
     ///
@@ -79,10 +81,11 @@ impl TenantStore {
         &self,
         slot: &mut CacheSlot<I>,
         shared: &SharedSlot<I>,
+        max_index_delay: TimeDelta,
     ) -> Result<(), RefreshError> {
         let now = self.store.now();
         if !matches!(slot, CacheSlot::Loading(partial) if partial.began_at.plus(MAX_LOAD_AGE) > now) {
-            *slot = CacheSlot::Loading(PartialIndex::new(now));
+            *slot = CacheSlot::Loading(PartialIndex::new(now, max_index_delay));
         }
         let CacheSlot::Loading(partial) = slot else { return Err(RefreshError::Inconsistent) };
         let (time_left, spent_before) = (time_to_read(), partial.spent);
@@ -108,7 +111,10 @@ impl TenantStore {
         shared: &SharedSlot<I>,
         now: Timestamp,
     ) -> Result<(Timestamp, HashSet<UnknownEvent>), RefreshError> {
-        let since = loading.partial().began_at.plus(-max_secondary_index_delay());
+        let since = {
+            let partial = loading.partial();
+            partial.began_at.plus(-partial.max_index_delay)
+        };
         // What was written before this request is among the events by now, and what is written meanwhile may be in the
         // index or not. But a record that moves to another section meanwhile may be found in neither: its event is read
         // afterwards.
@@ -140,8 +146,8 @@ impl TenantStore {
     }
 
     /// Reads the records themselves whose events don't follow from the index: they moved from one section to another, or
-    /// one of their events is not visible yet. Each record contains what its events say. Returns whether all were found;
-    /// the deletion of another may not be visible yet.
+    /// one of their events is not visible yet. Each record contains what its events say. Returns whether all were found: one
+    /// that is missing may be deleted by a transaction whose event is not visible yet.
     async fn load_records<I: ListIndex>(
         &self,
         loading: &Loading<'_, I>,

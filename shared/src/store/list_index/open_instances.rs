@@ -19,6 +19,8 @@ impl ListIndex for OpenInstances {
     const SECTIONS: &'static [Section] = &[Section::OpenInstances];
     /// There are few, and they change often.
     const HAS_SNAPSHOTS: bool = false;
+    /// Ended instances are removed, and can still change: a repair may replace their `step_data`.
+    const LISTS_SOME_FOR_A_TIME: bool = true;
     const JOINED_KINDS: &'static [Kind] = &[];
 
     fn load_item(&mut self, _: Kind, item: &Item) -> Result<(), Inconsistent> {

@@ -4,6 +4,7 @@ use super::cache::{CacheSlot, SharedSlot};
 use super::change_event::{ChangeEvent, UnknownEvent, apply_events};
 use super::delays::{CLOCK_SKEW, SECONDARY_INDEX_LAG, max_event_delay, max_secondary_index_delay};
 use super::index::{Inconsistent, ListIndex};
+use super::snapshot::SnapshotError;
 use super::torn_reads::Rereads;
 use crate::domain::record::Record;
 use crate::domain::time::Timestamp;
@@ -142,7 +143,7 @@ impl UnverifiedStore {
         };
         let refreshed = match refreshed {
             Err(RefreshError::TooManyEvents) if freshness == Freshness::Refreshed && !matches!(slot, CacheSlot::Loading(_)) => {
-                self.refresh_snapshot(slot, now).await
+                self.refresh_snapshot(slot, shared, now).await
             }
             refreshed => refreshed,
         };
@@ -153,7 +154,7 @@ impl UnverifiedStore {
                     *slot = CacheSlot::Empty;
                     self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
                 }
-                self.verified().await.load_index(slot, shared).await?;
+                self.verified().await.load_index(slot, shared, max_secondary_index_delay()).await?;
             }
             Err(error) => return Err(error),
         }
@@ -165,14 +166,31 @@ impl UnverifiedStore {
     }
 
     /// Loads the index from its snapshot, and applies the events since then. If there are more than a load would cost, the
-    /// snapshot is of no use.
-    async fn refresh_snapshot<I: ListIndex>(&self, slot: &mut CacheSlot<I>, now: Timestamp) -> Result<(), RefreshError> {
+    /// snapshot is of no use. Other indexes make room before the snapshot's is in memory.
+    async fn refresh_snapshot<I: ListIndex>(
+        &self,
+        slot: &mut CacheSlot<I>,
+        shared: &SharedSlot<I>,
+        now: Timestamp,
+    ) -> Result<(), RefreshError> {
+        let set_bytes = |bytes| self.store.list_indexes.set_bytes::<I>(self.id, shared, bytes);
         *slot = CacheSlot::Empty;
-        let snapshot = self.verified().await.load_snapshot::<I>(now).await?;
-        let (_, loaded) = snapshot.ok_or(RefreshError::TooManyEvents)?;
+        set_bytes(0);
+        let store = self.verified().await;
+        let snapshot = store.load_snapshot::<I>(now, set_bytes).await;
+        let Ok(Some((_, loaded))) = snapshot else {
+            set_bytes(0);
+            return snapshot.and(Err(RefreshError::TooManyEvents));
+        };
         *slot = CacheSlot::Loaded(loaded);
         let loaded = slot.loaded().ok_or(RefreshError::TooManyEvents)?;
-        self.refresh(loaded, now).await
+        let refreshed = self.refresh(loaded, now).await;
+        match refreshed {
+            Err(RefreshError::Inconsistent) => store.log_ignored::<I>(SnapshotError::Inconsistent),
+            Err(RefreshError::TooManyEvents) => store.log_ignored::<I>(SnapshotError::TooManyEvents),
+            _ => {}
+        }
+        refreshed
     }
 
     /// Applies the events since the last refresh. If one is missing, they are read again: the others are already

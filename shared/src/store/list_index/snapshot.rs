@@ -63,6 +63,12 @@ pub enum SnapshotError {
     /// The table doesn't have an event that it had when the snapshot was written.
     #[error("of another state of the table")]
     State,
+    /// The events since then don't follow from it.
+    #[error("inconsistent with the events since then")]
+    Inconsistent,
+    /// More events have happened since then than a load would cost.
+    #[error("too many events since then")]
+    TooManyEvents,
 }
 
 /// What the header says of the index, besides what it is of.
@@ -78,7 +84,7 @@ pub struct SnapshotHeader {
     /// The number of rows.
     pub rows: u64,
     /// The bytes of the index in memory.
-    index_bytes: u64,
+    pub index_bytes: u64,
     /// The bytes of the body.
     body_bytes: u64,
     /// The bytes of the body without compression.
@@ -168,29 +174,44 @@ fn read_header<'b>(snapshot: &[u8], rest: &'b [u8]) -> Option<(SnapshotHeader, &
     Some((header, body))
 }
 
-/// Returns the header and the index of a snapshot. The index is as it was at `synced_at`, and counts as loaded `now`.
+/// Returns the header and the body of a whole snapshot, if it can be used.
 ///
 /// # Errors
 ///
-/// Returns a [`SnapshotError`] when the snapshot can't be used, or the index would take more than `max_bytes`.
-pub fn decode_snapshot<I: ListIndex>(
+/// Returns a [`SnapshotError`] when the snapshot can't be used, or its index would take more than `max_bytes`.
+pub fn check_snapshot<'b>(
     source: SnapshotSource<'_>,
-    snapshot: &[u8],
+    snapshot: &'b [u8],
     max_bytes: usize,
     now: Timestamp,
-) -> Result<(SnapshotHeader, LoadedIndex<I>), SnapshotError> {
+) -> Result<(SnapshotHeader, &'b [u8]), SnapshotError> {
     let (header, body) = decode_header(source, snapshot)?;
-    if header.index_bytes.max(header.raw_bytes) > max_bytes as u64 {
+    if header.index_bytes > max_bytes as u64 {
         return Err(SnapshotError::TooLarge);
     }
     if body.len() as u64 != header.body_bytes || Sha256::digest(body).as_slice() != header.body_checksum {
         return Err(SnapshotError::Body);
     }
-    if header.synced_at > now.plus(super::delays::CLOCK_SKEW) {
+    if header.synced_at.max(header.loaded_at) > now.plus(super::delays::CLOCK_SKEW) {
         return Err(SnapshotError::Future);
     }
-    let loaded: LoadedIndex<I> = decode_body(&header, body, max_bytes, now).ok_or(SnapshotError::Body)?;
-    if loaded.index.bytes() > max_bytes { Err(SnapshotError::TooLarge) } else { Ok((header, loaded)) }
+    Ok((header, body))
+}
+
+/// Returns the index of a snapshot, as it was at `synced_at`. It counts as loaded `now`.
+///
+/// # Errors
+///
+/// Returns [`SnapshotError::Body`] when the body can't be read, and [`SnapshotError::TooLarge`] when the index takes more
+/// than `max_bytes`.
+pub fn decode_index<I: ListIndex>(
+    header: &SnapshotHeader,
+    body: &[u8],
+    max_bytes: usize,
+    now: Timestamp,
+) -> Result<LoadedIndex<I>, SnapshotError> {
+    let loaded: LoadedIndex<I> = decode_body(header, body, max_bytes, now).ok_or(SnapshotError::Body)?;
+    if loaded.index.bytes() > max_bytes { Err(SnapshotError::TooLarge) } else { Ok(loaded) }
 }
 
 fn decode_body<I: ListIndex>(header: &SnapshotHeader, body: &[u8], max_bytes: usize, now: Timestamp) -> Option<LoadedIndex<I>> {

@@ -2,12 +2,13 @@
 //! table, never a list.
 
 use super::index::ListIndex;
-use super::refresh::LoadedIndex;
-use super::snapshot::{MAX_HEADER_BYTES, SnapshotError, SnapshotHeader, SnapshotSource, decode_header, decode_snapshot};
+use super::refresh::{LoadedIndex, RefreshError};
+use super::snapshot::{
+    MAX_HEADER_BYTES, SnapshotError, SnapshotHeader, SnapshotSource, check_snapshot, decode_header, decode_index,
+};
 use crate::domain::record::Record;
 use crate::domain::time::Timestamp;
 use crate::store::TenantStore;
-use crate::store::error::StoreError;
 use crate::store::object_store::ObjectStoreError;
 
 impl TenantStore {
@@ -17,15 +18,17 @@ impl TenantStore {
     }
 
     /// Returns the index as it was when its snapshot was written; `None` if there is no snapshot that can be used. Does not
-    /// apply the events since then.
+    /// apply the events since then. Calls `make_room` with the bytes of the index before it is in memory.
     ///
     /// # Errors
     ///
-    /// Returns a [`StoreError`] when the table can't be read.
+    /// Returns [`RefreshError::Store`] when the table can't be read, and [`RefreshError::TooLarge`] when the index would
+    /// exceed the memory budget: loading it from the table would end in the same way.
     pub(super) async fn load_snapshot<I: ListIndex>(
         &self,
         now: Timestamp,
-    ) -> Result<Option<(SnapshotHeader, LoadedIndex<I>)>, StoreError> {
+        make_room: impl FnOnce(usize),
+    ) -> Result<Option<(SnapshotHeader, LoadedIndex<I>)>, RefreshError> {
         let Some(objects) = self.store.snapshots.as_ref().filter(|_| I::HAS_SNAPSHOTS) else { return Ok(None) };
         let (source, budget) = (self.snapshot_source::<I>(), self.store.list_indexes.budget());
         let bytes = match objects.get(&source.key(), budget.saturating_add(MAX_HEADER_BYTES)).await {
@@ -36,11 +39,16 @@ impl TenantStore {
                 return Ok(None);
             }
         };
-        let (header, loaded) = match decode_snapshot::<I>(source, &bytes, budget, now) {
+        let decoded = check_snapshot(source, &bytes, budget, now).and_then(|(header, body)| {
+            make_room(usize::try_from(header.index_bytes).unwrap_or(usize::MAX));
+            Ok((header, decode_index(&header, body, budget, now)?))
+        });
+        drop(bytes);
+        let (header, loaded) = match decoded {
             Ok(decoded) => decoded,
             Err(error) => {
                 self.log_ignored::<I>(error);
-                return Ok(None);
+                return if error == SnapshotError::TooLarge { Err(RefreshError::TooLarge) } else { Ok(None) };
             }
         };
         if self.item(&self.keys.event(header.latest_event)).await?.is_none() {

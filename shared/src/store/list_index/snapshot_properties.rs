@@ -6,7 +6,7 @@ use super::index::ListIndex;
 use super::other_columns::{InstanceColumns, UserColumns};
 use super::refresh::LoadedIndex;
 use super::row::Row;
-use super::snapshot::{SnapshotError, SnapshotSource, decode_header, decode_snapshot, encode_snapshot};
+use super::snapshot::{SnapshotError, SnapshotSource, check_snapshot, decode_header, decode_index, encode_snapshot};
 use super::sorted_rows::SortedRows;
 use crate::domain::asset::Status;
 use crate::domain::hex;
@@ -32,8 +32,18 @@ fn write<I: ListIndex>(index: I) -> (LoadedIndex<I>, Vec<u8>) {
     (loaded, bytes)
 }
 
+fn decode<I: ListIndex>(
+    source: SnapshotSource<'_>,
+    bytes: &[u8],
+    max_bytes: usize,
+    now: Timestamp,
+) -> Result<LoadedIndex<I>, SnapshotError> {
+    let (header, body) = check_snapshot(source, bytes, max_bytes, now)?;
+    decode_index(&header, body, max_bytes, now)
+}
+
 fn read<I: ListIndex>(bytes: &[u8]) -> Result<LoadedIndex<I>, SnapshotError> {
-    decode_snapshot(source(I::Entity::KIND), bytes, usize::MAX, now()).map(|(_, loaded)| loaded)
+    decode(source(I::Entity::KIND), bytes, usize::MAX, now())
 }
 
 fn body(snapshot: &[u8]) -> &[u8] {
@@ -135,7 +145,7 @@ proptest! {
 #[test]
 fn a_snapshot_of_another_table_tenant_or_kind_is_ignored() {
     let (_, bytes) = write(AssetIndex::default());
-    let of = |source| decode_snapshot::<AssetIndex>(source, &bytes, usize::MAX, now()).map(|_| ());
+    let of = |source| decode::<AssetIndex>(source, &bytes, usize::MAX, now()).map(|_| ());
     let own = source(Kind::Asset);
     assert_eq!(of(own), Ok(()));
     assert_eq!(of(SnapshotSource { table: "tabl", ..own }), Err(SnapshotError::Source));
@@ -154,11 +164,23 @@ fn a_snapshot_that_exceeds_the_budget_or_is_from_the_future_is_ignored() {
     index.assets.upsert(Row { id: Uuid::from_u128(1), version: 1, columns: AssetColumns::default(), searched, exact });
     let (_, bytes) = write(index);
     assert!(bytes.len() < 1_000, "the text is compressed");
-    let at = |max_bytes, now| decode_snapshot::<AssetIndex>(source(Kind::Asset), &bytes, max_bytes, now).map(|_| ());
+    let at = |max_bytes, now| decode::<AssetIndex>(source(Kind::Asset), &bytes, max_bytes, now).map(|_| ());
     assert_eq!(at(5_000, now()), Err(SnapshotError::TooLarge));
     assert_eq!(at(10_000, now()), Ok(()));
     assert_eq!(at(10_000, Timestamp::from_millis(now().millis() - 2_000)), Ok(()));
     assert_eq!(at(10_000, Timestamp::from_millis(now().millis() - 2_001)), Err(SnapshotError::Future));
+}
+
+#[test]
+fn a_snapshot_that_was_loaded_in_the_future_is_ignored() {
+    let (loaded, _) = write(AssetIndex::default());
+    let loaded_after = |millis| {
+        let loaded_at = Timestamp::from_millis(now().millis() + millis);
+        let bytes = encode_snapshot(source(Kind::Asset), &loaded, loaded_at, EventId::new(now(), [2; 10]));
+        read::<AssetIndex>(&bytes).map(|_| ())
+    };
+    assert_eq!(loaded_after(2_000), Ok(()));
+    assert_eq!(loaded_after(2_001), Err(SnapshotError::Future));
 }
 
 /// Returns the beginning of the hash of the body, which doesn't depend on the machine.

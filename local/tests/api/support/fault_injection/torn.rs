@@ -36,6 +36,12 @@ impl Faults {
         self.torn.0.lock().unwrap().push(torn);
     }
 
+    /// Hides the event that made this version of a record from the next reads of single events that would find it.
+    pub fn hide_entry(&self, times: usize, id: &str, version: u64) {
+        let torn = TornItem { operation: "BatchGetItem", id: id.to_owned(), version: Some(version), before: None, times };
+        self.torn.0.lock().unwrap().push(torn);
+    }
+
     /// Lets all reads see every item as it is, and returns how many items were still to be torn.
     pub fn stop_tearing(&self) -> usize {
         std::mem::take(&mut *self.torn.0.lock().unwrap()).len()
@@ -68,9 +74,12 @@ impl TornItems {
     /// Puts the item back to what it was; returns whether it existed.
     fn is_visible(&self, operation: &str, item: &mut Value) -> bool {
         let event: Value = item["entry"]["S"].as_str().and_then(|entry| serde_json::from_str(entry).ok()).unwrap_or_default();
-        let is_of = |torn: &TornItem| match torn.version {
-            Some(version) => event["entity_id"] == torn.id.as_str() && event["version"] == version,
-            None => torn.operation == operation && item["id"]["S"] == torn.id.as_str(),
+        let is_of = |torn: &TornItem| {
+            let is_seen = match torn.version {
+                Some(version) => event["entity_id"] == torn.id.as_str() && event["version"] == version,
+                None => item["id"]["S"] == torn.id.as_str(),
+            };
+            torn.operation == operation && is_seen
         };
         let mut torn = self.0.lock().unwrap();
         let Some(at) = torn.iter().position(is_of) else { return true };
