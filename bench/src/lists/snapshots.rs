@@ -2,23 +2,17 @@
 
 use super::{Samples, request_page, sample};
 use crate::service::Service;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use chrono::TimeDelta;
 use futures_util::future::join_all;
+use local::cpu_time::cpu_time;
 use std::time::{Duration, Instant};
 use tower::ServiceExt;
 
 /// How many instances start at once.
 const INSTANCES: usize = 13;
-
-/// Returns the processor time that this thread has used: that of the service, without the engine.
-pub fn cpu_time() -> Result<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let nanos = text.split(' ').next().and_then(|number| number.parse().ok()).context("can't parse schedstat")?;
-    Ok(Duration::from_nanos(nanos))
-}
 
 /// Writes the tenant's snapshots.
 pub async fn write(service: &Service) -> Result<()> {

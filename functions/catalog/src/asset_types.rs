@@ -115,7 +115,8 @@ pub async fn create_asset_type(
     request: UnverifiedRequest,
     body: JsonBody<NewAssetType>,
 ) -> Result<Created<AssetTypeView>, ApiError> {
-    let (caller, body) = request.authorize(Scope::CatalogWrite, async |_| body.parse()).await?;
+    let (caller, ()) = request.authorize(Scope::CatalogWrite, async |_| Ok(())).await?;
+    let body = body.parse(&caller)?;
     let id = caller.store.new_id(caller.context.at)?;
     let value = AssetType {
         id,
@@ -136,14 +137,10 @@ pub async fn update_asset_type(
     id: PathId<AssetTypeId>,
     body: JsonBody<AssetTypePatch>,
 ) -> Result<Versioned<AssetTypeView>, ApiError> {
-    let (caller, (change, asset_type)) = request
-        .authorize(Scope::CatalogWrite, async |store| {
-            let id = id.parse()?;
-            let change = AssetTypeChange::from(body.parse()?);
-            Ok((change, found(store.get::<AssetType>(id).await?)?))
-        })
-        .await?;
-    let asset_type = caller.update(asset_type, |old| Ok(old.changed(&change))).await?;
+    let (caller, asset_type) =
+        request.authorize(Scope::CatalogWrite, async |store| Ok(store.get::<AssetType>(id.parse()?).await?)).await?;
+    let change = AssetTypeChange::from(body.parse(&caller)?);
+    let asset_type = caller.update(found(asset_type)?, |old| Ok(old.changed(&change))).await?;
     Ok(Versioned { version: asset_type.version, data: asset_type.into() })
 }
 

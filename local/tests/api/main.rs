@@ -46,6 +46,7 @@ mod races;
 mod receipt_keys;
 mod receipt_page;
 mod receipts;
+mod refused_requests;
 mod repair;
 mod secrets;
 mod settings;
