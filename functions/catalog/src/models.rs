@@ -162,7 +162,7 @@ pub async fn create_model(request: UnverifiedRequest, body: JsonBody<NewModel>) 
         .authorize(Scope::CatalogWrite, async |store| {
             let (body, errors) = body.parse_early(&store).await?;
             let references = References::of(Some(body.manufacturer_id), Some(body.asset_type_id));
-            references.check(&store.batch_get(references.batch()).await?, errors)?;
+            references.check(&store.batch_get_without_content(references.batch()).await?, errors)?;
             Ok(body)
         })
         .await?;
@@ -187,7 +187,7 @@ pub async fn update_model(
             let (body, errors) = body.parse_early(&store).await?;
             let change = ModelChange::from(body);
             let references = References::of(change.manufacturer_id, change.asset_type_id);
-            let batch = store.batch_get(references.batch().with::<Model>(Some(id))).await?;
+            let batch = store.batch_get_without_content(references.batch().with::<Model>(Some(id))).await?;
             let model = found(batch.get::<Model>(Some(id))?)?;
             references.check(&batch, errors)?;
             Ok((change, model))

@@ -8,6 +8,7 @@ mod policy;
 mod tests;
 
 use super::field_error::{ErrorLocation, FieldError, ValueError};
+use super::hex;
 use super::json::parse_strict;
 use compiled::{Compiled, CompiledSchemas};
 use cost::Cost;
@@ -80,10 +81,27 @@ fn parse_limited(text: &str, levels: usize) -> Result<Value, ValueError> {
 ///
 /// A tenant's schema is a program that runs in the service. Hence its references stay within the schema, form no cycle and
 /// don't expand excessively, and its patterns are matched in linear time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = Object)]
 pub struct FieldsSchema(Value);
+
+impl PartialEq for FieldsSchema {
+    /// Neither the order of members nor the form of numbers makes a difference.
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 || canonical(&self.0) == canonical(&other.0)
+    }
+}
+
+/// Returns the hash of a schema's text. Schemas that are equal have the same hash.
+#[must_use]
+pub fn schema_hash(text: &str) -> String {
+    hex::sha256(serde_json::from_str(text).map_or_else(|_| text.to_owned(), |schema| canonical(&schema)))
+}
+
+fn canonical(schema: &Value) -> String {
+    serde_json_canonicalizer::to_string(schema).unwrap_or_else(|_| schema.to_string())
+}
 
 impl FieldsSchema {
     /// Parses a schema and checks that it compiles.

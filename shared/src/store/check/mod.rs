@@ -16,6 +16,7 @@
 
 mod chain_state;
 mod change;
+mod content;
 mod derived;
 mod facts;
 mod histories;
@@ -27,11 +28,11 @@ mod record_repair;
 mod references;
 mod responses;
 mod scan;
-mod steps;
 mod tag_counters;
 mod tombstones;
 
 use super::TenantStore;
+use super::content_items::ContentName;
 use super::error::StoreError;
 use super::history_head::HistoryHead;
 use super::keys::{Item, Key};
@@ -91,7 +92,7 @@ impl TenantStore {
         let mut check = TenantCheck::new(self, mode);
         check.know_recent_events().await?;
         check.scan_responses().await?;
-        check.scan_steps().await?;
+        check.scan_content().await?;
         check.scan_records().await?;
         check.scan_events(&mut progress).await?;
         let records = check.records.len();
@@ -135,8 +136,8 @@ struct TenantCheck<'a> {
     /// The events that were recent when the check began, and those that it wrote. Any other event is somebody else's.
     known_events: HashSet<EventId>,
     responses: Vec<ResponseFacts>,
-    /// The steps of definitions and instances, by their hash.
-    steps: HashMap<String, String>,
+    /// The content of records, by its name.
+    content: HashMap<ContentName, String>,
     /// Records whose item can't be read.
     unreadable: HashSet<Uuid>,
     /// What the repairs so far lead to, if they are not written.
@@ -162,7 +163,7 @@ impl<'a> TenantCheck<'a> {
             recent: HashMap::new(),
             known_events: HashSet::new(),
             responses: Vec::new(),
-            steps: HashMap::new(),
+            content: HashMap::new(),
             unreadable: HashSet::new(),
             planned: HashMap::new(),
         }
