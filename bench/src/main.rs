@@ -5,6 +5,7 @@
 mod coldstart;
 mod hostile;
 mod lists;
+mod schemas;
 mod service;
 mod soak;
 mod usage;
@@ -26,6 +27,8 @@ struct Options {
 enum Command {
     /// Measure the cost and latency of lists, by the number of assets in a tenant.
     Lists(lists::Options),
+    /// Measure what compiling custom fields schemas takes that are as expensive as they may be.
+    Schemas(schemas::Options),
     /// Send mixed traffic of several tenants while injecting faults, then check all invariants.
     Soak(soak::Options),
     /// Send hostile requests, known attacks and random ones, and judge each response.
@@ -42,6 +45,7 @@ async fn main() -> ExitCode {
         .init();
     let result = match Options::parse().command {
         Command::Lists(options) => lists::run(options).await,
+        Command::Schemas(options) => schemas::run(&options),
         Command::Soak(options) => soak::run(options).await,
         Command::Hostile(options) => hostile::run(options).await,
         Command::Coldstart(options) => coldstart::run(options).await,

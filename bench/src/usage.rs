@@ -1,6 +1,7 @@
 //! What one request uses of this machine.
 
 use anyhow::{Context, Result};
+use local::cpu_time::cpu_time;
 use std::time::Duration;
 
 /// Processor time and memory that something used.
@@ -31,13 +32,6 @@ impl UsageMeter {
         let memory_bytes = memory_bytes("VmHWM:")?.saturating_sub(self.resident_bytes);
         Ok(Usage { cpu_time: cpu_time()?.saturating_sub(self.cpu_time), memory_bytes })
     }
-}
-
-/// Returns the processor time that this thread has used.
-pub fn cpu_time() -> Result<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let nanos = text.split(' ').next().and_then(|number| number.parse().ok()).context("can't parse schedstat")?;
-    Ok(Duration::from_nanos(nanos))
 }
 
 /// Returns a line of the process status, which is in kilobytes.

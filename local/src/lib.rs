@@ -2,6 +2,7 @@
 //! DynamoDB costs, invariants and demo data. Never deployed; no function depends on it.
 
 pub mod api;
+pub mod cpu_time;
 mod data_folder;
 mod demo;
 pub mod engine;

@@ -2,12 +2,12 @@
 
 use super::{Samples, request_page, sample};
 use crate::service::Service;
-use crate::usage::cpu_time;
 use anyhow::{Result, ensure};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use chrono::TimeDelta;
 use futures_util::future::join_all;
+use local::cpu_time::cpu_time;
 use std::time::{Duration, Instant};
 use tower::ServiceExt;
 

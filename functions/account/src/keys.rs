@@ -45,7 +45,7 @@ pub async fn get_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Result
 pub async fn create_key(request: UnverifiedRequest, body: JsonBody<NewKey>) -> Result<Created<NewKeyView>, ApiError> {
     let (caller, (body, mut errors, owner)) = request
         .authorize(Scope::KeysWrite, async |store| {
-            let (body, errors) = body.parse_with_errors()?;
+            let (body, errors) = body.parse_early(&store).await?;
             let owner = match body.user_id.value() {
                 Some(id) => store.get::<User>(*id).await?,
                 None => None,
@@ -108,13 +108,9 @@ pub async fn rotate_key(
     id: PathId<ApiKeyId>,
     body: OptionalJsonBody<Rotation>,
 ) -> Result<Data<NewKeyView>, ApiError> {
-    let (caller, (rotation, key)) = request
-        .authorize(Scope::KeysWrite, async |store| {
-            let id = id.parse()?;
-            let rotation = body.parse()?;
-            Ok((rotation, found(store.get::<ApiKey>(id).await?)?))
-        })
-        .await?;
+    let (caller, key) = request.authorize(Scope::KeysWrite, async |store| Ok(store.get::<ApiKey>(id.parse()?).await?)).await?;
+    let rotation = body.parse(&caller)?;
+    let key = found(key)?;
     // The caller holds the key afterwards, so rotating it grants its scopes.
     check_grantable(&caller, &key.value.scopes)?;
     let now = caller.context.at;

@@ -106,12 +106,8 @@ pub async fn update_settings(
     request: UnverifiedRequest,
     body: JsonBody<SettingsPatch>,
 ) -> Result<Versioned<SettingsView>, ApiError> {
-    let (caller, (change, (tenant, ranges))) = request
-        .authorize(Scope::SettingsWrite, async |store| {
-            let change = TenantChange::from(body.parse()?);
-            Ok((change, read(store).await?))
-        })
-        .await?;
+    let (caller, (tenant, ranges)) = request.authorize(Scope::SettingsWrite, read).await?;
+    let change = TenantChange::from(body.parse(&caller)?);
     let tenant = caller.update(tenant, |old| Ok(old.changed(&change))).await?;
     Ok(Versioned { version: tenant.version, data: SettingsView::new(tenant, ranges) })
 }

@@ -35,7 +35,7 @@ pub async fn list_assets(request: UnverifiedRequest, query: QueryParams<AssetQue
 pub async fn create_asset(request: UnverifiedRequest, body: JsonBody<NewAsset>) -> Result<Created<AssetView>, ApiError> {
     let (caller, (command, inputs)) = request
         .authorize(Scope::AssetsWrite, async |store| {
-            let (body, errors) = body.parse_with_errors()?;
+            let (body, errors) = body.parse_early(&store).await?;
             let (name, change) = body.into_change(errors);
             let inputs = AssetInputs::read(&store, None, &change).await?;
             Ok((CreateAsset { name, change }, inputs))
@@ -64,7 +64,7 @@ pub async fn update_asset(
     let (caller, (command, inputs)) = request
         .authorize(Scope::AssetsWrite, async |store| {
             let id = id.parse()?;
-            let (body, errors) = body.parse_with_errors()?;
+            let (body, errors) = body.parse_early(&store).await?;
             let command = UpdateAsset { id, change: body.into_change(errors) };
             let inputs = command.read(&store).await?;
             Ok((command, inputs))

@@ -73,7 +73,7 @@ pub async fn list_asset_processes(request: UnverifiedRequest, id: PathId<AssetId
     let (_, (asset, processes)) = request
         .authorize(Scope::ProcessesRead, async |store| {
             let id = id.parse()?;
-            let processes = async { store.verified().await.all::<Process>().await };
+            let processes = async { store.verified().await.all_without_content::<Process>().await };
             let (asset, processes) = tokio::try_join!(store.get::<Asset>(id), processes)?;
             Ok((found(asset)?, processes))
         })

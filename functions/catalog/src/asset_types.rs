@@ -4,14 +4,14 @@ use super::CatalogQuery;
 use serde::Serialize;
 use serde_json::Value;
 use shared::auth::UnverifiedRequest;
-use shared::domain::catalog::{AssetKind, AssetType, AssetTypeChange, TypeCode};
+use shared::domain::catalog::{AssetKind, AssetType, AssetTypeChange, MAX_ASSET_TYPES, TypeCode};
 use shared::domain::custom_fields::FieldsSchema;
 use shared::domain::id::AssetTypeId;
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::domain::text::Name;
 use shared::domain::time::Timestamp;
-use shared::http::error::ApiError;
+use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
 use shared::http::params;
@@ -110,12 +110,19 @@ pub async fn get_asset_type(request: UnverifiedRequest, id: PathId<AssetTypeId>)
 }
 
 /// Create an asset type
+///
+/// A tenant can have 1,000 asset types.
 #[utoipa::path(post, path = "/catalog/asset-types", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PostErrors))]
 pub async fn create_asset_type(
     request: UnverifiedRequest,
     body: JsonBody<NewAssetType>,
 ) -> Result<Created<AssetTypeView>, ApiError> {
-    let (caller, body) = request.authorize(Scope::CatalogWrite, async |_| body.parse()).await?;
+    let (caller, ()) = request.authorize(Scope::CatalogWrite, async |_| Ok(())).await?;
+    let body = body.parse(&caller)?;
+    if caller.store.count::<AssetType>().await? >= MAX_ASSET_TYPES {
+        let detail = format!("A tenant can have at most {MAX_ASSET_TYPES} asset types. Delete those that are not in use.");
+        return Err(ApiError::conflict(ConflictCode::Conflict, detail, Value::Null));
+    }
     let id = caller.store.new_id(caller.context.at)?;
     let value = AssetType {
         id,
@@ -136,14 +143,10 @@ pub async fn update_asset_type(
     id: PathId<AssetTypeId>,
     body: JsonBody<AssetTypePatch>,
 ) -> Result<Versioned<AssetTypeView>, ApiError> {
-    let (caller, (change, asset_type)) = request
-        .authorize(Scope::CatalogWrite, async |store| {
-            let id = id.parse()?;
-            let change = AssetTypeChange::from(body.parse()?);
-            Ok((change, found(store.get::<AssetType>(id).await?)?))
-        })
-        .await?;
-    let asset_type = caller.update(asset_type, |old| Ok(old.changed(&change))).await?;
+    let (caller, asset_type) =
+        request.authorize(Scope::CatalogWrite, async |store| Ok(store.get::<AssetType>(id.parse()?).await?)).await?;
+    let change = AssetTypeChange::from(body.parse(&caller)?);
+    let asset_type = caller.update(found(asset_type)?, |old| Ok(old.changed(&change))).await?;
     Ok(Versioned { version: asset_type.version, data: asset_type.into() })
 }
 

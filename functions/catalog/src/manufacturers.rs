@@ -110,7 +110,8 @@ pub async fn create_manufacturer(
     request: UnverifiedRequest,
     body: JsonBody<NewManufacturer>,
 ) -> Result<Created<ManufacturerView>, ApiError> {
-    let (caller, body) = request.authorize(Scope::CatalogWrite, async |_| body.parse()).await?;
+    let (caller, ()) = request.authorize(Scope::CatalogWrite, async |_| Ok(())).await?;
+    let body = body.parse(&caller)?;
     let id = caller.store.new_id(caller.context.at)?;
     let value = Manufacturer { id, name: body.name, website: body.website.or(None), notes: body.notes.or(None) };
     caller.create(value, |stored| Created::new("catalog/manufacturers", id, stored.clone().into())).await
@@ -125,14 +126,10 @@ pub async fn update_manufacturer(
     id: PathId<ManufacturerId>,
     body: JsonBody<ManufacturerPatch>,
 ) -> Result<Versioned<ManufacturerView>, ApiError> {
-    let (caller, (change, manufacturer)) = request
-        .authorize(Scope::CatalogWrite, async |store| {
-            let id = id.parse()?;
-            let change = ManufacturerChange::from(body.parse()?);
-            Ok((change, found(store.get::<Manufacturer>(id).await?)?))
-        })
-        .await?;
-    let manufacturer = caller.update(manufacturer, |old| Ok(old.changed(&change))).await?;
+    let (caller, manufacturer) =
+        request.authorize(Scope::CatalogWrite, async |store| Ok(store.get::<Manufacturer>(id.parse()?).await?)).await?;
+    let change = ManufacturerChange::from(body.parse(&caller)?);
+    let manufacturer = caller.update(found(manufacturer)?, |old| Ok(old.changed(&change))).await?;
     Ok(Versioned { version: manufacturer.version, data: manufacturer.into() })
 }
 

@@ -160,9 +160,9 @@ pub async fn get_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Resul
 pub async fn create_model(request: UnverifiedRequest, body: JsonBody<NewModel>) -> Result<Created<ModelView>, ApiError> {
     let (caller, body) = request
         .authorize(Scope::CatalogWrite, async |store| {
-            let (body, errors) = body.parse_with_errors()?;
+            let (body, errors) = body.parse_early(&store).await?;
             let references = References::of(Some(body.manufacturer_id), Some(body.asset_type_id));
-            references.check(&store.batch_get(references.batch()).await?, errors)?;
+            references.check(&store.batch_get_without_content(references.batch()).await?, errors)?;
             Ok(body)
         })
         .await?;
@@ -184,10 +184,10 @@ pub async fn update_model(
     let (caller, (change, model)) = request
         .authorize(Scope::CatalogWrite, async |store| {
             let id = id.parse()?;
-            let (body, errors) = body.parse_with_errors()?;
+            let (body, errors) = body.parse_early(&store).await?;
             let change = ModelChange::from(body);
             let references = References::of(change.manufacturer_id, change.asset_type_id);
-            let batch = store.batch_get(references.batch().with::<Model>(Some(id))).await?;
+            let batch = store.batch_get_without_content(references.batch().with::<Model>(Some(id))).await?;
             let model = found(batch.get::<Model>(Some(id))?)?;
             references.check(&batch, errors)?;
             Ok((change, model))

@@ -12,6 +12,7 @@ use shared::domain::instance::{Instance, InstanceStatus, ProcessError, Starter, 
 use shared::domain::process::Process;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
+use shared::domain::signature_image::DecodedImages;
 use shared::domain::text::Notes;
 use shared::domain::user::User;
 use shared::http::error::{ApiError, ConflictCode};
@@ -76,12 +77,14 @@ pub(crate) struct Submission {
     pub(crate) expected_step: Option<usize>,
     /// Errors of the request that are known already.
     pub(crate) errors: Vec<FieldError>,
+    /// The images of the data.
+    pub(crate) images: DecodedImages,
 }
 
 impl From<(Advance, Vec<FieldError>)> for Submission {
     fn from((body, errors): (Advance, Vec<FieldError>)) -> Self {
         let expected_step = body.current_step.map(|step| step.0 as usize);
-        Self { data: body.step_data.0, expected_step, errors }
+        Self { data: body.step_data.0, expected_step, errors, images: DecodedImages::default() }
     }
 }
 
@@ -161,14 +164,14 @@ impl Command for AdvanceInstance {
             check_still_open(&instance.value, *step)?;
         }
         let at = caller.context.at;
-        let advanced = instance.value.advance(&submission.data, submission.expected_step, active, at);
+        let advanced = instance.value.advance(&submission.data, submission.expected_step, active, &submission.images, at);
         let next = submission.result(advanced)?;
         if next.instance.status() == InstanceStatus::Completed {
             let asset = asset.as_ref().ok_or(AttemptError::Outdated(WriteError::Stale))?;
             complete(unit, asset, &next.instance)?;
         }
         for (step, image) in &next.signatures {
-            unit.put_signature_image(&caller.store, &instance.value.image_name(step, &image.hash()), image)?;
+            unit.put_signature_image(&caller.store, &instance.value.image_name(step, image.hash()), image)?;
         }
         Ok(unit.update(instance, next.instance)?)
     }

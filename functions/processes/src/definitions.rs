@@ -51,7 +51,8 @@ pub async fn get_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> R
 /// Create a process definition
 #[utoipa::path(post, path = "/processes", tag = "processes", security(("api_key" = ["processes:write"])), responses(PostErrors))]
 pub async fn create_process(request: UnverifiedRequest, body: JsonBody<NewProcess>) -> Result<Created<ProcessView>, ApiError> {
-    let (caller, body) = request.authorize(Scope::ProcessesWrite, async |_| body.parse()).await?;
+    let (caller, ()) = request.authorize(Scope::ProcessesWrite, async |_| Ok(())).await?;
+    let body = body.parse(&caller)?;
     let has_own_slug = body.slug.is_some();
     let process = Process {
         id: caller.store.new_id(caller.context.at)?,
@@ -117,7 +118,7 @@ pub async fn update_process(
     id: PathId<ProcessId>,
     body: JsonBody<ProcessPatch>,
 ) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
-    let (caller, (target, body, errors)) = request
+    let (caller, target) = request
         .authorize(Scope::ProcessesWrite, async |store| {
             let id = id.parse()?;
             let instance_id = InstanceId::from_uuid(id.uuid());
@@ -125,11 +126,10 @@ pub async fn update_process(
             let batch = store.batch_get(batch).await?;
             let definition = batch.get::<Process>(Some(id))?.map(PatchTarget::Definition);
             let instance = batch.get::<Instance>(Some(instance_id))?.map(PatchTarget::Instance);
-            let target = found(definition.or(instance))?;
-            let (body, errors) = body.parse_with_errors()?;
-            Ok((target, body, errors))
+            found(definition.or(instance))
         })
         .await?;
+    let (body, errors) = body.parse_with_errors(&caller)?;
     match target {
         PatchTarget::Definition(process) => update_definition(&caller, process, body, errors).await,
         PatchTarget::Instance(instance) => cancel_instance(&caller, instance, &body, errors).await,

@@ -36,7 +36,7 @@ pub async fn start_process(
     let (caller, target) = request
         .authorize(Scope::ProcessesWrite, async |store| {
             let process = id.parse()?;
-            let (body, mut errors) = body.parse_with_errors()?;
+            let (body, mut errors) = body.parse_early(&store).await?;
             match (body.asset_id, body.asset_ids) {
                 (Some(asset), None) => {
                     let command = StartInstance { process, asset, errors };
@@ -118,7 +118,7 @@ pub async fn advance_instance(
     let (caller, (command, inputs)) = request
         .authorize(Scope::ProcessesWrite, async |store| {
             let id = id.parse()?;
-            let command = AdvanceInstance { id, submission: Submission::from(body.parse_with_errors()?) };
+            let command = AdvanceInstance { id, submission: Submission::from(body.parse_early(&store).await?) };
             let inputs = command.read(&store).await?;
             Ok((command, inputs))
         })
@@ -141,10 +141,11 @@ pub async fn cancel_instance(
         .authorize(Scope::ProcessesWrite, async |store| {
             let command = CancelInstance { id: id.parse()?, reason: None };
             let inputs = command.read(&store).await?;
-            let reason = body.parse()?.and_then(|body| body.reason.or(None));
-            Ok((CancelInstance { reason, ..command }, inputs))
+            Ok((command, inputs))
         })
         .await?;
+    let reason = body.parse(&caller)?.and_then(|body| body.reason.or(None));
+    let command = CancelInstance { reason, ..command };
     let instance = caller.execute(&command, inputs).await?;
     let version = instance.version;
     Ok(Versioned { version, data: views::view(&caller.store, instance, false).await? })

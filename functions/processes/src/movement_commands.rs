@@ -117,7 +117,7 @@ impl Command for AdvanceMovement {
         unit: &mut UnitOfWork<'_>,
         inputs: &MovementInputs,
     ) -> Result<ChangedMovement, AttemptError<ApiError>> {
-        let Submission { data, expected_step, .. } = &self.submission;
+        let Submission { data, expected_step, images, .. } = &self.submission;
         if let Err(error) = open_step(&inputs.instances, inputs.meant_step) {
             self.submission.result::<()>(Err(error))?;
         }
@@ -128,14 +128,14 @@ impl Command for AdvanceMovement {
                 continue;
             }
             let own_data = data_for_instance(&instance.value, &inputs.instances, data);
-            let advanced = instance.value.advance(&own_data, *expected_step, &inputs.active, caller.context.at);
+            let advanced = instance.value.advance(&own_data, *expected_step, &inputs.active, images, caller.context.at);
             let next = self.submission.result(advanced)?;
             if next.instance.status() == InstanceStatus::Completed {
                 commands::complete(unit, inputs.asset_of(&instance.value)?, &next.instance)?;
             }
             // All instances share the images, so only the first one adds them.
             for (key, image) in next.signatures.iter().filter(|_| !has_images) {
-                unit.put_signature_image(&caller.store, &instance.value.image_name(key, &image.hash()), image)?;
+                unit.put_signature_image(&caller.store, &instance.value.image_name(key, image.hash()), image)?;
             }
             has_images = true;
             instances.push(unit.update(instance, next.instance)?);

@@ -69,7 +69,7 @@ pub async fn advance_movement(
     let (caller, (command, inputs)) = request
         .authorize(Scope::ProcessesWrite, async |store| {
             let id = id.parse()?;
-            let command = AdvanceMovement { id, submission: Submission::from(body.parse_with_errors()?) };
+            let command = AdvanceMovement { id, submission: Submission::from(body.parse_early(&store).await?) };
             let inputs = command.read(&store).await?;
             Ok((command, inputs))
         })
@@ -91,10 +91,11 @@ pub async fn cancel_movement(
         .authorize(Scope::ProcessesWrite, async |store| {
             let command = CancelMovement { id: id.parse()?, reason: None };
             let inputs = command.read(&store).await?;
-            let reason = body.parse()?.and_then(|body| body.reason.or(None));
-            Ok((CancelMovement { reason, ..command }, inputs))
+            Ok((command, inputs))
         })
         .await?;
+    let reason = body.parse(&caller)?.and_then(|body| body.reason.or(None));
+    let command = CancelMovement { reason, ..command };
     let (movement, instances) = caller.execute(&command, inputs).await?;
     Ok(Data { data: views::movement(&caller.store, movement, instances, false).await? })
 }

@@ -36,7 +36,8 @@ pub async fn get_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<
 /// Create a user
 #[utoipa::path(post, path = "/users", tag = "users", security(("api_key" = ["users:write"])), responses(PostErrors))]
 pub async fn create_user(request: UnverifiedRequest, body: JsonBody<NewUser>) -> Result<Created<UserView>, ApiError> {
-    let (caller, body) = request.authorize(Scope::UsersWrite, async |_| body.parse()).await?;
+    let (caller, ()) = request.authorize(Scope::UsersWrite, async |_| Ok(())).await?;
+    let body = body.parse(&caller)?;
     let id = caller.store.new_id(caller.context.at)?;
     caller.create(body.into_user(id), |user| Created::new("users", id, user.clone().into())).await
 }
@@ -50,14 +51,9 @@ pub async fn update_user(
     id: PathId<UserId>,
     body: JsonBody<UserPatch>,
 ) -> Result<Versioned<UserView>, ApiError> {
-    let (caller, (change, user)) = request
-        .authorize(Scope::UsersWrite, async |store| {
-            let id = id.parse()?;
-            let change = UserChange::from(body.parse()?);
-            Ok((change, found(store.get::<User>(id).await?)?))
-        })
-        .await?;
-    let user = caller.update(user, |old| Ok(old.changed(&change))).await?;
+    let (caller, user) = request.authorize(Scope::UsersWrite, async |store| Ok(store.get::<User>(id.parse()?).await?)).await?;
+    let change = UserChange::from(body.parse(&caller)?);
+    let user = caller.update(found(user)?, |old| Ok(old.changed(&change))).await?;
     Ok(Versioned { version: user.version, data: user.into() })
 }
 

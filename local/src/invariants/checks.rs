@@ -3,6 +3,7 @@
 use super::{Snapshot, number, string};
 use aws_sdk_dynamodb::types::AttributeValue;
 use shared::domain::asset::Asset;
+use shared::domain::custom_fields::schema_hash;
 use shared::domain::hex::sha256;
 use shared::domain::id::Id;
 use shared::domain::instance::{Instance, InstanceStatus};
@@ -32,20 +33,30 @@ impl Snapshot {
         self.violations.extend(found.into_keys().map(|key| format!("the record of {key:?} is missing")));
     }
 
-    pub(super) fn check_steps(&mut self) {
+    pub(super) fn check_content(&mut self) {
         let mut stored = HashSet::new();
-        for item in self.items.iter().filter(|item| string(item, "type") == Some("steps")) {
-            let hash = sha256(string(item, "steps").unwrap_or_default());
-            let key = self.keys.steps(&hash);
+        for item in &self.items {
+            let (key, hash) = match string(item, "type") {
+                Some("steps") => {
+                    let hash = sha256(string(item, "steps").unwrap_or_default());
+                    (self.keys.steps(&hash), hash)
+                }
+                Some("schema") => {
+                    let hash = schema_hash(string(item, "custom_fields_schema").unwrap_or_default());
+                    (self.keys.schema(&hash), hash)
+                }
+                _ => continue,
+            };
             if Key::of(item).as_ref() == Some(&key) {
                 stored.insert(hash);
             } else {
-                self.violations.push(format!("the steps of {:?} have another hash", Key::of(item)));
+                self.violations.push(format!("the text of {:?} has another hash", Key::of(item)));
             }
         }
         for item in &self.items {
-            if string(item, "steps_hash").is_some_and(|hash| !stored.contains(hash)) {
-                self.violations.push(format!("{:?} has no steps", Key::of(item)));
+            let named = ["steps_hash", "custom_fields_schema_hash"].into_iter().find_map(|name| string(item, name));
+            if named.is_some_and(|hash| !stored.contains(hash)) {
+                self.violations.push(format!("{:?} has no steps or no schema", Key::of(item)));
             }
         }
     }

@@ -93,7 +93,7 @@ pub async fn violations(store: &TenantStore, client: &Client, table: &str) -> Re
     snapshot.add_records::<ReceiptKeys>(store).await?;
     snapshot.add_tombstones();
     snapshot.check_references();
-    snapshot.check_steps();
+    snapshot.check_content();
     snapshot.check_unique_markers();
     snapshot.check_histories()?;
     snapshot.check_running_instances(&assets, &instances);

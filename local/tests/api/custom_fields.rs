@@ -1,7 +1,7 @@
 //! Custom fields and the schemas of asset types.
 
-use crate::support::Api;
-use serde_json::json;
+use crate::support::{Api, Client};
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn custom_fields_must_match_the_schema_of_the_asset_type() {
@@ -47,6 +47,63 @@ async fn custom_fields_come_back_as_sent() {
         let body = format!(r#"{{"name":"x","custom_fields":{invalid}}}"#);
         assert_eq!(client.post_text("/assets", &body).await.field_errors(), ["/custom_fields"], "{invalid}");
     }
+}
+
+/// Returns why a schema is refused.
+async fn refusal(client: &Client, schema: Value) -> String {
+    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
+    let refused = client.post("/catalog/asset-types", body).await;
+    assert_eq!(refused.field_errors(), ["/custom_fields_schema"]);
+    refused.json()["errors"][0]["detail"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn schemas_are_refused_in_our_own_words() {
+    let (_api, client) = Api::with_tenant().await;
+    for (schema, words) in [
+        (json!({"$defs": {"a": {"$ref": "https://example.com/x.json"}}}), ["its own parts", "/$defs/a/$ref"]),
+        (json!({"properties": {"a": {"$ref": "other.json"}}}), ["its own parts", "/properties/a/$ref"]),
+        (json!({"properties": {"a": {"pattern": "^(?=x)"}}}), ["look-around", "/properties/a/pattern"]),
+        (json!({"patternProperties": {r"(a)\1": {}}}), ["back-references", r"/patternProperties/(a)\1"]),
+        (json!({"$defs": {"a": {"pattern": "a(?!b)"}}}), ["look-around", "/$defs/a/pattern"]),
+        (json!({"properties": {"a": {"pattern": "("}}}), ["regular expressions", "/properties/a/pattern"]),
+        (json!({"properties": {"a": {"pattern": r"\pL{40}"}}}), ["fewer repetitions", "/properties/a/pattern"]),
+    ] {
+        let detail = refusal(&client, schema).await;
+        assert!(words.iter().all(|word| detail.contains(word)), "{detail}");
+    }
+}
+
+#[tokio::test]
+async fn patterns_that_are_expensive_to_compile_are_refused_before_they_are_compiled() {
+    let (_api, client) = Api::with_tenant().await;
+    let all = |count: usize, pattern: fn(usize) -> String| json!({"allOf": (0..count).map(|n| json!({"pattern": pattern(n)})).collect::<Vec<_>>()});
+    for (name, schema) in [
+        ("classes of Unicode that are repeated", all(200, |n| format!(r"\pL{{20}}%{n}"))),
+        ("classes of Unicode", all(250, |n| format!(r"\pL{n}"))),
+        ("many patterns", all(1_000, |n| format!("[^{n}]"))),
+        ("classes that are rewritten", all(1, |_| r"\s".repeat(2_000))),
+        ("ignored case", all(1, |_| format!("(?i){}", "k".repeat(20_000)))),
+        ("groups that capture", all(50, |n| format!(r"^(\pL)(\pN){n}$"))),
+    ] {
+        let detail = refusal(&client, schema).await;
+        assert!(detail.contains("bytes compiled"), "{name}: {detail}");
+    }
+    // The same pattern is compiled once.
+    let schema = all(250, |_| r"^[\pL\pN ]+$".to_owned());
+    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
+    client.post("/catalog/asset-types", body).await.data();
+}
+
+#[tokio::test]
+async fn a_field_that_a_schema_forbids_is_named_in_plain_words() {
+    let (_api, client) = Api::with_tenant().await;
+    let schema = json!({"properties": {"a": false}});
+    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
+    let asset_type = client.post("/catalog/asset-types", body).await.id();
+    let refused = client.post("/assets", json!({"name": "x", "asset_type_id": asset_type, "custom_fields": {"a": 1}})).await;
+    assert_eq!(refused.field_errors(), ["/custom_fields/a"]);
+    assert_eq!(refused.json()["errors"][0]["detail"], "is not permitted by the type's schema");
 }
 
 #[tokio::test]

@@ -1,10 +1,13 @@
 //! Movements: one process for several assets, for example one signature for a laptop, a dock and two screens.
 
 use crate::support::history::event_chain;
-use crate::support::processes::{advance, advance_movement, cancel, create_process, large_signature, start, start_movement};
+use crate::support::processes::{
+    advance, advance_movement, blank_signature, cancel, create_process, large_signature, start, start_movement,
+};
 use crate::support::samples::SIGNATURE;
 use crate::support::{Api, UNKNOWN_ID};
 use futures_util::future::join_all;
+use local::cpu_time::cpu_time;
 use serde_json::{Value, json};
 
 /// Steps that assign the assets to a user who signs for them.
@@ -291,4 +294,22 @@ async fn what_can_start_fits_one_transaction_at_every_step() {
     let written = requests.iter().find(|(operation, _)| operation == "TransactWriteItems").unwrap();
     assert_eq!(written.1["TransactItems"].as_array().unwrap().len(), 100);
     client.delete(&format!("/users/{first}")).await.data();
+}
+
+/// An image is decoded once, not once for each instance.
+#[tokio::test]
+#[cfg_attr(not(target_os = "linux"), ignore = "only Linux tells the processor time of a thread")]
+async fn the_largest_signatures_cost_no_more_for_many_assets() {
+    let (_api, client) = Api::with_tenant().await;
+    let steps: Vec<Value> = (0..3).map(|n| json!({"type": "signature", "key": format!("s{n}"), "label": "S"})).collect();
+    let process = create_process(&client, json!(steps)).await;
+    let data = json!({"s0": blank_signature(2000, 2000), "s1": blank_signature(2000, 1999), "s2": blank_signature(1999, 2000)});
+    let mut times = Vec::new();
+    for count in [2, 20] {
+        let movement = start_movement(&client, &process, &client.assets(count).await).await;
+        let before = cpu_time().unwrap();
+        advance_movement(&client, movement["id"].as_str().unwrap(), data.clone()).await.data();
+        times.push(cpu_time().unwrap() - before);
+    }
+    assert!(times[1] < times[0] * 3, "{times:?}");
 }

@@ -54,6 +54,7 @@ async fn a_completed_handover_assigns_the_asset_to_its_new_user() {
     let path = format!("/v1/processes/instances/{instance}/signatures/signature");
     let image = client.get(path.strip_prefix("/v1").unwrap()).await;
     assert_eq!((image.header("content-type"), &image.bytes[1..4]), ("image/png", &b"PNG"[..]));
+    assert_eq!(image.header("x-content-type-options"), "nosniff");
     let omitted = client.get(&format!("/processes/instances/{instance}?omit=signatures")).await.data();
     assert_eq!(omitted["step_data"]["signature"], path.as_str());
     client.get(&format!("/processes/instances/{instance}/signatures/handover")).await.problem(404, "NOT_FOUND");

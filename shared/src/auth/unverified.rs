@@ -12,7 +12,7 @@ use crate::http::error::ApiError;
 use crate::http::extract::{QueryParams, received};
 use crate::http::params::{FromQuery, Params};
 use crate::http::receive::{ReceivedBody, ReceivedRequest};
-use crate::store::{ChangeContext, PendingStore, PreviousRequest, StoreError, UnverifiedStore, WriteError};
+use crate::store::{ChangeContext, PendingStore, PreviousRequest, UnverifiedStore, WriteError};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -92,38 +92,42 @@ impl UnverifiedRequest {
         let token = self.token.as_ref().ok_or(ApiError::Unauthorized)?;
         let (pending, verification) = self.app.store().unverified_tenant(token.tenant);
         let check = KeyCheck { app: &self.app, token, scope, notes: &self.notes };
-        let idempotency = match &self.received.body {
-            ReceivedBody::Whole(body) => self.headers.idempotent_request(token.key, body),
-            // The request is refused before it could be repeated.
-            ReceivedBody::TooLarge | ReceivedBody::Incomplete => Ok(None),
-        };
         // An error of the key ends the reads as well, so that nobody without a key makes the service pay for them.
         let verify = check.verify(verification);
         let read = async { Ok(read(pending.begun().await).await) };
-        let previous = async { Ok(previous_request(&pending, &idempotency).await) };
-        let (caller, inputs, previous) = futures_util::try_join!(verify, read, previous)?;
-        let (idempotency, previous) = (idempotency?, previous?);
+        let idempotency = async { Ok(self.idempotency(&pending, token).await) };
+        let (caller, inputs, idempotency) = futures_util::try_join!(verify, read, idempotency)?;
+        let idempotency = idempotency?;
         let id = self.received.path_parameter("id").ok().and_then(|id| id.parse().ok());
         let precondition = self.headers.precondition(id, token.tenant)?;
-        if let Some(request) = &idempotency {
+        let mut context = ChangeContext { precondition, ..caller.context };
+        if let Some((request, previous)) = idempotency {
             let is_repeated = previous.is_some();
             self.notes.note_idempotent_request(caller.store.clone(), request.clone(), previous);
             if is_repeated {
                 // The layer around all routes sends the stored response.
                 return Err(WriteError::AlreadyAnswered.into());
             }
+            context.idempotency = Some(request);
         }
-        let context = ChangeContext { idempotency, precondition, ..caller.context };
         Ok((Caller { context, ..caller }, inputs?))
     }
-}
 
-async fn previous_request(
-    pending: &PendingStore,
-    request: &Result<Option<IdempotentRequest>, ApiError>,
-) -> Result<Option<PreviousRequest>, StoreError> {
-    match request {
-        Ok(Some(request)) => pending.begun().await.previous_request(request).await,
-        _ => Ok(None),
+    /// Returns the request by its idempotency key, and the previous request under it; `None` if it has no key. Like
+    /// reading a large body, hashing it waits until the caller's key is verified.
+    async fn idempotency(
+        &self,
+        pending: &PendingStore,
+        token: &Token,
+    ) -> Result<Option<(IdempotentRequest, Option<PreviousRequest>)>, ApiError> {
+        // A body that is not whole is refused before the request could be repeated.
+        let ReceivedBody::Whole(body) = &self.received.body else { return Ok(None) };
+        let store = pending.begun().await;
+        if self.received.has_large_body() {
+            store.verified().await;
+        }
+        let Some(request) = self.headers.idempotent_request(token.key, body)? else { return Ok(None) };
+        let previous = store.previous_request(&request).await?;
+        Ok(Some((request, previous)))
     }
 }

@@ -38,8 +38,9 @@ struct Credentials {
 impl KeyCheck<'_> {
     /// Verifies the key and lets the request's reads go on that wait for it.
     ///
-    /// Until its secret has been checked, a key causes one read of its own record and nothing else, so that unauthenticated callers cost
-    /// next to nothing. Only for a key that was verified lately, counting the request and its reads begin at once.
+    /// Until its secret has been checked, a key causes one read of its own record and nothing else, so that unauthenticated
+    /// callers cost next to nothing. Then the request is counted. Its reads begin at the same time, unless the key lacks the
+    /// scope or is known to have exceeded its rate. Only for a key that was verified lately, counting and reads begin at once.
     ///
     /// # Errors
     ///
@@ -49,13 +50,16 @@ impl KeyCheck<'_> {
         let (token, now) = (self.token, self.app.store().now());
         let (reads, secret) = (verification.reads(), token.secret.hash());
         let count = reads.count_request(token.key, &secret.0, now);
-        let (credentials, counted) = if self.app.verified_keys().contains(token, now) {
+        let known = self.app.verified_keys();
+        let (credentials, counted) = if known.permits(token, self.scope, now) {
             verification.begin_reads();
             let (credentials, counted) = futures_util::join!(self.credentials(reads, now), count);
             (credentials?, counted)
         } else {
             let credentials = self.credentials(reads, now).await?;
-            verification.begin_reads();
+            if known.permits(token, self.scope, now) {
+                verification.begin_reads();
+            }
             (credentials, count.await)
         };
         let (key, owner) = (&credentials.key, credentials.owner.as_ref());
@@ -64,6 +68,7 @@ impl KeyCheck<'_> {
         let rate = Rate::new(key.rate_limit_per_minute, used, now);
         self.notes.note_rate(rate);
         if rate.is_exceeded() {
+            known.exhaust(token, Timestamp::from_millis(rate.reset * 1000));
             return Err(ApiError::RateLimited(rate.wait));
         }
         let scopes = key.effective_scopes(owner);
@@ -90,8 +95,10 @@ impl KeyCheck<'_> {
     /// key.
     async fn credentials(&self, reads: &PointReads, now: Timestamp) -> Result<Credentials, ApiError> {
         let credentials = self.read_credentials(reads, now).await?;
-        match credentials {
-            Some(_) => self.app.verified_keys().insert(self.token, now),
+        match &credentials {
+            Some(Credentials { key, owner }) => {
+                self.app.verified_keys().insert(self.token, key.effective_scopes(owner.as_ref()), now);
+            }
             None => self.app.verified_keys().remove(self.token),
         }
         credentials.ok_or(ApiError::Unauthorized)

@@ -64,6 +64,9 @@ impl FromStr for Website {
 
 text_form!(Website, |website| website.0);
 
+/// The maximum number of asset types of a tenant. Lists read all of them.
+pub const MAX_ASSET_TYPES: usize = 1_000;
+
 /// An asset type, such as Laptop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AssetType {

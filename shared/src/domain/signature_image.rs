@@ -2,11 +2,15 @@
 
 use super::field_error::ValueError;
 use super::hex;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The maximum size of an image in bytes, decoded from base64.
 const MAX_IMAGE_BYTES: usize = 128 * 1024;
 /// The maximum width and height in pixels.
 const MAX_SIDE_PIXELS: u32 = 4096;
+/// The maximum number of pixels in all: decoding takes time for each.
+const MAX_PIXELS: u64 = 4_000_000;
 /// The number of bytes that the decoder may allocate. It needs a few rows of at most 32 KiB; chunks that it would have to
 /// inflate besides are skipped.
 const MAX_DECODER_BYTES: usize = 1024 * 1024;
@@ -16,7 +20,10 @@ pub const DATA_URL_PREFIX: &str = "data:image/png;base64,";
 
 /// A PNG image that has been checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignatureImage(Vec<u8>);
+pub struct SignatureImage {
+    bytes: Arc<[u8]>,
+    hash: String,
+}
 
 impl SignatureImage {
     /// Parses a data URL and checks that the whole image can be decoded.
@@ -37,19 +44,40 @@ impl SignatureImage {
             return Err(ValueError::new(format!("must have at most {MAX_IMAGE_BYTES} bytes as an image")));
         }
         check(&bytes)?;
-        Ok(Self(bytes))
+        Ok(Self { hash: hex::sha256(&bytes), bytes: bytes.into() })
     }
 
     /// Returns the PNG file.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 
     /// Returns the SHA-256 hash of the PNG file in lower-case hexadecimal.
     #[must_use]
-    pub fn hash(&self) -> String {
-        hex::sha256(&self.0)
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+}
+
+/// The images that a request submits. Each is decoded once, however many instances it is for.
+#[derive(Debug, Default)]
+pub struct DecodedImages(Mutex<HashMap<String, Result<SignatureImage, ValueError>>>);
+
+impl DecodedImages {
+    /// Returns the image of a data URL.
+    ///
+    /// # Errors
+    ///
+    /// As [`SignatureImage::from_data_url`].
+    pub(in crate::domain) fn image(&self, data_url: &str) -> Result<SignatureImage, ValueError> {
+        let mut decoded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = decoded.get(data_url) {
+            return known.clone();
+        }
+        let image = SignatureImage::from_data_url(data_url);
+        decoded.insert(data_url.to_owned(), image.clone());
+        image
     }
 }
 
@@ -76,13 +104,35 @@ fn check(bytes: &[u8]) -> Result<(), ValueError> {
     if info.width > MAX_SIDE_PIXELS || info.height > MAX_SIDE_PIXELS {
         return Err(ValueError::new(format!("must have at most {MAX_SIDE_PIXELS} pixels a side")));
     }
+    if u64::from(info.width) * u64::from(info.height) > MAX_PIXELS {
+        return Err(ValueError::new(format!("must have at most {MAX_PIXELS} pixels")));
+    }
     // The decoder returns palette indices without checking that there is a palette.
     if info.color_type == png::ColorType::Indexed && info.palette.is_none() {
         return Err(ValueError::new("must contain the palette that its colours refer to"));
     }
     // Row by row, so that even the largest image needs memory for one row only.
     while reader.next_row().map_err(broken)?.is_some() {}
-    reader.finish().map_err(broken)
+    reader.finish().map_err(broken)?;
+    match bytes_after_end(bytes) {
+        0 => Ok(()),
+        more => Err(ValueError::new(format!("must end with its chunk IEND; {more} bytes follow it"))),
+    }
+}
+
+/// Returns how many bytes follow the chunk IEND of a PNG file that could be decoded.
+fn bytes_after_end(bytes: &[u8]) -> usize {
+    // After the signature: chunks of length, name, data and checksum.
+    let mut rest = bytes.get(8..).unwrap_or_default();
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let is_end = after.starts_with(b"IEND");
+        let chunk = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX).saturating_add(8);
+        rest = after.get(chunk..).unwrap_or_default();
+        if is_end {
+            break;
+        }
+    }
+    rest.len()
 }
 
 #[cfg(test)]
@@ -109,7 +159,10 @@ mod tests {
         let signature = SignatureImage::from_data_url(&data_url(&bytes)).expect("an image");
         assert_eq!(signature.bytes(), bytes);
         assert_eq!(data_url(&bytes).len(), data_url_len(bytes.len()));
-        assert!(SignatureImage::from_data_url(&data_url(&image(4096, 4096))).is_ok());
+        assert_eq!(signature.hash(), hex::sha256(&bytes));
+        for (width, height) in [(4096, 976), (2000, 2000)] {
+            assert!(SignatureImage::from_data_url(&data_url(&image(width, height))).is_ok());
+        }
         let mut wide = Vec::new();
         let mut encoder = png::Encoder::new(&mut wide, 4096, 64);
         encoder.set_color(png::ColorType::Rgba);
@@ -134,10 +187,26 @@ mod tests {
             data_url(&bad_crc),
             data_url(cut),
             data_url(&image(4097, 1)),
+            data_url(&image(4096, 977)),
             data_url(&vec![0; MAX_IMAGE_BYTES + 1]),
         ] {
             assert!(SignatureImage::from_data_url(&wrong).is_err(), "{}", &wrong[..wrong.len().min(60)]);
         }
+    }
+
+    #[test]
+    fn nothing_may_follow_the_end_of_an_image() {
+        let followed = [image(8, 8), b"<script>".to_vec()].concat();
+        let error = SignatureImage::from_data_url(&data_url(&followed)).expect_err("an error").to_string();
+        assert_eq!(error, "must end with its chunk IEND; 8 bytes follow it");
+    }
+
+    #[test]
+    fn an_image_is_decoded_once() {
+        let (images, url) = (DecodedImages::default(), data_url(&image(8, 8)));
+        let [first, second] = [(); 2].map(|()| images.image(&url).expect("an image"));
+        assert!(Arc::ptr_eq(&first.bytes, &second.bytes));
+        assert_eq!(images.image("data:image/png;base64,"), images.image("data:image/png;base64,"));
     }
 
     #[test]

@@ -27,6 +27,9 @@ use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
 
 /// A type that a field of a body can have.
 pub trait FromJson: Sized {
+    /// Whether reading a value takes little more than reading its text.
+    const IS_CHEAP: bool = true;
+
     /// Reads the JSON text of a value.
     ///
     /// # Errors
@@ -82,6 +85,9 @@ impl FromJson for CustomFields {
 }
 
 impl FromJson for FieldsSchema {
+    /// A schema is compiled.
+    const IS_CHEAP: bool = false;
+
     fn from_json(text: &str) -> Result<Self, ValueError> {
         Self::from_json(text)
     }
@@ -276,6 +282,9 @@ impl<'a> Fields<'a> {
 
 /// The body of an endpoint.
 pub trait FromBody: Sized {
+    /// Whether reading the body takes little more than reading its text.
+    const IS_CHEAP: bool;
+
     /// Reads all fields. Returns the body, if every required field could be read, and the errors of the fields that
     /// could not.
     ///
@@ -331,6 +340,8 @@ macro_rules! body {
         }
 
         impl $crate::http::body::FromBody for $name {
+            const IS_CHEAP: bool = true $(&& <$type as $crate::http::body::FromJson>::IS_CHEAP)*;
+
             fn read(
                 body: &[u8],
             ) -> Result<(Option<Self>, Vec<$crate::domain::field_error::FieldError>), $crate::http::error::ApiError> {

@@ -1,15 +1,18 @@
 //! A handler's arguments: path parameters, query parameters and bodies.
 //!
-//! Extracting an argument reads nothing of it. The handler interprets it inside
+//! Extracting an argument reads nothing of it. The handler interprets path and query inside
 //! [`authorize`](crate::auth::UnverifiedRequest::authorize), so that nothing about a request is disclosed to a caller
-//! whose key turns out to be bad.
+//! whose key turns out to be bad. A body is read on behalf of a [`Caller`], so that nobody without a valid key, its scope
+//! and its rate makes the service work. Only a body that decides what is to be read, and is cheap, is read earlier.
 
 use super::body::FromBody;
 use super::error::ApiError;
 use super::params::FromQuery;
 use super::receive::{ReceivedBody, ReceivedRequest};
+use crate::auth::Caller;
 use crate::domain::field_error::FieldError;
 use crate::domain::id::Id;
+use crate::store::UnverifiedStore;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use std::marker::PhantomData;
@@ -94,13 +97,13 @@ impl<Q: FromQuery> QueryParams<Q> {
 }
 
 impl<B: FromBody> JsonBody<B> {
-    /// Returns the body.
+    /// Returns the body, on behalf of its verified sender.
     ///
     /// # Errors
     ///
     /// As [`JsonBody::parse_with_errors`], and [`ApiError::Invalid`] with every bad field.
-    pub fn parse(&self) -> Result<B, ApiError> {
-        let (body, errors) = self.parse_with_errors()?;
+    pub fn parse(&self, caller: &Caller) -> Result<B, ApiError> {
+        let (body, errors) = self.parse_with_errors(caller)?;
         if errors.is_empty() { Ok(body) } else { Err(ApiError::Invalid(errors)) }
     }
 
@@ -109,9 +112,28 @@ impl<B: FromBody> JsonBody<B> {
     ///
     /// # Errors
     ///
+    /// As [`JsonBody::parse_early`].
+    pub fn parse_with_errors(&self, _: &Caller) -> Result<(B, Vec<FieldError>), ApiError> {
+        self.read()
+    }
+
+    /// [`JsonBody::parse_with_errors`] for an endpoint whose body decides what must be read for the decision: at once,
+    /// if the body is small, so that this takes no round trip more, and otherwise once the caller's key is verified. Only
+    /// for bodies that are cheap to read.
+    ///
+    /// # Errors
+    ///
     /// Returns [`ApiError::TooLarge`], [`ApiError::UnsupportedMediaType`], [`ApiError::Malformed`] for a body that is
     /// missing, incomplete or not JSON, and [`ApiError::Invalid`] if a required field is missing or bad.
-    pub fn parse_with_errors(&self) -> Result<(B, Vec<FieldError>), ApiError> {
+    pub async fn parse_early(&self, store: &UnverifiedStore) -> Result<(B, Vec<FieldError>), ApiError> {
+        const { assert!(B::IS_CHEAP, "such a body is read on behalf of a caller") };
+        if self.received.has_large_body() {
+            store.verified().await;
+        }
+        self.read()
+    }
+
+    fn read(&self) -> Result<(B, Vec<FieldError>), ApiError> {
         let bytes = match &self.received.body {
             ReceivedBody::Whole(bytes) => bytes,
             ReceivedBody::TooLarge => return Err(ApiError::TooLarge),
@@ -133,15 +155,15 @@ impl<B: FromBody> JsonBody<B> {
 }
 
 impl<B: FromBody> OptionalJsonBody<B> {
-    /// Returns the body; `None` when there is none.
+    /// Returns the body, on behalf of its verified sender; `None` when there is none.
     ///
     /// # Errors
     ///
     /// As [`JsonBody::parse`].
-    pub fn parse(&self) -> Result<Option<B>, ApiError> {
+    pub fn parse(&self, caller: &Caller) -> Result<Option<B>, ApiError> {
         match &self.0.received.body {
             ReceivedBody::Whole(bytes) if bytes.is_empty() => Ok(None),
-            _ => self.0.parse().map(Some),
+            _ => self.0.parse(caller).map(Some),
         }
     }
 }

@@ -11,6 +11,9 @@ use std::sync::Arc;
 
 /// The largest body that is accepted: 1 MiB.
 pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// The largest body that is read before the caller's key is verified, if anything of it is: 32 KiB. A request without
+/// images is smaller.
+const MAX_EARLY_BODY_BYTES: usize = 32 * 1024;
 /// How much of a larger body is read and dropped, so that the sender gets a 413 instead of a broken connection.
 /// API Gateway passes on at most this much.
 const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
@@ -33,6 +36,13 @@ pub(crate) struct ReceivedRequest {
     pub(crate) query: String,
     pub(crate) content_type: Option<String>,
     pub(crate) body: ReceivedBody,
+}
+
+impl ReceivedRequest {
+    /// Returns whether reading the body costs so much that it must wait until the caller's key is verified.
+    pub(crate) fn has_large_body(&self) -> bool {
+        matches!(&self.body, ReceivedBody::Whole(bytes) if bytes.len() > MAX_EARLY_BODY_BYTES)
+    }
 }
 
 /// Puts a [`ReceivedRequest`] into the request's extensions, from where the extractors take it.

@@ -168,7 +168,8 @@ impl<T: Serialize> Success for Json<T> {
 
 impl Success for Png {
     fn to_response(&self) -> Result<ApiResponse, ApiError> {
-        Ok(ApiResponse::new("image/png", self.0.clone()))
+        let response = ApiResponse::new("image/png", self.0.clone());
+        Ok(response.with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Conversion of records to items and back.
 
+use super::content_items::{ContentText, take_content};
 use super::error::StoreError;
 use super::keys::{Item, Keys, LS, TYPE};
-use super::steps_items::{StepsText, take_steps};
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Record, Stored};
 use crate::domain::time::Timestamp;
@@ -35,11 +35,11 @@ struct Metadata {
     last_event: String,
 }
 
-/// Returns the record's own attributes, without keys and metadata, and the steps that are stored in another item.
-pub(super) fn attributes<T: Record>(value: &T) -> Result<(Item, Option<StepsText>), StoreError> {
+/// Returns the record's own attributes, without keys and metadata, and the content that is stored in another item.
+pub(super) fn attributes<T: Record>(value: &T) -> Result<(Item, Option<ContentText>), StoreError> {
     let mut attributes = to_item(value).map_err(StoreError::broken)?;
-    let steps = take_steps(T::KIND, &mut attributes);
-    Ok((attributes, steps))
+    let content = take_content(T::KIND, &mut attributes);
+    Ok((attributes, content))
 }
 
 /// Returns a record's sort key in the index `list_index`; `None` for kinds that are not in the index.
@@ -47,9 +47,9 @@ pub(super) fn list_index_key<T: Record>(value: &T) -> Option<AttributeValue> {
     Keys::list_index(T::KIND, value.id().uuid(), value.is_ended())
 }
 
-/// Returns the whole item of a record, and the steps that are stored in another item.
-pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<(Item, Option<StepsText>), StoreError> {
-    let (mut item, steps) = attributes(&stored.value)?;
+/// Returns the whole item of a record, and the content that is stored in another item.
+pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<(Item, Option<ContentText>), StoreError> {
+    let (mut item, content) = attributes(&stored.value)?;
     let id = stored.value.id().uuid();
     item.extend(keys.record(T::KIND, id).item());
     item.insert(TYPE.to_owned(), AttributeValue::S(T::KIND.noun().to_owned()));
@@ -59,10 +59,10 @@ pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<
     item.insert(LAST_HASH.to_owned(), AttributeValue::S(stored.last_hash.clone()));
     item.insert(LAST_EVENT.to_owned(), AttributeValue::S(stored.last_event.short()));
     item.extend(list_index_key(&stored.value).map(|sort| (LS.to_owned(), sort)));
-    Ok((item, steps))
+    Ok((item, content))
 }
 
-/// Reads a record from its item, in which its steps are filled in.
+/// Reads a record from its item, in which its content is filled in.
 pub(super) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreError> {
     let metadata: Metadata = from_item(item.clone()).map_err(StoreError::broken)?;
     let last_event = EventId::from_short(&metadata.last_event).ok_or_else(|| StoreError::broken("a record without its event"))?;

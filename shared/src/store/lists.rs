@@ -3,16 +3,16 @@
 //! Lists of assets, users, process instances and movements are made from a list index in memory. Of the other kinds a
 //! tenant has few records: all of them are read (docs/adr/0008).
 
+use super::content_items::without_content;
 use super::error::StoreError;
 use super::filters::{AssetFilter, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, UserFilter};
 use super::item;
-use super::keys::Item;
+use super::keys::{Item, Key};
 use super::list_index::{
     AssetColumns, AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SearchTerms,
     SortedRows, UserColumns,
 };
 use super::read::BatchGet;
-use super::steps_items::without_steps;
 use super::{PointReads, TenantStore, UnverifiedStore};
 use crate::domain::api_key::ApiKey;
 use crate::domain::asset::{Asset, CatalogNames};
@@ -24,9 +24,12 @@ use crate::domain::process::Process;
 use crate::domain::record::{Record, Stored};
 use crate::domain::text::fold;
 use crate::domain::user::User;
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
+
+/// How many bytes of records a list keeps in memory that reads all of a kind. Beyond that, the page is read again.
+const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
 
 impl UnverifiedStore {
     /// Returns a page of the tenant's assets, each with the names that it shows of the catalog.
@@ -124,7 +127,7 @@ impl PointReads {
                 .with::<Model>(asset.value.model_id)
                 .with::<Manufacturer>(asset.value.manufacturer_id)
         });
-        let result = self.batch_get(batch).await?;
+        let result = self.batch_get_without_content(batch).await?;
         let names = assets.iter().map(|asset| {
             let asset_type = result.get::<AssetType>(asset.value.asset_type_id)?;
             let model = result.get::<Model>(asset.value.model_id)?;
@@ -193,30 +196,40 @@ impl TenantStore {
         self.list_all(request, |_: &ApiKey| true).await
     }
 
-    /// Returns a page of a kind that a tenant has few records of. Reads them all.
+    /// Returns a page of a kind that a tenant has few records of. Reads them all, but keeps only what the page may need, in
+    /// bounded memory. Content is read for the page only.
     async fn list_all<T: Record>(
         &self,
         request: PageRequest,
         matches: impl Fn(&T) -> bool,
     ) -> Result<Page<Stored<T>>, StoreError> {
-        let mut matching = Vec::new();
-        for item in self.every(self.of_kind(T::KIND)).await? {
-            // No list filters or sorts by steps.
-            let stored: Stored<T> = item::read(without_steps(item.clone()))?;
-            if matches(&stored.value) {
-                matching.push((stored, item));
+        let (mut matching, mut kept_bytes) = (Vec::new(), 0);
+        let mut pages = self.of_kind(T::KIND).into_paginator().send();
+        while let Some(page) = pages.next().await {
+            for item in page?.items.unwrap_or_default() {
+                let stored: Stored<T> = item::read(without_content(item.clone()))?;
+                if matches(&stored.value) {
+                    kept_bytes += item::size(&item);
+                    let kept = (kept_bytes <= MAX_KEPT_BYTES).then_some(item);
+                    matching.push((Reverse(stored.created_at), stored.value.id(), kept));
+                }
             }
         }
-        let page = cut_page(matching, request, |a, b| newest_first(&a.0, &b.0));
-        let mut items: Vec<Item> = page.items.into_iter().map(|(_, item)| item).collect();
-        self.fill_in_steps(&mut items).await?;
+        let page = cut_page(matching, request, |a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+        let key = |id: T::Id| self.keys.record(T::KIND, id.uuid());
+        let dropped: Vec<Key> = page.items.iter().filter(|(.., kept)| kept.is_none()).map(|(_, id, _)| key(*id)).collect();
+        let mut read_again = self.items(&dropped).await?;
+        // One that was deleted meanwhile is left out.
+        let items = page.items.into_iter().filter_map(|(_, id, kept)| kept.or_else(|| read_again.remove(&key(id))));
+        let mut items: Vec<Item> = items.collect();
+        self.fill_in_content(&mut items).await?;
         let items = items.into_iter().map(item::read).collect::<Result<_, _>>()?;
         Ok(Page { items, total: page.total, request })
     }
 
     /// Returns the ids of the asset types of kind `logical`, sorted.
     async fn logical_types(&self) -> Result<Vec<Uuid>, StoreError> {
-        let types = self.all::<AssetType>().await?;
+        let types = self.all_without_content::<AssetType>().await?;
         let logical = types.iter().filter(|stored| stored.value.kind == AssetKind::Logical);
         let mut ids: Vec<Uuid> = logical.map(|stored| stored.value.id.uuid()).collect();
         ids.sort_unstable();
@@ -234,11 +247,6 @@ fn cut_page<T>(mut items: Vec<T>, request: PageRequest, compare: impl FnMut(&T, 
     items.sort_unstable_by(compare);
     let total = items.len();
     Page { items: items.into_iter().skip(request.skip()).take(request.limit as usize).collect(), total, request }
-}
-
-/// Compares by creation time, newest first, then by id.
-fn newest_first<T: Record>(a: &Stored<T>, b: &Stored<T>) -> Ordering {
-    b.created_at.cmp(&a.created_at).then_with(|| a.value.id().cmp(&b.value.id()))
 }
 
 #[cfg(test)]

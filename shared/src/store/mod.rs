@@ -11,6 +11,7 @@
 mod change_context;
 mod check;
 pub mod client;
+mod content_items;
 mod counters;
 mod credentials;
 mod deadline;
@@ -32,7 +33,6 @@ mod receipt_keys;
 mod reference_items;
 mod retry;
 mod signature_images;
-mod steps_items;
 mod stored_responses;
 mod tenants;
 mod transaction;
@@ -60,12 +60,12 @@ pub use verify_tenant::TenantVerification;
 use crate::domain::id::TenantId;
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::Client;
+use content_items::ContentCache;
 use keys::Keys;
 use list_index::ListIndexCache;
 use object_store::ObjectStore;
 use std::ops::Deref;
 use std::sync::Arc;
-use steps_items::StepsCache;
 use tokio::sync::SetOnce;
 
 /// Returns the present time. Tests pass a clock of their own.
@@ -84,7 +84,7 @@ pub struct Store {
     random: Random,
     list_indexes: Arc<ListIndexCache>,
     snapshots: Option<Arc<dyn ObjectStore>>,
-    steps: Arc<StepsCache>,
+    content: Arc<ContentCache>,
 }
 
 /// Reads of single items of one tenant: one read unit for each 4 KB.
@@ -144,7 +144,7 @@ impl Store {
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
         let random: Random = Arc::new(|bytes| getrandom::fill(bytes).map_err(|error| error.to_string()));
         let list_indexes = Arc::new(ListIndexCache::new(memory_budget::from_env()));
-        Self { client, table: table.into(), clock, random, list_indexes, snapshots: None, steps: Arc::default() }
+        Self { client, table: table.into(), clock, random, list_indexes, snapshots: None, content: Arc::default() }
     }
 
     /// Returns the same table with a place for snapshots of list indexes.

@@ -1,5 +1,6 @@
 //! Reads of one tenant. All are strongly consistent: each decides something, or follows a write.
 
+use super::content_items::without_content;
 use super::error::StoreError;
 use super::item;
 use super::keys::{Item, Key, Keys, PK, SK};
@@ -8,7 +9,7 @@ use super::{PointReads, TenantStore};
 use crate::domain::id::Id;
 use crate::domain::record::{Kind, Record, Stored, Unique};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
+use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
 use futures_util::future::try_join_all;
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
@@ -71,7 +72,7 @@ impl BatchResult {
 }
 
 impl PointReads {
-    /// Reads one record: one read unit for each 4 KB. Steps that are not in memory take a second round trip.
+    /// Reads one record: one read unit for each 4 KB. Steps and a schema that are not in memory take a second round trip.
     ///
     /// # Errors
     ///
@@ -79,7 +80,7 @@ impl PointReads {
     /// the item can't be read as this kind of record.
     pub async fn get<T: Record>(&self, id: T::Id) -> Result<Option<Stored<T>>, StoreError> {
         let mut items = Vec::from_iter(self.item(&self.keys.record(T::KIND, id.uuid())).await?);
-        self.fill_in_steps(&mut items).await?;
+        self.fill_in_content(&mut items).await?;
         items.pop().map(item::read).transpose()
     }
 
@@ -98,20 +99,35 @@ impl PointReads {
         Ok(self.item(&self.keys.unique(kind, unique)).await?.is_some())
     }
 
-    /// Reads several records in one round trip, or two if there are steps that are not in memory. An empty batch sends no request.
+    /// Reads several records in one round trip, or two if there are steps or schemas that are not in memory. An empty batch
+    /// sends no request.
     ///
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time, or leaves keys unprocessed five
     /// times in a row.
     pub async fn batch_get(&self, batch: BatchGet) -> Result<BatchResult, StoreError> {
+        let (keys, mut items): (Vec<_>, Vec<Item>) = self.batch_items(batch).await?.unzip();
+        self.fill_in_content(&mut items).await?;
+        Ok(BatchResult { items: keys.into_iter().zip(items).collect() })
+    }
+
+    /// [`PointReads::batch_get`] without steps and schemas, which takes one round trip.
+    ///
+    /// # Errors
+    ///
+    /// As [`PointReads::batch_get`].
+    pub async fn batch_get_without_content(&self, batch: BatchGet) -> Result<BatchResult, StoreError> {
+        let items = self.batch_items(batch).await?;
+        Ok(BatchResult { items: items.map(|(key, item)| (key, without_content(item))).collect() })
+    }
+
+    async fn batch_items(&self, batch: BatchGet) -> Result<impl Iterator<Item = ((Kind, Uuid), Item)>, StoreError> {
         let by_key: HashMap<Key, (Kind, Uuid)> =
             batch.0.into_iter().map(|(kind, id)| (self.keys.record(kind, id), (kind, id))).collect();
         let keys: Vec<Key> = by_key.keys().cloned().collect();
-        let (keys, mut items): (Vec<Key>, Vec<Item>) = self.items(&keys).await?.into_iter().unzip();
-        self.fill_in_steps(&mut items).await?;
-        let items = keys.into_iter().zip(items);
-        Ok(BatchResult { items: items.filter_map(|(key, item)| Some((*by_key.get(&key)?, item))).collect() })
+        let items = self.items(&keys).await?;
+        Ok(items.into_iter().filter_map(move |(key, item)| Some((*by_key.get(&key)?, item))))
     }
 
     /// Reads the items of these keys, a hundred a request, the requests in parallel.
@@ -149,8 +165,32 @@ impl TenantStore {
     /// an item can't be read as this kind of record.
     pub async fn all<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
         let mut items = self.every(self.of_kind(T::KIND)).await?;
-        self.fill_in_steps(&mut items).await?;
+        self.fill_in_content(&mut items).await?;
         items.into_iter().map(item::read).collect()
+    }
+
+    /// Reads every record of a kind without steps and schemas.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::all`].
+    pub async fn all_without_content<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
+        let items = self.every(self.of_kind(T::KIND)).await?;
+        items.into_iter().map(|item| item::read(without_content(item))).collect()
+    }
+
+    /// Counts the records of a kind. The cost grows with their number.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn count<T: Record>(&self) -> Result<usize, StoreError> {
+        let mut pages = self.of_kind(T::KIND).select(Select::Count).into_paginator().send();
+        let mut count = 0;
+        while let Some(page) = pages.next().await {
+            count += usize::try_from(page?.count).unwrap_or_default();
+        }
+        Ok(count)
     }
 
     /// Returns a query for every item of a kind.

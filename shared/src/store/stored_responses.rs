@@ -1,6 +1,7 @@
 //! Responses that are stored for repetitions of their request (docs/adr/0010).
 
 use super::PointReads;
+use super::content_items::Content;
 use super::error::{StoreError, WriteError};
 use super::keys::{EXPIRES, Item, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
@@ -53,7 +54,8 @@ impl PointReads {
         }
         // The end of the second in which it was stored.
         let stored_at = Timestamp::from_millis((expires - STORED_SECONDS + 1) * 1000);
-        for (hash, text) in self.steps_texts(response.steps.iter().cloned().collect(), stored_at).await? {
+        let steps = response.steps.iter().map(|hash| (Content::Steps, hash.clone())).collect();
+        for ((_, hash), text) in self.content_texts(steps, stored_at).await? {
             response.body = response.with_steps(&hash, &text);
         }
         Ok(Some(PreviousRequest::Same(Box::new(response))))

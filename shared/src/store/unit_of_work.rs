@@ -6,10 +6,10 @@
 use super::TenantStore;
 use super::change_context::ChangeContext;
 use super::client::OPERATION_TIMEOUT;
+use super::content_items::{ContentName, ContentText, content_of};
 use super::error::{StoreError, WriteError};
 use super::item::{self, OWNER, USES};
 use super::keys::{self, HS, Item, Section};
-use super::steps_items::{STEPS_HASH, StepsText};
 use super::transaction::{Condition, TransactionError, TransactionItem};
 use crate::domain::event::{self, Verb};
 use crate::domain::id::Id;
@@ -32,8 +32,8 @@ pub struct UnitOfWork<'a> {
     context: &'a ChangeContext,
     items: Vec<TransactionItem>,
     reference_counts: BTreeMap<(Kind, Uuid), ReferenceCount>,
-    /// The hashes of the steps that new or changed records have.
-    steps: BTreeSet<String>,
+    /// The content that new or changed records have.
+    content: BTreeSet<ContentName>,
     /// The size of the records that are updated. Items that are put are measured in `commit_with`.
     updated_bytes: usize,
     /// When the unit must be committed. Events get their ids when they are added, and readers of the change feed rely
@@ -60,7 +60,7 @@ impl<'a> UnitOfWork<'a> {
             context,
             items: Vec::new(),
             reference_counts: BTreeMap::new(),
-            steps: BTreeSet::new(),
+            content: BTreeSet::new(),
             updated_bytes: 0,
             deadline: Instant::now() + OPERATION_TIMEOUT,
             precondition_met: false,
@@ -82,9 +82,9 @@ impl<'a> UnitOfWork<'a> {
         }
         let (last_hash, last_event) = (event.hash, event.id);
         let stored = Stored { value, version: 1, created_at: at, updated_at: at, last_hash, last_event };
-        let (item, steps) = item::from_record(&self.store.keys, &stored)?;
+        let (item, content) = item::from_record(&self.store.keys, &stored)?;
         let put = self.store.store.put_new(item)?;
-        self.put_steps(steps)?;
+        self.put_content(content)?;
         self.items.extend([TransactionItem { condition: Condition::RecordState, write: put }, event.item]);
         self.items.extend(self.store.unique_markers(&stored.value, &[], &stored.value.unique())?);
         self.items.extend(self.store.reference_item_put(&stored.value)?);
@@ -133,11 +133,11 @@ impl<'a> UnitOfWork<'a> {
         let (last_hash, last_event) = (event.hash, event.id);
         let stored = Stored { value: next, version, updated_at, last_hash, last_event, ..old.clone() };
         let (before, _) = item::attributes(&old.value)?;
-        let (after, steps) = item::attributes(&stored.value)?;
+        let (after, content) = item::attributes(&stored.value)?;
         let write = self.store.update_item(old, &stored, &before, &after)?;
         self.updated_bytes += item::size(&after);
-        if before.get(STEPS_HASH) != after.get(STEPS_HASH) {
-            self.put_steps(steps)?;
+        if content_of(&before) != content_of(&after) {
+            self.put_content(content)?;
         }
         self.items.extend([TransactionItem { condition: Condition::RecordState, write }, event.item]);
         self.items.extend(self.store.reference_item_update(old, &stored.value, is_unreferenced)?);
@@ -195,11 +195,11 @@ impl<'a> UnitOfWork<'a> {
         Ok(())
     }
 
-    /// Adds the put of steps that the tenant's table is not known to have. Several records may have the same steps.
-    fn put_steps(&mut self, steps: Option<StepsText>) -> Result<(), StoreError> {
-        if let Some(steps) = steps.filter(|steps| !self.steps.contains(&steps.hash)) {
-            self.steps.insert(steps.hash.clone());
-            self.items.extend(self.store.steps_put(steps)?);
+    /// Adds the put of content that the tenant's table is not known to have. Several records may have the same content.
+    fn put_content(&mut self, content: Option<ContentText>) -> Result<(), StoreError> {
+        if let Some(content) = content.filter(|content| !self.content.contains(&content.name)) {
+            self.content.insert(content.name.clone());
+            self.items.extend(self.store.content_put(content)?);
         }
         Ok(())
     }

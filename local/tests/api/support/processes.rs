@@ -73,3 +73,15 @@ pub fn large_signature() -> String {
     writer.finish().unwrap();
     shared::domain::signature_image::data_url(&bytes)
 }
+
+/// Returns an empty PNG of this size, as a data URL: a few kilobytes, however many pixels.
+pub fn blank_signature(width: u32, height: u32) -> String {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Grayscale);
+    encoder.set_depth(png::BitDepth::One);
+    let mut writer = encoder.write_header().unwrap();
+    writer.write_image_data(&vec![0; (width.div_ceil(8) * height) as usize]).unwrap();
+    writer.finish().unwrap();
+    shared::domain::signature_image::data_url(&bytes)
+}

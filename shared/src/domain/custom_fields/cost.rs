@@ -138,8 +138,8 @@ fn search(pattern: &str, text: &str) -> u64 {
     1 + (text.len() as u64).saturating_mul(states(pattern)) / 16
 }
 
-/// Returns the number of states of a pattern: one for each character, as often as it is repeated.
-pub fn states(pattern: &str) -> u64 {
+/// Returns the number of states of a pattern that a text can be in: one for each character, as often as it is repeated.
+fn states(pattern: &str) -> u64 {
     let mut groups: Vec<u64> = Vec::new();
     let (mut sum, mut last) = (0u64, 0u64);
     let mut rest = pattern.chars();

@@ -1,18 +1,21 @@
 //! The tenant's own fields of assets, and the JSON Schema of an asset type that validates them.
 
+mod compiled;
 mod cost;
+mod pattern_cost;
 mod policy;
 #[cfg(test)]
 mod tests;
 
 use super::field_error::{ErrorLocation, FieldError, ValueError};
+use super::hex;
 use super::json::parse_strict;
+use compiled::{Compiled, CompiledSchemas};
 use cost::Cost;
-use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 
 /// The maximum size of custom fields and of schemas, in bytes of compact JSON.
@@ -21,16 +24,10 @@ const MAX_BYTES: usize = 32 * 1024;
 const MAX_FIELD_LEVELS: usize = 8;
 /// The maximum nesting of a schema, which needs about four levels for each level of data.
 const MAX_SCHEMA_LEVELS: usize = 32;
-/// The maximum memory of a compiled pattern.
-const MAX_PATTERN_BYTES: usize = 1024 * 1024;
-/// The maximum memory of the cache that matching a pattern uses.
-const MAX_PATTERN_CACHE_BYTES: usize = 256 * 1024;
 /// The maximum number of errors that are reported for custom fields.
 const MAX_ERRORS: usize = 100;
 /// The maximum length of the text of an error, in characters.
 const MAX_ERROR_CHARS: usize = 300;
-/// The maximum number of compiled schemas in memory.
-const MAX_COMPILED_SCHEMAS: usize = 64;
 
 /// Any JSON object of at most 32 KiB and 8 levels.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
@@ -84,10 +81,27 @@ fn parse_limited(text: &str, levels: usize) -> Result<Value, ValueError> {
 ///
 /// A tenant's schema is a program that runs in the service. Hence its references stay within the schema, form no cycle and
 /// don't expand excessively, and its patterns are matched in linear time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = Object)]
 pub struct FieldsSchema(Value);
+
+impl PartialEq for FieldsSchema {
+    /// Neither the order of members nor the form of numbers makes a difference.
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 || canonical(&self.0) == canonical(&other.0)
+    }
+}
+
+/// Returns the hash of a schema's text. Schemas that are equal have the same hash.
+#[must_use]
+pub fn schema_hash(text: &str) -> String {
+    hex::sha256(serde_json::from_str(text).map_or_else(|_| text.to_owned(), |schema| canonical(&schema)))
+}
+
+fn canonical(schema: &Value) -> String {
+    serde_json_canonicalizer::to_string(schema).unwrap_or_else(|_| schema.to_string())
+}
 
 impl FieldsSchema {
     /// Parses a schema and checks that it compiles.
@@ -104,8 +118,7 @@ impl FieldsSchema {
         if dialect.is_some_and(|uri| uri != "https://json-schema.org/draft/2020-12/schema") {
             return Err(ValueError::new("must be a JSON Schema of draft 2020-12"));
         }
-        policy::check(&schema)?;
-        compile(&schema)?;
+        Compiled::new(&schema)?;
         Ok(Self(schema))
     }
 
@@ -130,20 +143,6 @@ impl TryFrom<String> for FieldsSchema {
     }
 }
 
-fn compile(schema: &Value) -> Result<Validator, ValueError> {
-    jsonschema::options()
-        .with_draft(Draft::Draft202012)
-        .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_CACHE_BYTES))
-        .build(schema)
-        .map_err(|error| {
-            ValueError::new(format!(
-                "is not a valid JSON Schema: {} (at {})",
-                shortened(error.to_string()),
-                error.instance_path()
-            ))
-        })
-}
-
 /// Returns the text of an error, cut to [`MAX_ERROR_CHARS`]: the validator quotes the whole value.
 fn shortened(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(MAX_ERROR_CHARS) {
@@ -153,9 +152,9 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Caches compiled schemas by asset type and version, so that a running function compiles each only once.
+/// Validates custom fields, with the compiled schemas that a running function has used lately.
 #[derive(Default)]
-pub struct Schemas(Mutex<BTreeMap<(Uuid, u64), Arc<Validator>>>);
+pub struct Schemas(CompiledSchemas);
 
 impl Schemas {
     /// Validates custom fields against `schema`, the schema of version `version` of the asset type `id`. Returns all errors,
@@ -171,29 +170,21 @@ impl Schemas {
         schema: &FieldsSchema,
         fields: &CustomFields,
     ) -> Result<Vec<FieldError>, ValueError> {
-        let validator = self.compiled(id, version, schema)?;
+        let compiled = self.0.get((id, version), || Compiled::new(&schema.0))?;
         let value = Value::Object(fields.0.clone());
-        let field_error = |error: ValidationError<'_>| FieldError {
-            location: ErrorLocation::Pointer(format!("/custom_fields{}", error.instance_path())),
-            detail: shortened(error.to_string()),
-        };
         Ok(match cost::estimate(&schema.0, &value) {
-            Cost::Low => validator.iter_errors(&value).map(field_error).take(MAX_ERRORS).collect(),
-            Cost::High => validator.validate(&value).err().map(field_error).into_iter().collect(),
+            Cost::Low => compiled.validator.iter_errors(&value).map(|error| field_error(&error)).take(MAX_ERRORS).collect(),
+            Cost::High => compiled.validator.validate(&value).err().map(|error| field_error(&error)).into_iter().collect(),
             Cost::Excessive => vec![FieldError::field("custom_fields", "cost too much to validate against the type's schema")],
         })
     }
+}
 
-    fn compiled(&self, id: Uuid, version: u64, schema: &FieldsSchema) -> Result<Arc<Validator>, ValueError> {
-        let mut compiled = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(validator) = compiled.get(&(id, version)) {
-            return Ok(Arc::clone(validator));
-        }
-        let validator = Arc::new(compile(&schema.0)?);
-        if compiled.len() >= MAX_COMPILED_SCHEMAS {
-            compiled.pop_first();
-        }
-        compiled.insert((id, version), Arc::clone(&validator));
-        Ok(validator)
-    }
+fn field_error(error: &ValidationError<'_>) -> FieldError {
+    let detail = match error.kind() {
+        // The library speaks of a "False schema".
+        ValidationErrorKind::FalseSchema => "is not permitted by the type's schema".to_owned(),
+        _ => shortened(error.to_string()),
+    };
+    FieldError { location: ErrorLocation::Pointer(format!("/custom_fields{}", error.instance_path())), detail }
 }

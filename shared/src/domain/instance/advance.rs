@@ -1,12 +1,12 @@
 //! Advancing a process instance: checks the submitted values against the steps.
 
 use super::{Instance, ProcessError, State};
-use crate::domain::field_error::FieldError;
+use crate::domain::field_error::{FieldError, ValueError};
 use crate::domain::id::UserId;
 use crate::domain::json::pointer_token;
 use crate::domain::process::values::{CheckedValue, StepValues};
 use crate::domain::process::{Step, StepKind};
-use crate::domain::signature_image::SignatureImage;
+use crate::domain::signature_image::{DecodedImages, SignatureImage};
 use crate::domain::time::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +24,18 @@ pub struct Advancement {
     pub signatures: BTreeMap<String, SignatureImage>,
 }
 
+/// What values are checked against, besides their steps.
+struct Checks<'a> {
+    active_users: &'a BTreeSet<UserId>,
+    images: &'a DecodedImages,
+}
+
+impl Checks<'_> {
+    fn check(&self, step: &Step, value: &Value) -> Result<CheckedValue, ValueError> {
+        step.check(value, self.active_users, self.images)
+    }
+}
+
 /// The values of a request, merged into those submitted before.
 struct Submission {
     step_values: Map<String, Value>,
@@ -38,7 +50,8 @@ impl Instance {
     ///
     /// `step_data` may contain the current step's value, values of later steps, and unchanged values of earlier steps.
     /// `null` removes a value. `expected_step` is the step that the client takes for the current one, if it says so.
-    /// `active_users` must contain the active ones of [`candidate_users`].
+    /// `active_users` must contain the active ones of [`candidate_users`]. `images` decodes the images of the same request,
+    /// for all instances that it advances.
     ///
     /// # Errors
     ///
@@ -52,13 +65,15 @@ impl Instance {
         step_data: &Map<String, Value>,
         expected_step: Option<usize>,
         active_users: &BTreeSet<UserId>,
+        images: &DecodedImages,
         at: Timestamp,
     ) -> Result<Advancement, ProcessError> {
         let current = self.open_step()?;
         if expected_step.is_some_and(|expected| expected != current) {
             return Err(ProcessError::Moved(current));
         }
-        let Submission { step_values, signatures, errors, changed_key } = self.submission(step_data, current, active_users);
+        let checks = Checks { active_users, images };
+        let Submission { step_values, signatures, errors, changed_key } = self.submission(step_data, current, &checks);
         if !errors.is_empty() {
             return Err(ProcessError::Invalid(errors));
         }
@@ -72,7 +87,7 @@ impl Instance {
     }
 
     /// Checks `step_data` and merges it into the values submitted before.
-    fn submission(&self, step_data: &Map<String, Value>, current: usize, active_users: &BTreeSet<UserId>) -> Submission {
+    fn submission(&self, step_data: &Map<String, Value>, current: usize, checks: &Checks<'_>) -> Submission {
         let steps = self.steps.as_slice();
         let step_values = self.step_values.0.clone();
         let mut submission = Submission { step_values, signatures: BTreeMap::new(), errors: Vec::new(), changed_key: None };
@@ -80,15 +95,15 @@ impl Instance {
             match steps.iter().enumerate().find(|(_, step)| step.key == *key) {
                 None => submission.errors.push(step_error(key, "is not the key of a step")),
                 Some((index, step)) if index < current => {
-                    if !self.has_value(step, value, active_users) {
+                    if !self.has_value(step, value, checks) {
                         submission.changed_key = Some(key.clone());
                     }
                 }
                 Some(_) if value.is_null() => drop(submission.step_values.remove(key)),
-                Some((_, step)) => match step.check(value, active_users) {
+                Some((_, step)) => match checks.check(step, value) {
                     Ok(checked) => submission.set(key, checked),
                     // A value that is the same as before stays acceptable: a user who was picked may be inactive by now.
-                    Err(_) if self.has_value(step, value, active_users) => {}
+                    Err(_) if self.has_value(step, value, checks) => {}
                     Err(error) => submission.errors.push(step_error(key, error.to_string())),
                 },
             }
@@ -100,17 +115,17 @@ impl Instance {
 
     /// Returns whether `value` is the step's present value, as it was submitted or as it is stored. A signature may also be
     /// the path of its image.
-    fn has_value(&self, step: &Step, value: &Value, active_users: &BTreeSet<UserId>) -> bool {
+    fn has_value(&self, step: &Step, value: &Value, checks: &Checks<'_>) -> bool {
         match (self.step_values.0.get(&step.key), &step.kind) {
             (None, _) => value.is_null(),
             (Some(stored), StepKind::Signature) => {
                 let text = value.as_str().unwrap_or_default();
                 text == self.signature_path(&step.key)
-                    || SignatureImage::from_data_url(text).is_ok_and(|image| stored["sha256"] == image.hash())
+                    || checks.images.image(text).is_ok_and(|image| stored["sha256"] == image.hash())
             }
             (Some(stored), _) => {
                 let is_equal = |checked| matches!(checked, CheckedValue::Value(checked) if checked == *stored);
-                stored == value || step.check(value, active_users).is_ok_and(is_equal)
+                stored == value || checks.check(step, value).is_ok_and(is_equal)
             }
         }
     }

@@ -44,7 +44,7 @@ mod tests {
     use crate::domain::process::Steps;
     use crate::domain::record::{Record, Reference};
     use crate::domain::samples;
-    use crate::domain::signature_image::data_url;
+    use crate::domain::signature_image::{DecodedImages, data_url};
     use proptest::prelude::*;
     use serde_json::{Map, Value, json};
     use std::collections::BTreeMap;
@@ -167,7 +167,7 @@ mod tests {
                 let (data, users) = submission(&types, step, mask, &mut fresh);
                 let mut images = BTreeMap::new();
                 let next: Vec<_> = now.iter().map(|(instance, asset)| {
-                    let next = instance.advance(&data, None, &users, samples::time(1)).expect("acceptable");
+                    let next = instance.advance(&data, None, &users, &DecodedImages::default(), samples::time(1)).expect("acceptable");
                     images.extend(next.signatures);
                     let is_completed = next.instance.status() == InstanceStatus::Completed;
                     let asset = if is_completed { next.instance.asset_after(asset) } else { asset.clone() };

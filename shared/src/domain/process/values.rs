@@ -3,7 +3,7 @@
 use super::{Step, StepKind};
 use crate::domain::field_error::ValueError;
 use crate::domain::id::UserId;
-use crate::domain::signature_image::SignatureImage;
+use crate::domain::signature_image::{DecodedImages, SignatureImage};
 use crate::domain::text::{Line, Notes};
 use crate::domain::time::Date;
 use serde::{Deserialize, Serialize};
@@ -46,17 +46,23 @@ pub(in crate::domain) enum CheckedValue {
 }
 
 impl Step {
-    /// Checks a submitted value. `active_users` contains the active ones of the users that it may name.
+    /// Checks a submitted value. `active_users` contains the active ones of the users that it may name. `images` decodes its
+    /// image, if it has one.
     ///
     /// # Errors
     ///
     /// Returns an error that says what the value must be.
-    pub(in crate::domain) fn check(&self, value: &Value, active_users: &BTreeSet<UserId>) -> Result<CheckedValue, ValueError> {
+    pub(in crate::domain) fn check(
+        &self,
+        value: &Value,
+        active_users: &BTreeSet<UserId>,
+        images: &DecodedImages,
+    ) -> Result<CheckedValue, ValueError> {
         let text = || value.as_str().ok_or_else(|| ValueError::new("must be a string"));
         let checked = match &self.kind {
             StepKind::UserPicker => check_user(text()?, active_users)?,
             StepKind::Checklist { items } => self.check_entries(value, items)?,
-            StepKind::Signature => return SignatureImage::from_data_url(text()?).map(CheckedValue::Signature),
+            StepKind::Signature => return images.image(text()?).map(CheckedValue::Signature),
             StepKind::Complete | StepKind::Confirmation => check_true(value)?,
             StepKind::Text => self.check_text(text()?.parse::<Line>()?.into())?,
             StepKind::Textarea => self.check_text(text()?.parse::<Notes>()?.into())?,
@@ -115,7 +121,7 @@ mod tests {
     /// Checks `value` for a step of this kind. User 1 is active.
     fn check(required: Option<bool>, kind: &StepKind, value: &Value) -> Result<CheckedValue, String> {
         let step = Step { key: "k".into(), label: "L".parse().expect("a label"), required, kind: kind.clone() };
-        step.check(value, &BTreeSet::from([user(1)])).map_err(|error| error.to_string())
+        step.check(value, &BTreeSet::from([user(1)]), &DecodedImages::default()).map_err(|error| error.to_string())
     }
 
     fn assert_accepted(kind: &StepKind, value: &Value, stored: &Value) {

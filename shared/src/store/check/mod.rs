@@ -16,6 +16,7 @@
 
 mod chain_state;
 mod change;
+mod content;
 mod derived;
 mod facts;
 mod histories;
@@ -27,11 +28,11 @@ mod record_repair;
 mod references;
 mod responses;
 mod scan;
-mod steps;
 mod tag_counters;
 mod tombstones;
 
 use super::TenantStore;
+use super::content_items::ContentName;
 use super::error::StoreError;
 use super::history_head::HistoryHead;
 use super::keys::{Item, Key};
@@ -96,7 +97,7 @@ impl TenantStore {
             return Ok(CheckReport { records: 0, events: 0, findings: check.findings });
         }
         check.scan_responses().await?;
-        check.scan_steps().await?;
+        check.scan_content().await?;
         check.scan_records().await?;
         check.scan_events(&mut progress).await?;
         let records = check.records.len();
@@ -150,8 +151,8 @@ struct TenantCheck<'a> {
     /// Whether others write to the tenant.
     is_disturbed: bool,
     responses: Vec<ResponseFacts>,
-    /// The steps of definitions and instances, by their hash.
-    steps: HashMap<String, String>,
+    /// The content of records, by its name.
+    content: HashMap<ContentName, String>,
     /// Items of records that can't be read.
     unreadable: Vec<UnreadableItem>,
     /// Records of which the check doesn't know what they are: they can't be read, or are lost and can't be restored.
@@ -183,7 +184,7 @@ impl<'a> TenantCheck<'a> {
             latest_event: None,
             is_disturbed: false,
             responses: Vec::new(),
-            steps: HashMap::new(),
+            content: HashMap::new(),
             unreadable: Vec::new(),
             unknown: HashSet::new(),
             planned: HashMap::new(),

@@ -37,8 +37,8 @@ impl TenantCheck<'_> {
         match restore(id, &fields, &origin) {
             Ok(value) => {
                 let stored = Stored { value, updated_at, ..old.clone() }.at(end(version, last));
-                let (next, steps) = item::from_record(&self.store.keys, &stored)?;
-                let change = self.add_steps(self.change(), steps)?.replace(item, next)?;
+                let (next, content) = item::from_record(&self.store.keys, &stored)?;
+                let change = self.add_content(self.change(), content)?.replace(item, next)?;
                 let repair = format!("sets it to what its history says of version {version}");
                 if self.repair(named(record), problem, repair, change).await? {
                     self.learn(&stored);
@@ -110,8 +110,8 @@ impl TenantCheck<'_> {
                     last_hash: last.hash.clone(),
                     last_event: last.id,
                 };
-                let (item, steps) = item::from_record(&self.store.keys, &stored)?;
-                let change = self.add_steps(self.change(), steps)?.insert(item)?;
+                let (item, content) = item::from_record(&self.store.keys, &stored)?;
+                let change = self.add_content(self.change(), content)?.insert(item)?;
                 let repair = format!("restores it from its history, at version {version}");
                 if self.repair(named((T::KIND, id)), "the record is lost", repair, change).await? {
                     self.learn(&stored);

@@ -33,7 +33,7 @@ impl TenantCheck<'_> {
     /// Reads a record as it is after the repairs so far.
     pub(super) async fn present<T: Record>(&self, id: Uuid) -> Result<Option<Present<T>>, StoreError> {
         let Some(item) = self.item(&self.store.keys.record(T::KIND, id)).await? else { return Ok(None) };
-        let stored: Stored<T> = item::read(self.with_known_steps(item.clone()))?;
+        let stored: Stored<T> = item::read(self.with_known_content(item.clone()))?;
         // A tenant has one record of some kinds, whatever its id is.
         Ok((stored.value.id().uuid() == id).then_some(Present { item, stored }))
     }

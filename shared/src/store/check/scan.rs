@@ -16,6 +16,7 @@ use crate::domain::tenant::Tenant;
 use crate::domain::time::Timestamp;
 use crate::domain::user::User;
 use crate::log::error_chain;
+use crate::store::content_items::lacks_content;
 use crate::store::error::StoreError;
 use crate::store::history::entry_of;
 use crate::store::history_head::HistoryHead;
@@ -98,7 +99,9 @@ impl TenantCheck<'_> {
 
     async fn scan_record<T: Record>(&mut self, item: Item) -> Result<(), StoreError> {
         let key = Key::of(&item).ok_or_else(|| StoreError::broken("an item without a key"))?;
-        let stored = match item::read::<T>(self.with_steps(item.clone()).await?) {
+        let filled = self.with_content(item.clone()).await?;
+        let lost = || Err(StoreError::broken("its steps or its schema are lost"));
+        let stored = match if lacks_content(&filled) { lost() } else { item::read::<T>(filled) } {
             Ok(stored) => stored,
             Err(error) => {
                 let id = item.get("id").and_then(|id| id.as_s().ok()?.parse::<Uuid>().ok());

@@ -45,6 +45,8 @@ const MAX_VALUE_BYTES: usize = 512;
 pub const MARKERS: &str = "UNIQ#";
 /// The prefix of steps items' sort keys.
 pub const STEPS: &str = "STEPS#";
+/// The prefix of schema items' sort keys.
+pub const SCHEMAS: &str = "SCHEMA#";
 /// The prefix of signatures' sort keys.
 pub const SIGNATURES: &str = "SIGNATURE#";
 /// The prefix of stored responses' sort keys.
@@ -151,6 +153,12 @@ impl Keys {
     #[must_use]
     pub fn steps(&self, hash: &str) -> Key {
         self.key(format!("{STEPS}{hash}"))
+    }
+
+    /// `SCHEMA#<hash>`: a schema of asset types.
+    #[must_use]
+    pub fn schema(&self, hash: &str) -> Key {
+        self.key(format!("{SCHEMAS}{hash}"))
     }
 
     /// `REFERENCES#<kind>#<id>`: the number of references to a record, and what references can require of it.

@@ -47,7 +47,7 @@ fn submitting_the_last_step_completes_the_instance_and_stays_at_it() {
 fn another_step_than_the_expected_one_is_refused() {
     let data = json!({"parts": []});
     let data = data.as_object().expect("an object");
-    let advance = |expected| instance(1).advance(data, expected, &BTreeSet::new(), time(5));
+    let advance = |expected| instance(1).advance(data, expected, &BTreeSet::new(), &DecodedImages::default(), time(5));
     assert_eq!(advance(Some(0)).map(|_| ()), Err(ProcessError::Moved(1)));
     assert_eq!(advance(Some(2)).map(|_| ()), Err(ProcessError::Moved(1)));
     assert!(advance(Some(1)).is_ok());
@@ -91,8 +91,9 @@ fn a_value_submitted_before_is_compared_in_its_stored_form() {
 fn a_picked_user_stays_acceptable_after_being_deactivated() {
     let ahead = advanced(&instance(0), json!({"employee": alice()}));
     let data = json!({"employee": alice()});
-    let advance_without_users =
-        |instance: &Instance| instance.advance(data.as_object().expect("an object"), None, &BTreeSet::new(), time(5));
+    let advance_without_users = |instance: &Instance| {
+        instance.advance(data.as_object().expect("an object"), None, &BTreeSet::new(), &DecodedImages::default(), time(5))
+    };
     assert!(advance_without_users(&ahead).is_ok(), "submitted with an earlier step");
     let current = Instance { state: State::InProgress { step: 0 }, ..ahead };
     assert!(advance_without_users(&current).is_ok(), "submitted ahead of its step");
@@ -102,7 +103,7 @@ fn a_picked_user_stays_acceptable_after_being_deactivated() {
 #[test]
 fn a_signature_submitted_before_can_be_sent_as_image_or_path() {
     let signed = advance(&instance(3), json!({"signature": data_url(&image(1))})).expect("acceptable");
-    let hash = SignatureImage::from_data_url(&data_url(&image(1))).expect("an image").hash();
+    let hash = SignatureImage::from_data_url(&data_url(&image(1))).expect("an image").hash().to_owned();
     assert_eq!(signed.signatures.keys().collect::<Vec<_>>(), ["signature"]);
     assert_eq!(signed.instance.step_values.as_map()["signature"], json!({"sha256": hash, "bytes": image(1).len()}));
     let path = signed.instance.signature_path("signature");

@@ -69,7 +69,13 @@ fn the_recipient_is_the_user_of_the_last_step_that_picked_one() {
     let process = samples::process(&steps);
     let data = json!({"to": alice(), "from": bob()});
     let active = BTreeSet::from([alice(), bob()]);
-    let next = samples::instance(30, &process).advance(data.as_object().expect("an object"), None, &active, time(1));
+    let next = samples::instance(30, &process).advance(
+        data.as_object().expect("an object"),
+        None,
+        &active,
+        &DecodedImages::default(),
+        time(1),
+    );
     let next = next.expect("acceptable").instance;
     assert_eq!(next.picked_users().collect::<Vec<_>>(), [bob(), alice()]);
     assert_eq!(next.recipient(), Some(alice()));

@@ -5,6 +5,7 @@ mod lifecycle;
 
 use super::*;
 use crate::domain::samples::{self, time};
+use crate::domain::signature_image::DecodedImages;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -34,7 +35,7 @@ fn instance(step: usize) -> Instance {
 
 /// Advances an instance. Alice is active and nobody else.
 fn advance(instance: &Instance, data: Value) -> Result<Advancement, ProcessError> {
-    instance.advance(data.as_object().expect("an object"), None, &BTreeSet::from([alice()]), time(5))
+    instance.advance(data.as_object().expect("an object"), None, &BTreeSet::from([alice()]), &DecodedImages::default(), time(5))
 }
 
 /// Advances an instance and returns it as it is afterwards.

@@ -1,0 +1,116 @@
+//! The largest catalog: lists read names, kinds and codes, and the schemas of their page only.
+
+use crate::support::{Api, Client, full_tests};
+use serde_json::{Value, json};
+use shared::domain::catalog::{AssetType, MAX_ASSET_TYPES};
+use shared::domain::id::Id;
+use shared::store::{ChangeContext, UnitOfWork};
+
+/// Creates asset types with schemas of 32 KB, every tenth of kind `logical`.
+async fn create_types(api: &Api, client: &Client, count: usize) {
+    let store = api.store.tenant(client.tenant);
+    for n in 0..count {
+        let schema = json!({"type": "object", "title": format!("{n} {}", "x".repeat(32_000))});
+        let context = ChangeContext::operator(api.now());
+        let id = store.new_id(context.at).unwrap();
+        let kind = if n % 10 == 0 { "logical" } else { "physical" };
+        let asset_type = AssetType {
+            id,
+            name: format!("Type {n}").parse().unwrap(),
+            code: format!("T{n:04}").parse().unwrap(),
+            kind: kind.parse().unwrap(),
+            custom_fields_schema: Some(schema.to_string().try_into().unwrap()),
+        };
+        let mut unit = UnitOfWork::new(&store, &context);
+        unit.create(asset_type).unwrap();
+        unit.commit().await.unwrap();
+        api.advance_clock_millis(1);
+        assert_eq!(id.timestamp(), context.at);
+    }
+}
+
+#[tokio::test]
+async fn lists_and_filters_read_no_schemas_but_those_of_their_page() {
+    let (api, client) = Api::with_tenant().await;
+    let count = if full_tests() { MAX_ASSET_TYPES } else { 250 };
+    create_types(&api, &client, count).await;
+    let types = client.get("/catalog/asset-types?limit=2").await;
+    assert_eq!(
+        (types.json()["meta"]["total"].as_u64(), types.data()[0]["code"].as_str()),
+        (Some(count as u64), Some(&*format!("T{:04}", count - 1)))
+    );
+    let title = types.data()[0]["custom_fields_schema"]["title"].as_str().unwrap().len();
+    assert!(title > 32_000, "{title}");
+    let logical = types_of_kind(&client, "logical").await;
+    let asset = client.asset(json!({"name": "licence", "asset_type_id": logical})).await;
+    client.asset(json!({"name": "laptop"})).await;
+    api.advance_clock(120);
+    // A type takes about 400 bytes, and the schema of a page's type 8 units.
+    let of_all = count as f64 * 400.0 / 4096.0;
+    for (name, index_bytes) in [("a cold list index", 64 << 20), ("no list index", 0)] {
+        for (path, more) in
+            [("/catalog/asset-types?limit=1", 12.0), ("/catalog/asset-types?q=t0001", 12.0), ("/assets?kind=logical", 40.0)]
+        {
+            let cold = api.replica(0, index_bytes).client(&client);
+            cold.get("/settings").await.data();
+            api.meter.take();
+            let page = cold.get(path).await;
+            let cost = api.meter.take();
+            assert!(page.status.is_success(), "{}", page.text());
+            assert!(cost.read_units <= of_all + more, "{name}, {path}: {cost:?}");
+            if path.starts_with("/assets") {
+                assert_eq!((page.data()[0]["id"].as_str(), page.json()["meta"]["total"].as_u64()), (Some(&*asset), Some(1)));
+            }
+        }
+    }
+    if count == MAX_ASSET_TYPES {
+        let body = json!({"name": "n", "code": "NEW", "kind": "physical"});
+        client.post("/catalog/asset-types", body).await.problem(409, "CONFLICT");
+    }
+}
+
+/// Returns the id of a type of this kind.
+async fn types_of_kind(client: &Client, kind: &str) -> String {
+    let types = client.get("/catalog/asset-types?limit=20").await.data();
+    let found = types.as_array().unwrap().iter().find(|found| found["kind"] == kind).unwrap();
+    found["id"].as_str().unwrap().to_owned()
+}
+
+/// Beyond a few megabytes, a list does not keep what it reads, and reads the page again.
+#[tokio::test]
+async fn a_list_of_large_records_has_the_same_pages() {
+    let (_api, client) = Api::with_tenant().await;
+    let notes = "\u{1d11e}".repeat(10_000);
+    for n in 0..120 {
+        client.post("/catalog/manufacturers", json!({"name": format!("M{n}"), "notes": notes})).await.data();
+    }
+    let mut names = Vec::new();
+    for page in 1..=13 {
+        let page = client.get(&format!("/catalog/manufacturers?limit=10&page={page}")).await.json();
+        assert_eq!(page["meta"]["total"], 120);
+        names.extend(page["data"].as_array().unwrap().iter().map(|it: &Value| it["name"].as_str().unwrap().to_owned()));
+    }
+    assert_eq!(names, (0..120).rev().map(|n| format!("M{n}")).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_schema_comes_back_as_sent_and_is_read_once() {
+    let (api, client) = Api::with_tenant().await;
+    let schema = r#"{"type":"object","properties":{"z":{"minimum":1.0},"a":{}},"required":["z"]}"#;
+    let body = format!(r#"{{"name":"T","code":"TT","kind":"physical","custom_fields_schema":{schema}}}"#);
+    let asset_type = client.post_text("/catalog/asset-types", &body).await.id();
+    let path = format!("/catalog/asset-types/{asset_type}");
+    let cold = api.replica(0, 0).client(&client);
+    assert!(cold.get(&path).await.text().contains(schema));
+    api.faults.take_requests();
+    cold.get(&path).await.data();
+    let requests = api.faults.take_requests();
+    assert!(!requests.iter().any(|(_, request)| request.to_string().contains("SCHEMA#")), "{requests:?}");
+    // An equal schema is no change.
+    let version = client.get(&path).await.header("etag").to_owned();
+    let equal =
+        json!({"custom_fields_schema": {"required": ["z"], "properties": {"a": {}, "z": {"minimum": 1}}, "type": "object"}});
+    assert_eq!(client.patch(&path, equal).await.header("etag"), version);
+    let refused = cold.post("/assets", json!({"name": "x", "asset_type_id": asset_type})).await;
+    assert_eq!(refused.field_errors(), ["/custom_fields"]);
+}

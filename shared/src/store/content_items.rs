@@ -1,0 +1,303 @@
+//! Content items: large parts of records, beside them: the steps of process definitions and instances, and the schemas of
+//! asset types.
+//!
+//! A definition can have 64 KB of steps, and each of its instances has the same ones; an asset type can have a schema of
+//! 32 KB. As an attribute of the records, a write of any of them would cost by that size, and a list would read all of it.
+//! Content is therefore an item of its own, `STEPS#<hash>` or `SCHEMA#<hash>`, which is written once and never changed or
+//! deleted; records have its hash. Reads fill it in, from memory if possible. Lists read it only for their page.
+
+use super::PointReads;
+use super::error::StoreError;
+use super::item::LAST_EVENT;
+use super::keys::{Item, Key, TYPE};
+use super::list_index::{Rereads, max_event_delay};
+use super::transaction::TransactionItem;
+use crate::domain::custom_fields::schema_hash;
+use crate::domain::hex;
+use crate::domain::id::{EventId, Id, TenantId};
+use crate::domain::record::Kind;
+use crate::domain::time::Timestamp;
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many bytes of content are kept in memory.
+const MAX_CACHED_BYTES: usize = 4 * 1024 * 1024;
+
+/// A part of records that is stored in an item of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Content {
+    /// The steps of process definitions and instances.
+    Steps,
+    /// The schemas of asset types.
+    Schema,
+}
+
+impl Content {
+    pub(super) const ALL: [Self; 2] = [Self::Steps, Self::Schema];
+
+    /// Returns what records of this kind have.
+    fn of_kind(kind: Kind) -> Option<Self> {
+        match kind {
+            Kind::Process | Kind::Instance => Some(Self::Steps),
+            Kind::AssetType => Some(Self::Schema),
+            _ => None,
+        }
+    }
+
+    /// Returns the attribute with the content: in its item, and in the item of a record once it is filled in.
+    pub(super) fn attribute(self) -> &'static str {
+        match self {
+            Self::Steps => "steps",
+            Self::Schema => "custom_fields_schema",
+        }
+    }
+
+    /// Returns the attribute of a record that names its content.
+    fn hash_attribute(self) -> &'static str {
+        match self {
+            Self::Steps => "steps_hash",
+            Self::Schema => "custom_fields_schema_hash",
+        }
+    }
+
+    /// Returns what the item is, for people who look at the table.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Self::Steps => "steps",
+            Self::Schema => "schema",
+        }
+    }
+
+    /// Returns the hash that names this content.
+    pub(super) fn hash(self, text: &str) -> String {
+        match self {
+            Self::Steps => hex::sha256(text),
+            Self::Schema => schema_hash(text),
+        }
+    }
+
+    /// Returns the hash of a record's content.
+    fn hash_of(self, item: &Item) -> Option<&str> {
+        item.get(self.hash_attribute())?.as_s().ok().map(String::as_str)
+    }
+}
+
+/// The name of content: what it is, and its hash.
+pub(super) type ContentName = (Content, String);
+
+/// The content of a record that is being written, as JSON text.
+pub(super) struct ContentText {
+    pub(super) name: ContentName,
+    pub(super) text: String,
+}
+
+/// Takes the content out of a record's attributes and puts its hash in its place.
+pub(super) fn take_content(kind: Kind, attributes: &mut Item) -> Option<ContentText> {
+    let content = Content::of_kind(kind)?;
+    let AttributeValue::S(text) = attributes.remove(content.attribute())? else { return None };
+    let hash = content.hash(&text);
+    attributes.insert(content.hash_attribute().to_owned(), AttributeValue::S(hash.clone()));
+    Some(ContentText { name: (content, hash), text })
+}
+
+/// Fills an empty list of steps in, and no schema, for code that needs the rest of a record only.
+pub(super) fn without_content(mut item: Item) -> Item {
+    if Content::Steps.hash_of(&item).is_some() {
+        item.insert(Content::Steps.attribute().to_owned(), AttributeValue::S("[]".to_owned()));
+    }
+    item
+}
+
+/// Fills content in.
+pub(super) fn fill_in(item: &mut Item, content: Content, text: &str) {
+    item.insert(content.attribute().to_owned(), AttributeValue::S(text.to_owned()));
+}
+
+/// Returns the name of a record's content.
+pub(super) fn content_of(item: &Item) -> Option<ContentName> {
+    Content::ALL.into_iter().find_map(|content| Some((content, content.hash_of(item)?.to_owned())))
+}
+
+/// Returns whether a record has content that is not filled in.
+pub(super) fn lacks_content(item: &Item) -> bool {
+    content_of(item).is_some_and(|(content, _)| !item.contains_key(content.attribute()))
+}
+
+/// Returns when a record was last written, by the clock of its writer.
+fn written_at(item: &Item) -> Option<Timestamp> {
+    EventId::from_short(item.get(LAST_EVENT)?.as_s().ok()?).map(|event| event.timestamp())
+}
+
+/// The content that was read lately. It never changes, so it never becomes outdated.
+#[derive(Debug, Default)]
+pub(super) struct ContentCache(Mutex<CachedContent>);
+
+#[derive(Debug, Default)]
+struct CachedContent {
+    texts: HashMap<(TenantId, ContentName), Arc<str>>,
+    /// The oldest first.
+    order: VecDeque<(TenantId, ContentName)>,
+    bytes: usize,
+}
+
+impl ContentCache {
+    fn get(&self, tenant: TenantId, name: &ContentName) -> Option<Arc<str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).texts.get(&(tenant, name.clone())).cloned()
+    }
+
+    fn insert(&self, tenant: TenantId, name: &ContentName, text: Arc<str>) {
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (tenant, name.clone());
+        cached.bytes += text.len();
+        if let Some(known) = cached.texts.insert(key.clone(), text) {
+            cached.bytes -= known.len();
+            return;
+        }
+        cached.order.push_back(key);
+        while cached.bytes > MAX_CACHED_BYTES {
+            let Some(oldest) = cached.order.pop_front() else { break };
+            let dropped = cached.texts.remove(&oldest).map_or(0, |text| text.len());
+            cached.bytes -= dropped;
+        }
+    }
+}
+
+impl PointReads {
+    /// Returns the put of content; `None` if the tenant's table is known to have it.
+    pub(super) fn content_put(&self, content: ContentText) -> Result<Option<TransactionItem>, StoreError> {
+        if self.store.content.get(self.id, &content.name).is_some() {
+            return Ok(None);
+        }
+        let attribute = content.name.0.attribute();
+        self.store.put_content(self.content_item(content), attribute).map(Some)
+    }
+
+    /// Returns the item of content.
+    pub(super) fn content_item(&self, ContentText { name, text }: ContentText) -> Item {
+        let mut item = self.content_key(&name).item();
+        item.insert(TYPE.to_owned(), AttributeValue::S(name.0.noun().to_owned()));
+        fill_in(&mut item, name.0, &text);
+        item
+    }
+
+    /// Returns the key of content.
+    pub(super) fn content_key(&self, (content, hash): &ContentName) -> Key {
+        match content {
+            Content::Steps => self.keys.steps(hash),
+            Content::Schema => self.keys.schema(hash),
+        }
+    }
+
+    /// Fills in the content of those items that have its hash.
+    pub(super) async fn fill_in_content(&self, items: &mut [Item]) -> Result<(), StoreError> {
+        let with_content = || items.iter().filter(|item| content_of(item).is_some());
+        let names = with_content().filter_map(content_of).collect();
+        let texts = self.content_texts(names, with_content().filter_map(written_at).max().unwrap_or_default()).await?;
+        for item in items {
+            if let Some(name) = content_of(item)
+                && let Some(text) = texts.get(&name)
+            {
+                fill_in(item, name.0, text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the content with these names, as JSON text. What is not in memory takes a round trip, and up to 16 read
+    /// units each, and so waits until the caller's key is verified.
+    ///
+    /// What names the content may become visible before the content that the same transaction writes. If it was written as
+    /// lately as `written_at`, missing content is therefore waited for.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] for content that may still become visible, and [`StoreError::Internal`] for what
+    /// is lost.
+    pub(super) async fn content_texts(
+        &self,
+        names: BTreeSet<ContentName>,
+        written_at: Timestamp,
+    ) -> Result<BTreeMap<ContentName, Arc<str>>, StoreError> {
+        let mut texts = BTreeMap::new();
+        let mut missing = Vec::new();
+        for name in names {
+            match self.store.content.get(self.id, &name) {
+                Some(text) => drop(texts.insert(name, text)),
+                None => missing.push(name),
+            }
+        }
+        if !missing.is_empty() {
+            self.verified.wait().await;
+        }
+        let mut rereads = Rereads::default();
+        while !missing.is_empty() {
+            let keys: Vec<Key> = missing.iter().map(|name| self.content_key(name)).collect();
+            let mut found = self.items(&keys).await?;
+            for (name, key) in missing.iter().zip(&keys) {
+                if let Some(AttributeValue::S(text)) = found.remove(key).and_then(|mut item| item.remove(name.0.attribute())) {
+                    let text: Arc<str> = text.into();
+                    self.store.content.insert(self.id, name, Arc::clone(&text));
+                    texts.insert(name.clone(), text);
+                }
+            }
+            missing.retain(|name| !texts.contains_key(name));
+            if !missing.is_empty() && written_at.plus(max_event_delay()) < self.store.now() {
+                return Err(StoreError::broken("content that is not in the table"));
+            }
+            if !missing.is_empty() && !rereads.pause(&self.store).await {
+                return Err(StoreError::Unavailable("content that is not visible yet".into()));
+            }
+        }
+        Ok(texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenant(n: u8) -> TenantId {
+        TenantId::new(Timestamp::from_millis(0), [n; 10])
+    }
+
+    fn steps(hash: &str) -> ContentName {
+        (Content::Steps, hash.to_owned())
+    }
+
+    #[test]
+    fn the_cache_drops_the_oldest_content_and_knows_whose_it_is() {
+        let cache = ContentCache::default();
+        let text: Arc<str> = "x".repeat(MAX_CACHED_BYTES / 4).into();
+        for hash in ["a", "b", "c", "d", "d"] {
+            cache.insert(tenant(1), &steps(hash), Arc::clone(&text));
+        }
+        assert!(cache.get(tenant(1), &steps("a")).is_some() && cache.get(tenant(2), &steps("a")).is_none());
+        assert!(cache.get(tenant(1), &(Content::Schema, "a".to_owned())).is_none());
+        cache.insert(tenant(2), &steps("a"), text);
+        let left = |n| ["a", "b", "c", "d"].map(|hash| cache.get(tenant(n), &steps(hash)).is_some());
+        assert_eq!((left(1), left(2)), ([false, true, true, true], [true, false, false, false]));
+    }
+
+    #[test]
+    fn only_definitions_instances_and_asset_types_have_content_items() {
+        for content in Content::ALL {
+            let item = || Item::from([(content.attribute().to_owned(), AttributeValue::S("[]".to_owned()))]);
+            for kind in Kind::ALL {
+                let mut attributes = item();
+                let taken = take_content(*kind, &mut attributes);
+                assert_eq!(taken.is_some(), Content::of_kind(*kind) == Some(content), "{kind:?}");
+                assert_eq!(attributes == item(), taken.is_none(), "{kind:?}");
+                assert_eq!(lacks_content(&attributes), taken.is_some(), "{kind:?}");
+                assert_eq!(content_of(&attributes), taken.map(|taken| taken.name), "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_members_does_not_change_the_hash_of_a_schema() {
+        let hash = |text| Content::Schema.hash(text);
+        assert_eq!(hash(r#"{"a":1,"b":2}"#), hash(r#"{"b":2,"a":1}"#));
+        assert_ne!(hash(r#"{"a":1,"b":2}"#), hash(r#"{"a":2,"b":1}"#));
+    }
+}
