@@ -15,7 +15,7 @@ pub const MAX_TIME_TO_COMMIT: Duration = Duration::from_secs(3);
 /// How far a secondary index may lag behind the table.
 pub const SECONDARY_INDEX_LAG: TimeDelta = TimeDelta::seconds(60);
 
-/// How far a secondary index may lag behind the table when a snapshot is written. What is wrong in a snapshot is wrong for
+/// How far a secondary index may lag behind the table when a snapshot is made from it. What a snapshot lacks is missing for
 /// everybody and for a day, and its writer is in no hurry.
 const SECONDARY_INDEX_LAG_OF_SNAPSHOTS: TimeDelta = TimeDelta::hours(1);
 
@@ -33,7 +33,7 @@ pub fn max_secondary_index_delay() -> TimeDelta {
     SECONDARY_INDEX_LAG + max_event_delay()
 }
 
-/// Returns how long before a load that is kept as a snapshot the events begin that it applies.
+/// Returns how long after the time in its id an event can be missing from a secondary index that a snapshot is made from.
 pub fn max_secondary_index_delay_of_snapshots() -> TimeDelta {
     SECONDARY_INDEX_LAG_OF_SNAPSHOTS + max_event_delay()
 }

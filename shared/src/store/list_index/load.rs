@@ -2,7 +2,7 @@
 
 use super::cache::{CacheSlot, SharedSlot};
 use super::change_event::{ChangeEvent, UnknownEvent, apply_events};
-use super::delays::MAX_LOAD_AGE;
+use super::delays::{MAX_LOAD_AGE, max_secondary_index_delay};
 use super::index::ListIndex;
 use super::partial_index::{BucketRange, Cursor, PartialIndex, bucket, bucket_count, bucket_number, split};
 use super::refresh::{LoadedIndex, RefreshError};
@@ -16,7 +16,6 @@ use crate::store::retry::pause;
 use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use chrono::TimeDelta;
 use futures_util::TryFutureExt;
 use futures_util::future::try_join_all;
 use std::collections::HashSet;
@@ -70,8 +69,7 @@ impl<'l, I: ListIndex> Loading<'l, I> {
 
 impl TenantStore {
     /// Loads a list index into its slot: the sections of the secondary index, the joined kinds from the table, and the
-    /// events that the secondary index may not contain yet, up to `max_index_delay` back. Goes on where an earlier request
-    /// was ended.
+    /// events that the secondary index may not contain yet. Goes on where an earlier request was ended.
     ///
     /// # Errors
     ///
@@ -81,11 +79,10 @@ impl TenantStore {
         &self,
         slot: &mut CacheSlot<I>,
         shared: &SharedSlot<I>,
-        max_index_delay: TimeDelta,
     ) -> Result<(), RefreshError> {
         let now = self.store.now();
         if !matches!(slot, CacheSlot::Loading(partial) if partial.began_at.plus(MAX_LOAD_AGE) > now) {
-            *slot = CacheSlot::Loading(PartialIndex::new(now, max_index_delay));
+            *slot = CacheSlot::Loading(PartialIndex::new(now));
         }
         let CacheSlot::Loading(partial) = slot else { return Err(RefreshError::Inconsistent) };
         let (time_left, spent_before) = (time_to_read(), partial.spent);
@@ -111,10 +108,7 @@ impl TenantStore {
         shared: &SharedSlot<I>,
         now: Timestamp,
     ) -> Result<(Timestamp, HashSet<UnknownEvent>), RefreshError> {
-        let since = {
-            let partial = loading.partial();
-            partial.began_at.plus(-partial.max_index_delay)
-        };
+        let since = loading.partial().began_at.plus(-max_secondary_index_delay());
         // What was written before this request is among the events by now, and what is written meanwhile may be in the
         // index or not. But a record that moves to another section meanwhile may be found in neither: its event is read
         // afterwards.
@@ -243,7 +237,7 @@ impl TenantStore {
     }
 
     /// Reads one page of a query.
-    async fn page(&self, query: QueryFluentBuilder) -> Result<QueryOutput, StoreError> {
+    pub(super) async fn page(&self, query: QueryFluentBuilder) -> Result<QueryOutput, StoreError> {
         let send = || query.clone().send().map_err(StoreError::from);
         self.while_throttled(StoreError::is_throttling, send).await
     }

@@ -18,6 +18,7 @@
 
 mod asset_index;
 mod cache;
+mod catch_up;
 mod change_event;
 mod delays;
 mod index;

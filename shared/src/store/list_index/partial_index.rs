@@ -6,7 +6,6 @@ use super::load::PARALLEL_RANGES;
 use crate::domain::time::Timestamp;
 use crate::store::keys::{self, BUCKETS, Item};
 use aws_sdk_dynamodb::types::AttributeValue;
-use chrono::TimeDelta;
 use std::time::Duration;
 
 /// After how many seconds a client is told to try again, at most.
@@ -52,8 +51,6 @@ pub struct PartialIndex<I> {
     pub index: I,
     /// When the load began: what was written before is in the table's indexes or among the events since then.
     pub began_at: Timestamp,
-    /// How long before the load began the events begin that are applied.
-    pub max_index_delay: TimeDelta,
     /// For each joined kind, how far it is read.
     pub joined: Vec<Cursor>,
     /// The ranges of the secondary index; none before its first page is read.
@@ -80,9 +77,9 @@ pub fn bucket_number<I: ListIndex>(key: &Item) -> Option<usize> {
 }
 
 impl<I: ListIndex> PartialIndex<I> {
-    pub fn new(began_at: Timestamp, max_index_delay: TimeDelta) -> Self {
+    pub fn new(began_at: Timestamp) -> Self {
         let joined = vec![Cursor::Start; I::JOINED_KINDS.len()];
-        Self { index: I::default(), began_at, max_index_delay, joined, ranges: Vec::new(), spent: Duration::ZERO }
+        Self { index: I::default(), began_at, joined, ranges: Vec::new(), spent: Duration::ZERO }
     }
 
     /// Returns the share of the secondary index that is read, from 0 to 1.
@@ -158,7 +155,7 @@ mod tests {
     #[test]
     fn the_time_to_retry_follows_from_the_progress() {
         let budget = Duration::from_secs(10);
-        let mut partial = PartialIndex::<AssetIndex>::new(Timestamp::default(), TimeDelta::zero());
+        let mut partial = PartialIndex::<AssetIndex>::new(Timestamp::default());
         assert_eq!(partial.retry_after(budget), MAX_RETRY_AFTER);
         partial.spent = Duration::from_secs(10);
         for (read, seconds) in [(BUCKETS / 2, 5), (BUCKETS / 4, 25), (BUCKETS * 9 / 10, 1), (1, MAX_RETRY_AFTER)] {

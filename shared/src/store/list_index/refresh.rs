@@ -154,7 +154,7 @@ impl UnverifiedStore {
                     *slot = CacheSlot::Empty;
                     self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
                 }
-                self.verified().await.load_index(slot, shared, max_secondary_index_delay()).await?;
+                self.verified().await.load_index(slot, shared).await?;
             }
             Err(error) => return Err(error),
         }

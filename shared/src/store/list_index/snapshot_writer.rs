@@ -1,7 +1,7 @@
 //! Writing the snapshots of all tenants, on a schedule (docs/adr/0013).
 
 use super::cache::{CacheSlot, SharedSlot};
-use super::delays::{max_event_delay, max_secondary_index_delay_of_snapshots};
+use super::delays::max_event_delay;
 use super::index::ListIndex;
 use super::refresh::{LoadedIndex, RefreshError};
 use super::snapshot::encode_snapshot;
@@ -230,8 +230,8 @@ impl TenantStore {
     async fn load_unkept<I: ListIndex>(&self) -> Result<LoadedIndex<I>, RefreshError> {
         let (mut slot, shared) = (CacheSlot::Empty, SharedSlot::default());
         loop {
-            match (self.load_index(&mut slot, &shared, max_secondary_index_delay_of_snapshots()).await, slot) {
-                (Ok(()), CacheSlot::Loaded(loaded)) => return Ok(loaded),
+            match (self.load_index(&mut slot, &shared).await, slot) {
+                (Ok(()), CacheSlot::Loaded(mut loaded)) => return self.catch_up(&mut loaded).await.map(|()| loaded),
                 (Err(RefreshError::Store(StoreError::NotLoaded(_))), partial) => slot = partial,
                 (outcome, _) => return Err(outcome.err().unwrap_or(RefreshError::Inconsistent)),
             }
