@@ -46,12 +46,12 @@ shared::body! {
         /// JSON Schema (2020-12). Existing assets are checked against it when they next change.
         nullable custom_fields_schema: FieldsSchema,
     }
-    read_only: super::READ_ONLY
+    unchanged: super::READ_ONLY
 }
 
 impl From<AssetTypePatch> for AssetTypeChange {
     fn from(patch: AssetTypePatch) -> Self {
-        let AssetTypePatch { name, code, kind, custom_fields_schema } = patch;
+        let AssetTypePatch { name, code, kind, custom_fields_schema, unchanged: _ } = patch;
         Self { name, code, kind, custom_fields_schema }
     }
 }
@@ -139,8 +139,10 @@ pub async fn update_asset_type(
     let (caller, (change, asset_type)) = request
         .authorize(Scope::CatalogWrite, async |store| {
             let id = id.parse()?;
-            let change = AssetTypeChange::from(body.parse()?);
-            Ok((change, found(store.get::<AssetType>(id).await?)?))
+            let (body, errors) = body.parse_with_errors()?;
+            let asset_type = found(store.get::<AssetType>(id).await?)?;
+            body.unchanged.check(&AssetTypeView::from(asset_type.clone()), errors)?;
+            Ok((AssetTypeChange::from(body), asset_type))
         })
         .await?;
     let asset_type = caller.update(asset_type, |old| Ok(old.changed(&change))).await?;

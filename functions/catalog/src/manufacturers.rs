@@ -40,12 +40,12 @@ shared::body! {
         /// Internal notes.
         nullable notes: Notes,
     }
-    read_only: super::READ_ONLY
+    unchanged: super::READ_ONLY
 }
 
 impl From<ManufacturerPatch> for ManufacturerChange {
     fn from(patch: ManufacturerPatch) -> Self {
-        let ManufacturerPatch { name, website, notes } = patch;
+        let ManufacturerPatch { name, website, notes, unchanged: _ } = patch;
         Self { name, website, notes }
     }
 }
@@ -128,8 +128,10 @@ pub async fn update_manufacturer(
     let (caller, (change, manufacturer)) = request
         .authorize(Scope::CatalogWrite, async |store| {
             let id = id.parse()?;
-            let change = ManufacturerChange::from(body.parse()?);
-            Ok((change, found(store.get::<Manufacturer>(id).await?)?))
+            let (body, errors) = body.parse_with_errors()?;
+            let manufacturer = found(store.get::<Manufacturer>(id).await?)?;
+            body.unchanged.check(&ManufacturerView::from(manufacturer.clone()), errors)?;
+            Ok((ManufacturerChange::from(body), manufacturer))
         })
         .await?;
     let manufacturer = caller.update(manufacturer, |old| Ok(old.changed(&change))).await?;

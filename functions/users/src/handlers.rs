@@ -37,8 +37,10 @@ pub async fn get_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<
 #[utoipa::path(post, path = "/users", tag = "users", security(("api_key" = ["users:write"])), responses(PostErrors))]
 pub async fn create_user(request: UnverifiedRequest, body: JsonBody<NewUser>) -> Result<Created<UserView>, ApiError> {
     let (caller, body) = request.authorize(Scope::UsersWrite, async |_| body.parse()).await?;
-    let id = caller.store.new_id(caller.context.at)?;
-    caller.create(body.into_user(id), |user| Created::new("users", id, user.clone().into())).await
+    let user = body.into_user(caller.store.new_id(caller.context.at)?);
+    caller.role.check_grant(None, user.role)?;
+    let id = user.id;
+    caller.create(user, |user| Created::new("users", id, user.clone().into())).await
 }
 
 /// Update a user
@@ -53,11 +55,18 @@ pub async fn update_user(
     let (caller, (change, user)) = request
         .authorize(Scope::UsersWrite, async |store| {
             let id = id.parse()?;
-            let change = UserChange::from(body.parse()?);
-            Ok((change, found(store.get::<User>(id).await?)?))
+            let (body, errors) = body.parse_with_errors()?;
+            let user = found(store.get::<User>(id).await?)?;
+            body.unchanged.check(&UserView::from(user.clone()), errors)?;
+            Ok((UserChange::from(body), user))
         })
         .await?;
-    let user = caller.update(user, |old| Ok(old.changed(&change))).await?;
+    let decide = |old: &User| {
+        let next = old.changed(&change);
+        caller.role.check_grant(Some(old.role), next.role)?;
+        Ok(next)
+    };
+    let user = caller.update(user, decide).await?;
     Ok(Versioned { version: user.version, data: user.into() })
 }
 

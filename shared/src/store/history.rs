@@ -182,7 +182,7 @@ impl UnverifiedStore {
         let now = self.store.now();
         for version in versions.filter(|version| !found.contains_key(version)) {
             if !state.is_lost(version, now) {
-                return Err(StoreError::Unavailable("the index of the history is behind".into()));
+                return Err(StoreError::Unsettled("the index of the history is behind"));
             }
             tracing::error!(tenant_id = %self.id, entity_id = %state.entity, version, reason = %ChainError::Missing, "an entry of the history is lost");
         }

@@ -6,6 +6,7 @@ use super::item;
 use super::list_index::{
     Columns, Contradiction, Freshness, ListIndex, Rereads, RowQuery, SortKey, SortValue, SortedRows, row_from_item,
 };
+use super::lists::MAX_UNREADABLE;
 use super::read::BatchGet;
 use super::{PointReads, TenantStore, UnverifiedStore};
 use crate::domain::id::Id;
@@ -20,6 +21,13 @@ const MAX_ATTEMPTS: u32 = 5;
 /// What a list index says of a page: the number of matching records, and id and version of each record of the page, with
 /// whatever else the index has of it.
 type Selection<E> = (usize, Vec<(Uuid, u64, E)>);
+
+/// Records by their id, each as `None` if the table does not have it.
+type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
+
+/// Marks a record that can't be read.
+#[derive(Debug, Clone, Copy)]
+struct Unreadable;
 
 impl UnverifiedStore {
     /// Returns a page that `select` selects from the list index; `None` if there is no index.
@@ -64,42 +72,45 @@ impl UnverifiedStore {
         }
     }
 
-    /// Reads records, each as `None` if the table does not have it.
-    async fn records<T: Record>(
-        &self,
-        ids: impl IntoIterator<Item = Uuid>,
-    ) -> Result<Vec<(Uuid, Option<Stored<T>>)>, StoreError> {
+    /// Reads records.
+    async fn records<T: Record>(&self, ids: impl IntoIterator<Item = Uuid>) -> Result<Records<T>, StoreError> {
         let ids: Vec<Uuid> = ids.into_iter().collect();
         let result = self.batch_get(BatchGet::new().with_all::<T>(ids.iter().copied().map(T::Id::from_uuid))).await?;
-        ids.into_iter().map(|id| Ok((id, result.get(Some(T::Id::from_uuid(id)))?))).collect()
+        let record = |id| match result.get(Some(T::Id::from_uuid(id))) {
+            Err(StoreError::Unreadable(_)) => Ok((id, Err(Unreadable))),
+            read => Ok((id, Ok(read?))),
+        };
+        ids.into_iter().map(record).collect()
     }
 }
 
 /// Returns the rows whose version is not that of the record in the table.
-fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &HashMap<Uuid, Option<Stored<T>>>) -> Vec<Contradiction> {
+fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &Records<T>) -> Vec<Contradiction> {
     let contradiction = |&(id, indexed, _): &(Uuid, u64, E)| {
-        let found = records.get(&id).and_then(Option::as_ref).map(|stored| stored.version);
+        let Some(Ok(record)) = records.get(&id) else { return None };
+        let found = record.as_ref().map(|stored| stored.version);
         (found != Some(indexed)).then_some(Contradiction { id, indexed, found })
     };
     rows.iter().filter_map(contradiction).collect()
 }
 
 /// Returns the page with the records of the selected rows. A record that is not at the row's version stays on the page
-/// only if it `matches`.
+/// only if it `matches`; one that can't be read is named.
 fn cut_page<T, E>(
     request: PageRequest,
     (mut total, rows): Selection<E>,
-    mut records: HashMap<Uuid, Option<Stored<T>>>,
+    mut records: Records<T>,
     matches: impl Fn(&Stored<T>) -> Result<bool, StoreError>,
 ) -> Result<Page<(Stored<T>, E)>, StoreError> {
-    let mut items = Vec::new();
+    let (mut items, mut unreadable) = (Vec::new(), Vec::new());
     for (id, version, extra) in rows {
-        match records.remove(&id).flatten() {
-            Some(stored) if stored.version == version || matches(&stored)? => items.push((stored, extra)),
-            _ => total -= 1,
+        match records.remove(&id).unwrap_or(Ok(None)) {
+            Ok(Some(stored)) if stored.version == version || matches(&stored)? => items.push((stored, extra)),
+            Ok(_) => total -= 1,
+            Err(Unreadable) => unreadable.push(id),
         }
     }
-    Ok(Page { items, total, request })
+    Ok(Page { items, total, request, unreadable })
 }
 
 impl PointReads {
@@ -123,11 +134,19 @@ impl TenantStore {
         query: &RowQuery<'_, C>,
     ) -> Result<Page<Stored<C::Record>>, StoreError> {
         let mut matching: Vec<(Option<SortValue<'static>>, SortKey, u64)> = Vec::new();
+        let mut unreadable = Vec::new();
         let mut pages = self.of_kind(C::Record::KIND).into_paginator().send();
         while let Some(page) = pages.next().await {
             let mut rows = SortedRows::default();
             for item in page?.items.unwrap_or_default() {
-                rows.upsert(row_from_item::<C>(&item).map_err(StoreError::broken)?);
+                match row_from_item::<C>(&item) {
+                    Ok(row) => rows.upsert(row),
+                    // Says so, and which record it is.
+                    Err(_) => match item::read::<C::Record>(item) {
+                        Ok(stored) => return Err(StoreError::broken(format!("no row of the record {}", stored.value.id()))),
+                        Err(error) => unreadable.extend(error.unreadable_id()?),
+                    },
+                }
             }
             query.scan(&rows, |position| {
                 let sort_value = |row: &_| query.order.as_ref().map(|order| order.value(row).into_owned());
@@ -147,13 +166,18 @@ impl TenantStore {
             let batch = next.iter().fold(BatchGet::new(), |batch, (_, key, _)| batch.with::<C::Record>(id(key)));
             let records = self.batch_get(batch).await?;
             for (_, key, version) in next {
-                match records.get::<C::Record>(id(key))? {
-                    Some(stored) if stored.version == *version || self.matches(query, &stored)? => items.push(stored),
-                    _ => total -= 1,
+                match records.get::<C::Record>(id(key)) {
+                    Ok(Some(stored)) if stored.version == *version || self.matches(query, &stored)? => items.push(stored),
+                    Ok(_) => total -= 1,
+                    Err(error) => {
+                        total -= 1;
+                        unreadable.extend(error.unreadable_id()?);
+                    }
                 }
             }
             left = rest;
         }
-        Ok(Page { items, total, request })
+        unreadable.truncate(MAX_UNREADABLE);
+        Ok(Page { items, total, request, unreadable })
     }
 }

@@ -28,6 +28,9 @@ use std::cmp::Ordering;
 use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
 
+/// How many records that can't be read a page names at most.
+pub(super) const MAX_UNREADABLE: usize = 100;
+
 impl UnverifiedStore {
     /// Returns a page of the tenant's assets, each with the names that it shows of the catalog.
     ///
@@ -54,7 +57,8 @@ impl UnverifiedStore {
         let logical_types = if filter.kind.is_some() { store.logical_types().await? } else { Vec::new() };
         let page = store.page_from_table::<AssetColumns>(request, &filter.row_query(logical_types)).await?;
         let names = self.catalog_names(&page.items).await?;
-        Ok(Page { items: page.items.into_iter().zip(names).collect(), total: page.total, request })
+        let Page { items, total, request, unreadable } = page;
+        Ok(Page { items: items.into_iter().zip(names).collect(), total, request, unreadable })
     }
 
     /// Returns a page of the tenant's users.
@@ -112,7 +116,7 @@ impl UnverifiedStore {
 }
 
 impl PointReads {
-    /// Returns the names that each asset shows of the catalog, in one round trip.
+    /// Returns the names that each asset shows of the catalog, in one round trip. Entries that can't be read have none.
     ///
     /// # Errors
     ///
@@ -126,9 +130,9 @@ impl PointReads {
         });
         let result = self.batch_get(batch).await?;
         let names = assets.iter().map(|asset| {
-            let asset_type = result.get::<AssetType>(asset.value.asset_type_id)?;
-            let model = result.get::<Model>(asset.value.model_id)?;
-            let manufacturer = result.get::<Manufacturer>(asset.value.manufacturer_id)?;
+            let asset_type = result.get_readable::<AssetType>(asset.value.asset_type_id)?;
+            let model = result.get_readable::<Model>(asset.value.model_id)?;
+            let manufacturer = result.get_readable::<Manufacturer>(asset.value.manufacturer_id)?;
             Ok(CatalogNames::of(asset_type.as_ref(), model.as_ref(), manufacturer.as_ref()))
         });
         names.collect()
@@ -193,25 +197,34 @@ impl TenantStore {
         self.list_all(request, |_: &ApiKey| true).await
     }
 
-    /// Returns a page of a kind that a tenant has few records of. Reads them all.
+    /// Returns a page of a kind that a tenant has few records of. Reads them all. Those that can't be read are named on
+    /// every page, since nothing says which one they belong to.
     async fn list_all<T: Record>(
         &self,
         request: PageRequest,
         matches: impl Fn(&T) -> bool,
     ) -> Result<Page<Stored<T>>, StoreError> {
-        let mut matching = Vec::new();
+        let (mut matching, mut unreadable) = (Vec::new(), Vec::new());
         for item in self.every(self.of_kind(T::KIND)).await? {
             // No list filters or sorts by steps.
-            let stored: Stored<T> = item::read(without_steps(item.clone()))?;
-            if matches(&stored.value) {
-                matching.push((stored, item));
+            match item::read::<T>(without_steps(item.clone())) {
+                Ok(stored) if matches(&stored.value) => matching.push((stored, item)),
+                Ok(_) => {}
+                Err(error) => unreadable.extend(error.unreadable_id()?),
             }
         }
         let page = cut_page(matching, request, |a, b| newest_first(&a.0, &b.0));
-        let mut items: Vec<Item> = page.items.into_iter().map(|(_, item)| item).collect();
-        self.fill_in_steps(&mut items).await?;
-        let items = items.into_iter().map(item::read).collect::<Result<_, _>>()?;
-        Ok(Page { items, total: page.total, request })
+        let mut filled: Vec<Item> = page.items.into_iter().map(|(_, item)| item).collect();
+        self.fill_in_steps(&mut filled).await?;
+        let mut items = Vec::new();
+        for item in filled {
+            match item::read(item) {
+                Ok(stored) => items.push(stored),
+                Err(error) => unreadable.extend(error.unreadable_id()?),
+            }
+        }
+        unreadable.truncate(MAX_UNREADABLE);
+        Ok(Page { items, total: page.total, request, unreadable })
     }
 
     /// Returns the ids of the asset types of kind `logical`, sorted.
@@ -233,7 +246,8 @@ fn occur_in(terms: &SearchTerms, texts: &[&str]) -> bool {
 fn cut_page<T>(mut items: Vec<T>, request: PageRequest, compare: impl FnMut(&T, &T) -> Ordering) -> Page<T> {
     items.sort_unstable_by(compare);
     let total = items.len();
-    Page { items: items.into_iter().skip(request.skip()).take(request.limit as usize).collect(), total, request }
+    let items = items.into_iter().skip(request.skip()).take(request.limit as usize).collect();
+    Page { items, total, request, unreadable: Vec::new() }
 }
 
 /// Compares by creation time, newest first, then by id.

@@ -51,7 +51,7 @@ impl TenantStore {
         let is_gone = verification.broken.as_ref().is_some_and(|broken| broken.reason == ChainError::Gone);
         let is_in_flight = || state.last_event().is_some_and(|event| may_be_in_flight(event, self.store.now()));
         if (is_beyond || is_gone) && is_in_flight() {
-            return Err(StoreError::Unavailable("the record of a history may just be changing".into()));
+            return Err(StoreError::Unsettled("the record of a history may just be changing"));
         }
         Ok(Some(verification))
     }

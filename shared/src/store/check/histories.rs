@@ -38,7 +38,7 @@ impl TenantCheck<'_> {
         let mut differing: Vec<(usize, Uuid, Kind, ChainState)> = Vec::new();
         for (id, ScannedChain { kind, chain, newest, deletion }) in std::mem::take(&mut self.chains) {
             self.history_lengths.insert(id, chain.next() - 1);
-            if self.unreadable.contains(&id) {
+            if self.unreadable.contains_key(&id) {
                 continue;
             }
             let Some(kind) = kind else {
@@ -54,6 +54,7 @@ impl TenantCheck<'_> {
             }
         }
         differing.sort_by_key(|(rank, id, ..)| (*rank, *id));
+        self.check_unreadable().await?;
         for (_, id, kind, state) in differing {
             match kind {
                 Kind::Tenant => self.repair_history::<Tenant>(id, state).await?,

@@ -25,11 +25,13 @@ mod processes;
 mod record_history;
 mod record_repair;
 mod references;
+mod removal;
 mod responses;
 mod scan;
 mod steps;
 mod tag_counters;
 mod tombstones;
+mod unreadable;
 
 use super::TenantStore;
 use super::error::StoreError;
@@ -37,8 +39,10 @@ use super::history_head::HistoryHead;
 use super::keys::{Item, Key};
 use crate::domain::chain::HistoryEntry;
 use crate::domain::id::EventId;
+use crate::domain::record::Kind;
 use crate::domain::time::Timestamp;
 use facts::RecordFacts;
+pub use removal::Removal;
 use responses::ResponseFacts;
 use scan::ScannedChain;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -102,9 +106,9 @@ impl TenantStore {
         check.check_histories().await?;
         check.check_tombstones().await?;
         check.check_responses().await?;
-        if !check.unreadable.is_empty() {
+        if check.stays_unreadable {
             // What refers to them, or is derived from them, would count as left over.
-            check.report("the rest of the tenant", "it was not compared", "make every item readable first");
+            check.report("the rest of the tenant", "it was not compared", "remove the records that can't be read first");
             return Ok(CheckReport { records, events: check.events, findings: check.findings });
         }
         check.check_processes().await?;
@@ -137,8 +141,10 @@ struct TenantCheck<'a> {
     responses: Vec<ResponseFacts>,
     /// The steps of definitions and instances, by their hash.
     steps: HashMap<String, String>,
-    /// Records whose item can't be read.
-    unreadable: HashSet<Uuid>,
+    /// Records whose item can't be read, with the item and why.
+    unreadable: BTreeMap<Uuid, (Kind, Item, String)>,
+    /// Whether there is one that stays unreadable.
+    stays_unreadable: bool,
     /// What the repairs so far lead to, if they are not written.
     planned: HashMap<Key, Option<Item>>,
 }
@@ -163,7 +169,8 @@ impl<'a> TenantCheck<'a> {
             known_events: HashSet::new(),
             responses: Vec::new(),
             steps: HashMap::new(),
-            unreadable: HashSet::new(),
+            unreadable: BTreeMap::new(),
+            stays_unreadable: false,
             planned: HashMap::new(),
         }
     }

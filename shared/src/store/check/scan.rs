@@ -15,7 +15,7 @@ use crate::domain::record::{Kind, Record};
 use crate::domain::tenant::Tenant;
 use crate::domain::time::Timestamp;
 use crate::domain::user::User;
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, UnreadableRecord};
 use crate::store::history::entry_of;
 use crate::store::history_head::HistoryHead;
 use crate::store::item;
@@ -65,12 +65,19 @@ impl TenantCheck<'_> {
         let key = Key::of(&item).ok_or_else(|| StoreError::broken("an item without a key"))?;
         let stored = match item::read::<T>(self.with_steps(item.clone()).await?) {
             Ok(stored) => stored,
-            Err(error) => {
-                let subject = format!("{} at {}", T::KIND.noun(), key.sort());
-                self.report(subject, format!("it can't be read: {error:?}"), "restore the item from another backup");
-                self.unreadable.extend(item.get("id").and_then(|id| id.as_s().ok()?.parse::<Uuid>().ok()));
+            Err(StoreError::Unreadable(UnreadableRecord { id, cause, .. })) => {
+                // Of some kinds a tenant has one record, with an id that is not in its key.
+                let own_id = || item.get("id").and_then(|id| id.as_s().ok()?.parse::<Uuid>().ok());
+                match id.or_else(own_id) {
+                    Some(id) => drop(self.unreadable.insert(id, (T::KIND, item, cause))),
+                    None => {
+                        let subject = format!("{} at {}", T::KIND.noun(), key.sort());
+                        self.report_unreadable(subject, &cause);
+                    }
+                }
                 return Ok(());
             }
+            Err(error) => return Err(error),
         };
         let record: RecordKey = (T::KIND, stored.value.id().uuid());
         let facts = RecordFacts::of(self.store, &stored);
