@@ -1,7 +1,7 @@
 //! What each command does.
 
 use crate::clock::ClockSamples;
-use crate::options::{Command, KeyCommand, NewKey, Options, ReceiptKeyCommand, TenantCommand};
+use crate::options::{Command, KeyCommand, NewKey, Options, ReceiptKeyCommand, RecordCommand, TenantCommand};
 use crate::output::Output;
 use crate::{check, environment, events, receipts, verify};
 use anyhow::{Result, bail};
@@ -9,11 +9,12 @@ use aws_sdk_dynamodb::Client;
 use serde_json::{Value, json};
 use shared::app::system_clock;
 use shared::domain::api_key::{ApiKey, DEFAULT_RATE_LIMIT};
-use shared::domain::id::{ApiKeyId, TenantId};
-use shared::domain::record::Stored;
+use shared::domain::id::{ApiKeyId, Id, TenantId};
+use shared::domain::record::{Kind, Stored};
 use shared::domain::tenant::Tenant;
 use shared::domain::token::{Secret, Token};
-use shared::store::{ChangeContext, CheckMode, Store, StoreError, TenantStore, UnitOfWork, WriteError, client};
+use shared::store::{ChangeContext, CheckMode, Removal, Store, StoreError, TenantStore, UnitOfWork, WriteError, client};
+use uuid::Uuid;
 
 /// Returns the table as the AWS environment configures it, with a clock that agrees with the service's.
 async fn store_from_env(table: &str) -> Result<Store> {
@@ -50,13 +51,13 @@ async fn execute(store: &Store, command: Command) -> Result<Output> {
             let (tenant_id, key_id, user_id) = (created.tenant_id, created.key_id, created.user_id);
             Ok(json!({"tenant_id": tenant_id, "key_id": key_id, "api_key": created.api_key.expose(), "user_id": user_id}))
         }
-        Command::Tenant(TenantCommand::List) => {
-            let row = |tenant: Stored<Tenant>| json!({"tenant_id": tenant.value.id, "name": tenant.value.name, "created_at": tenant.created_at});
-            Ok(store.tenants().await?.into_iter().map(row).collect())
-        }
+        Command::Tenant(TenantCommand::List) => Ok(store.tenants().await?.into_iter().map(tenant_row).collect()),
         Command::Tenant(TenantCommand::Upgrade { tenant }) => upgrade(store, tenant).await,
         Command::Key(KeyCommand::Create(new)) => create_key(store, new).await,
         Command::Key(KeyCommand::Revoke { tenant, key }) => revoke_key(&tenant_store(store, tenant).await?, key).await,
+        Command::Record(RecordCommand::Remove { tenant, kind, id }) => {
+            remove_record(&tenant_store(store, tenant).await?, kind, id).await
+        }
         Command::ReceiptKey(ReceiptKeyCommand::Rotate { tenant }) => {
             let store = tenant_store(store, tenant).await?;
             receipts::rotate_key(&store, &change_context(&store)).await
@@ -76,9 +77,11 @@ async fn execute(store: &Store, command: Command) -> Result<Output> {
 /// Returns the store of an existing tenant.
 async fn tenant_store(store: &Store, id: TenantId) -> Result<TenantStore> {
     let store = store.tenant(id);
-    match store.get::<Tenant>(id).await? {
-        Some(_) => Ok(store),
-        None => bail!("tenant {id} not found; `admin tenant list` shows all tenants"),
+    match store.get::<Tenant>(id).await {
+        // A tenant whose record is damaged must be repairable.
+        Ok(Some(_)) | Err(StoreError::Unreadable(_)) => Ok(store),
+        Err(error) => Err(error.into()),
+        Ok(None) => bail!("tenant {id} not found; `admin tenant list` shows all tenants"),
     }
 }
 
@@ -90,7 +93,7 @@ fn change_context(store: &TenantStore) -> ChangeContext {
 async fn upgrade(store: &Store, tenant: Option<TenantId>) -> Result<Value> {
     let tenants = match tenant {
         Some(id) => vec![tenant_store(store, id).await?.id()],
-        None => store.tenants().await?.into_iter().map(|tenant| tenant.value.id).collect(),
+        None => store.tenants().await?.into_iter().map(|(id, _)| id).collect(),
     };
     let mut rows = Vec::new();
     for id in tenants {
@@ -117,8 +120,14 @@ async fn create_key(store: &Store, new: NewKey) -> Result<Value> {
 async fn revoke_key(store: &TenantStore, id: ApiKeyId) -> Result<Value> {
     let context = change_context(store);
     loop {
-        let Some(key) = store.get::<ApiKey>(id).await? else {
-            bail!("API key {id} not found in tenant {}", store.id());
+        let key = match store.get::<ApiKey>(id).await {
+            Ok(Some(key)) => key,
+            Ok(None) => bail!("API key {id} not found in tenant {}", store.id()),
+            Err(StoreError::Unreadable(_)) => {
+                remove_record(store, Kind::ApiKey, id.uuid()).await?;
+                return Ok(json!({"tenant_id": store.id(), "key_id": id, "revoked": true}));
+            }
+            Err(error) => return Err(error.into()),
         };
         match store.delete(&key, &context).await {
             // The key changed after it was read: delete its new version.
@@ -128,5 +137,23 @@ async fn revoke_key(store: &TenantStore, id: ApiKeyId) -> Result<Value> {
                 return Ok(json!({"tenant_id": store.id(), "key_id": id, "revoked": true}));
             }
         }
+    }
+}
+
+/// Removes a record that can't be read.
+async fn remove_record(store: &TenantStore, kind: Kind, id: Uuid) -> Result<Value> {
+    let (noun, tenant) = (kind.noun(), store.id());
+    match store.remove_unreadable(kind, id).await? {
+        Removal::Removed => Ok(json!({"tenant_id": tenant, "kind": noun, "id": id, "removed": true})),
+        Removal::Missing => bail!("{noun} {id} not found in tenant {tenant}"),
+        Removal::Readable => bail!("{noun} {id} can be read; delete it over the API"),
+        Removal::Changing => bail!("{noun} {id} or its tenant is changing; stop what writes to the tenant, or try again"),
+    }
+}
+
+fn tenant_row((id, tenant): (TenantId, Option<Stored<Tenant>>)) -> Value {
+    match tenant {
+        Some(tenant) => json!({"tenant_id": id, "name": tenant.value.name, "created_at": tenant.created_at}),
+        None => json!({"tenant_id": id, "name": null, "created_at": null}),
     }
 }

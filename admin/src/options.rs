@@ -3,11 +3,13 @@
 use clap::{Args, Parser, Subcommand};
 use shared::domain::api_key::{DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT};
 use shared::domain::id::{ApiKeyId, TenantId};
+use shared::domain::record::Kind;
 use shared::domain::scope::{Scopes, parse_list};
 use shared::domain::text::Name;
 use shared::domain::time::Timestamp;
 use shared::domain::user::Email;
 use std::path::PathBuf;
+use uuid::Uuid;
 
 /// Manage tenants and API keys of the asset lifecycle service, and verify its audit trail.
 ///
@@ -31,6 +33,9 @@ pub enum Command {
     /// Create and revoke API keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Remove records that can't be read.
+    #[command(subcommand)]
+    Record(RecordCommand),
     /// Replace the keys that sign receipts.
     #[command(subcommand)]
     ReceiptKey(ReceiptKeyCommand),
@@ -111,6 +116,31 @@ pub enum KeyCommand {
         #[arg(long, value_name = "ID")]
         key: ApiKeyId,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum RecordCommand {
+    /// Remove a record that can't be read, and end its history. Refuses to remove a record that can be read.
+    ///
+    /// First try `admin check --repair`, which restores what it can from the history. Use this for the rest, such as API
+    /// keys, and run `admin check --repair` afterwards for what referred to the record.
+    Remove {
+        /// Tenant ID.
+        #[arg(long, value_name = "ID")]
+        tenant: TenantId,
+        /// Kind of record, as `admin check` names it, for example asset.
+        #[arg(long, value_parser = kind)]
+        kind: Kind,
+        /// Record ID, as `admin check` and `meta.unreadable` of a list name it.
+        #[arg(long)]
+        id: Uuid,
+    },
+}
+
+/// Parses a kind of record by its noun.
+fn kind(text: &str) -> Result<Kind, String> {
+    let nouns = || Kind::ALL.iter().map(|kind| kind.noun()).collect::<Vec<_>>().join(", ");
+    Kind::ALL.iter().copied().find(|kind| kind.noun() == text).ok_or_else(|| format!("must be one of {}", nouns()))
 }
 
 #[derive(Debug, Subcommand)]

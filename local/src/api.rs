@@ -20,9 +20,9 @@ const FUNCTIONS: [Function; 6] = [
     (account::routes, account::description),
 ];
 
-/// Returns the routes of all functions.
+/// Returns the routes of all functions, and what the function `meta` responds to any other request.
 pub fn all_routes() -> Router<App> {
-    FUNCTIONS.iter().fold(Router::new(), |all, (routes, _)| all.merge(routes()))
+    meta::with_refusals(FUNCTIONS.iter().fold(Router::new(), |all, (routes, _)| all.merge(routes())))
 }
 
 /// Returns the OpenAPI 3.1 document of the whole API. The API serves docs/openapi.json, which a test compares with this.

@@ -1,13 +1,25 @@
 //! The embedded DynamoDB-compatible engine, with a port and a thread of its own.
 //!
 //! Its SQLite calls block, so it must not run on the caller's threads. docs/adr/0004 lists where it differs from DynamoDB.
+//! It checks no credentials, so it refuses what a page in a browser could send: requests with an `Origin` and, if it can be
+//! reached only from this machine, those for another host, to whose name a page could give this machine's address.
 
+use crate::table_calls::execute;
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region};
-use std::net::{SocketAddr, TcpListener};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use dynoxide::Database;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
+
+/// The longest body that the engine takes, as DynamoDB does.
+const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 /// A running engine. Dropping it stops it.
 pub struct Engine {
@@ -35,6 +47,7 @@ impl Engine {
         let listener = TcpListener::bind(addr).with_context(|| format!("can't listen on {addr}"))?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
+        let service = service(db, addr.ip().is_loopback());
         let (stop, stopped) = oneshot::channel::<()>();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::spawn(move || {
@@ -43,13 +56,51 @@ impl Engine {
                 let shutdown = async move {
                     let _ = stopped.await;
                 };
-                if let Err(error) = dynoxide::server::serve_with_shutdown(listener, db, shutdown).await {
+                if let Err(error) = axum::serve(listener, service).with_graceful_shutdown(shutdown).await {
                     tracing::error!(error = %error, "the embedded engine failed");
                 }
             });
         });
         Ok(Self { url, stop: Some(stop), thread: Some(thread) })
     }
+}
+
+/// Returns the engine's HTTP service.
+fn service(db: Database, is_local: bool) -> Router {
+    let respond = move |headers: HeaderMap, body: Bytes| {
+        let response = if is_trusted(&headers, is_local) { call(&db, &headers, &body) } else { refusal() };
+        std::future::ready(response)
+    };
+    Router::new().fallback(respond).layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+}
+
+/// Executes the call that a request asks for.
+fn call(db: &Database, headers: &HeaderMap, body: &[u8]) -> Response {
+    let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()?.split_once('.'));
+    let operation = target.map_or("", |(_, operation)| operation);
+    let response = execute(db, operation, serde_json::from_slice(body).unwrap_or_default());
+    let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, [(header::CONTENT_TYPE, "application/x-amz-json-1.0")], response.body.to_string()).into_response()
+}
+
+fn refusal() -> Response {
+    (StatusCode::FORBIDDEN, "The embedded engine takes no requests of web pages.\n").into_response()
+}
+
+/// Returns whether a request can't come from a page in a browser. `is_local` says that only this machine can reach the
+/// engine.
+fn is_trusted(headers: &HeaderMap, is_local: bool) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    !headers.contains_key(header::ORIGIN) && (!is_local || is_loopback(host))
+}
+
+/// Returns whether a `Host` is this machine, by a name or an address that nobody else can give to another.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.split_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl Drop for Engine {

@@ -14,4 +14,5 @@ pub mod server;
 pub mod simulation;
 pub mod snapshot_folder;
 pub mod table;
+mod table_calls;
 pub mod weak;

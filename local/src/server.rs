@@ -44,6 +44,9 @@ pub const CORS_RESPONSE_HEADERS: [&str; 8] = [
     "x-ratelimit-reset",
 ];
 
+/// How long browsers may keep the answer to a preflight. template.yaml has the same time for API Gateway.
+pub const CORS_MAX_AGE: Duration = Duration::from_secs(3600);
+
 /// The contents of the ready file.
 #[derive(Debug, Serialize)]
 struct ReadyFile<'a> {
@@ -60,7 +63,8 @@ pub fn router(app: App) -> Router {
         .allow_origin(Any)
         .allow_methods(CORS_METHODS)
         .allow_headers(CORS_REQUEST_HEADERS.map(HeaderName::from_static))
-        .expose_headers(CORS_RESPONSE_HEADERS.map(HeaderName::from_static));
+        .expose_headers(CORS_RESPONSE_HEADERS.map(HeaderName::from_static))
+        .max_age(CORS_MAX_AGE);
     shared::http::service(crate::api::all_routes(), app).layer(cors)
 }
 

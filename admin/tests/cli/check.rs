@@ -75,3 +75,52 @@ async fn a_tenant_without_any_item_is_not_found() {
     assert!(operator.error(&arguments).contains(&format!("tenant {UNKNOWN_ID} not found")));
     assert_eq!(operator.json(&["tenant", "list"]), json!([]));
 }
+
+/// Sets an attribute of an item to a text that it can't have.
+async fn damage(operator: &Operator, key: &Item) {
+    let update = operator.client().update_item().table_name(server::TABLE).set_key(Some(key.clone()));
+    let soon = AttributeValue::S("soon".into());
+    update.update_expression("SET created_at = :soon").expression_attribute_values(":soon", soon).send().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_record_that_can_not_be_read_is_restored_or_removed() {
+    let operator = Operator::start().await;
+    let (tenant, user) = tenant_with_user(&operator).await;
+    let before = item(&operator, &user).await;
+    let id = before.as_ref().unwrap()["id"].as_s().unwrap().clone();
+    let remove = ["record", "remove", "--tenant", &tenant, "--kind", "user", "--id", &id];
+    assert!(operator.error(&remove).contains("can be read"));
+    damage(&operator, &user).await;
+    let (code, report) = check(&operator, &tenant, &[]);
+    assert_eq!((code, &report["open"]), (Some(1), &json!(1)), "{report}");
+    assert!(report["findings"][0]["problem"].as_str().unwrap().contains("can't be read"), "{report}");
+    let (code, report) = check(&operator, &tenant, &["--repair"]);
+    assert_eq!((code, item(&operator, &user).await), (Some(0), before), "{report}");
+    damage(&operator, &user).await;
+    assert_eq!(operator.json(&remove)["removed"], true);
+    assert!(operator.error(&remove).contains("not found in tenant"));
+    check(&operator, &tenant, &["--repair"]);
+    assert_eq!(check(&operator, &tenant, &[]).0, Some(0));
+    assert_eq!(operator.json(&["verify", "--tenant", &tenant])["valid"], true);
+    assert_eq!(operator.run(&["record", "remove", "--tenant", &tenant, "--kind", "drone", "--id", &id]).status.code(), Some(2));
+}
+
+#[tokio::test]
+async fn a_damaged_tenant_or_key_does_not_stop_the_operator() {
+    let operator = Operator::start().await;
+    let (tenant, _) = tenant_with_user(&operator).await;
+    let keys = Keys::of(tenant.parse().unwrap());
+    damage(&operator, &keys.record(Kind::Tenant, uuid::Uuid::nil()).item()).await;
+    let list = operator.json(&["tenant", "list"]);
+    assert_eq!((&list[0]["tenant_id"], &list[0]["name"]), (&json!(tenant), &Value::Null));
+    let made = operator.json(&["key", "create", "--tenant", &tenant, "--name", "ci", "--scopes", "assets:read"]);
+    let key = made["key_id"].as_str().unwrap();
+    damage(&operator, &keys.record(Kind::ApiKey, key.parse().unwrap()).item()).await;
+    let revoke = ["key", "revoke", "--tenant", &tenant, "--key", key];
+    assert_eq!(operator.json(&revoke)["revoked"], true);
+    assert!(operator.error(&revoke).contains("not found in tenant"));
+    check(&operator, &tenant, &["--repair"]);
+    assert_eq!(check(&operator, &tenant, &[]).0, Some(0));
+    assert_eq!(operator.json(&["tenant", "list"])[0]["name"], "Acme");
+}

@@ -24,11 +24,13 @@ shared::body! {
         required name: Name,
         /// Scopes. Your own key must have all of them.
         required scopes: Scopes,
-        /// Active user to bind the key to. The key's scopes are then limited to what the user's role allows.
+        /// Active user to bind the key to. The key's scopes are then limited to what the user's role allows. Default: the
+        /// user whom your own key is bound to. A bound key can't create others than its user's.
         nullable user_id: UserId,
-        /// Time of expiry.
+        /// Time of expiry, which can't be later than that of your own key. Default: that of your own key.
         nullable expires_at: Timestamp,
-        /// Maximum number of requests per minute. Default 600.
+        /// Maximum number of requests per minute, at most that of your own key. Default 600, or that of your own key if it
+        /// is lower.
         optional rate_limit_per_minute: RateLimit,
     }
     read_only: READ_ONLY

@@ -5,8 +5,9 @@ use shared::auth::{Caller, UnverifiedRequest, unknown_reference};
 use shared::domain::api_key::{ApiKey, DEFAULT_RATE_LIMIT};
 use shared::domain::field_error::FieldError;
 use shared::domain::id::ApiKeyId;
+use shared::domain::rate::Rate;
 use shared::domain::record::Stored;
-use shared::domain::scope::{Scope, Scopes};
+use shared::domain::scope::Scope;
 use shared::domain::token::{Secret, Token};
 use shared::domain::user::User;
 use shared::http::error::ApiError;
@@ -67,15 +68,20 @@ pub async fn create_key(request: UnverifiedRequest, body: JsonBody<NewKey>) -> R
     if !errors.is_empty() {
         return Err(ApiError::Invalid(errors));
     }
-    check_grantable(&caller, &body.scopes)?;
     let secret = Secret::new(caller.store.store().random()?);
-    let rate_limit = body.rate_limit_per_minute.map_or(DEFAULT_RATE_LIMIT, |limit| limit.0);
+    let own_limit = caller.key.rate_limit_per_minute;
+    let rate_limit = body.rate_limit_per_minute.map_or(DEFAULT_RATE_LIMIT.min(own_limit), |limit| limit.0);
+    // Too many keys that were created by one another within this minute.
+    let first_minute =
+        caller.key.limits_of_new_key(now).ok_or_else(|| ApiError::RateLimited(Rate::new(own_limit, None, now).wait))?;
     let key = ApiKey {
-        user_id: body.user_id.or(None),
-        expires_at: body.expires_at.or(None),
+        user_id: body.user_id.or(caller.key.user_id),
+        expires_at: body.expires_at.or(caller.key.expires_at),
         created_by: caller.context.actor.key_id,
+        first_minute,
         ..ApiKey::new(caller.store.new_id(now)?, body.name, body.scopes, secret.hash(), rate_limit)
     };
+    check_grantable(&caller, &key)?;
     let id = key.id;
     let mut unit = UnitOfWork::new(&caller.store, &caller.context);
     let key = unit.create(key)?;
@@ -111,8 +117,8 @@ pub async fn rotate_key(
     let (caller, key) = request.authorize(Scope::KeysWrite, async |store| Ok(store.get::<ApiKey>(id.parse()?).await?)).await?;
     let rotation = body.parse(&caller)?;
     let key = found(key)?;
-    // The caller holds the key afterwards, so rotating it grants its scopes.
-    check_grantable(&caller, &key.value.scopes)?;
+    // The caller holds the key afterwards.
+    check_grantable(&caller, &key.value)?;
     let now = caller.context.at;
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
     let secret = Secret::new(caller.store.store().random()?);
@@ -133,10 +139,7 @@ async fn commit_rotation(caller: &Caller, key: &Stored<ApiKey>, next: ApiKey) ->
     }
 }
 
-/// Returns an error if the caller's key lacks one of these scopes: nobody grants what they don't have.
-fn check_grantable(caller: &Caller, scopes: &Scopes) -> Result<(), ApiError> {
-    match ApiKey::first_missing_scope(scopes, &caller.scopes) {
-        Some(scope) => Err(ApiError::Forbidden(scope)),
-        None => Ok(()),
-    }
+/// Returns an error if `key` is stronger than the caller's in some respect: nobody hands out what they don't have.
+fn check_grantable(caller: &Caller, key: &ApiKey) -> Result<(), ApiError> {
+    Ok(caller.key.rights(&caller.scopes).check_grant(&key.rights(&key.scopes))?)
 }

@@ -5,7 +5,7 @@ use shared::auth::UnverifiedRequest;
 use shared::domain::asset_tag::{TagPrefix, TagTemplate};
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
-use shared::domain::tenant::{NumberRange, Tenant, TenantChange, Transitions};
+use shared::domain::tenant::{NumberRange, Tenant, TenantChange, Transitions, fullest};
 use shared::domain::text::Name;
 use shared::http::error::ApiError;
 use shared::http::extract::JsonBody;
@@ -13,6 +13,9 @@ use shared::http::openapi::{ListErrors, PatchErrors};
 use shared::http::response::Versioned;
 use shared::store::UnverifiedStore;
 use utoipa::ToSchema;
+
+/// How many number ranges are shown.
+const MAX_SHOWN_RANGES: usize = 100;
 
 shared::body! {
     /// Settings to change.
@@ -27,12 +30,12 @@ shared::body! {
         /// For each status, the statuses that a PATCH may change it to. Null permits every change.
         nullable status_transitions: Transitions,
     }
-    read_only: &["number_ranges"]
+    unchanged: &["number_ranges", "number_range_count"]
 }
 
 impl From<SettingsPatch> for TenantChange {
     fn from(patch: SettingsPatch) -> Self {
-        let SettingsPatch { name, asset_tag_prefix, asset_tag_template, status_transitions } = patch;
+        let SettingsPatch { name, asset_tag_prefix, asset_tag_template, status_transitions, unchanged: _ } = patch;
         Self { name, asset_tag_prefix, asset_tag_template, status_transitions }
     }
 }
@@ -54,8 +57,7 @@ pub struct NumberRangeView {
 impl From<NumberRange> for NumberRangeView {
     fn from(range: NumberRange) -> Self {
         let capacity = range.capacity();
-        let fill_level = range.last_number as f64 / capacity.max(1) as f64;
-        Self { last_number: range.last_number, capacity, fill_level, pattern: range.pattern }
+        Self { last_number: range.last_number, capacity, fill_level: range.fill_level(), pattern: range.pattern }
     }
 }
 
@@ -71,15 +73,18 @@ pub struct SettingsView {
     /// For each status, the statuses that a PATCH may change it to. Null permits every change.
     #[schema(required)]
     status_transitions: Option<Transitions>,
-    /// Number ranges in use.
+    /// Number ranges in use, at most 100: those with the highest fill level, in the order of their patterns.
     number_ranges: Vec<NumberRangeView>,
+    /// Number of all ranges in use, at most 10000.
+    number_range_count: usize,
 }
 
 impl SettingsView {
     fn new(stored: Stored<Tenant>, ranges: Vec<NumberRange>) -> Self {
         let Tenant { name, asset_tag_prefix, asset_tag_template, status_transitions, .. } = stored.value;
-        let number_ranges = ranges.into_iter().map(NumberRangeView::from).collect();
-        Self { name, asset_tag_prefix, asset_tag_template, status_transitions, number_ranges }
+        let number_range_count = ranges.len();
+        let number_ranges = fullest(ranges, MAX_SHOWN_RANGES).into_iter().map(NumberRangeView::from).collect();
+        Self { name, asset_tag_prefix, asset_tag_template, status_transitions, number_ranges, number_range_count }
     }
 }
 
@@ -107,7 +112,9 @@ pub async fn update_settings(
     body: JsonBody<SettingsPatch>,
 ) -> Result<Versioned<SettingsView>, ApiError> {
     let (caller, (tenant, ranges)) = request.authorize(Scope::SettingsWrite, read).await?;
-    let change = TenantChange::from(body.parse(&caller)?);
+    let (body, errors) = body.parse_with_errors(&caller)?;
+    body.unchanged.check(&SettingsView::new(tenant.clone(), ranges.clone()), errors)?;
+    let change = TenantChange::from(body);
     let tenant = caller.update(tenant, |old| Ok(old.changed(&change))).await?;
     Ok(Versioned { version: tenant.version, data: SettingsView::new(tenant, ranges) })
 }

@@ -12,7 +12,8 @@ use shared::domain::record::{Record, Stored};
 use shared::domain::tenant::Tenant;
 use shared::domain::text::Name;
 use shared::domain::user::User;
-use shared::http::error::{ApiError, ConflictCode};
+use shared::http::body::ReadOnlyFields;
+use shared::http::error::{ApiError, ConflictCode, Dependency};
 use shared::http::response::{Created, Success, Versioned};
 use shared::store::{AttemptError, BatchGet, BatchResult, PointReads, StoreError, TenantStore, UnitOfWork, WriteError, retry};
 
@@ -150,13 +151,35 @@ async fn free_tag(caller: &Caller, draft: &Draft) -> Result<String, ApiError> {
             return Ok(asset.asset_tag);
         }
     }
-    Err(StoreError::Unavailable("every tag that was tried is taken".into()).into())
+    Err(ApiError::Unavailable(Dependency::AssetTags, "every tag that was tried is taken".into()))
 }
 
 /// The change of an asset.
 pub(crate) struct UpdateAsset {
     pub(crate) id: AssetId,
     pub(crate) change: AssetChange,
+}
+
+impl UpdateAsset {
+    /// Adds an error for each read-only field that is sent along and is not what it is. Names of the catalog take a round
+    /// trip.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub(crate) async fn check_unchanged(
+        &mut self,
+        unchanged: &ReadOnlyFields,
+        inputs: &AssetInputs,
+        reads: &PointReads,
+    ) -> Result<(), ApiError> {
+        if let Some(asset) = inputs.asset.as_ref().filter(|_| !unchanged.is_empty()) {
+            let names = reads.catalog_names(std::slice::from_ref(asset)).await?;
+            let present = names.into_iter().next().map(|names| AssetView::new(asset.clone(), names));
+            self.change.errors.extend(unchanged.errors(&present)?);
+        }
+        Ok(())
+    }
 }
 
 impl Command for UpdateAsset {

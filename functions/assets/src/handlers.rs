@@ -64,9 +64,11 @@ pub async fn update_asset(
     let (caller, (command, inputs)) = request
         .authorize(Scope::AssetsWrite, async |store| {
             let id = id.parse()?;
-            let (body, errors) = body.parse_early(&store).await?;
-            let command = UpdateAsset { id, change: body.into_change(errors) };
+            let (mut body, errors) = body.parse_early(&store).await?;
+            let unchanged = std::mem::take(&mut body.unchanged);
+            let mut command = UpdateAsset { id, change: body.into_change(errors) };
             let inputs = command.read(&store).await?;
+            command.check_unchanged(&unchanged, &inputs, &store).await?;
             Ok((command, inputs))
         })
         .await?;

@@ -89,7 +89,7 @@ shared::body! {
         /// Assigned user, who must be active. Null ends the assignment.
         nullable assigned_to: UserId,
     }
-    read_only: READ_ONLY
+    unchanged: READ_ONLY
 }
 
 impl NewAsset {

@@ -46,12 +46,12 @@ shared::body! {
         /// JSON Schema (2020-12). Existing assets are checked against it when they next change.
         nullable custom_fields_schema: FieldsSchema,
     }
-    read_only: super::READ_ONLY
+    unchanged: super::READ_ONLY
 }
 
 impl From<AssetTypePatch> for AssetTypeChange {
     fn from(patch: AssetTypePatch) -> Self {
-        let AssetTypePatch { name, code, kind, custom_fields_schema } = patch;
+        let AssetTypePatch { name, code, kind, custom_fields_schema, unchanged: _ } = patch;
         Self { name, code, kind, custom_fields_schema }
     }
 }
@@ -145,8 +145,11 @@ pub async fn update_asset_type(
 ) -> Result<Versioned<AssetTypeView>, ApiError> {
     let (caller, asset_type) =
         request.authorize(Scope::CatalogWrite, async |store| Ok(store.get::<AssetType>(id.parse()?).await?)).await?;
-    let change = AssetTypeChange::from(body.parse(&caller)?);
-    let asset_type = caller.update(found(asset_type)?, |old| Ok(old.changed(&change))).await?;
+    let (body, errors) = body.parse_with_errors(&caller)?;
+    let asset_type = found(asset_type)?;
+    body.unchanged.check(&AssetTypeView::from(asset_type.clone()), errors)?;
+    let change = AssetTypeChange::from(body);
+    let asset_type = caller.update(asset_type, |old| Ok(old.changed(&change))).await?;
     Ok(Versioned { version: asset_type.version, data: asset_type.into() })
 }
 

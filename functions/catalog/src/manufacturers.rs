@@ -40,12 +40,12 @@ shared::body! {
         /// Internal notes.
         nullable notes: Notes,
     }
-    read_only: super::READ_ONLY
+    unchanged: super::READ_ONLY
 }
 
 impl From<ManufacturerPatch> for ManufacturerChange {
     fn from(patch: ManufacturerPatch) -> Self {
-        let ManufacturerPatch { name, website, notes } = patch;
+        let ManufacturerPatch { name, website, notes, unchanged: _ } = patch;
         Self { name, website, notes }
     }
 }
@@ -128,8 +128,11 @@ pub async fn update_manufacturer(
 ) -> Result<Versioned<ManufacturerView>, ApiError> {
     let (caller, manufacturer) =
         request.authorize(Scope::CatalogWrite, async |store| Ok(store.get::<Manufacturer>(id.parse()?).await?)).await?;
-    let change = ManufacturerChange::from(body.parse(&caller)?);
-    let manufacturer = caller.update(found(manufacturer)?, |old| Ok(old.changed(&change))).await?;
+    let (body, errors) = body.parse_with_errors(&caller)?;
+    let manufacturer = found(manufacturer)?;
+    body.unchanged.check(&ManufacturerView::from(manufacturer.clone()), errors)?;
+    let change = ManufacturerChange::from(body);
+    let manufacturer = caller.update(manufacturer, |old| Ok(old.changed(&change))).await?;
     Ok(Versioned { version: manufacturer.version, data: manufacturer.into() })
 }
 

@@ -68,12 +68,12 @@ shared::body! {
         /// Internal notes.
         nullable notes: Notes,
     }
-    read_only: super::READ_ONLY
+    unchanged: super::READ_ONLY
 }
 
 impl From<ModelPatch> for ModelChange {
     fn from(patch: ModelPatch) -> Self {
-        let ModelPatch { name, manufacturer_id, asset_type_id, notes } = patch;
+        let ModelPatch { name, manufacturer_id, asset_type_id, notes, unchanged: _ } = patch;
         Self { name, manufacturer_id, asset_type_id, notes }
     }
 }
@@ -184,11 +184,13 @@ pub async fn update_model(
     let (caller, (change, model)) = request
         .authorize(Scope::CatalogWrite, async |store| {
             let id = id.parse()?;
-            let (body, errors) = body.parse_early(&store).await?;
+            let (mut body, mut errors) = body.parse_early(&store).await?;
+            let unchanged = std::mem::take(&mut body.unchanged);
             let change = ModelChange::from(body);
             let references = References::of(change.manufacturer_id, change.asset_type_id);
             let batch = store.batch_get_without_content(references.batch().with::<Model>(Some(id))).await?;
             let model = found(batch.get::<Model>(Some(id))?)?;
+            errors.extend(unchanged.errors(&ModelView::from(model.clone()))?);
             references.check(&batch, errors)?;
             Ok((change, model))
         })

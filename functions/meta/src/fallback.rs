@@ -1,12 +1,16 @@
-//! Rejects requests that match no route: 405 with `Allow` for the paths of other functions, else a redirect or 404.
+//! Rejects requests that match no route: 405 with `Allow`, 404 that says what there is, or a redirect.
 
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use shared::domain::nearest::nearest_first;
 use shared::http::error::ApiError;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+
+/// How many paths the text of an error names.
+const MAX_NAMED_PATHS: usize = 8;
 
 /// The part of the OpenAPI document that says which methods a path has.
 #[derive(Deserialize)]
@@ -42,28 +46,75 @@ impl Methods {
     }
 }
 
-/// Returns whether a path matches a template such as `/v1/assets/{id}`.
-fn matches(path: &str, template: &str) -> bool {
-    let mut parts = path.split('/');
-    let matches = template
-        .split('/')
-        .all(|wanted| parts.next().is_some_and(|part| part == wanted || (wanted.starts_with('{') && !part.is_empty())));
-    matches && parts.next().is_none()
+/// Returns whether a part of a path matches that of a template such as `/v1/assets/{id}`.
+fn part_matches(part: &str, template: &str) -> bool {
+    part == template || template.starts_with('{') && !part.is_empty()
 }
 
-/// Returns the response to a request that API Gateway has no route for.
-pub(crate) async fn refuse(request: Request) -> Response {
+/// Returns whether the path matches the first parts of the template.
+fn begins(path: &str, template: &str) -> bool {
+    let mut parts = template.split('/');
+    path.split('/').all(|part| parts.next().is_some_and(|template| part_matches(part, template)))
+}
+
+/// Returns whether a path matches a template.
+fn matches(path: &str, template: &str) -> bool {
+    begins(path, template) && path.split('/').count() == template.split('/').count()
+}
+
+/// Returns the templates of these paths with their methods: `GET /v1/assets, POST /v1/assets`.
+fn listed<'a>(paths: impl IntoIterator<Item = &'a (String, String)>) -> String {
+    let named = paths.into_iter().take(MAX_NAMED_PATHS).map(|(template, allow)| {
+        let methods = allow.split(',').filter(|method| *method != "HEAD").collect::<Vec<_>>().join("/");
+        format!("{methods} {template}")
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the text of a 405: what the path takes, and what is below it.
+fn methods_of(path: &str, allow: &str) -> String {
+    let below: Vec<_> = PATHS.iter().filter(|(template, _)| begins(path, template) && !matches(path, template)).collect();
+    let below = if below.is_empty() { String::new() } else { format!(" Below it: {}.", listed(below)) };
+    format!("This path takes {}.{below}", allow.replace(',', ", "))
+}
+
+/// Returns the text of a 404 for a path that there is not: what there is below its longest part that exists, nearest
+/// first.
+fn alternatives_to(path: &str) -> String {
+    let mut known = path;
+    while let Some((parent, missing)) = known.rsplit_once('/') {
+        let siblings: Vec<&(String, String)> = PATHS.iter().filter(|(template, _)| begins(parent, template)).collect();
+        let depth = parent.split('/').count();
+        let next = |path: &&(String, String)| path.0.split('/').nth(depth).is_some();
+        if !parent.is_empty() && siblings.iter().any(next) {
+            let templates = siblings.iter().filter(|path| next(path)).map(|(template, _)| template.as_str());
+            let part = |template: &str| template.split('/').nth(depth).unwrap_or_default().to_owned();
+            let parts: Vec<String> = templates.map(part).collect();
+            let order = nearest_first(missing, parts.iter().map(String::as_str));
+            let rank = |path: &&(String, String)| order.iter().position(|known| *known == part(&path.0)).unwrap_or(usize::MAX);
+            let mut siblings = siblings;
+            siblings.sort_by_key(rank);
+            return format!("There are {}; /v1/openapi.json describes all paths.", listed(siblings));
+        }
+        known = parent;
+    }
+    shared::http::ALL_PATHS.to_owned()
+}
+
+/// Returns the response to a request that no route takes.
+pub async fn refuse(request: Request) -> Response {
     let path = request.uri().path();
     let Some((_, allow)) = PATHS.iter().find(|(template, _)| matches(path, template)) else {
-        return shared::http::unknown_path(request).await;
+        let hint = alternatives_to(path);
+        return shared::http::unknown_path(&request, hint);
     };
     let method = request.method().as_str();
     if allow.split(',').any(|known| known == method) {
         // API Gateway should have a route for it, unless it reads the path differently.
         tracing::warn!("a request for another function came here: check the routes in template.yaml");
-        return ApiError::NotFound.into_response();
+        return ApiError::UnknownPath(shared::http::ALL_PATHS.to_owned()).into_response();
     }
-    let mut response = ApiError::MethodNotAllowed.into_response();
+    let mut response = ApiError::MethodNotAllowed(methods_of(path, allow)).into_response();
     response.headers_mut().extend(HeaderValue::try_from(allow).ok().map(|allow| (header::ALLOW, allow)));
     response
 }
@@ -92,5 +143,24 @@ mod tests {
         assert_eq!(allow("/v1/processes/instances"), Some("GET,HEAD"));
         assert_eq!(allow("/v1/processes/x"), Some("GET,HEAD,PATCH,DELETE"));
         assert_eq!(allow("/v1/x"), None);
+    }
+
+    #[test]
+    fn errors_say_what_there_is() {
+        let text = methods_of("/v1/processes/instances/x", "GET,HEAD");
+        assert!(text.starts_with("This path takes GET, HEAD. Below it: "), "{text}");
+        assert!(text.contains("POST /v1/processes/instances/{id}/cancel"), "{text}");
+        assert_eq!(methods_of("/v1/health", "GET,HEAD"), "This path takes GET, HEAD.");
+        for (path, first) in [
+            ("/v1/asset", "There are GET/POST /v1/assets,"),
+            ("/v1/assets/x/histroy", "There are GET /v1/assets/{id}/history,"),
+            ("/v1/catalog/model/x/y/z", "There are GET/POST /v1/catalog/models,"),
+            ("/v1/movements/x/cancle", "There are POST /v1/movements/{id}/cancel,"),
+            ("/v2/assets", "All paths begin with /v1/"),
+        ] {
+            let text = alternatives_to(path);
+            assert!(text.starts_with(first), "{path}: {text}");
+            assert!(text.contains("/v1/openapi.json"), "{path}: {text}");
+        }
     }
 }

@@ -52,7 +52,7 @@ shared::body! {
         /// `active` or `inactive`; for a process instance, `cancelled`.
         optional status: RequestedStatus,
     }
-    read_only: &["id", "slug", "is_system", "created_at", "updated_at"]
+    unchanged: &["id", "slug", "is_system", "created_at", "updated_at"]
 }
 
 /// A status that a PATCH can set.

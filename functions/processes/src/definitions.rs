@@ -15,10 +15,17 @@ use shared::domain::scope::Scope;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
+use shared::http::page::PageItems;
 use shared::http::params;
 use shared::http::response::{Created, Data, Success, Versioned, found};
-use shared::store::{BatchGet, Page, ProcessFilter, UnitOfWork, WriteError};
+use shared::store::{BatchGet, Page, PageRequest, ProcessFilter, UnitOfWork, WriteError};
 use utoipa::ToSchema;
+
+/// How many definitions a page has by default: a tenant rarely has more.
+const DEFAULT_LIMIT: u32 = 100;
+/// How many definitions a page has by default if that is too much for a response. So many always fit.
+const SAFE_LIMIT: u32 = 20;
+const FIRST_PAGE: PageRequest = PageRequest { number: 1, limit: DEFAULT_LIMIT };
 
 /// The highest number that is appended to a slug whose name others have too. After it, numbers are random.
 const MAX_COUNTED_SLUGS: u32 = 20;
@@ -27,17 +34,37 @@ const MAX_RANDOM_SLUGS: u32 = 5;
 
 /// List process definitions
 ///
-/// Newest first. Lists active definitions by default.
+/// Newest first. Lists active definitions by default. Without `limit`, a page has 100 of them, or 20 if the first 100 would
+/// exceed 6 MB.
 #[utoipa::path(get, path = "/processes", tag = "processes", security(("api_key" = ["processes:read"])), responses(ListErrors))]
 pub async fn list_processes(request: UnverifiedRequest, query: QueryParams<ProcessQuery>) -> Result<Page<ProcessView>, ApiError> {
     let (_, page) = request
         .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
             let filter = ProcessFilter { status: query.status.unwrap_or(StatusFilter::Active).into() };
-            let page = params::page_of(query.page, query.limit, 100);
-            Ok(store.verified().await.list_processes(filter, page).await?)
+            let store = store.verified().await;
+            let list = |limit| store.list_processes(filter, params::page_of(query.page, query.limit, limit));
+            let page = list(DEFAULT_LIMIT).await?.map(ProcessView::from);
+            // Without a limit of its own, a request must not fail because of one. Whether pages are smaller depends on the
+            // first one, so that it is the same for all.
+            if query.limit.is_some() {
+                return Ok(page);
+            }
+            let first = if query.page.is_none() { None } else { Some(store.list_processes(filter, FIRST_PAGE).await?) };
+            let is_too_large = match first {
+                Some(first) => exceeds_response(&first.map(ProcessView::from))?,
+                None => exceeds_response(&page)?,
+            };
+            Ok(if is_too_large { list(SAFE_LIMIT).await?.map(ProcessView::from) } else { page })
         })
         .await?;
-    Ok(page.map(ProcessView::from))
+    Ok(page)
+}
+
+/// Returns whether a response can't hold the page.
+fn exceeds_response(page: &Page<ProcessView>) -> Result<bool, ApiError> {
+    let mut items = PageItems::default();
+    page.items.iter().try_for_each(|item| items.push(item))?;
+    Ok(items.is_too_large())
 }
 
 /// Get a process definition
@@ -142,6 +169,7 @@ async fn update_definition(
     body: ProcessPatch,
     mut errors: Vec<FieldError>,
 ) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
+    errors.extend(body.unchanged.errors(&ProcessView::from(process.clone()))?);
     let (change, error): (ProcessChange, _) = body.into_change();
     errors.extend(error);
     if !errors.is_empty() {
@@ -149,7 +177,7 @@ async fn update_definition(
     }
     let decide = |old: &Process| {
         let next = old.changed(&change);
-        next.map_err(|error| ApiError::conflict(ConflictCode::Conflict, format!("{error}."), Value::Null))
+        next.map_err(|error| ApiError::conflict(ConflictCode::Conflict, error.to_string(), Value::Null))
     };
     let process = caller.update(process, decide).await?;
     Ok(Versioned { version: process.version, data: DefinitionOrInstance::Definition(Box::new(process.into())) })
@@ -161,7 +189,8 @@ async fn cancel_instance(
     body: &ProcessPatch,
     errors: Vec<FieldError>,
 ) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
-    let errors = body.errors_for_instance(errors);
+    // An instance has none of a definition's other fields.
+    let errors = [body.errors_for_instance(errors), body.unchanged.errors(&Value::Null)?].concat();
     if !errors.is_empty() {
         return Err(ApiError::Invalid(errors));
     }

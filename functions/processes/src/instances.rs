@@ -86,8 +86,9 @@ pub async fn list_instances(
             Ok((query.omit, store.list_instances(InstanceFilter::from(&query), page).await?))
         })
         .await?;
-    let items = views::views(&caller.store, page.items, omit.is_some()).await?;
-    Ok(Page { items, total: page.total, request: page.request })
+    let Page { items, total, request, unreadable } = page;
+    let items = views::views(&caller.store, items, omit.is_some()).await?;
+    Ok(Page { items, total, request, unreadable })
 }
 
 /// Get a process instance

@@ -5,7 +5,7 @@ use crate::instance_wire::{Advance, Cancel, MovementQuery, MovementView};
 use crate::movement_commands::{AdvanceMovement, CancelMovement, MovementInputs};
 use crate::views;
 use shared::auth::{Command, UnverifiedRequest};
-use shared::domain::id::MovementId;
+use shared::domain::id::{Id, MovementId};
 use shared::domain::instance::Instance;
 use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
@@ -14,7 +14,7 @@ use shared::http::openapi::{GetErrors, ListErrors, PatchErrors};
 use shared::http::page::{PageItems, SerializedPage};
 use shared::http::params;
 use shared::http::response::Data;
-use shared::store::BatchGet;
+use shared::store::{BatchGet, StoreError};
 
 /// How many movements are read at once for a list. More movements with large instances could exceed a function's memory.
 const MOVEMENTS_PER_READ: usize = 20;
@@ -32,19 +32,26 @@ pub async fn list_movements(
             Ok(store.list_movements(params::page(query.page, query.limit)).await?)
         })
         .await?;
-    let (store, mut items) = (&caller.store, PageItems::default());
+    let (store, mut items, mut unreadable) = (&caller.store, PageItems::default(), page.unreadable);
     for movements in page.items.chunks(MOVEMENTS_PER_READ) {
         let ids = movements.iter().flat_map(|movement| movement.value.instance_ids.iter().copied());
         let batch = store.batch_get(BatchGet::new().with_all::<Instance>(ids)).await?;
         for movement in movements {
-            let instances = batch.get_all::<Instance>(movement.value.instance_ids.iter().copied())?;
+            let instances = match batch.get_all::<Instance>(movement.value.instance_ids.iter().copied()) {
+                // Without one of its instances, a movement can't be shown.
+                Err(StoreError::Unreadable(_)) => {
+                    unreadable.push(movement.value.id.uuid());
+                    continue;
+                }
+                instances => instances?,
+            };
             items.push(&views::movement(store, movement.clone(), instances, true).await?)?;
         }
         if items.is_too_large() {
             break;
         }
     }
-    items.into_page(page.total, page.request)
+    items.into_page(page.total, page.request, unreadable)
 }
 
 /// Get a movement

@@ -35,7 +35,7 @@ pub(crate) struct Images {
 struct ReceiptPage<'a> {
     title: &'a str,
     style: &'a str,
-    facts: Vec<(&'static str, String)>,
+    facts: Vec<(&'static str, Vec<Run>)>,
     instance_id: InstanceId,
     tenant_id: TenantId,
     steps: Vec<StepRow<'a>>,
@@ -47,12 +47,18 @@ struct ReceiptPage<'a> {
 struct StepRow<'a> {
     label: &'a str,
     value: StepText,
-    by: String,
+    by: Vec<Run>,
+}
+
+/// A part of a text. What people have named is isolated from the rest, so that its direction changes nothing around it.
+enum Run {
+    Text(String),
+    Name(String),
 }
 
 /// A submitted value, as the page shows it.
 enum StepText {
-    Plain(String),
+    Plain(Vec<Run>),
     Signature { picture: Picture, hash: String },
 }
 
@@ -65,27 +71,38 @@ enum Picture {
     Missing,
 }
 
-fn person(actor: &Actor) -> String {
+fn text(text: impl Into<String>) -> Run {
+    Run::Text(text.into())
+}
+
+fn name(text: impl Into<String>) -> Run {
+    Run::Name(text.into())
+}
+
+fn person(actor: &Actor) -> Vec<Run> {
+    let key = name(&actor.key_name);
     match &actor.user_name {
-        Some(name) => format!("{name} (key {})", actor.key_name),
-        None => format!("key {}", actor.key_name),
+        Some(user) => vec![name(user), text(" (key "), key, text(")")],
+        None => vec![text("key "), key],
     }
 }
 
 /// Returns what was submitted to a step.
 fn text_of(step: &ReceiptStep, images: &Images) -> StepText {
-    let text = match (&step.value, &step.step.kind) {
-        (Value::Null, _) => "–".to_owned(),
-        (Value::Bool(true), _) => "yes".to_owned(),
+    let runs = match (&step.value, &step.step.kind) {
+        (Value::Null, _) => vec![text("–")],
+        (Value::Bool(true), _) => vec![text("yes")],
         (signed, StepKind::Signature) => return signature(&step.step.key, signed, images),
-        (Value::String(text), StepKind::UserPicker) => {
-            format!("{} ({text})", step.user_name.as_deref().unwrap_or_default())
+        (Value::String(id), StepKind::UserPicker) => {
+            vec![name(step.user_name.as_deref().unwrap_or_default()), text(format!(" ({id})"))]
         }
-        (Value::String(text), _) => text.clone(),
-        (Value::Array(entries), _) => entries.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n"),
-        (other, _) => other.to_string(),
+        (Value::String(value), _) => vec![name(value)],
+        (Value::Array(entries), _) => {
+            entries.iter().filter_map(Value::as_str).flat_map(|entry| [name(entry), text("\n")]).collect()
+        }
+        (other, _) => vec![text(other.to_string())],
     };
-    StepText::Plain(text)
+    StepText::Plain(runs)
 }
 
 /// Returns the image that was signed for, if its hash is still the signed one.
@@ -101,12 +118,14 @@ fn signature(key: &str, signed: &Value, images: &Images) -> StepText {
 }
 
 /// Returns when and by whom a step was submitted, and closed if that was another time.
-fn submission(step: &ReceiptStep) -> String {
-    let submitted = format!("{}\n{}", step.submitted_at, person(&step.submitted_by));
-    if step.submitted_at == step.closed_at {
-        return submitted;
+fn submission(step: &ReceiptStep) -> Vec<Run> {
+    let mut runs = vec![text(format!("{}\n", step.submitted_at))];
+    runs.extend(person(&step.submitted_by));
+    if step.submitted_at != step.closed_at {
+        runs.push(text(format!("\nstep closed {}\n", step.closed_at)));
+        runs.extend(person(&step.closed_by));
     }
-    format!("{submitted}\nstep closed {}\n{}", step.closed_at, person(&step.closed_by))
+    runs
 }
 
 /// Returns the whole page.
@@ -116,12 +135,12 @@ fn submission(step: &ReceiptStep) -> String {
 /// Returns the template's error, which writing to memory never causes.
 pub(crate) fn render(signed: &SignedReceipt, images: &Images) -> askama::Result<String> {
     let Receipt { asset, process, started_at, started_by, completed_at, .. } = &signed.receipt;
-    let mut facts = vec![("Asset", format!("{} {}", asset.asset_tag, asset.name))];
+    let mut facts = vec![("Asset", vec![text(format!("{} ", asset.asset_tag)), name(&*asset.name)])];
     let texts = [("Manufacturer", &asset.manufacturer), ("Model", &asset.model), ("Serial number", &asset.serial_number)];
-    facts.extend(texts.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
-    facts.push(("Status afterwards", process.target_status.to_string()));
-    facts.push(("Started", format!("{started_at} by {}", person(started_by))));
-    facts.push(("Completed", completed_at.to_string()));
+    facts.extend(texts.into_iter().filter_map(|(field, value)| Some((field, vec![name(value.clone()?)]))));
+    facts.push(("Status afterwards", vec![text(process.target_status.to_string())]));
+    facts.push(("Started", [vec![text(format!("{started_at} by "))], person(started_by)].into_iter().flatten().collect()));
+    facts.push(("Completed", vec![text(completed_at.to_string())]));
     let steps = signed.receipt.steps.iter().map(|step| StepRow {
         label: &step.step.label,
         value: text_of(step, images),

@@ -38,8 +38,10 @@ pub async fn get_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<
 pub async fn create_user(request: UnverifiedRequest, body: JsonBody<NewUser>) -> Result<Created<UserView>, ApiError> {
     let (caller, ()) = request.authorize(Scope::UsersWrite, async |_| Ok(())).await?;
     let body = body.parse(&caller)?;
-    let id = caller.store.new_id(caller.context.at)?;
-    caller.create(body.into_user(id), |user| Created::new("users", id, user.clone().into())).await
+    let user = body.into_user(caller.store.new_id(caller.context.at)?);
+    caller.role.check_grant(None, user.role)?;
+    let id = user.id;
+    caller.create(user, |user| Created::new("users", id, user.clone().into())).await
 }
 
 /// Update a user
@@ -52,8 +54,16 @@ pub async fn update_user(
     body: JsonBody<UserPatch>,
 ) -> Result<Versioned<UserView>, ApiError> {
     let (caller, user) = request.authorize(Scope::UsersWrite, async |store| Ok(store.get::<User>(id.parse()?).await?)).await?;
-    let change = UserChange::from(body.parse(&caller)?);
-    let user = caller.update(found(user)?, |old| Ok(old.changed(&change))).await?;
+    let (body, errors) = body.parse_with_errors(&caller)?;
+    let user = found(user)?;
+    body.unchanged.check(&UserView::from(user.clone()), errors)?;
+    let change = UserChange::from(body);
+    let decide = |old: &User| {
+        let next = old.changed(&change);
+        caller.role.check_grant(Some(old.role), next.role)?;
+        Ok(next)
+    };
+    let user = caller.update(user, decide).await?;
     Ok(Versioned { version: user.version, data: user.into() })
 }
 

@@ -21,7 +21,7 @@ shared::body! {
         required email: Email,
         /// Display name.
         required display_name: Name,
-        /// Limits the scopes of keys that are bound to the user. Default `viewer`.
+        /// Limits the scopes of keys that are bound to the user. Can't be above the caller's own. Default `viewer`.
         optional role: Role,
         /// Whether assets can be assigned to the user. Default true.
         optional is_active: bool,
@@ -36,12 +36,12 @@ shared::body! {
         optional email: Email,
         /// Display name.
         optional display_name: Name,
-        /// Limits the scopes of keys that are bound to the user.
+        /// Limits the scopes of keys that are bound to the user. Can't be above the caller's own.
         optional role: Role,
         /// Whether assets can be assigned to the user.
         optional is_active: bool,
     }
-    read_only: READ_ONLY
+    unchanged: READ_ONLY
 }
 
 impl NewUser {
@@ -53,7 +53,7 @@ impl NewUser {
 
 impl From<UserPatch> for UserChange {
     fn from(patch: UserPatch) -> Self {
-        let UserPatch { email, display_name, role, is_active } = patch;
+        let UserPatch { email, display_name, role, is_active, unchanged: _ } = patch;
         Self { email, display_name, role, is_active }
     }
 }

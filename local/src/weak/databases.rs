@@ -1,29 +1,10 @@
-//! The copies of the engine's database, and the calls that they execute.
+//! The copies of the engine's database.
 
 use crate::table;
+use crate::table_calls::{TableResponse, execute};
 use anyhow::Result;
 use dynoxide::Database;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-
-/// A response of the table.
-#[derive(Debug, Clone)]
-pub struct TableResponse {
-    pub status: u16,
-    pub body: Value,
-}
-
-impl TableResponse {
-    /// Returns an error as DynamoDB words it.
-    pub fn error(status: u16, code: &str, message: &str) -> Self {
-        Self { status, body: json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message}) }
-    }
-
-    pub fn is_success(&self) -> bool {
-        self.status == 200
-    }
-}
+use serde_json::Value;
 
 /// A database that shows the table as of some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,7 +57,7 @@ impl Databases {
             View::Visible => &self.visible,
             View::Index(place) => &self.indexes[place].database,
         };
-        execute(database, operation, body)
+        execute(database, operation, body.clone())
     }
 
     /// Executes a call about the table itself on all copies, and returns the response of the one with everything. The
@@ -89,9 +70,9 @@ impl Databases {
             if operation == "CreateTable" {
                 keep_index(&mut body, index);
             }
-            execute(database, operation, &body);
+            execute(database, operation, body);
         }
-        execute(&self.committed, operation, body)
+        execute(&self.committed, operation, body.clone())
     }
 }
 
@@ -108,37 +89,5 @@ fn keep_index(body: &mut Value, name: Option<&str>) {
     }
     if indexes.as_array().is_some_and(|indexes| !indexes.is_empty()) {
         request.insert("GlobalSecondaryIndexes".to_owned(), indexes);
-    }
-}
-
-fn execute(db: &Database, operation: &str, body: &Value) -> TableResponse {
-    match operation {
-        "GetItem" => respond(body, |request| db.get_item(request)),
-        "BatchGetItem" => respond(body, |request| db.batch_get_item(request)),
-        "TransactGetItems" => respond(body, |request| db.transact_get_items(request)),
-        "Query" => respond(body, |request| db.query(request)),
-        "Scan" => respond(body, |request| db.scan(request)),
-        "PutItem" => respond(body, |request| db.put_item(request)),
-        "UpdateItem" => respond(body, |request| db.update_item(request)),
-        "DeleteItem" => respond(body, |request| db.delete_item(request)),
-        "TransactWriteItems" => respond(body, |request| db.transact_write_items(request)),
-        "CreateTable" => respond(body, |request| db.create_table(request)),
-        "DeleteTable" => respond(body, |request| db.delete_table(request)),
-        "DescribeTable" => respond(body, |request| db.describe_table(request)),
-        "UpdateTimeToLive" => respond(body, |request| db.update_time_to_live(request)),
-        other => TableResponse::error(400, "UnknownOperationException", other),
-    }
-}
-
-fn respond<Q: DeserializeOwned, A: Serialize>(body: &Value, call: impl FnOnce(Q) -> dynoxide::Result<A>) -> TableResponse {
-    let request = match serde_json::from_value(body.clone()) {
-        Ok(request) => request,
-        Err(error) => return TableResponse::error(400, "ValidationException", &error.to_string()),
-    };
-    match call(request) {
-        Ok(answer) => TableResponse { status: 200, body: serde_json::to_value(answer).unwrap_or_default() },
-        Err(error) => {
-            TableResponse { status: error.status_code(), body: serde_json::from_str(&error.to_json()).unwrap_or_default() }
-        }
     }
 }

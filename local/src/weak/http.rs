@@ -1,9 +1,9 @@
 //! The HTTP client through which the SDK reaches a weak table, and the ways that requests and responses take.
 
-use super::databases::TableResponse;
 use super::table::WeakTable;
 use super::weaknesses::MAX_DELAY_MILLIS;
 use crate::engine;
+use crate::table_calls::TableResponse;
 use aws_sdk_dynamodb::config::Builder;
 use aws_sdk_dynamodb::config::retry::RetryPartition;
 use aws_smithy_runtime_api::client::http::{

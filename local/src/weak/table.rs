@@ -1,10 +1,11 @@
 //! The weak table itself: what each call sees and does.
 
 use super::capacity::{Capacity, Partition, Usage};
-use super::databases::{Databases, TableResponse, View};
+use super::databases::{Databases, View};
 use super::pending::{Pending, PendingImage};
 use super::requests::{ItemKey, WriteAction, consumed, read_partitions, take_unprocessed, write_actions};
 use super::{SeededRandom, Weaknesses};
+use crate::table_calls::TableResponse;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};

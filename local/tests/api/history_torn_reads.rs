@@ -63,7 +63,7 @@ async fn a_transaction_that_is_visible_in_part_is_never_a_verdict() {
             assert_eq!(chains.unwrap().broken_links, [], "{kind} without {sort}");
             match chain {
                 Ok(verification) => assert!(verification.is_none_or(|it| it.valid), "{kind} without {sort}"),
-                Err(error) => assert!(matches!(error, StoreError::HistoryBehind(_)), "{kind} without {sort}: {error:?}"),
+                Err(error) => assert!(matches!(error, StoreError::Unsettled(_)), "{kind} without {sort}: {error:?}"),
             }
             let whole = client.get(&format!("/assets/{asset}/history?verify=true")).await.json();
             assert_eq!(whole["verification"]["valid"], true, "{kind} after {sort}");
@@ -98,7 +98,7 @@ async fn what_may_be_in_flight_is_unavailable() {
         let store = api.store.tenant(client.tenant);
         let path = format!("/assets/{asset}/history?verify=true");
         client.get(&path).await.problem(503, "UNAVAILABLE");
-        assert!(matches!(store.verify_chains(|_, _| {}).await, Err(StoreError::HistoryBehind(_))), "{kind}");
+        assert!(matches!(store.verify_chains(|_, _| {}).await, Err(StoreError::Unsettled(_))), "{kind}");
         api.advance_clock(11);
         assert_eq!(client.get(&path).await.json()["verification"]["valid"], false, "{kind}");
         assert_eq!(store.verify_chains(|_, _| {}).await.unwrap().broken_links.len(), 1, "{kind}");

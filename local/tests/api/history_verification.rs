@@ -105,7 +105,7 @@ async fn an_event_after_the_last_is_found() {
     // The record may still follow.
     client.get(&format!("{path}?verify=true")).await.problem(503, "UNAVAILABLE");
     let unsettled = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await;
-    assert!(matches!(unsettled, Err(StoreError::HistoryBehind(_))), "{unsettled:?}");
+    assert!(matches!(unsettled, Err(StoreError::Unsettled(_))), "{unsettled:?}");
     api.advance_clock(11);
     let checked = client.get(&format!("{path}?verify=true")).await.json();
     let verification = &checked["verification"];

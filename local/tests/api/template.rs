@@ -37,6 +37,7 @@ fn the_gateway_responds_to_preflights_like_the_dev_server() {
     };
     assert_eq!(names("ExposeHeaders"), server::CORS_RESPONSE_HEADERS);
     assert_eq!(names("AllowHeaders"), server::CORS_REQUEST_HEADERS);
+    assert_eq!(cors["MaxAge"].as_u64(), Some(server::CORS_MAX_AGE.as_secs()));
     // The gateway responds to a preflight by itself only if OPTIONS is among the methods.
     let methods = server::CORS_METHODS.iter().map(ToString::to_string).chain(["OPTIONS".to_owned()]);
     assert_eq!(names("AllowMethods"), methods.collect::<Vec<_>>());

@@ -2,9 +2,10 @@
 
 use super::command::not_repeatable;
 use crate::app::App;
+use crate::domain::api_key::ApiKey;
 use crate::domain::field_error::FieldError;
 use crate::domain::record::{Record, Stored};
-use crate::domain::scope::Scopes;
+use crate::domain::scope::{Role, Scopes};
 use crate::http::error::ApiError;
 use crate::http::response::{Success, found};
 use crate::store::{AttemptError, ChangeContext, TenantStore, UnitOfWork, WriteError, retry};
@@ -15,6 +16,10 @@ pub struct Caller {
     pub store: TenantStore,
     /// What the key permits at this moment.
     pub scopes: Scopes,
+    /// The role that the caller counts as.
+    pub role: Role,
+    /// The key.
+    pub key: ApiKey,
     /// Who changes something, and when.
     pub context: ChangeContext,
     /// What the function keeps between requests.

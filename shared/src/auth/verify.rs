@@ -48,8 +48,8 @@ impl KeyCheck<'_> {
     /// [`ApiError::RateLimited`] and [`ApiError::Forbidden`].
     pub(super) async fn verify(&self, verification: Verification) -> Result<Caller, ApiError> {
         let (token, now) = (self.token, self.app.store().now());
-        let (reads, secret) = (verification.reads(), token.secret.hash());
-        let count = reads.count_request(token.key, &secret.0, now);
+        let reads = verification.reads();
+        let count = reads.count_request(token.key, now);
         let known = self.app.verified_keys();
         let (credentials, counted) = if known.permits(token, self.scope, now) {
             verification.begin_reads();
@@ -64,8 +64,8 @@ impl KeyCheck<'_> {
         };
         let (key, owner) = (&credentials.key, credentials.owner.as_ref());
         self.notes.note_caller(token.tenant, token.key);
-        let used = self.used(reads, counted, key, now).await?;
-        let rate = Rate::new(key.rate_limit_per_minute, used, now);
+        let rate = Rate::new(key.rate_limit_per_minute, self.used(counted)?, now);
+        let rate = if rate.is_exceeded() { rate } else { self.shared_rate(reads, key, now).await?.unwrap_or(rate) };
         self.notes.note_rate(rate);
         if rate.is_exceeded() {
             known.exhaust(token, Timestamp::from_millis(rate.reset * 1000));
@@ -88,7 +88,8 @@ impl KeyCheck<'_> {
             user_name: owner.map(|owner| owner.display_name.to_string()),
         };
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };
-        Ok(Caller { store, scopes, context, app: self.app.clone() })
+        let (role, key) = (key.role(owner.map(|owner| owner.role)), key.clone());
+        Ok(Caller { store, scopes, role, key, context, app: self.app.clone() })
     }
 
     /// Reads the key and, once its secret is known to be right, the owner of a bound key: one round trip, two for a bound
@@ -106,32 +107,19 @@ impl KeyCheck<'_> {
 
     /// Returns `None` for a key that must be refused.
     async fn read_credentials(&self, reads: &PointReads, now: Timestamp) -> Result<Option<Credentials>, ApiError> {
-        let key = reads.get::<ApiKey>(self.token.key).await?.map(|stored| stored.value);
+        // A key or an owner that can't be read can't be verified.
+        let key = StoreError::tolerate_unreadable(reads.get::<ApiKey>(self.token.key).await)?.map(|stored| stored.value);
         let Some(key) = key.filter(|key| self.token.secret.is_one_of(&key.accepted_hashes(now))) else { return Ok(None) };
         let Some(user) = key.user_id else { return Ok(Some(Credentials { key, owner: None })) };
-        let owner = reads.get::<User>(user).await?.map(|stored| stored.value).filter(|owner| owner.is_active);
+        let owner = StoreError::tolerate_unreadable(reads.get::<User>(user).await)?.map(|stored| stored.value);
+        let owner = owner.filter(|owner| owner.is_active);
         Ok(owner.map(|owner| Credentials { key, owner: Some(owner) }))
     }
 
-    /// Returns how many requests the key has sent in this minute. `None` if the table can't say: the limit protects the
-    /// service from its callers, so it must not take down what works.
-    async fn used(
-        &self,
-        reads: &PointReads,
-        counted: Result<u64, StoreError>,
-        key: &ApiKey,
-        now: Timestamp,
-    ) -> Result<Option<u64>, StoreError> {
-        let secret = self.token.secret.hash();
-        let all = async {
-            let mut used = counted?;
-            // While the previous secret of a rotated key is still accepted, both count.
-            for other in key.accepted_hashes(now).into_iter().filter(|other| **other != secret) {
-                used += reads.counted_requests(self.token.key, &other.0, now).await?;
-            }
-            Ok(used)
-        };
-        match all.await {
+    /// Returns how many requests were counted. `None` if the table can't say: the limit protects the service from its
+    /// callers, so it must not take down what works.
+    fn used(&self, counted: Result<u64, StoreError>) -> Result<Option<u64>, StoreError> {
+        match counted {
             Err(StoreError::Unavailable(cause)) => {
                 let (tenant_id, key_id, cause) = (self.token.tenant, self.token.key, error_chain(&*cause));
                 // The template's metric filters count these lines.
@@ -140,6 +128,20 @@ impl KeyCheck<'_> {
             }
             other => other.map(Some),
         }
+    }
+
+    /// Counts the request against the limits that a new key shares with those that created it. Returns the rate of the
+    /// first one that is exceeded.
+    async fn shared_rate(&self, reads: &PointReads, key: &ApiKey, now: Timestamp) -> Result<Option<Rate>, StoreError> {
+        let limits = key.shared_limits(now);
+        let counts = futures_util::future::join_all(limits.iter().map(|limit| reads.count_request(limit.key, now))).await;
+        for (limit, counted) in limits.iter().zip(counts) {
+            let rate = Rate::new(limit.rate_limit_per_minute, self.used(counted)?, now);
+            if rate.is_exceeded() {
+                return Ok(Some(rate));
+            }
+        }
+        Ok(None)
     }
 }
 

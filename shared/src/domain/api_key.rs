@@ -1,8 +1,9 @@
 //! API keys as the table stores them.
 
 use super::id::{ApiKeyId, Id, UserId};
+use super::rate::window;
 use super::record::{Kind, Record, fields};
-use super::scope::{Scope, Scopes};
+use super::scope::Scopes;
 use super::text::Name;
 use super::time::Timestamp;
 use super::user::User;
@@ -15,6 +16,9 @@ pub const DEFAULT_RATE_LIMIT: u32 = 600;
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 /// The longest time in seconds for which the old secret may work after a rotation: 7 days.
 pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
+
+/// How many keys may share the minute of a key's creation with it. Each costs every request of that minute a count.
+const MAX_SHARED_LIMITS: usize = 3;
 
 /// SHA-256 of a secret, in lower-case hexadecimal. Its `Debug` text does not disclose it.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,6 +38,15 @@ pub struct PreviousSecret {
     pub hash: SecretHash,
     /// When it stops working.
     pub until: Timestamp,
+}
+
+/// The rate limit of another key, against which requests count as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedLimit {
+    /// The other key.
+    pub key: ApiKeyId,
+    /// The number of requests that it may send per minute.
+    pub rate_limit_per_minute: u32,
 }
 
 /// An API key.
@@ -67,6 +80,10 @@ pub struct ApiKey {
     /// When its secret was last rotated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated_at: Option<Timestamp>,
+    /// Against whose limits its requests count as well in the minute of its creation, so that creating keys is no way to
+    /// send more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_minute: Vec<SharedLimit>,
 }
 
 impl ApiKey {
@@ -85,6 +102,7 @@ impl ApiKey {
             rate_limit_per_minute,
             created_by: None,
             rotated_at: None,
+            first_minute: Vec::new(),
         }
     }
 
@@ -115,10 +133,19 @@ impl ApiKey {
         Self { hash, previous_secret, rotated_at: Some(now), ..self.clone() }
     }
 
-    /// Returns the first of the `requested` scopes that is not in `held`, since a key can't grant scopes that it lacks.
+    /// Returns the limits against which its requests at `now` count as well.
     #[must_use]
-    pub fn first_missing_scope(requested: &Scopes, held: &Scopes) -> Option<Scope> {
-        requested.difference(held).next().copied()
+    pub fn shared_limits(&self, now: Timestamp) -> &[SharedLimit] {
+        if window(self.id.timestamp()) == window(now) { &self.first_minute } else { &[] }
+    }
+
+    /// Returns the limits that a key shares in its first minute if this key creates it at `now`; `None` if there would be
+    /// too many, so that this key must wait for the next minute.
+    #[must_use]
+    pub fn limits_of_new_key(&self, now: Timestamp) -> Option<Vec<SharedLimit>> {
+        let own = SharedLimit { key: self.id, rate_limit_per_minute: self.rate_limit_per_minute };
+        let shared: Vec<SharedLimit> = std::iter::once(own).chain(self.shared_limits(now).iter().copied()).collect();
+        (shared.len() <= MAX_SHARED_LIMITS).then_some(shared)
     }
 }
 
@@ -143,6 +170,7 @@ impl Record for ApiKey {
             rate_limit_per_minute,
             created_by: _,
             rotated_at,
+            first_minute: _,
         } = self;
         let replaced_until = previous_secret.as_ref().map(|previous| previous.until);
         fields([
@@ -166,7 +194,7 @@ pub fn prefix(id: ApiKeyId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::scope::Role;
+    use crate::domain::scope::{Role, Scope};
 
     fn key() -> ApiKey {
         let id = ApiKeyId::new(Timestamp::from_millis(0), [0; 10]);
@@ -206,6 +234,25 @@ mod tests {
         assert_eq!(bound.effective_scopes(Some(&owner(Role::Admin))).len(), 13);
         assert!(bound.effective_scopes(None).is_empty());
         assert_eq!(key().effective_scopes(None).len(), 13);
+    }
+
+    #[test]
+    fn a_new_key_shares_the_limits_of_those_that_created_it_in_the_same_minute() {
+        let key = |millis: i64, random: u8, first_minute| {
+            let id = ApiKeyId::new(Timestamp::from_millis(millis), [random; 10]);
+            ApiKey { id, rate_limit_per_minute: random.into(), first_minute, ..key() }
+        };
+        let keys = |limits: &[SharedLimit]| limits.iter().map(|limit| limit.rate_limit_per_minute).collect::<Vec<_>>();
+        let at = Timestamp::from_millis;
+        let mut newest = key(0, 9, Vec::new());
+        for (random, shared) in [(8, vec![9]), (7, vec![8, 9]), (6, vec![7, 8, 9])] {
+            let first_minute = newest.limits_of_new_key(at(59_999)).expect("not too many");
+            newest = key(1, random, first_minute);
+            assert_eq!(keys(newest.shared_limits(at(59_999))), shared);
+        }
+        assert_eq!(newest.limits_of_new_key(at(59_999)), None, "too many");
+        assert!(newest.shared_limits(at(60_000)).is_empty());
+        assert_eq!(newest.limits_of_new_key(at(60_000)).as_deref().map(keys), Some(vec![6]));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Templates of asset tags: `{PREFIX}-{YYYY}-NNNN` gives tags such as `AST-2026-0001`.
 
 use super::field_error::{ValueError, text_form};
+use super::hidden_characters::{HIDDEN_CHARACTERS, has_hidden_characters};
 use super::time::Timestamp;
 use chrono::Datelike;
 use serde::{Deserialize, Serialize};
@@ -109,6 +110,16 @@ impl FromStr for TagTemplate {
         if text.chars().count() > MAX_TEMPLATE_CHARS {
             return Err(ValueError::new(format!("must have at most {MAX_TEMPLATE_CHARS} characters")));
         }
+        if has_hidden_characters(text) {
+            return Err(ValueError::new(HIDDEN_CHARACTERS));
+        }
+        Self::parse(text)
+    }
+}
+
+impl TagTemplate {
+    /// Parses a template, also one that was stored by other rules.
+    fn parse(text: &str) -> Result<Self, ValueError> {
         if text != text.trim() || text.chars().any(char::is_control) {
             return Err(ValueError::new("must not begin or end with white space, nor contain control characters"));
         }
@@ -176,7 +187,18 @@ impl Display for TagTemplate {
     }
 }
 
-text_form!(TagTemplate, |template| template.to_string());
+impl From<TagTemplate> for String {
+    fn from(template: TagTemplate) -> Self {
+        template.to_string()
+    }
+}
+
+impl TryFrom<String> for TagTemplate {
+    type Error = ValueError;
+    fn try_from(text: String) -> Result<Self, ValueError> {
+        Self::parse(&text)
+    }
+}
 
 impl Default for TagTemplate {
     /// `{PREFIX}-NNNNNN`

@@ -15,7 +15,7 @@ pub const UNPAIRED_SURROGATE: &str = "must not contain half of a character, such
 /// # Errors
 ///
 /// Returns an error for invalid JSON, for arrays and objects nested deeper than `max_levels`, for a member that occurs
-/// twice, and for whole numbers beyond 2^53, which many parsers would round.
+/// twice, for whole numbers beyond 2^53, which many parsers would round, and for other numbers that a double would round.
 pub fn parse_strict(text: &str, max_levels: usize) -> Result<Value, ValueError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Nesting { left: max_levels, max: max_levels }.deserialize(&mut deserializer).map_err(|error| {
@@ -24,7 +24,63 @@ pub fn parse_strict(text: &str, max_levels: usize) -> Result<Value, ValueError> 
         ValueError::new(if text.contains("hex escape") { UNPAIRED_SURROGATE } else { text })
     })?;
     deserializer.end().map_err(|_| ValueError::new("must be one JSON value"))?;
-    Ok(value)
+    match numbers(text).find(|digits| !is_exact(digits)) {
+        Some(_) => Err(ValueError::new("must not contain numbers with more digits than a double has; send them as text")),
+        None => Ok(value),
+    }
+}
+
+/// Returns the numbers of a well-formed JSON text that the parser keeps as doubles.
+fn numbers(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let start = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit())?;
+            rest = &rest[start..];
+            if let Some(inner) = rest.strip_prefix('"') {
+                rest = after_string(inner);
+                continue;
+            }
+            let end = rest.find(|c: char| !matches!(c, '-' | '+' | '.' | 'e' | 'E' | '0'..='9')).unwrap_or(rest.len());
+            let (number, after) = rest.split_at(end);
+            rest = after;
+            if number.contains(['.', 'e', 'E']) {
+                return Some(number);
+            }
+        }
+    })
+}
+
+/// Returns what follows the string whose opening quote is before `inner`.
+fn after_string(inner: &str) -> &str {
+    let mut is_escaped = false;
+    let end = inner.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    });
+    end.and_then(|end| inner.get(end + 1..)).unwrap_or_default()
+}
+
+/// Returns whether the double nearest to a number is written back as the same number.
+fn is_exact(digits: &str) -> bool {
+    let written = digits.parse::<f64>().map(|number| format!("{number:e}"));
+    written.is_ok_and(|written| decimal(&written) == decimal(digits))
+}
+
+/// Returns the digits of a number without zeros around them, and the power of ten of the last one.
+fn decimal(number: &str) -> (String, i64) {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |whole| ("-", whole));
+    let all = format!("{whole}{fraction}");
+    let significant = all.trim_end_matches('0');
+    if significant.is_empty() || significant.bytes().all(|digit| digit == b'0') {
+        return ("0".to_owned(), 0);
+    }
+    let length = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX / 4);
+    let power = exponent.parse::<i64>().unwrap_or(i64::MAX / 4) - length(fraction) + length(&all) - length(significant);
+    (format!("{sign}{}", significant.trim_start_matches('0')), power)
 }
 
 /// Deserializes a value that may contain `left` more levels of arrays and objects.
@@ -132,12 +188,42 @@ mod tests {
             ("-9007199254740993", "2^53"),
             ("123456789012345678901", "2^53"),
             ("1234567890123456789012", "2^53"),
+            ("9007199254740993.0", "double"),
+            ("90071992547409930e-1", "double"),
+            (r#"{"\"":[0.1234567890123456789]}"#, "double"),
+            ("1e-400", "double"),
             ("1e400", "out of range"),
             (r#"{"\ud800":1}"#, "half of a character"),
             (r#"["\udc00"]"#, "half of a character"),
         ] {
             let error = parse_strict(wrong, 2).expect_err(wrong).to_string();
             assert!(error.contains(why), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn numbers_come_back_as_they_were_sent_or_are_refused() {
+        for exact in [
+            "0.1",
+            "-0.0",
+            "0e99",
+            "1.10",
+            "1e-7",
+            "2499.00",
+            "9007199254740991.0",
+            "9007199254740992.0",
+            "123456.789e3",
+            "5e-324",
+        ] {
+            assert!(parse_strict(exact, 1).is_ok(), "{exact}");
+        }
+        assert!(parse_strict(r#"{"0.1234567890123456789\\":"\"0.1234567890123456789"}"#, 1).is_ok(), "texts are no numbers");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_double_is_exact(number in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL) {
+            proptest::prop_assert!(is_exact(&format!("{number:?}")) && is_exact(&format!("{number:e}")), "{number}");
         }
     }
 

@@ -4,6 +4,9 @@ use super::field_error::ValueError;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize, Serializer};
 
+/// The error text for an amount below zero.
+const NEGATIVE: &str = "must not be negative: it must be from 0 to below 1000000000000";
+
 /// A purchase price: 0 ≤ p < 10^12 with at most 4 fractional digits. `2499.00` stays `2499.00`.
 ///
 /// The table stores it as text, since a DynamoDB number drops trailing zeros. Responses write it as a JSON number.
@@ -22,7 +25,7 @@ impl Price {
         let read = Decimal::from_str_exact(digits).or_else(|_| Decimal::from_scientific(digits).map(|read| read.normalize()));
         let Ok(amount) = read else { return outside_decimal(digits) };
         if amount.is_sign_negative() && !amount.is_zero() {
-            return Err(ValueError::new("must not be negative"));
+            return Err(ValueError::new(NEGATIVE));
         }
         if amount >= Decimal::from(1_000_000_000_000_i64) {
             return Err(ValueError::new("must be below 1000000000000"));
@@ -59,7 +62,7 @@ fn outside_decimal(digits: &str) -> Result<Price, ValueError> {
     let power: i64 = power.parse().unwrap_or(i64::MAX / 2);
     let power = if exponent.starts_with('-') { -power } else { power };
     Err(ValueError::new(if mantissa.starts_with('-') {
-        "must not be negative"
+        NEGATIVE
     } else if i64::try_from(integer.len()).unwrap_or(i64::MAX / 4) - i64::try_from(first).unwrap_or_default() + power > 12 {
         "must be below 1000000000000"
     } else {

@@ -236,6 +236,19 @@ impl<T> Patch<T> {
         }
     }
 
+    /// Returns the field as absent if it is `present` already.
+    #[must_use]
+    pub fn unless(self, present: Option<&T>) -> Self
+    where
+        T: PartialEq,
+    {
+        match &self {
+            Self::Null if present.is_none() => Self::Absent,
+            Self::Value(value) if present == Some(value) => Self::Absent,
+            _ => self,
+        }
+    }
+
     /// Returns the value that the field is set to, if any.
     pub fn value(&self) -> Option<&T> {
         match self {
@@ -261,6 +274,10 @@ mod tests {
             prop_assert_eq!(Patch::Absent.or(present), present);
             prop_assert_eq!(Patch::Null.or(present), None);
             prop_assert_eq!(Patch::Value(value).or(present), Some(value));
+            for patch in [Patch::Absent, Patch::Null, Patch::Value(value)] {
+                let is_unchanged = patch.clone().or(present) == present;
+                prop_assert_eq!(patch.unless(present.as_ref()).is_absent(), is_unchanged);
+            }
         }
     }
 }

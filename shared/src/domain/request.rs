@@ -170,23 +170,29 @@ pub fn if_none_match_contains(header: &str, tag: &str) -> Result<bool, ValueErro
     Ok(entity_tags(header)?.iter().any(|listed| listed.strip_prefix("W/").unwrap_or(listed) == tag))
 }
 
-/// Splits a list of entity tags, such as `"a", W/"b"`.
+/// Splits a list of entity tags, such as `"a", W/"b"`. Empty elements are ignored (RFC 9110 §5.6.1.2).
 fn entity_tags(text: &str) -> Result<Vec<&str>, ValueError> {
     let invalid = || ValueError::new("must be * or a list of entity tags, such as \"3-1f0e9a2b4c5d6e7f\"");
     let mut tags = Vec::new();
-    let mut rest = text.trim();
-    loop {
+    let mut rest = text.trim_start_matches(is_separator).trim_end();
+    while !rest.is_empty() {
         let opening = if rest.starts_with("W/") { 2 } else { 0 };
         let inner = rest.get(opening..).and_then(|quoted| quoted.strip_prefix('"')).ok_or_else(invalid)?;
         let closing = inner.find('"').ok_or_else(invalid)?;
         let (tag, after) = rest.split_at(opening + closing + 2);
         tags.push(tag);
         let after = after.trim_start();
-        if after.is_empty() {
-            return Ok(tags);
+        if !after.is_empty() && !after.starts_with(',') {
+            return Err(invalid());
         }
-        rest = after.strip_prefix(',').ok_or_else(invalid)?.trim_start();
+        rest = after.trim_start_matches(is_separator);
     }
+    if tags.is_empty() { Err(invalid()) } else { Ok(tags) }
+}
+
+/// Whether a character can stand between the elements of a list.
+fn is_separator(c: char) -> bool {
+    c == ',' || c.is_whitespace()
 }
 
 #[cfg(test)]
@@ -207,7 +213,10 @@ mod tests {
     fn a_list_of_entity_tags_is_split_as_the_rfc_defines_it() {
         assert_eq!(entity_tags(r#""a""#), Ok(vec![r#""a""#]));
         assert_eq!(entity_tags(r#" "a,b" ,W/"c",  "" "#), Ok(vec![r#""a,b""#, r#"W/"c""#, r#""""#]));
-        for bad in ["", "a", r#""a"#, r#""a" "b""#, r#""a","#, r#"w/"a""#, "W/", "ä"] {
+        for with_empty in [r#""a","#, r#""a" ,"#, r#","a""#, r#" , "a", ,"#] {
+            assert_eq!(entity_tags(with_empty), Ok(vec![r#""a""#]), "{with_empty}");
+        }
+        for bad in ["", ",", "a", r#""a"#, r#""a" "b""#, r#"w/"a""#, "W/", "ä"] {
             assert!(entity_tags(bad).is_err(), "{bad}");
         }
     }

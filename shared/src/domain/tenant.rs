@@ -30,7 +30,10 @@ impl Transitions {
     /// Returns an error that says what the value must be.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
         serde_json::from_value(parse_strict(text, 2)?).map(Self).map_err(|_| {
-            ValueError::new("must be null or an object that maps an asset status to the list of statuses it may change to")
+            let statuses = Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
+            ValueError::new(format!(
+                "must be null or an object that maps an asset status to the list of statuses it may change to, each one of {statuses}"
+            ))
         })
     }
 }
@@ -126,5 +129,37 @@ impl NumberRange {
     #[must_use]
     pub fn capacity(&self) -> u64 {
         10u64.saturating_pow(u32::try_from(self.width).unwrap_or(u32::MAX)).saturating_sub(1)
+    }
+
+    /// Returns which part of the numbers is used; above 1 once numbers have another digit.
+    #[must_use]
+    pub fn fill_level(&self) -> f64 {
+        self.last_number as f64 / self.capacity().max(1) as f64
+    }
+}
+
+/// Returns the `most` ranges with the highest fill level, in the order in which they were.
+#[must_use]
+pub fn fullest(ranges: Vec<NumberRange>, most: usize) -> Vec<NumberRange> {
+    let mut ranked: Vec<(usize, NumberRange)> = ranges.into_iter().enumerate().collect();
+    ranked.sort_by(|(_, a), (_, b)| b.fill_level().total_cmp(&a.fill_level()));
+    ranked.truncate(most);
+    ranked.sort_by_key(|(place, _)| *place);
+    ranked.into_iter().map(|(_, range)| range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fullest_ranges_keep_their_order() {
+        let range = |pattern: &str, last_number, width| NumberRange { pattern: pattern.to_owned(), last_number, width };
+        let ranges = vec![range("a", 5, 3), range("b", 900, 3), range("c", 900, 6), range("d", 998, 3)];
+        let shown = |most| fullest(ranges.clone(), most).into_iter().map(|range| range.pattern).collect::<String>();
+        assert_eq!(
+            (shown(0), shown(1), shown(2), shown(3), shown(9)),
+            ("".into(), "d".into(), "bd".into(), "abd".into(), "abcd".into())
+        );
     }
 }

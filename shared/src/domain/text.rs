@@ -1,20 +1,28 @@
 //! Texts with bounds on their length and characters. Lengths count characters, not bytes.
 
 use super::field_error::ValueError;
+use super::hidden_characters::{HIDDEN_CHARACTERS, has_hidden_characters};
+use icu_normalizer::ComposingNormalizerBorrowed;
+use std::borrow::Cow;
 
-/// Which control characters a text may contain.
+/// Which characters that nobody sees a text may contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lines {
-    /// None.
+    /// None that [`has_hidden_characters`] finds.
     One,
-    /// Line breaks and tabs.
+    /// Line breaks and tabs, and whatever is no control character.
     Many,
+    /// All but control characters, to find what was stored by other rules.
+    Searched,
 }
 
 fn check(text: &str, lengths: std::ops::RangeInclusive<usize>, lines: Lines) -> Result<String, ValueError> {
-    let text = if lines == Lines::One { text.trim() } else { text };
+    let text = if lines == Lines::Many { text } else { text.trim() };
     if text.chars().any(|c| c.is_control() && !(lines == Lines::Many && matches!(c, '\n' | '\r' | '\t'))) {
         return Err(ValueError::new("must not contain control characters"));
+    }
+    if lines == Lines::One && has_hidden_characters(text) {
+        return Err(ValueError::new(HIDDEN_CHARACTERS));
     }
     let length = text.chars().count();
     if length < *lengths.start() {
@@ -30,7 +38,7 @@ macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident: $min:tt ..= $max:tt $lines:ident $pattern:tt,)*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
-        #[serde(try_from = "String", into = "String")]
+        #[serde(transparent)]
         #[schema(value_type = String, min_length = $min, max_length = $max, pattern = $pattern)]
         pub struct $name(String);
 
@@ -45,9 +53,10 @@ macro_rules! texts {
             type Err = ValueError;
             fn from_str(text: &str) -> Result<Self, ValueError> { check(text, $min..=$max, Lines::$lines).map(Self) }
         }
-        impl TryFrom<String> for $name {
-            type Error = ValueError;
-            fn try_from(text: String) -> Result<Self, ValueError> { text.parse() }
+        impl $name {
+            /// Wraps a text that was checked when it was stored, perhaps by other rules.
+            #[must_use]
+            pub fn from_stored(text: String) -> Self { Self(text) }
         }
     )*};
 }
@@ -60,7 +69,7 @@ texts! {
     /// Text of any number of lines, such as internal notes.
     Notes: 0 ..= 10_000 Many r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$",
     /// The text that a list is searched for.
-    SearchText: 0 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
+    SearchText: 0 ..= 255 Searched r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
 }
 
 impl Default for Notes {
@@ -80,6 +89,13 @@ pub fn fold(text: &str) -> String {
     chars.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
+/// Returns `text` in Unicode's composed form (NFC), in which a character has one spelling.
+#[must_use]
+pub fn composed(text: &str) -> Cow<'_, str> {
+    const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();
+    NFC.normalize(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,7 +104,7 @@ mod tests {
     fn a_name_is_trimmed_and_has_one_to_255_characters() {
         assert_eq!("  Dell XPS  ".parse::<Name>().as_deref(), Ok("Dell XPS"));
         assert!("ä".repeat(255).parse::<Name>().is_ok());
-        for wrong in ["", " \t ", "a\0b", "a\nb", &"ä".repeat(256)] {
+        for wrong in ["", " \t ", "a\0b", "a\nb", "a\u{202e}b", "a\u{200b}b", &"ä".repeat(256)] {
             assert!(wrong.parse::<Name>().is_err(), "{wrong:?}");
         }
     }
@@ -97,6 +113,19 @@ mod tests {
     fn notes_keep_their_lines_and_white_space() {
         assert_eq!(" a\r\n\tb ".parse::<Notes>().as_deref(), Ok(" a\r\n\tb "));
         assert!("a\u{7}".parse::<Notes>().is_err());
+    }
+
+    #[test]
+    fn what_was_stored_by_other_rules_can_be_read_and_searched() {
+        let name: Name = serde_json::from_str("\"a\\u202eb\"").expect("a stored name");
+        assert_eq!(&*name, "a\u{202e}b");
+        assert!("a\u{202e}b".parse::<SearchText>().is_ok() && "a\nb".parse::<SearchText>().is_err());
+    }
+
+    #[test]
+    fn a_composed_text_has_one_spelling() {
+        assert_eq!(composed("Ju\u{308}rgen"), "Jürgen");
+        assert_eq!(composed("Jürgen"), "Jürgen");
     }
 
     #[test]

@@ -46,6 +46,10 @@ impl Timestamp {
         self.to_chrono().date_naive()
     }
 
+    fn parse(text: &str) -> Option<Self> {
+        DateTime::parse_from_rfc3339(text).ok().map(|time| Self::from(time.to_utc()))
+    }
+
     fn to_chrono(self) -> DateTime<Utc> {
         DateTime::from_timestamp_millis(self.0).unwrap_or_default()
     }
@@ -66,18 +70,30 @@ impl Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = ValueError;
 
-    /// Accepts any RFC 3339 offset. Digits beyond milliseconds are cut off.
+    /// Accepts any RFC 3339 offset. Digits beyond milliseconds are cut off, and a leap second is the first second of the
+    /// next minute.
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        DateTime::parse_from_rfc3339(text)
-            .ok()
-            .map(|time| time.to_utc())
-            .filter(|time| YEARS.contains(&time.year()))
-            .map(Self::from)
+        Self::parse(text)
+            // Of the time as it is kept: the leap second at the end of a year is in the next one.
+            .filter(|time| YEARS.contains(&time.to_chrono().year()))
             .ok_or_else(|| ValueError::new("must be an RFC 3339 time between 1900 and 2199, such as 2026-11-21T08:30:00.000Z"))
     }
 }
 
-text_form!(Timestamp, |time| time.to_string());
+impl From<Timestamp> for String {
+    fn from(time: Timestamp) -> Self {
+        time.to_string()
+    }
+}
+
+impl TryFrom<String> for Timestamp {
+    type Error = ValueError;
+
+    /// Reads a time from the table, of any year.
+    fn try_from(text: String) -> Result<Self, ValueError> {
+        Self::parse(&text).ok_or_else(|| ValueError::new("must be an RFC 3339 time"))
+    }
+}
 
 /// A calendar date, written `YYYY-MM-DD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
@@ -132,6 +148,21 @@ mod tests {
         assert_eq!(Timestamp::from_millis(1_800_000_000_000).to_string(), "2027-01-15T08:00:00.000Z");
         let time: Timestamp = "2026-11-21T10:30:00.1239+02:00".parse().expect("a time");
         assert_eq!(time.to_string(), "2026-11-21T08:30:00.123Z");
+    }
+
+    #[test]
+    fn every_time_that_is_accepted_can_be_read_from_the_table() {
+        for accepted in ["2199-12-31T23:59:59.999Z", "1900-01-01T00:00:00Z", "2016-12-31T23:59:60Z", "2200-01-01T00:30:00+01:00"]
+        {
+            let time: Timestamp = accepted.parse().expect(accepted);
+            assert_eq!(Timestamp::try_from(String::from(time)), Ok(time), "{accepted}");
+            assert_eq!(time.to_string().parse(), Ok(time), "{accepted}");
+        }
+        for refused in ["2199-12-31T23:59:60Z", "2199-12-31T23:59:60.999Z", "2200-01-01T00:59:60+01:00", "2200-01-01T00:00:00Z"] {
+            assert!(refused.parse::<Timestamp>().is_err(), "{refused}");
+        }
+        // Written before leap seconds were refused there.
+        assert!(Timestamp::try_from("2200-01-01T00:00:00.000Z".to_owned()).is_ok());
     }
 
     #[test]

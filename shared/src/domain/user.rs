@@ -1,24 +1,26 @@
 //! The users of a tenant, to whom assets are assigned.
 
-use super::field_error::{ValueError, text_form};
+use super::field_error::ValueError;
+use super::hidden_characters::{HIDDEN_CHARACTERS, has_hidden_characters};
 use super::id::{Id, UserId};
 use super::record::{Kind, Record, Reference, Requirement, Unique, fields};
 use super::scope::Role;
-use super::text::{Name, fold};
+use super::text::{Name, composed, fold};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// An e-mail address as it was given. Compared without regard to case.
+/// An e-mail address as it was given. Compared without regard to case, and to how its characters are composed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(try_from = "String", into = "String")]
+#[serde(transparent)]
 #[schema(value_type = String, format = Email, max_length = 254)]
 pub struct Email(String);
 
 impl Email {
-    /// Returns the case-folded address, by which addresses are compared.
+    /// Returns the composed and case-folded address, by which addresses are compared.
     #[must_use]
     pub fn folded(&self) -> String {
-        fold(&self.0)
+        // Folding can take apart what was composed.
+        composed(&fold(&composed(&self.0))).into_owned()
     }
 
     /// Returns the address as it was given.
@@ -34,6 +36,9 @@ impl std::str::FromStr for Email {
     /// Checks only the form that all mail systems share, not whether the address exists.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let text = text.trim();
+        if has_hidden_characters(text) {
+            return Err(ValueError::new(HIDDEN_CHARACTERS));
+        }
         let fits = text.len() <= 254
             && !text.chars().any(|c| c.is_control() || c.is_whitespace())
             && text.split_once('@').is_some_and(|(local, domain)| {
@@ -45,8 +50,6 @@ impl std::str::FromStr for Email {
         fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be an e-mail address"))
     }
 }
-
-text_form!(Email, |email| email.0);
 
 /// A user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,13 +148,31 @@ mod tests {
     }
 
     #[test]
+    fn an_address_is_the_same_however_it_is_spelt() {
+        let folded = |text: &str| text.parse::<Email>().map(|email| email.folded());
+        assert_eq!(folded("Ju\u{308}rgen@example.com"), folded("JÜRGEN@EXAMPLE.COM"));
+        assert_eq!(folded("\u{1e9e}@x.de"), folded("ss@x.de"));
+        assert_ne!(folded("jurgen@example.com"), folded("jürgen@example.com"));
+    }
+
+    #[test]
     fn an_address_has_a_local_part_and_a_domain() {
         for right in ["ada@example.com", "a+b@localhost", " Jürgen.Ö@müller.de "] {
             assert!(right.parse::<Email>().is_ok(), "{right}");
         }
-        for wrong in
-            ["", "ada", "@example.com", "ada@", "a@b@c", "a b@c.de", "a@b..c", "a@.c", &format!("{}@x.de", "a".repeat(65))]
-        {
+        for wrong in [
+            "",
+            "ada",
+            "ad\u{200b}a@example.com",
+            "\u{202e}ada@example.com",
+            "@example.com",
+            "ada@",
+            "a@b@c",
+            "a b@c.de",
+            "a@b..c",
+            "a@.c",
+            &format!("{}@x.de", "a".repeat(65)),
+        ] {
             assert!(wrong.parse::<Email>().is_err(), "{wrong}");
         }
     }

@@ -1,173 +1,19 @@
 //! Request bodies: all errors are reported together, and no member is silently dropped.
 
 use super::error::ApiError;
-use crate::domain::api_key::MAX_RATE_LIMIT;
-use crate::domain::asset::Status;
-use crate::domain::asset_tag::{TagPrefix, TagTemplate};
-use crate::domain::catalog::{AssetKind, TypeCode, Website};
-use crate::domain::custom_fields::{CustomFields, FieldsSchema};
-use crate::domain::field_error::{ErrorLocation, FieldError, ValueError};
-use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, UserId};
-use crate::domain::json::{UNPAIRED_SURROGATE, parse_strict};
-use crate::domain::money::Price;
-use crate::domain::movement::AssetIds;
-use crate::domain::process::{MAX_STEPS, ProcessStatus, Slug, Steps};
+pub use super::from_json::{BoundedInteger, FromJson, RateLimit, StepData};
+use crate::domain::field_error::{ErrorLocation, FieldError};
+use crate::domain::json::UNPAIRED_SURROGATE;
+use crate::domain::nearest::nearest_first;
 use crate::domain::record::Patch;
-use crate::domain::scope::{Role, Scope, Scopes};
-use crate::domain::tenant::Transitions;
-use crate::domain::text::{Line, Name, Notes};
-use crate::domain::time::{Date, Timestamp};
-use crate::domain::user::Email;
+use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 use utoipa::PartialSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
-
-/// A type that a field of a body can have.
-pub trait FromJson: Sized {
-    /// Whether reading a value takes little more than reading its text.
-    const IS_CHEAP: bool = true;
-
-    /// Reads the JSON text of a value.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`ValueError`] that says what is accepted.
-    fn from_json(text: &str) -> Result<Self, ValueError>;
-
-    /// Reads a value that can have several errors.
-    ///
-    /// # Errors
-    ///
-    /// Returns every error with its JSON Pointer, relative to the value. By default a single one for the whole value.
-    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
-        Self::from_json(text).map_err(|error| vec![(String::new(), error.to_string())])
-    }
-}
-
-macro_rules! from_json_string {
-    ($($type:ty,)*) => {$(
-        impl FromJson for $type {
-            fn from_json(text: &str) -> Result<Self, ValueError> {
-                // A lone surrogate such as \ud800 is well-formed JSON, but not text.
-                serde_json::from_str::<String>(text).map_err(|_| ValueError::new("must be a string"))?.parse()
-            }
-        }
-    )*};
-}
-
-from_json_string! {
-    AssetTypeId, Date, Email, Line, ManufacturerId, ModelId, Name, Notes, Role, Scope, Status, TagPrefix, TagTemplate,
-    AssetId, AssetKind, ProcessStatus, Slug, Timestamp, TypeCode, UserId, Website,
-}
-
-impl FromJson for bool {
-    fn from_json(text: &str) -> Result<Self, ValueError> {
-        serde_json::from_str(text).map_err(|_| ValueError::new("must be true or false"))
-    }
-}
-
-impl FromJson for Price {
-    fn from_json(text: &str) -> Result<Self, ValueError> {
-        if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
-            return Err(ValueError::new("must be a number"));
-        }
-        Self::from_json_number(text)
-    }
-}
-
-impl FromJson for CustomFields {
-    fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_json(text)
-    }
-}
-
-impl FromJson for FieldsSchema {
-    /// A schema is compiled.
-    const IS_CHEAP: bool = false;
-
-    fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_json(text)
-    }
-}
-
-impl FromJson for AssetIds {
-    fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_json(text)
-    }
-}
-
-impl FromJson for Steps {
-    fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_json(text).map_err(|_| ValueError::new("must be a list of steps"))
-    }
-
-    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
-        Self::from_json(text)
-    }
-}
-
-/// Values by step key, as a client submits them.
-#[derive(Debug, Clone, Default, utoipa::ToSchema)]
-#[schema(value_type = Object)]
-pub struct StepData(pub serde_json::Map<String, serde_json::Value>);
-
-impl FromJson for StepData {
-    fn from_json(text: &str) -> Result<Self, ValueError> {
-        // An object of values. A checklist's value has one more level.
-        match parse_strict(text, 2)? {
-            serde_json::Value::Object(values) if values.len() > MAX_STEPS => {
-                Err(ValueError::new(format!("must have at most {MAX_STEPS} values, one for each step")))
-            }
-            serde_json::Value::Object(values) => Ok(Self(values)),
-            _ => Err(ValueError::new("must be an object from step key to value")),
-        }
-    }
-}
-
-impl FromJson for Transitions {
-    fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_json(text)
-    }
-}
-
-impl FromJson for Scopes {
-    fn from_json(text: &str) -> Result<Self, ValueError> {
-        let scopes: Vec<String> =
-            serde_json::from_str(text).map_err(|_| ValueError::new("must be a list of scopes, such as [\"assets:read\"]"))?;
-        if scopes.is_empty() {
-            return Err(ValueError::new("must name at least one scope"));
-        }
-        scopes.iter().map(|scope| scope.parse()).collect()
-    }
-
-    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
-        let whole = |error: ValueError| vec![(String::new(), error.to_string())];
-        let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(text) else { return Self::from_json(text).map_err(whole) };
-        let read = |(index, entry): (usize, &&RawValue)| {
-            Scope::from_json(entry.get()).err().map(|error| (format!("/{index}"), error.to_string()))
-        };
-        let errors: Vec<(String, String)> = entries.iter().enumerate().filter_map(read).collect();
-        if errors.is_empty() { Self::from_json(text).map_err(whole) } else { Err(errors) }
-    }
-}
-
-/// A whole number from `MIN` to `MAX`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, utoipa::ToSchema)]
-#[schema(value_type = u32)]
-pub struct BoundedInteger<const MIN: u32, const MAX: u32>(pub u32);
-
-/// Requests per minute of a key.
-pub type RateLimit = BoundedInteger<1, MAX_RATE_LIMIT>;
-
-impl<const MIN: u32, const MAX: u32> FromJson for BoundedInteger<MIN, MAX> {
-    fn from_json(text: &str) -> Result<Self, ValueError> {
-        let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
-        number.map(Self).ok_or_else(|| ValueError::new(format!("must be a whole number from {MIN} to {MAX}")))
-    }
-}
 
 /// The top-level members of a body, not yet read.
 pub struct Fields<'a> {
@@ -266,17 +112,86 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns all errors, with one for each unknown or read-only member.
+    /// Takes the members that are `read_only`, to be compared with what they are.
+    pub fn read_only(&mut self, read_only: &[&str]) -> ReadOnlyFields {
+        let mut fields = Vec::new();
+        for (name, raw) in self.members.iter_mut().filter(|(name, _)| read_only.contains(&name.as_str())) {
+            if let Some(raw) = raw.take() {
+                fields.push((name.clone(), serde_json::from_str(raw.get()).ok()));
+            }
+        }
+        ReadOnlyFields(fields)
+    }
+
+    /// Returns all errors, with one for each member that was not taken: it is unknown or, in a creation, read-only.
     #[must_use]
     pub fn finish(mut self, known: &[&str], read_only: &[&str]) -> Vec<FieldError> {
-        for (name, _) in &self.members {
+        let mut unknown = 0;
+        for (name, raw) in &self.members {
             if read_only.contains(&name.as_str()) {
-                self.errors.push(FieldError::field(name, "is read-only"));
+                if raw.is_some() {
+                    self.errors.push(FieldError::field(name, "is read-only"));
+                }
             } else if !known.contains(&name.as_str()) {
-                self.errors.push(FieldError::field(name, "is not a field that can be set here"));
+                unknown += 1;
+                let alternatives = if unknown <= MAX_NAMED_UNKNOWN { Some(known) } else { None };
+                self.errors.push(FieldError::field(name, unknown_name(name, alternatives, "field that can be set here")));
             }
         }
         self.errors
+    }
+}
+
+/// How many unknown names of a request are answered with the known ones. A body of 1 MiB can have 100,000.
+pub(super) const MAX_NAMED_UNKNOWN: usize = 20;
+
+/// Returns the text of the error about an unknown name: `what` there is none of, and the known names, nearest first.
+pub(super) fn unknown_name(name: &str, known: Option<&[&str]>, what: &str) -> String {
+    match known.map(|known| nearest_first(name, known.iter().copied())) {
+        None => format!("is not a {what}"),
+        Some(known) if known.is_empty() => format!("is not a {what}: there is none"),
+        Some(known) => format!("is not a {what}; there are {}", known.join(", ")),
+    }
+}
+
+/// The read-only fields that a PATCH sends along. They are accepted if they are what the resource has, so that a client can
+/// send back what it has read.
+#[derive(Debug, Default)]
+pub struct ReadOnlyFields(Vec<(String, Option<Value>)>);
+
+impl ReadOnlyFields {
+    /// Returns whether the body has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns an error for each field that differs from that of `present`, the resource as a GET shows it. A field that it
+    /// lacks counts as null.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Internal`] if `present` can't be serialized.
+    pub fn errors(&self, present: &impl Serialize) -> Result<Vec<FieldError>, ApiError> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        // As text, since a number must be compared as a client reads it.
+        let text = serde_json::to_string(present).map_err(|error| ApiError::Internal(error.into()))?;
+        let present: Value = serde_json::from_str(&text).map_err(|error| ApiError::Internal(error.into()))?;
+        let differs = |(name, value): &&(String, Option<Value>)| value.as_ref() != Some(&present[name.as_str()]);
+        let error = |(name, _): &(String, _)| FieldError::field(name, "is read-only, and differs from what it is");
+        Ok(self.0.iter().filter(differs).map(error).collect())
+    }
+
+    /// Checks that every field is that of `present`, and that there are no other `errors`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] with all of them.
+    pub fn check(&self, present: &impl Serialize, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
+        errors.extend(self.errors(present)?);
+        if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
     }
 }
 
@@ -304,20 +219,22 @@ pub fn field_schema<T: PartialSchema>(nullable: bool, description: &str) -> RefO
 /// Declares a request body: the struct, its OpenAPI schema and how it is read.
 ///
 /// Each field is `required`, `optional` (may be left out) or `nullable` (may be left out or null). Fields that
-/// `read_only` lists are refused as read-only.
+/// `read_only` lists are refused as read-only; those that `unchanged` lists are kept in a field of this name, to be compared
+/// with the present ones.
 #[macro_export]
 macro_rules! body {
     (
         $(#[doc = $doc:literal])* pub struct $name:ident {
             $($(#[doc = $fdoc:literal])* $need:ident $field:ident: $type:ty,)*
-        } read_only: $read_only:expr
+        } $mode:ident: $read_only:expr
     ) => {
-        $(#[doc = $doc])*
-        #[derive(Debug)]
-        pub struct $name {$(
-            $(#[doc = $fdoc])*
-            pub $field: $crate::body!(@type $need $type),
-        )*}
+        $crate::body! { @struct $mode
+            $(#[doc = $doc])*
+            pub struct $name {$(
+                $(#[doc = $fdoc])*
+                pub $field: $crate::body!(@type $need $type),
+            )*}
+        }
 
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
@@ -347,12 +264,31 @@ macro_rules! body {
             ) -> Result<(Option<Self>, Vec<$crate::domain::field_error::FieldError>), $crate::http::error::ApiError> {
                 let mut fields = $crate::http::body::Fields::parse(body)?;
                 $(let $field = fields.$need::<$type>(stringify!($field));)*
-                let errors = fields.finish(&[$(stringify!($field)),*], $read_only);
-                let whole = || Some(Self { $($field: $crate::body!(@value $need $field),)* });
-                Ok((whole(), errors))
+                $crate::body! { @finish $mode fields, &[$(stringify!($field)),*], $read_only, $($field: $crate::body!(@value $need $field),)* }
             }
         }
     };
+    (@struct read_only $item:item) => { #[derive(Debug)] $item };
+    (@struct unchanged $(#[$doc:meta])* pub struct $name:ident {$($(#[$fdoc:meta])* pub $field:ident: $type:ty,)*}) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name {
+            $($(#[$fdoc])* pub $field: $type,)*
+            /// Read-only fields that are sent along.
+            pub unchanged: $crate::http::body::ReadOnlyFields,
+        }
+    };
+    (@finish read_only $fields:ident, $known:expr, $read_only:expr, $($field:ident: $value:expr,)*) => {{
+        let errors = $fields.finish($known, $read_only);
+        let whole = || Some(Self { $($field: $value,)* });
+        Ok((whole(), errors))
+    }};
+    (@finish unchanged $fields:ident, $known:expr, $read_only:expr, $($field:ident: $value:expr,)*) => {{
+        let unchanged = $fields.read_only($read_only);
+        let errors = $fields.finish($known, $read_only);
+        let whole = || Some(Self { $($field: $value,)* unchanged });
+        Ok((whole(), errors))
+    }};
     (@nullable nullable) => { true };
     (@nullable $need:ident) => { false };
     (@required required) => { true };

@@ -2,7 +2,9 @@
 
 use super::problem::{Problem, ProblemFieldError};
 use crate::domain::field_error::{ErrorLocation, FieldError};
+use crate::domain::grant::GrantError;
 use crate::domain::scope::Scope;
+use crate::store::UnreadableRecord;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
@@ -82,8 +84,12 @@ pub enum Dependency {
     History(u64),
     /// What encrypts signing keys: AWS KMS, or a key in a file.
     KeyEncryption,
-    /// The service itself: the request came near Lambda's deadline.
+    /// The service itself: the request came near its deadline.
     Service,
+    /// A change that is not visible as a whole yet.
+    Change,
+    /// Free asset tags: an older template gave all those that were tried.
+    AssetTags,
 }
 
 /// Why a request does not succeed.
@@ -98,12 +104,18 @@ pub enum ApiError {
     /// 403: the key lacks this scope.
     #[error("the API key lacks the scope {0}")]
     Forbidden(Scope),
-    /// 404: no such path, or no such resource in this tenant.
+    /// 403: the key can't hand out a key or a role, for another reason than a scope.
+    #[error(transparent)]
+    NotGrantable(GrantError),
+    /// 404: no such resource in this tenant.
     #[error("not found")]
     NotFound,
-    /// 405.
+    /// 404: no such path. Says which there are.
+    #[error("no such path")]
+    UnknownPath(String),
+    /// 405. Says what the path takes.
     #[error("method not allowed")]
-    MethodNotAllowed,
+    MethodNotAllowed(String),
     /// 409.
     #[error("{}", .0.detail)]
     Conflict(Conflict),
@@ -113,9 +125,12 @@ pub enum ApiError {
     /// 413.
     #[error("body too large")]
     TooLarge,
-    /// 415.
+    /// 415: not JSON.
     #[error("unsupported media type")]
     UnsupportedMediaType,
+    /// 415: compressed.
+    #[error("unsupported content coding")]
+    UnsupportedContentCoding,
     /// 422, with every error that was found.
     #[error("{} field errors", .0.len())]
     Invalid(Vec<FieldError>),
@@ -125,6 +140,9 @@ pub enum ApiError {
     /// 500. The cause is logged and not shown.
     #[error("internal error")]
     Internal(#[source] Cause),
+    /// 500: a record is damaged.
+    #[error("unreadable record")]
+    Unreadable(#[source] UnreadableRecord),
     /// 503. The cause is logged and not shown.
     #[error("unavailable: {0:?}")]
     Unavailable(Dependency, #[source] Cause),
@@ -153,17 +171,18 @@ impl ApiError {
             Self::Malformed(_) => (StatusCode::BAD_REQUEST, "MALFORMED_REQUEST", "Malformed request"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "Unauthorized"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "FORBIDDEN", "Forbidden"),
-            Self::NotFound => (StatusCode::NOT_FOUND, "NOT_FOUND", "Not found"),
-            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "Method not allowed"),
+            Self::NotGrantable(_) => (StatusCode::FORBIDDEN, "FORBIDDEN", "Forbidden"),
+            Self::NotFound | Self::UnknownPath(_) => (StatusCode::NOT_FOUND, "NOT_FOUND", "Not found"),
+            Self::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "Method not allowed"),
             Self::Conflict(conflict) => (StatusCode::CONFLICT, conflict.code.as_str(), "Conflict"),
             Self::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "PRECONDITION_FAILED", "Precondition failed"),
             Self::RateLimited(_) => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", "Too many requests"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", "Payload too large"),
-            Self::UnsupportedMediaType => {
+            Self::UnsupportedMediaType | Self::UnsupportedContentCoding => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type")
             }
             Self::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", "Validation failed"),
-            Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "Internal error"),
+            Self::Internal(_) | Self::Unreadable(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "Internal error"),
             Self::Unavailable(..) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", "Unavailable"),
         }
     }
@@ -173,8 +192,10 @@ impl ApiError {
             Self::Malformed(detail) => detail.clone(),
             Self::Unauthorized => "Send a valid API key as 'Authorization: Bearer <API_KEY>'.".into(),
             Self::Forbidden(scope) => format!("The API key lacks the scope {scope}."),
-            Self::NotFound => "Not found. See /v1/openapi.json for the available paths.".into(),
-            Self::MethodNotAllowed => "The Allow header lists the methods of this path.".into(),
+            Self::NotGrantable(error) => error.to_string(),
+            Self::NotFound => "The path exists, but there is no such resource in this tenant. Check the ID.".into(),
+            Self::UnknownPath(hint) => format!("There is no such path. {hint}"),
+            Self::MethodNotAllowed(hint) => hint.clone(),
             Self::Conflict(conflict) => conflict.detail.clone(),
             Self::PreconditionFailed => {
                 "The resource has another version than If-Match names. Read it again and send its present ETag.".into()
@@ -182,16 +203,25 @@ impl ApiError {
             Self::RateLimited(wait) => format!("The API key has used up its requests for this minute. Wait {wait} s."),
             Self::TooLarge => "The body must not exceed 1 MiB.".into(),
             Self::UnsupportedMediaType => "Send the body as 'Content-Type: application/json'.".into(),
+            Self::UnsupportedContentCoding => {
+                "Send the body without compression: the only supported Content-Encoding is identity.".into()
+            }
             Self::Invalid(errors) if errors.len() == 1 => "1 field was refused.".into(),
             Self::Invalid(errors) => format!("{} fields were refused.", errors.len()),
             Self::Internal(_) => "Something went wrong on our side. Quote the request ID when you report it.".into(),
+            Self::Unreadable(UnreadableRecord { kind, id, .. }) => {
+                let id = id.map(|id| format!(" {id}")).unwrap_or_default();
+                format!("The stored {}{id} is damaged and can't be read. The operator can restore or remove it.", kind.noun())
+            }
             Self::Unavailable(dependency, _) => {
                 let reason = match dependency {
                     Dependency::Table => "The database is busy.",
                     Dependency::ListIndex(_) => return "The list is being prepared. Try again.".into(),
                     Dependency::History(_) => return "The latest entries of the history can't be read yet. Try again.".into(),
                     Dependency::KeyEncryption => "The key service did not respond.",
-                    Dependency::Service => "The request took too long.",
+                    Dependency::Service => "The service took too long.",
+                    Dependency::Change => "A change of the last seconds is not visible as a whole yet.",
+                    Dependency::AssetTags => "The next asset tags were all given by an older template.",
                 };
                 format!("{reason} Try again; send a POST with the same Idempotency-Key.")
             }
@@ -204,6 +234,8 @@ impl ApiError {
         let (status, code, title) = self.status_code_title();
         let extra = match self {
             Self::Forbidden(scope) => Map::from_iter([("scope".to_owned(), json!(scope))]),
+            Self::NotGrantable(error) => Map::from_iter([("field".to_owned(), json!(error.field()))]),
+            Self::Unreadable(record) => Map::from_iter([("unreadable".to_owned(), json!(record.id))]),
             Self::Conflict(conflict) => conflict.context.clone(),
             _ => Map::new(),
         };
@@ -234,6 +266,9 @@ impl ApiError {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if matches!(self, Self::Unauthorized) {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if matches!(self, Self::UnsupportedContentCoding) {
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         headers.extend(self.retry_after().map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds))));
         response

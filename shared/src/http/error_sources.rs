@@ -1,6 +1,7 @@
 //! What errors of the store and of key encryption mean to a client.
 
 use super::error::{ApiError, Conflict, ConflictCode, Dependency};
+use crate::domain::grant::GrantError;
 use crate::key_encryption::KeyEncryptionError;
 use crate::store::{AttemptError, KeyError, StoreError, WriteError};
 use serde_json::{Map, Value, json};
@@ -11,7 +12,19 @@ impl From<StoreError> for ApiError {
             StoreError::Unavailable(_) => Self::Unavailable(Dependency::Table, error.into()),
             StoreError::NotLoaded(seconds) => Self::Unavailable(Dependency::ListIndex(seconds), error.into()),
             StoreError::HistoryBehind(seconds) => Self::Unavailable(Dependency::History(seconds), error.into()),
+            StoreError::TooLate => Self::timed_out(error),
+            StoreError::Unsettled(_) => Self::Unavailable(Dependency::Change, error.into()),
+            StoreError::Unreadable(record) => Self::Unreadable(record),
             StoreError::Internal(_) => Self::Internal(error.into()),
+        }
+    }
+}
+
+impl From<GrantError> for ApiError {
+    fn from(error: GrantError) -> Self {
+        match error {
+            GrantError::Scope(scope) => Self::Forbidden(scope),
+            error => Self::NotGrantable(error),
         }
     }
 }

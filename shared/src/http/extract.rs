@@ -123,7 +123,8 @@ impl<B: FromBody> JsonBody<B> {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::TooLarge`], [`ApiError::UnsupportedMediaType`], [`ApiError::Malformed`] for a body that is
+    /// Returns [`ApiError::TooLarge`], [`ApiError::UnsupportedMediaType`], [`ApiError::UnsupportedContentCoding`],
+    /// [`ApiError::Malformed`] for a body that is
     /// missing, incomplete or not JSON, and [`ApiError::Invalid`] if a required field is missing or bad.
     pub async fn parse_early(&self, store: &UnverifiedStore) -> Result<(B, Vec<FieldError>), ApiError> {
         const { assert!(B::IS_CHEAP, "such a body is read on behalf of a caller") };
@@ -141,6 +142,9 @@ impl<B: FromBody> JsonBody<B> {
         };
         if bytes.is_empty() {
             return Err(ApiError::Malformed("A body is required: a JSON object.".into()));
+        }
+        if self.received.is_encoded {
+            return Err(ApiError::UnsupportedContentCoding);
         }
         let content_type = self.received.content_type.as_deref();
         let media_type = content_type.map(|value| value.split(';').next().unwrap_or_default().trim());

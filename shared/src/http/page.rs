@@ -8,6 +8,7 @@ use crate::store::{Page, PageRequest};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::marker::PhantomData;
+use uuid::Uuid;
 
 /// How many bytes the items of a page may take. A Lambda response has at most 6 MB, escaped, headers included
 /// ("Lambda quotas" in the AWS Lambda guide: 6,291,556 bytes).
@@ -38,13 +39,18 @@ pub struct Meta {
     pub limit: u32,
     /// Number of pages; 0 for an empty list.
     pub total_pages: usize,
+    /// IDs of resources that `data` lacks because they are damaged and can't be read. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub unreadable: Vec<Uuid>,
 }
 
 impl Meta {
     /// Returns the position of a page in a list of `total` items.
     #[must_use]
     pub fn new(total: usize, request: PageRequest) -> Self {
-        Self { total, page: request.number, limit: request.limit, total_pages: total.div_ceil(request.limit as usize) }
+        let total_pages = total.div_ceil(request.limit as usize);
+        Self { total, page: request.number, limit: request.limit, total_pages, unreadable: Vec::new() }
     }
 }
 
@@ -52,13 +58,15 @@ impl<T: Serialize> Success for Page<T> {
     fn to_response(&self) -> Result<ApiResponse, ApiError> {
         let mut items = PageItems::default();
         self.items.iter().try_for_each(|item| items.push(item))?;
-        items.into_page::<T>(self.total, self.request)?.to_response()
+        items.into_page::<T>(self.total, self.request, self.unreadable.clone())?.to_response()
     }
 }
 
 impl<T> Success for SerializedPage<T> {
     fn to_response(&self) -> Result<ApiResponse, ApiError> {
-        ApiResponse::json(&PageBody { data: &self.page.items, meta: Meta::new(self.page.total, self.page.request) })
+        let Page { items, total, request, unreadable } = &self.page;
+        let meta = Meta { unreadable: unreadable.clone(), ..Meta::new(*total, *request) };
+        ApiResponse::json(&PageBody { data: items, meta })
     }
 }
 
@@ -94,17 +102,17 @@ impl PageItems {
         self.bytes > MAX_PAGE_BYTES
     }
 
-    /// Returns the page, of a list of `total` items.
+    /// Returns the page, of a list of `total` items; `unreadable` names those of the page that it lacks.
     ///
     /// # Errors
     ///
     /// Returns [`ApiError::Invalid`] for `limit`, saying which one fits, if the page is too large for a response.
-    pub fn into_page<T>(self, total: usize, request: PageRequest) -> Result<SerializedPage<T>, ApiError> {
+    pub fn into_page<T>(self, total: usize, request: PageRequest, unreadable: Vec<Uuid>) -> Result<SerializedPage<T>, ApiError> {
         if self.is_too_large() {
             let fit = (MAX_PAGE_BYTES / self.largest.max(1)).max(1);
             let detail = format!("is too high for these large items: the response would exceed 6 MB. Use at most {fit}");
             return Err(ApiError::Invalid(vec![FieldError::parameter("limit", detail)]));
         }
-        Ok(SerializedPage { page: Page { items: self.items, total, request }, item: PhantomData })
+        Ok(SerializedPage { page: Page { items: self.items, total, request, unreadable }, item: PhantomData })
     }
 }

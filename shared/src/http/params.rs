@@ -1,5 +1,6 @@
 //! Query parameters: reading them strictly, and the pages of lists.
 
+use super::body::{MAX_NAMED_UNKNOWN, unknown_name};
 use super::error::ApiError;
 use crate::domain::asset::Status;
 use crate::domain::catalog::AssetKind;
@@ -60,7 +61,9 @@ fn digits(text: &str, most: u32) -> Option<u32> {
 
 impl FromParam for PageNumber {
     fn from_param(text: &str) -> Result<Self, ValueError> {
-        digits(text, MAX_PAGE_NUMBER).map(Self).ok_or_else(|| ValueError::new("must be a whole number from 1"))
+        digits(text, MAX_PAGE_NUMBER)
+            .map(Self)
+            .ok_or_else(|| ValueError::new(format!("must be a whole number from 1 to {MAX_PAGE_NUMBER}")))
     }
 }
 
@@ -93,6 +96,8 @@ impl Limit {
 /// The decoded parameters of a query.
 pub struct Params {
     given: Vec<(String, Option<String>)>,
+    /// The parameters that were asked for.
+    known: Vec<&'static str>,
     errors: Vec<FieldError>,
 }
 
@@ -116,11 +121,12 @@ impl Params {
                 given.push((name, Some(value)));
             }
         }
-        Ok(Self { given, errors })
+        Ok(Self { given, known: Vec::new(), errors })
     }
 
     /// Takes an optional parameter. Records an error if its value is bad.
-    pub fn take<T: FromParam>(&mut self, name: &str) -> Option<T> {
+    pub fn take<T: FromParam>(&mut self, name: &'static str) -> Option<T> {
+        self.known.push(name);
         let value = self.given.iter_mut().find(|(known, _)| known == name).and_then(|(_, value)| value.take())?;
         match T::from_param(&value) {
             Ok(value) => Some(value),
@@ -137,8 +143,11 @@ impl Params {
     ///
     /// Returns [`ApiError::Invalid`] with every error that was found.
     pub fn finish(mut self) -> Result<(), ApiError> {
-        let unknown = self.given.iter().filter(|(_, value)| value.is_some());
-        self.errors.extend(unknown.map(|(name, _)| FieldError::parameter(name, "is not a parameter of this endpoint")));
+        let unknown = self.given.iter().filter(|(_, value)| value.is_some()).enumerate();
+        self.errors.extend(unknown.map(|(index, (name, _))| {
+            let known = (index < MAX_NAMED_UNKNOWN).then_some(self.known.as_slice());
+            FieldError::parameter(name, unknown_name(name, known, "parameter of this endpoint"))
+        }));
         if self.errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.errors)) }
     }
 }

@@ -1,5 +1,6 @@
 //! Receives a request: its body up to a limit, its path parameters and its query, once for all extractors.
 
+use super::list_header;
 use super::params::decode;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, RawPathParams, Request};
@@ -35,6 +36,8 @@ pub(crate) struct ReceivedRequest {
     /// The text after `?`.
     pub(crate) query: String,
     pub(crate) content_type: Option<String>,
+    /// Whether the body is compressed, or encoded otherwise.
+    pub(crate) is_encoded: bool,
     pub(crate) body: ReceivedBody,
 }
 
@@ -54,10 +57,16 @@ pub(super) async fn receive(request: Request, next: Next) -> Response {
         path: path.map(|params| params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()),
         query: parts.uri.query().unwrap_or_default().to_owned(),
         content_type: parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
+        is_encoded: list_header(&parts.headers, &header::CONTENT_ENCODING).is_some_and(|codings| !is_identity(&codings)),
         body: receive_body(body).await,
     };
     parts.extensions.insert(Arc::new(received));
     next.run(Request::from_parts(parts, Body::empty())).await
+}
+
+/// Returns whether a list of content codings has none but `identity`.
+fn is_identity(codings: &str) -> bool {
+    codings.split(',').map(str::trim).all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case("identity"))
 }
 
 async fn receive_body(mut body: Body) -> ReceivedBody {

@@ -103,8 +103,12 @@ pub(super) fn take_content(kind: Kind, attributes: &mut Item) -> Option<ContentT
 
 /// Fills an empty list of steps in, and no schema, for code that needs the rest of a record only.
 pub(super) fn without_content(mut item: Item) -> Item {
-    if Content::Steps.hash_of(&item).is_some() {
-        item.insert(Content::Steps.attribute().to_owned(), AttributeValue::S("[]".to_owned()));
+    if let Some((content, _)) = content_of(&item) {
+        let empty = match content {
+            Content::Steps => AttributeValue::S("[]".to_owned()),
+            Content::Schema => AttributeValue::Null(true),
+        };
+        item.insert(content.attribute().to_owned(), empty);
     }
     item
 }
@@ -189,7 +193,8 @@ impl PointReads {
         }
     }
 
-    /// Fills in the content of those items that have its hash.
+    /// Fills in the content of those items that have its hash. An item whose content is lost stays without, so that it can't
+    /// be read.
     pub(super) async fn fill_in_content(&self, items: &mut [Item]) -> Result<(), StoreError> {
         let with_content = || items.iter().filter(|item| content_of(item).is_some());
         let names = with_content().filter_map(content_of).collect();
@@ -204,7 +209,7 @@ impl PointReads {
         Ok(())
     }
 
-    /// Returns the content with these names, as JSON text. What is not in memory takes a round trip, and up to 16 read
+    /// Returns the content with these names, as JSON text, except what is lost. What is not in memory takes a round trip, and up to 16 read
     /// units each, and so waits until the caller's key is verified.
     ///
     /// What names the content may become visible before the content that the same transaction writes. If it was written as
@@ -212,8 +217,7 @@ impl PointReads {
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] for content that may still become visible, and [`StoreError::Internal`] for what
-    /// is lost.
+    /// Returns [`StoreError::Unsettled`] for content that may still become visible.
     pub(super) async fn content_texts(
         &self,
         names: BTreeSet<ContentName>,
@@ -243,10 +247,10 @@ impl PointReads {
             }
             missing.retain(|name| !texts.contains_key(name));
             if !missing.is_empty() && written_at.plus(max_event_delay()) < self.store.now() {
-                return Err(StoreError::broken("content that is not in the table"));
+                return Ok(texts);
             }
             if !missing.is_empty() && !rereads.pause(&self.store).await {
-                return Err(StoreError::Unavailable("content that is not visible yet".into()));
+                return Err(StoreError::Unsettled("the content of a record"));
             }
         }
         Ok(texts)

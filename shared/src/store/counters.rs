@@ -2,7 +2,7 @@
 
 use super::TenantStore;
 use super::error::StoreError;
-use super::keys::{COUNTERS, Item, Key, SK, TYPE};
+use super::keys::{COUNTERS, Item, Key, TYPE};
 use crate::domain::asset_tag::{TagPrefix, TagRange, TagTemplate};
 use crate::domain::tenant::NumberRange;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
@@ -11,6 +11,9 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 pub(super) const LAST_NUMBER: &str = "last_number";
 /// The attribute with the minimum number of digits.
 pub(super) const WIDTH: &str = "width";
+
+/// How many ranges are read at most. A template with the month has twelve a year for each type.
+const MAX_RANGES: usize = 10_000;
 
 impl TenantStore {
     /// Reserves a number of a range and returns it: the one `step` after the last, so `1` reserves the next.
@@ -58,19 +61,32 @@ impl TenantStore {
         number.ok_or_else(|| StoreError::broken("a counter without a number"))
     }
 
-    /// Returns every range of asset tags that a number was reserved from, in the order of their patterns.
+    /// Returns the ranges of asset tags that a number was reserved from, in the order of their patterns: at most
+    /// [`MAX_RANGES`]. Counters that can't be read are left out, and logged.
     ///
     /// # Errors
     ///
-    /// Returns a [`StoreError`] when the counters can't be read.
+    /// Returns a [`StoreError`] when the counters can't be read from the table.
     pub async fn number_ranges(&self) -> Result<Vec<NumberRange>, StoreError> {
-        let items = self.every(self.beginning(AttributeValue::S(COUNTERS.to_owned()))).await?;
-        let range = |item: &Item| {
-            let number = |name| item.get(name)?.as_n().ok()?.parse().ok();
-            let pattern = Key::of(item)?.sort().strip_prefix(COUNTERS)?.to_owned();
-            Some(NumberRange { pattern, last_number: number(LAST_NUMBER)?, width: number(WIDTH)? })
-        };
-        let broken = || StoreError::broken(format!("a counter without {SK}, {LAST_NUMBER} or {WIDTH}"));
-        items.iter().map(|item| range(item).ok_or_else(broken)).collect()
+        let mut pages = self.beginning(AttributeValue::S(COUNTERS.to_owned())).into_paginator().send();
+        let mut ranges = Vec::new();
+        while ranges.len() < MAX_RANGES
+            && let Some(page) = pages.next().await
+        {
+            for item in page?.items.unwrap_or_default() {
+                match number_range(&item) {
+                    Some(range) => ranges.push(range),
+                    None => tracing::error!(tenant_id = %self.id, "a counter of asset tags can't be read"),
+                }
+            }
+        }
+        ranges.truncate(MAX_RANGES);
+        Ok(ranges)
     }
+}
+
+fn number_range(item: &Item) -> Option<NumberRange> {
+    let number = |name| item.get(name)?.as_n().ok()?.parse().ok();
+    let pattern = Key::of(item)?.sort().strip_prefix(COUNTERS)?.to_owned();
+    Some(NumberRange { pattern, last_number: number(LAST_NUMBER)?, width: number(WIDTH)? })
 }

@@ -16,12 +16,33 @@ pub enum StoreError {
     /// A retry doesn't help: a permission is missing, an item is invalid, or the service has a bug.
     #[error("DynamoDB rejected the request, or the data is invalid")]
     Internal(#[source] Cause),
+    /// A record is damaged, or was written by a version of the service that this one does not know.
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableRecord),
+    /// The unit of work took so long to decide that it is not committed any more.
+    #[error("the deadline of the unit of work has passed")]
+    TooLate,
+    /// A change is not visible as a whole yet.
+    #[error("a change is not visible as a whole yet: {0}")]
+    Unsettled(&'static str),
     /// A list index is being loaded. After this many seconds, a request probably has time enough to load the rest.
     #[error("a list index is being loaded")]
     NotLoaded(u64),
     /// The index of a history lacks entries. After this many seconds it may have them.
     #[error("the latest entries of a history can't be read yet; try again")]
     HistoryBehind(u64),
+}
+
+/// A record whose item can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the {} {} can't be read", .kind.noun(), .id.map(|id| id.to_string()).unwrap_or_default())]
+pub struct UnreadableRecord {
+    /// What it is.
+    pub kind: Kind,
+    /// Its id, if its key has one.
+    pub id: Option<Uuid>,
+    /// Why it can't be read. May quote its data, so it is for the operator only.
+    pub cause: String,
 }
 
 /// The cause of a [`StoreError::Unavailable`] because of throttling.
@@ -33,6 +54,30 @@ impl StoreError {
     /// Returns a [`StoreError::Internal`], for data that should not be as it is.
     pub fn broken(cause: impl Into<Cause>) -> Self {
         Self::Internal(cause.into())
+    }
+
+    /// Returns what was read, or `None` in place of a record that can't be read.
+    ///
+    /// # Errors
+    ///
+    /// Returns every other error.
+    pub fn tolerate_unreadable<T>(read: Result<Option<T>, Self>) -> Result<Option<T>, Self> {
+        match read {
+            Err(Self::Unreadable(_)) => Ok(None),
+            read => read,
+        }
+    }
+
+    /// Returns the id of the record that can't be read, if its key has one.
+    ///
+    /// # Errors
+    ///
+    /// Returns every other error.
+    pub(super) fn unreadable_id(self) -> Result<Option<Uuid>, Self> {
+        match self {
+            Self::Unreadable(record) => Ok(record.id),
+            other => Err(other),
+        }
     }
 
     /// Returns whether DynamoDB throttled, so that waiting helps.

@@ -36,12 +36,15 @@ pub struct Page<T> {
     pub total: usize,
     /// The requested page.
     pub request: PageRequest,
+    /// Records that `items` lacks because they can't be read.
+    pub unreadable: Vec<Uuid>,
 }
 
 impl<T> Page<T> {
     /// Returns the page with `view` of each item.
     pub fn map<V>(self, view: impl FnMut(T) -> V) -> Page<V> {
-        Page { items: self.items.into_iter().map(view).collect(), total: self.total, request: self.request }
+        let Self { items, total, request, unreadable } = self;
+        Page { items: items.into_iter().map(view).collect(), total, request, unreadable }
     }
 }
 

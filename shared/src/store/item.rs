@@ -1,14 +1,15 @@
 //! Conversion of records to items and back.
 
-use super::content_items::{ContentText, take_content};
-use super::error::StoreError;
-use super::keys::{Item, Keys, LS, TYPE};
+use super::content_items::{ContentText, lacks_content, take_content};
+use super::error::{StoreError, UnreadableRecord};
+use super::keys::{Item, Key, Keys, LS, TYPE, record_id, tenant};
 use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Record, Stored};
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
+use uuid::Uuid;
 
 /// The attribute that counts a record's changes.
 pub(super) const VERSION: &str = "version";
@@ -62,11 +63,37 @@ pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<
     Ok((item, content))
 }
 
-/// Reads a record from its item, in which its content is filled in.
+/// The name of the metric in the log lines of records that can't be read.
+const UNREADABLE: &str = "unreadable_records";
+
+/// Reads a record from its item, in which its content is filled in. One that can't be read is logged.
+///
+/// # Errors
+///
+/// Returns [`StoreError::Unreadable`] when the item can't be read as this kind of record.
 pub(super) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreError> {
-    let metadata: Metadata = from_item(item.clone()).map_err(StoreError::broken)?;
-    let last_event = EventId::from_short(&metadata.last_event).ok_or_else(|| StoreError::broken("a record without its event"))?;
-    let value: T = from_item(item).map_err(StoreError::broken)?;
+    let key = Key::of(&item);
+    let id = key.as_ref().and_then(|key| record_id(T::KIND, key));
+    decode::<T>(item, id).map_err(|cause| {
+        let (tenant_id, record_id) = (key.as_ref().and_then(tenant).map(|id| id.to_string()), id.map(|id| id.to_string()));
+        let (tenant_id, record_id) = (tenant_id.as_deref(), record_id.as_deref());
+        // Without the cause, which may quote the data. The template's metric filters count these lines.
+        tracing::error!(metric = UNREADABLE, kind = T::KIND.noun(), tenant_id, record_id, "a record can't be read");
+        StoreError::Unreadable(UnreadableRecord { kind: T::KIND, id, cause })
+    })
+}
+
+/// Reads the record with the id `id` in its key; `None` for kinds that have none in their key.
+fn decode<T: Record>(item: Item, id: Option<Uuid>) -> Result<Stored<T>, String> {
+    if lacks_content(&item) {
+        return Err("its steps or its schema are lost".to_owned());
+    }
+    let metadata: Metadata = from_item(item.clone()).map_err(|error| error.to_string())?;
+    let last_event = EventId::from_short(&metadata.last_event).ok_or("it does not name its event")?;
+    let value: T = from_item(item).map_err(|error| error.to_string())?;
+    if id.is_some_and(|id| id != value.id().uuid()) {
+        return Err("its id is not that of its key".to_owned());
+    }
     Ok(Stored {
         value,
         version: metadata.version,

@@ -6,6 +6,7 @@ use super::item;
 use super::list_index::{
     Columns, Contradiction, Freshness, ListIndex, Rereads, RowQuery, SortKey, SortValue, SortedRows, row_from_item,
 };
+use super::lists::MAX_UNREADABLE;
 use super::read::BatchGet;
 use super::{PointReads, TenantStore, UnverifiedStore};
 use crate::domain::id::Id;
@@ -21,6 +22,13 @@ const MAX_CHANGES: u32 = 5;
 /// What a list index says of a page: the number of matching records, and id and version of each record of the page, with
 /// whatever else the index has of it.
 type Selection<E> = (usize, Vec<(Uuid, u64, E)>);
+
+/// Records by their id, each as `None` if the table does not have it.
+type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
+
+/// Marks a record that can't be read.
+#[derive(Debug, Clone, Copy)]
+struct Unreadable;
 
 impl UnverifiedStore {
     /// Returns a page that `select` selects from the list index; `None` if there is no index.
@@ -68,49 +76,54 @@ impl UnverifiedStore {
         }
     }
 
-    /// Reads records, each as `None` if the table does not have it.
-    async fn records<T: Record>(
-        &self,
-        ids: impl IntoIterator<Item = Uuid>,
-    ) -> Result<Vec<(Uuid, Option<Stored<T>>)>, StoreError> {
+    /// Reads records.
+    async fn records<T: Record>(&self, ids: impl IntoIterator<Item = Uuid>) -> Result<Records<T>, StoreError> {
         let ids: Vec<Uuid> = ids.into_iter().collect();
         let result = self.batch_get(BatchGet::new().with_all::<T>(ids.iter().copied().map(T::Id::from_uuid))).await?;
-        ids.into_iter().map(|id| Ok((id, result.get(Some(T::Id::from_uuid(id)))?))).collect()
+        let record = |id| match result.get(Some(T::Id::from_uuid(id))) {
+            Err(StoreError::Unreadable(_)) => Ok((id, Err(Unreadable))),
+            read => Ok((id, Ok(read?))),
+        };
+        ids.into_iter().map(record).collect()
     }
 }
 
 /// Returns the rows whose version is not that of the record in the table.
-fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &HashMap<Uuid, Option<Stored<T>>>) -> Vec<Contradiction> {
+fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &Records<T>) -> Vec<Contradiction> {
     let contradiction = |&(id, indexed, _): &(Uuid, u64, E)| {
-        let found = records.get(&id).and_then(Option::as_ref).map(|stored| stored.version);
+        let Some(Ok(record)) = records.get(&id) else { return None };
+        let found = record.as_ref().map(|stored| stored.version);
         (found != Some(indexed)).then_some(Contradiction { id, indexed, found })
     };
     rows.iter().filter_map(contradiction).collect()
 }
 
-/// Returns the page with the records of the selected rows. Those without a record count no more.
-fn page_of<T, E>(
-    request: PageRequest,
-    (total, rows): Selection<E>,
-    mut records: HashMap<Uuid, Option<Stored<T>>>,
-) -> Page<(Stored<T>, E)> {
-    let selected = rows.len();
-    let items: Vec<_> = rows.into_iter().filter_map(|(id, _, extra)| Some((records.remove(&id).flatten()?, extra))).collect();
-    Page { total: total - (selected - items.len()), items, request }
+/// Returns the page with the records of the selected rows. Those without a record count no more; those that can't be read
+/// are named.
+fn page_of<T, E>(request: PageRequest, (mut total, rows): Selection<E>, mut records: Records<T>) -> Page<(Stored<T>, E)> {
+    let (mut items, mut unreadable) = (Vec::new(), Vec::new());
+    for (id, _, extra) in rows {
+        match records.remove(&id).unwrap_or(Ok(None)) {
+            Ok(Some(stored)) => items.push((stored, extra)),
+            Ok(None) => total -= 1,
+            Err(Unreadable) => unreadable.push(id),
+        }
+    }
+    Page { items, total, request, unreadable }
 }
 
 /// Returns the page with those records of the selected rows that `arrange` keeps, in its order: some are not at the row's
-/// version, so that they may not match any more, or belong elsewhere.
+/// version, so that they may not match any more, or belong elsewhere. Those that can't be read stay.
 fn arranged_page<T: Record, E>(
     request: PageRequest,
     (total, rows): Selection<E>,
-    records: HashMap<Uuid, Option<Stored<T>>>,
+    records: Records<T>,
     arrange: impl Fn(&[&Stored<T>]) -> Result<Vec<Uuid>, StoreError>,
 ) -> Result<Page<(Stored<T>, E)>, StoreError> {
-    let found: Vec<&Stored<T>> = rows.iter().filter_map(|(id, ..)| records.get(id)?.as_ref()).collect();
+    let found: Vec<&Stored<T>> = rows.iter().filter_map(|(id, ..)| records.get(id)?.as_ref().ok()?.as_ref()).collect();
     let places: HashMap<Uuid, usize> = arrange(&found)?.into_iter().enumerate().map(|(place, id)| (id, place)).collect();
     let (selected, mut kept) = (rows.len(), rows);
-    kept.retain(|(id, ..)| places.contains_key(id));
+    kept.retain(|(id, ..)| places.contains_key(id) || matches!(records.get(id), Some(Err(_))));
     kept.sort_unstable_by_key(|(id, ..)| places.get(id).copied());
     Ok(page_of(request, (total - (selected - kept.len()), kept), records))
 }
@@ -141,11 +154,19 @@ impl TenantStore {
         query: &RowQuery<'_, C>,
     ) -> Result<Page<Stored<C::Record>>, StoreError> {
         let mut matching: Vec<(Option<SortValue<'static>>, SortKey, u64)> = Vec::new();
+        let mut unreadable = Vec::new();
         let mut pages = self.of_kind(C::Record::KIND).into_paginator().send();
         while let Some(page) = pages.next().await {
             let mut rows = SortedRows::default();
             for item in page?.items.unwrap_or_default() {
-                rows.upsert(row_from_item::<C>(&item).map_err(StoreError::broken)?);
+                match row_from_item::<C>(&item) {
+                    Ok(row) => rows.upsert(row),
+                    // Says so, and which record it is.
+                    Err(_) => match item::read::<C::Record>(item) {
+                        Ok(stored) => return Err(StoreError::broken(format!("no row of the record {}", stored.value.id()))),
+                        Err(error) => unreadable.extend(error.unreadable_id()?),
+                    },
+                }
             }
             query.scan(&rows, |position| {
                 let sort_value = |row: &_| query.order.as_ref().map(|order| order.value(row).into_owned());
@@ -165,12 +186,16 @@ impl TenantStore {
             let batch = next.iter().fold(BatchGet::new(), |batch, (_, key, _)| batch.with::<C::Record>(id(key)));
             let records = self.batch_get(batch).await?;
             for (_, key, version) in next {
-                match records.get::<C::Record>(id(key))? {
-                    Some(stored) if stored.version == *version || !self.arrange(query, &[&stored])?.is_empty() => {
+                match records.get::<C::Record>(id(key)) {
+                    Ok(Some(stored)) if stored.version == *version || !self.arrange(query, &[&stored])?.is_empty() => {
                         has_changed |= stored.version != *version;
                         items.push(stored);
                     }
-                    _ => total -= 1,
+                    Ok(_) => total -= 1,
+                    Err(error) => {
+                        total -= 1;
+                        unreadable.extend(error.unreadable_id()?);
+                    }
                 }
             }
             left = rest;
@@ -180,6 +205,7 @@ impl TenantStore {
                 self.arrange(query, &items.iter().collect::<Vec<_>>())?.into_iter().enumerate().map(|(n, id)| (id, n)).collect();
             items.sort_unstable_by_key(|stored| places.get(&stored.value.id().uuid()).copied());
         }
-        Ok(Page { items, total, request })
+        unreadable.truncate(MAX_UNREADABLE);
+        Ok(Page { items, total, request, unreadable })
     }
 }

@@ -30,6 +30,8 @@ use uuid::Uuid;
 
 /// How many bytes of records a list keeps in memory that reads all of a kind. Beyond that, the page is read again.
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
+/// How many records that can't be read a page names at most.
+pub(super) const MAX_UNREADABLE: usize = 100;
 
 impl UnverifiedStore {
     /// Returns a page of the tenant's assets, each with the names that it shows of the catalog.
@@ -57,7 +59,8 @@ impl UnverifiedStore {
         let logical_types = if filter.kind.is_some() { store.logical_types().await? } else { Vec::new() };
         let page = store.page_from_table::<AssetColumns>(request, &filter.row_query(logical_types)).await?;
         let names = self.catalog_names(&page.items).await?;
-        Ok(Page { items: page.items.into_iter().zip(names).collect(), total: page.total, request })
+        let Page { items, total, request, unreadable } = page;
+        Ok(Page { items: items.into_iter().zip(names).collect(), total, request, unreadable })
     }
 
     /// Returns a page of the tenant's users.
@@ -115,7 +118,7 @@ impl UnverifiedStore {
 }
 
 impl PointReads {
-    /// Returns the names that each asset shows of the catalog, in one round trip.
+    /// Returns the names that each asset shows of the catalog, in one round trip. Entries that can't be read have none.
     ///
     /// # Errors
     ///
@@ -129,9 +132,9 @@ impl PointReads {
         });
         let result = self.batch_get_without_content(batch).await?;
         let names = assets.iter().map(|asset| {
-            let asset_type = result.get::<AssetType>(asset.value.asset_type_id)?;
-            let model = result.get::<Model>(asset.value.model_id)?;
-            let manufacturer = result.get::<Manufacturer>(asset.value.manufacturer_id)?;
+            let asset_type = result.get_readable::<AssetType>(asset.value.asset_type_id)?;
+            let model = result.get_readable::<Model>(asset.value.model_id)?;
+            let manufacturer = result.get_readable::<Manufacturer>(asset.value.manufacturer_id)?;
             Ok(CatalogNames::of(asset_type.as_ref(), model.as_ref(), manufacturer.as_ref()))
         });
         names.collect()
@@ -197,21 +200,25 @@ impl TenantStore {
     }
 
     /// Returns a page of a kind that a tenant has few records of. Reads them all, but keeps only what the page may need, in
-    /// bounded memory. Content is read for the page only.
+    /// bounded memory. Content is read for the page only. Records that can't be read are named on every page, since nothing
+    /// says which one they belong to.
     async fn list_all<T: Record>(
         &self,
         request: PageRequest,
         matches: impl Fn(&T) -> bool,
     ) -> Result<Page<Stored<T>>, StoreError> {
-        let (mut matching, mut kept_bytes) = (Vec::new(), 0);
+        let (mut matching, mut unreadable, mut kept_bytes) = (Vec::new(), Vec::new(), 0);
         let mut pages = self.of_kind(T::KIND).into_paginator().send();
         while let Some(page) = pages.next().await {
             for item in page?.items.unwrap_or_default() {
-                let stored: Stored<T> = item::read(without_content(item.clone()))?;
-                if matches(&stored.value) {
-                    kept_bytes += item::size(&item);
-                    let kept = (kept_bytes <= MAX_KEPT_BYTES).then_some(item);
-                    matching.push((Reverse(stored.created_at), stored.value.id(), kept));
+                match item::read::<T>(without_content(item.clone())) {
+                    Ok(stored) if matches(&stored.value) => {
+                        kept_bytes += item::size(&item);
+                        let kept = (kept_bytes <= MAX_KEPT_BYTES).then_some(item);
+                        matching.push((Reverse(stored.created_at), stored.value.id(), kept));
+                    }
+                    Ok(_) => {}
+                    Err(error) => unreadable.extend(error.unreadable_id()?),
                 }
             }
         }
@@ -220,11 +227,18 @@ impl TenantStore {
         let dropped: Vec<Key> = page.items.iter().filter(|(.., kept)| kept.is_none()).map(|(_, id, _)| key(*id)).collect();
         let mut read_again = self.items(&dropped).await?;
         // One that was deleted meanwhile is left out.
-        let items = page.items.into_iter().filter_map(|(_, id, kept)| kept.or_else(|| read_again.remove(&key(id))));
-        let mut items: Vec<Item> = items.collect();
-        self.fill_in_content(&mut items).await?;
-        let items = items.into_iter().map(item::read).collect::<Result<_, _>>()?;
-        Ok(Page { items, total: page.total, request })
+        let filled = page.items.into_iter().filter_map(|(_, id, kept)| kept.or_else(|| read_again.remove(&key(id))));
+        let mut filled: Vec<Item> = filled.collect();
+        self.fill_in_content(&mut filled).await?;
+        let mut items = Vec::new();
+        for item in filled {
+            match item::read(item) {
+                Ok(stored) => items.push(stored),
+                Err(error) => unreadable.extend(error.unreadable_id()?),
+            }
+        }
+        unreadable.truncate(MAX_UNREADABLE);
+        Ok(Page { items, total: page.total, request, unreadable })
     }
 
     /// Returns the ids of the asset types of kind `logical`, sorted.
@@ -246,7 +260,8 @@ fn occur_in(terms: &SearchTerms, texts: &[&str]) -> bool {
 fn cut_page<T>(mut items: Vec<T>, request: PageRequest, compare: impl FnMut(&T, &T) -> Ordering) -> Page<T> {
     items.sort_unstable_by(compare);
     let total = items.len();
-    Page { items: items.into_iter().skip(request.skip()).take(request.limit as usize).collect(), total, request }
+    let items = items.into_iter().skip(request.skip()).take(request.limit as usize).collect();
+    Page { items, total, request, unreadable: Vec::new() }
 }
 
 #[cfg(test)]

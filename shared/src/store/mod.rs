@@ -42,9 +42,9 @@ mod verify_history;
 mod verify_tenant;
 
 pub use change_context::ChangeContext;
-pub use check::{CheckMode, CheckReport, Finding};
+pub use check::{CheckMode, CheckReport, Finding, Removal};
 pub use deadline::with_deadline;
-pub use error::{StoreError, WriteError};
+pub use error::{StoreError, UnreadableRecord, WriteError};
 pub use feed::{Feed, MAX_BODY_BEFORE_OMISSION};
 pub use filters::{AssetFilter, AssetSort, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, SortField, UserFilter};
 pub use history::HistoryPage;

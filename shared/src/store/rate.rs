@@ -18,20 +18,20 @@ const KEPT_SECONDS: i64 = 600;
 const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl PointReads {
-    /// Counts a request by the hash of its secret and returns how many came in this minute, this one included. Stops
-    /// counting beyond the highest limit that a key can have. Costs one write unit.
+    /// Counts a request of a key and returns how many came in this minute, this one included. Stops counting beyond the
+    /// highest limit that a key can have. Costs one write unit.
     ///
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table throttles or does not respond within [`COUNT_TIMEOUT`].
-    pub(crate) async fn count_request(&self, key: ApiKeyId, secret: &str, at: Timestamp) -> Result<u64, StoreError> {
+    pub(crate) async fn count_request(&self, key: ApiKeyId, at: Timestamp) -> Result<u64, StoreError> {
         let minute = window(at);
         let counted = self
             .store
             .client
             .update_item()
             .table_name(&self.store.table)
-            .set_key(Some(self.keys.rate(key, minute, secret).item()))
+            .set_key(Some(self.keys.rate(key, minute).item()))
             .update_expression("ADD #requests :one SET #expires = :expires, #type = :type")
             .condition_expression("attribute_not_exists(#requests) OR #requests <= :most")
             .expression_attribute_names("#requests", REQUESTS)
@@ -58,17 +58,5 @@ impl PointReads {
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Returns how many requests came with a secret in this minute: for the previous secret of a rotated key.
-    ///
-    /// # Errors
-    ///
-    /// As [`PointReads::count_request`].
-    pub(crate) async fn counted_requests(&self, key: ApiKeyId, secret: &str, at: Timestamp) -> Result<u64, StoreError> {
-        let counter = self.keys.rate(key, window(at), secret);
-        let item = timeout(COUNT_TIMEOUT, self.item(&counter)).await;
-        let item = item.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))??;
-        Ok(item.and_then(|item| item.get(REQUESTS)?.as_n().ok()?.parse().ok()).unwrap_or(0))
     }
 }

@@ -55,17 +55,27 @@ impl BatchResult {
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Internal`] when the item can't be read as this kind of record.
+    /// Returns [`StoreError::Unreadable`] when the item can't be read as this kind of record.
     pub fn get<T: Record>(&self, id: Option<T::Id>) -> Result<Option<Stored<T>>, StoreError> {
         let item = id.and_then(|id| self.items.get(&(T::KIND, id.uuid())));
         item.cloned().map(item::read).transpose()
+    }
+
+    /// Returns a record of the batch; `None` also if the record can't be read. For what is only shown beside something
+    /// else.
+    ///
+    /// # Errors
+    ///
+    /// As [`BatchResult::get`] otherwise.
+    pub fn get_readable<T: Record>(&self, id: Option<T::Id>) -> Result<Option<Stored<T>>, StoreError> {
+        StoreError::tolerate_unreadable(self.get(id))
     }
 
     /// Returns those of the records that exist, in the order of `ids`.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Internal`] when an item can't be read as this kind of record.
+    /// Returns [`StoreError::Unreadable`] when an item can't be read as this kind of record.
     pub fn get_all<T: Record>(&self, ids: impl IntoIterator<Item = T::Id>) -> Result<Vec<Stored<T>>, StoreError> {
         ids.into_iter().filter_map(|id| self.get::<T>(Some(id)).transpose()).collect()
     }
@@ -76,7 +86,7 @@ impl PointReads {
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Unreadable`] when
     /// the item can't be read as this kind of record.
     pub async fn get<T: Record>(&self, id: T::Id) -> Result<Option<Stored<T>>, StoreError> {
         let mut items = Vec::from_iter(self.item(&self.keys.record(T::KIND, id.uuid())).await?);
@@ -157,16 +167,17 @@ impl PointReads {
 }
 
 impl TenantStore {
-    /// Reads every record of a kind, page after page: the cost grows with their number.
+    /// Reads every record of a kind, page after page: the cost grows with their number. Leaves out those that can't be
+    /// read.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
-    /// an item can't be read as this kind of record.
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub async fn all<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
         let mut items = self.every(self.of_kind(T::KIND)).await?;
         self.fill_in_content(&mut items).await?;
-        items.into_iter().map(item::read).collect()
+        let read = items.into_iter().map(|item| StoreError::tolerate_unreadable(item::read(item).map(Some)));
+        read.filter_map(Result::transpose).collect()
     }
 
     /// Reads every record of a kind without steps and schemas.
@@ -176,7 +187,8 @@ impl TenantStore {
     /// As [`TenantStore::all`].
     pub async fn all_without_content<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
         let items = self.every(self.of_kind(T::KIND)).await?;
-        items.into_iter().map(|item| item::read(without_content(item))).collect()
+        let read = items.into_iter().map(|item| StoreError::tolerate_unreadable(item::read(without_content(item)).map(Some)));
+        read.filter_map(Result::transpose).collect()
     }
 
     /// Counts the records of a kind. The cost grows with their number.

@@ -98,15 +98,19 @@ impl Store {
         Ok(added)
     }
 
-    /// Returns every tenant, oldest first.
+    /// Returns every tenant, oldest first; `None` for one whose record can't be read.
     ///
     /// # Errors
     ///
     /// Returns a [`StoreError`] when tenants can't be read.
-    pub async fn tenants(&self) -> Result<Vec<Stored<Tenant>>, StoreError> {
+    pub async fn tenants(&self) -> Result<Vec<(TenantId, Option<Stored<Tenant>>)>, StoreError> {
         let mut tenants = Vec::new();
         for id in self.tenant_ids().await? {
-            tenants.extend(self.tenant(id).get::<Tenant>(id).await?);
+            match self.tenant(id).get::<Tenant>(id).await {
+                Ok(tenant) => tenants.extend(tenant.map(|tenant| (id, Some(tenant)))),
+                Err(StoreError::Unreadable(_)) => tenants.push((id, None)),
+                Err(error) => return Err(error),
+            }
         }
         Ok(tenants)
     }

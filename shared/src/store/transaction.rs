@@ -54,9 +54,7 @@ impl Store {
             items.into_iter().map(|item| (item.condition, item.write)).unzip();
         for round in 0.. {
             if Instant::now() >= deadline {
-                return Err(TransactionError::Store(StoreError::Unavailable(
-                    "the deadline of the unit of work has passed".into(),
-                )));
+                return Err(TransactionError::Store(StoreError::TooLate));
             }
             let request = self.client.transact_write_items().set_transact_items(Some(writes.clone())).send();
             let error = match tokio::time::timeout_at(deadline, request).await {

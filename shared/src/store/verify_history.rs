@@ -28,7 +28,7 @@ impl TenantStore {
     /// # Errors
     ///
     /// As [`UnverifiedStore::history`](super::UnverifiedStore::history). What may only be late is never reported as a
-    /// broken chain, but returns [`StoreError::HistoryBehind`].
+    /// broken chain, but returns [`StoreError::Unsettled`].
     pub async fn verify_history<T: Record>(&self, id: T::Id) -> Result<Option<Verification>, StoreError> {
         let store = self.as_unverified();
         let Some(mut state) = store.history_state::<T>(id, None).await? else { return Ok(None) };
@@ -51,7 +51,7 @@ impl TenantStore {
         let is_gone = verification.broken.as_ref().is_some_and(|broken| broken.reason == ChainError::Gone);
         let is_in_flight = || state.last_event().is_some_and(|event| may_be_in_flight(event, self.store.now()));
         if (is_beyond || is_gone) && is_in_flight() {
-            return Err(StoreError::HistoryBehind(1));
+            return Err(StoreError::Unsettled("the record of a history may just be changing"));
         }
         Ok(Some(verification))
     }

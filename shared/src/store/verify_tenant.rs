@@ -44,6 +44,8 @@ struct ChainScan {
     /// How many chains are finished, and no longer in `chains`.
     closed: usize,
     broken_links: Vec<(Option<Kind>, Uuid, BrokenLink)>,
+    /// Records that don't say where their history ends. Their chains can't be verified.
+    damaged: HashSet<Uuid>,
 }
 
 impl TenantStore {
@@ -70,7 +72,7 @@ impl TenantStore {
                 break;
             }
             if looks == MAX_LOOKS && self.may_be_incomplete(&scan, &incomplete).await? {
-                return Err(StoreError::HistoryBehind(1));
+                return Err(StoreError::Unsettled("changes of the last seconds are still being written"));
             }
             scan.only = Some(incomplete);
             pause_before_look(looks).await;
@@ -82,7 +84,11 @@ impl TenantStore {
     async fn begin_scan(&self) -> Result<ChainScan, StoreError> {
         let mut scan = ChainScan::new(self.store.now());
         for kind in Kind::ALL {
-            let record = |item: &Item| Some((Some(*kind), item.get("id")?.as_s().ok()?.parse().ok()?));
+            let record = |item: &Item| {
+                let in_key = || keys::record_id(*kind, &Key::of(item)?);
+                let own = || item.get("id")?.as_s().ok()?.parse().ok();
+                Some((Some(*kind), in_key().or_else(own)?))
+            };
             self.scan_heads(&mut scan, self.of_kind(*kind), record).await?;
         }
         // After the records, so that none is missed that is deleted in between.
@@ -106,8 +112,15 @@ impl TenantStore {
         let mut pages = query.into_paginator().send();
         while let Some(page) = pages.next().await {
             for item in page?.items.unwrap_or_default() {
-                let (kind, id) = record(&item).ok_or_else(|| StoreError::broken("a record without an id"))?;
-                let head = HistoryHead::of(&item)?.chain;
+                let head = HistoryHead::of(&item).ok();
+                let (Some((kind, id)), Some(HistoryHead { chain: head, .. })) = (record(&item), head) else {
+                    // One damaged item must not hide what is wrong with others.
+                    let (kind, id) = record(&item).unwrap_or((None, Uuid::nil()));
+                    scan.damaged.insert(id);
+                    let link = BrokenLink { event_id: None, version: 0, reason: ChainError::WrongHead };
+                    scan.broken_links.push((kind, id, link));
+                    continue;
+                };
                 scan.expected_events += head.version;
                 scan.chains.insert(id, (kind, Chain::new(Some(head))));
             }
@@ -184,6 +197,7 @@ impl ChainScan {
             only: None,
             closed: 0,
             broken_links: Vec::new(),
+            damaged: HashSet::new(),
         }
     }
 
@@ -202,6 +216,7 @@ impl ChainScan {
         }
         self.events += 1;
         match subject {
+            Some(((_, id), _)) if self.damaged.contains(&id) => {}
             Some(((kind, id), version)) => {
                 self.chains.entry(id).or_insert_with(|| (kind, Chain::default())).1.add(version, entry);
             }

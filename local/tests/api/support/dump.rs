@@ -54,6 +54,7 @@ fn render(value: &AttributeValue) -> String {
             members.sort();
             format!("{{{}}}", members.join(", "))
         }
+        AttributeValue::L(list) => format!("[{}]", list.iter().map(render).collect::<Vec<_>>().join(", ")),
         other => format!("{other:?}"),
     }
 }

@@ -82,6 +82,32 @@ pub enum AssetChangeError {
 }
 
 impl AssetChange {
+    /// Returns the change without what the asset has already. A client may send back all that it has read: also a user who
+    /// is no longer active, and texts that the model fills in.
+    fn without_unchanged(&self, asset: &Asset) -> Self {
+        let change = self.clone();
+        let fields = Some(asset.custom_fields.clone()).filter(|fields| !fields.as_map().is_empty());
+        Self {
+            name: change.name,
+            status: change.status,
+            asset_type_id: change.asset_type_id.unless(asset.asset_type_id.as_ref()),
+            model_id: change.model_id.unless(asset.model_id.as_ref()),
+            manufacturer: change.manufacturer.unless(asset.manufacturer.as_ref()),
+            model: change.model.unless(asset.model.as_ref()),
+            serial_number: change.serial_number,
+            purchase_date: change.purchase_date,
+            purchase_price: change.purchase_price,
+            warranty_until: change.warranty_until,
+            assigned_to: change.assigned_to.unless(asset.assigned_to.as_ref()),
+            notes: change.notes,
+            custom_fields: match change.custom_fields {
+                Patch::Value(fields) if fields == asset.custom_fields => Patch::Absent,
+                fields_change => fields_change.unless(fields.as_ref()),
+            },
+            errors: change.errors,
+        }
+    }
+
     /// Returns the asset type that the asset has after the change. `model` is the model that the change sets, if any.
     #[must_use]
     pub fn next_type(&self, current: Option<&Asset>, model: Option<&Model>) -> Option<AssetTypeId> {
@@ -172,6 +198,7 @@ impl Asset {
         schemas: &Schemas,
         transitions: Option<&Transitions>,
     ) -> Result<Self, AssetChangeError> {
+        let change = &change.without_unchanged(self);
         let next = self.apply(change, references, schemas, change.errors_without_references(Some(self)), false)?;
         if let Some(running) = self.running_instance_id
             && (next.status != self.status || next.assigned_to != self.assigned_to)
@@ -257,8 +284,9 @@ impl Asset {
                 self.model_id = Some(*id);
                 self.manufacturer_id = Some(model.manufacturer_id);
                 self.asset_type_id = Some(model.asset_type_id);
-                self.manufacturer = manufacturer.and_then(|manufacturer| manufacturer.value.name.parse().ok());
-                self.model = model.name.parse().ok();
+                let line = |name: &Name| Line::from_stored(String::from(name.clone()));
+                self.manufacturer = manufacturer.map(|manufacturer| line(&manufacturer.value.name));
+                self.model = Some(line(&model.name));
             }
         }
         // A type that differs from the model's already has its error, whether or not such a type exists.

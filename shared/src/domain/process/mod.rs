@@ -120,7 +120,7 @@ pub struct ProcessChange {
 
 /// Only the status of a system process can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("only the status of a system process can change")]
+#[error("Only the status of a system process can change.")]
 pub struct SystemProcessFixed;
 
 impl Process {

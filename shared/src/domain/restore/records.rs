@@ -57,6 +57,7 @@ impl Restore for ApiKey {
             rate_limit_per_minute: fields.get("rate_limit_per_minute")?,
             created_by: old.created_by,
             rotated_at,
+            first_minute: old.first_minute.clone(),
         })
     }
 }

@@ -40,7 +40,8 @@ impl TenantCheck<'_> {
     pub(super) async fn check_histories(&mut self) -> Result<(), StoreError> {
         let mut differing: Vec<(usize, Uuid, Kind, ChainState)> = Vec::new();
         for (id, ScannedChain { kind, chain, newest, deletion }) in std::mem::take(&mut self.chains) {
-            if self.unknown.contains(&id) {
+            if self.unreadable.contains_key(&id) {
+                self.history_lengths.insert(id, newest);
                 continue;
             }
             let Some(kind) = kind else {
@@ -60,6 +61,7 @@ impl TenantCheck<'_> {
             }
         }
         differing.sort_by_key(|(rank, id, ..)| (*rank, *id));
+        self.check_unreadable().await?;
         for (_, id, kind, state) in differing {
             match kind {
                 Kind::Tenant => self.repair_history::<Tenant>(id, state).await?,

@@ -26,10 +26,12 @@ mod processes;
 mod record_history;
 mod record_repair;
 mod references;
+mod removal;
 mod responses;
 mod scan;
 mod tag_counters;
 mod tombstones;
+mod unreadable;
 
 use super::TenantStore;
 use super::content_items::ContentName;
@@ -38,10 +40,12 @@ use super::history_head::HistoryHead;
 use super::keys::{Item, Key};
 use crate::domain::chain::HistoryEntry;
 use crate::domain::id::EventId;
+use crate::domain::record::Kind;
 use crate::domain::time::Timestamp;
 use facts::RecordFacts;
+pub use removal::Removal;
 use responses::ResponseFacts;
-use scan::{ScannedChain, UnreadableItem};
+use scan::ScannedChain;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use uuid::Uuid;
 
@@ -106,7 +110,6 @@ impl TenantStore {
             return Ok(CheckReport { records, events: 0, findings: Vec::new() });
         }
         check.check_tenant();
-        check.remove_unwritten().await?;
         check.check_histories().await?;
         check.check_tombstones().await?;
         check.check_responses().await?;
@@ -153,8 +156,8 @@ struct TenantCheck<'a> {
     responses: Vec<ResponseFacts>,
     /// The content of records, by its name.
     content: HashMap<ContentName, String>,
-    /// Items of records that can't be read.
-    unreadable: Vec<UnreadableItem>,
+    /// Records whose item can't be read, with the item and why.
+    unreadable: BTreeMap<Uuid, (Kind, Item, String)>,
     /// Records of which the check doesn't know what they are: they can't be read, or are lost and can't be restored.
     unknown: HashSet<Uuid>,
     /// What the repairs so far lead to, if they are not written.
@@ -185,7 +188,7 @@ impl<'a> TenantCheck<'a> {
             is_disturbed: false,
             responses: Vec::new(),
             content: HashMap::new(),
-            unreadable: Vec::new(),
+            unreadable: BTreeMap::new(),
             unknown: HashSet::new(),
             planned: HashMap::new(),
         }

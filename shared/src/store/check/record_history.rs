@@ -10,7 +10,7 @@ use crate::domain::event::{Event, Verb};
 use crate::domain::id::Id;
 use crate::domain::process::Process;
 use crate::domain::record::{Kind, Record, Stored};
-use crate::domain::restore::{AuditFields, Origin, Restore, replay, restore};
+use crate::domain::restore::{AuditFields, Origin, Restore, RestoreError, replay, restore};
 use crate::domain::time::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::history_head::HistoryHead;
@@ -91,25 +91,11 @@ impl TenantCheck<'_> {
 
     /// Restores a lost record from its history. If it was deleted, or can't be restored, closes the history.
     pub(super) async fn restore_record<T: Restore>(&mut self, id: Uuid, past: &Past) -> Result<(), StoreError> {
-        let (Some(first), Some(last)) = (past.events.first(), &past.last) else { return Ok(()) };
+        let Some(last) = &past.last else { return Ok(()) };
         let (fields, version) = (past.fields(), past.events.len() as u64);
-        let (model, process, asset) =
-            (self.model_of(&fields).await?, self.process_of(&fields, first.at).await?, self.asset_of(&fields, first.at).await?);
-        let origin =
-            Origin { model: model.as_ref(), process: process.as_ref(), asset: asset.as_ref(), ..Origin::unknown(&first.actor) };
-        let restored: Result<T, _> = restore(T::Id::from_uuid(id), &fields, &origin);
-        let reason = match restored {
-            Ok(value) if self.was_deleted(&value, past).await? => "its deletion took effect".to_owned(),
-            Ok(value) => {
-                let updated_at = shown_change::<T>(&past.events).unwrap_or(first.at);
-                let stored = Stored {
-                    value,
-                    version,
-                    created_at: first.at,
-                    updated_at,
-                    last_hash: last.hash.clone(),
-                    last_event: last.id,
-                };
+        let reason = match self.restored::<T>(id, past).await? {
+            Ok(stored) if self.was_deleted(&stored.value, past).await? => "its deletion took effect".to_owned(),
+            Ok(stored) => {
                 let (item, content) = item::from_record(&self.store.keys, &stored)?;
                 let change = self.add_content(self.change(), content)?.insert(item)?;
                 let repair = format!("restores it from its history, at version {version}");
@@ -122,6 +108,31 @@ impl TenantCheck<'_> {
             Err(error) => format!("{error}{}", advice(T::KIND)),
         };
         self.close_history::<T>(id, &fields, version + 1, &last.hash, &reason).await
+    }
+
+    /// Returns the record that a history describes, or why it does not say all of it.
+    pub(super) async fn restored<T: Restore>(
+        &self,
+        id: Uuid,
+        past: &Past,
+    ) -> Result<Result<Stored<T>, RestoreError>, StoreError> {
+        let (Some(first), Some(last)) = (past.events.first(), &past.last) else {
+            return Ok(Err(RestoreError::NotShown("any entry")));
+        };
+        let fields = past.fields();
+        let (model, process, asset) =
+            (self.model_of(&fields).await?, self.process_of(&fields, first.at).await?, self.asset_of(&fields, first.at).await?);
+        let origin =
+            Origin { model: model.as_ref(), process: process.as_ref(), asset: asset.as_ref(), ..Origin::unknown(&first.actor) };
+        let updated_at = shown_change::<T>(&past.events).unwrap_or(first.at);
+        Ok(restore(T::Id::from_uuid(id), &fields, &origin).map(|value| Stored {
+            value,
+            version: past.events.len() as u64,
+            created_at: first.at,
+            updated_at,
+            last_hash: last.hash.clone(),
+            last_event: last.id,
+        }))
     }
 
     /// Ends the history of a record that no longer exists with an entry of the operator's.

@@ -15,12 +15,10 @@ use crate::domain::record::{Kind, Record};
 use crate::domain::tenant::Tenant;
 use crate::domain::time::Timestamp;
 use crate::domain::user::User;
-use crate::log::error_chain;
-use crate::store::content_items::lacks_content;
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, UnreadableRecord};
 use crate::store::history::entry_of;
 use crate::store::history_head::HistoryHead;
-use crate::store::item::{self, VERSION};
+use crate::store::item;
 use crate::store::keys::{Item, Key, Keys, LS, TYPE};
 use crate::store::list_index::max_secondary_index_delay;
 use uuid::Uuid;
@@ -37,15 +35,6 @@ pub(super) struct ScannedChain {
     pub(super) deletion: Option<HistoryHead>,
 }
 
-/// The item of a record that can't be read.
-pub(super) struct UnreadableItem {
-    id: Option<Uuid>,
-    item: Item,
-    /// How findings name it.
-    subject: String,
-    cause: String,
-}
-
 impl TenantCheck<'_> {
     /// Reports a tenant that has lost everything that is known of itself.
     pub(super) fn check_tenant(&mut self) {
@@ -54,22 +43,6 @@ impl TenantCheck<'_> {
             let obstacle = "restore the table to another moment";
             self.report(named((Kind::Tenant, id)), "its record and its history are lost", obstacle);
         }
-    }
-
-    /// Removes the items that can't be read of records that were being created: neither their event nor all of their other
-    /// items were written. Reports the others.
-    pub(super) async fn remove_unwritten(&mut self) -> Result<(), StoreError> {
-        for UnreadableItem { id, item, subject, cause } in std::mem::take(&mut self.unreadable) {
-            let is_first = item.get(VERSION).and_then(|version| version.as_n().ok()).is_some_and(|version| version == "1");
-            if is_first && id.is_some_and(|id| !self.chains.contains_key(&id)) {
-                let change = self.change().remove(&item)?;
-                self.repair(subject, "its creation is not in its history, and was written in part", "removes it", change).await?;
-            } else {
-                self.unknown.insert(id.unwrap_or_default());
-                self.report(subject, format!("it can't be read: {cause}"), "restore the item from another backup");
-            }
-        }
-        Ok(())
     }
 
     /// Reads every record. Records come before events, so that the events contain all changes of each record.
@@ -99,16 +72,22 @@ impl TenantCheck<'_> {
 
     async fn scan_record<T: Record>(&mut self, item: Item) -> Result<(), StoreError> {
         let key = Key::of(&item).ok_or_else(|| StoreError::broken("an item without a key"))?;
-        let filled = self.with_content(item.clone()).await?;
-        let lost = || Err(StoreError::broken("its steps or its schema are lost"));
-        let stored = match if lacks_content(&filled) { lost() } else { item::read::<T>(filled) } {
+        let stored = match item::read::<T>(self.with_content(item.clone()).await?) {
             Ok(stored) => stored,
-            Err(error) => {
-                let id = item.get("id").and_then(|id| id.as_s().ok()?.parse::<Uuid>().ok());
-                let subject = format!("{} at {}", T::KIND.noun(), key.sort());
-                self.unreadable.push(UnreadableItem { id, item, subject, cause: error_chain(&error) });
+            Err(StoreError::Unreadable(UnreadableRecord { id, cause, .. })) => {
+                // Of some kinds a tenant has one record, with an id that is not in its key.
+                let own_id = || item.get("id").and_then(|id| id.as_s().ok()?.parse::<Uuid>().ok());
+                match id.or_else(own_id) {
+                    Some(id) => drop(self.unreadable.insert(id, (T::KIND, item, cause))),
+                    None => {
+                        let subject = format!("{} at {}", T::KIND.noun(), key.sort());
+                        self.unknown.insert(Uuid::nil());
+                        self.report_unreadable(subject, &cause);
+                    }
+                }
                 return Ok(());
             }
+            Err(error) => return Err(error),
         };
         let record: RecordKey = (T::KIND, stored.value.id().uuid());
         let facts = RecordFacts::of(self.store, &stored);

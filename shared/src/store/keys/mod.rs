@@ -202,15 +202,14 @@ impl Keys {
         self.key(format!("{SIGNATURES}{}#{}#{}", EventId::from_uuid(name.owner).short(), name.step, name.hash))
     }
 
-    /// `<minute>#<secret>` in the partition `T#<tenant>#RATE#<API key>`: the number of requests with that secret in that
-    /// minute. Someone who has only a key's id, not its secret, does not use up its limit.
+    /// `<minute>` in the partition `T#<tenant>#RATE#<API key>`: the number of requests with that key in that minute,
+    /// whichever of its secrets they have.
     ///
     /// Each API key has a partition for its counters, so that neither counting nor the tenant's own writes slow down the
     /// other. Ids have a fixed length and contain no `#`, so it is no other tenant's partition.
     #[must_use]
-    pub fn rate(&self, key: ApiKeyId, minute: i64, secret: &str) -> Key {
-        let pk = format!("{}#RATE#{}", self.pk, key.short());
-        Key { pk, sk: format!("{minute}#{}", secret.get(..16).unwrap_or(secret)) }
+    pub fn rate(&self, key: ApiKeyId, minute: i64) -> Key {
+        Key { pk: format!("{}#RATE#{}", self.pk, key.short()), sk: minute.to_string() }
     }
 
     /// `IDEMPOTENCY#<API key>#<idempotency key, hashed>`: the stored response to a request.
@@ -218,6 +217,12 @@ impl Keys {
     pub fn stored_response(&self, idempotency: &IdempotentRequest) -> Key {
         self.key(format!("{STORED_RESPONSES}{}#{}", idempotency.by.short(), idempotency.key.hash()))
     }
+}
+
+/// Returns the tenant whose partition has this key.
+#[must_use]
+pub fn tenant(key: &Key) -> Option<TenantId> {
+    key.pk.strip_prefix("T#").and_then(TenantId::from_short)
 }
 
 /// Returns the id of the record of this kind that has this key.
@@ -288,11 +293,11 @@ mod tests {
     fn request_counters_are_in_a_partition_of_their_key_and_tenant() {
         let at = Timestamp::from_millis(0);
         let (tenant, other) = (TenantId::new(at, [0; 10]), TenantId::new(at, [1; 10]));
-        let partition = |tenant| Keys::of(tenant).rate(ApiKeyId::new(at, [2; 10]), 7, "0123456789abcdefg").pk;
+        let partition = |tenant| Keys::of(tenant).rate(ApiKeyId::new(at, [2; 10]), 7).pk;
         let api_key = ApiKeyId::new(at, [2; 10]).short();
         assert_eq!(partition(tenant), format!("{}#RATE#{api_key}", Keys::of(tenant).pk));
         assert!(!partition(other).starts_with(&Keys::of(tenant).pk));
-        assert_eq!(Keys::of(tenant).rate(ApiKeyId::new(at, [2; 10]), 7, "0123456789abcdefg").sk, "7#0123456789abcdef");
+        assert_eq!(Keys::of(tenant).rate(ApiKeyId::new(at, [2; 10]), 7).sk, "7");
     }
 
     #[test]

@@ -114,7 +114,7 @@ struct CatalogEntry {
 impl CatalogEntry {
     fn set_field(&mut self, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
         match (field, value) {
-            ("name", Some(name)) => self.name = Some(parse(name)?),
+            ("name", Some(name)) => self.name = Some(Name::from_stored(name.to_owned())),
             ("kind", Some(kind)) => self.kind = Some(parse(kind)?),
             ("manufacturer_id", Some(id)) => self.manufacturer = Some(parse_id(id)?),
             _ => {}
@@ -242,7 +242,8 @@ impl ListIndex for AssetIndex {
             let kind = *Self::JOINED_KINDS.iter().find(|kind| kind.noun() == noun)?;
             let id = decoder.id()?;
             let version = decoder.number()?;
-            let (name, asset_kind) = (decode_text(decoder)?, decode_text(decoder)?);
+            let name = Some(decoder.text()?).filter(|name| !name.is_empty()).map(|name| Name::from_stored(name.to_owned()));
+            let asset_kind = decode_text(decoder)?;
             let manufacturer = decoder.option(Decoder::id)?;
             catalog.insert((kind, id), CatalogEntry { version, name, kind: asset_kind, manufacturer });
         }

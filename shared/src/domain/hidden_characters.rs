@@ -1,0 +1,126 @@
+//! Characters that change how a line of text looks, or make two lines look the same, without being seen.
+
+/// The error text for a line that has such characters.
+pub const HIDDEN_CHARACTERS: &str = "must not contain characters that can't be seen: bidirectional controls, and zero-width characters other than joiners in \
+     scripts that need them";
+
+const ZERO_WIDTH_NON_JOINER: char = '\u{200c}';
+const ZERO_WIDTH_JOINER: char = '\u{200d}';
+/// The flag that the letters of a region follow as tags, such as that of Scotland.
+const BLACK_FLAG: char = '\u{1f3f4}';
+
+/// Returns whether a line has characters that can't be seen and don't belong to a script or an emoji.
+#[must_use]
+pub fn has_hidden_characters(line: &str) -> bool {
+    if line.is_ascii() {
+        return false;
+    }
+    let chars: Vec<char> = line.chars().collect();
+    let is_hidden = |(index, c): (usize, &char)| {
+        let before = index.checked_sub(1).and_then(|index| chars.get(index)).copied();
+        match *c {
+            ZERO_WIDTH_NON_JOINER | ZERO_WIDTH_JOINER => {
+                let after = chars.get(index + 1).copied();
+                !before.zip(after).is_some_and(|(before, after)| joins(*c, before, after))
+            }
+            '\u{e0020}'..='\u{e007f}' => {
+                !before.is_some_and(|before| before == BLACK_FLAG || matches!(before, '\u{e0020}'..='\u{e007e}'))
+            }
+            c => is_never_seen(c),
+        }
+    };
+    chars.iter().enumerate().any(is_hidden)
+}
+
+/// Bidirectional marks, embeddings, overrides and isolates, separators of lines, and what has no width.
+fn is_never_seen(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180e}'
+            | '\u{200b}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// Returns whether a joiner between these two has a meaning: within a script whose letters join, or between emoji.
+fn joins(joiner: char, before: char, after: char) -> bool {
+    let is_within_script = has_joining_letters(before) && has_joining_letters(after);
+    is_within_script || joiner == ZERO_WIDTH_JOINER && (is_emoji(before) || before == '\u{fe0f}') && is_emoji(after)
+}
+
+/// Arabic and the scripts written like it, those of India and its neighbours, and Mongolian.
+fn has_joining_letters(c: char) -> bool {
+    matches!(
+        c,
+        '\u{600}'..='\u{8ff}'
+            | '\u{900}'..='\u{dff}'
+            | '\u{f00}'..='\u{109f}'
+            | '\u{1780}'..='\u{18af}'
+            | '\u{1900}'..='\u{1cff}'
+            | '\u{a800}'..='\u{abff}'
+            | '\u{fb50}'..='\u{fdff}'
+            | '\u{fe70}'..='\u{fefe}'
+            | '\u{10a00}'..='\u{10fff}'
+            | '\u{11000}'..='\u{11fff}'
+            | '\u{1e900}'..='\u{1e95f}'
+    )
+}
+
+fn is_emoji(c: char) -> bool {
+    matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_all_scripts_have_no_hidden_characters() {
+        for line in [
+            "Ada Lovelace",
+            "Jürgen Ö",
+            "Ju\u{308}rgen",
+            "\u{5d0}\u{5d1} 12",
+            "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
+            "\u{915}\u{94d}\u{200d}\u{937}",
+            "\u{1f469}\u{200d}\u{1f4bb}",
+            "\u{1f469}\u{1f3fd}\u{200d}\u{2764}\u{fe0f}\u{200d}\u{1f468}",
+            "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
+            "日本",
+        ] {
+            assert!(!has_hidden_characters(line), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn what_reorders_or_hides_text_is_found() {
+        let controls = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
+        let widthless = "\u{ad}\u{200b}\u{2060}\u{2064}\u{feff}\u{180e}\u{2028}\u{2029}\u{e0001}\u{e0041}";
+        for hidden in controls.chars().chain(widthless.chars()) {
+            assert!(has_hidden_characters(&format!("a{hidden}b")), "{hidden:?}");
+        }
+        for joiner in [ZERO_WIDTH_JOINER, ZERO_WIDTH_NON_JOINER] {
+            for line in
+                [format!("ad{joiner}a"), format!("{joiner}\u{645}"), format!("\u{645}{joiner}"), format!("\u{645}{joiner}a")]
+            {
+                assert!(has_hidden_characters(&line), "{line:?}");
+            }
+        }
+    }
+}

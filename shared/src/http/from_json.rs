@@ -1,0 +1,176 @@
+//! The types that fields of bodies can have, and how each is read.
+
+use crate::domain::api_key::MAX_RATE_LIMIT;
+use crate::domain::asset::Status;
+use crate::domain::asset_tag::{TagPrefix, TagTemplate};
+use crate::domain::catalog::{AssetKind, TypeCode, Website};
+use crate::domain::custom_fields::{CustomFields, FieldsSchema};
+use crate::domain::field_error::ValueError;
+use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, UserId};
+use crate::domain::json::parse_strict;
+use crate::domain::money::Price;
+use crate::domain::movement::AssetIds;
+use crate::domain::process::{MAX_STEPS, ProcessStatus, Slug, Steps};
+use crate::domain::scope::{Role, Scope, Scopes};
+use crate::domain::tenant::Transitions;
+use crate::domain::text::{Line, Name, Notes};
+use crate::domain::time::{Date, Timestamp};
+use crate::domain::user::Email;
+use serde_json::value::RawValue;
+
+/// A type that a field of a body can have.
+pub trait FromJson: Sized {
+    /// Whether reading a value takes little more than reading its text.
+    const IS_CHEAP: bool = true;
+
+    /// Reads the JSON text of a value.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`ValueError`] that says what is accepted.
+    fn from_json(text: &str) -> Result<Self, ValueError>;
+
+    /// Reads a value that can have several errors.
+    ///
+    /// # Errors
+    ///
+    /// Returns every error with its JSON Pointer, relative to the value. By default a single one for the whole value.
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        Self::from_json(text).map_err(|error| vec![(String::new(), error.to_string())])
+    }
+}
+
+macro_rules! from_json_string {
+    ($($type:ty,)*) => {$(
+        impl FromJson for $type {
+            fn from_json(text: &str) -> Result<Self, ValueError> {
+                // A lone surrogate such as \ud800 is well-formed JSON, but not text.
+                serde_json::from_str::<String>(text).map_err(|_| ValueError::new("must be a string"))?.parse()
+            }
+        }
+    )*};
+}
+
+from_json_string! {
+    AssetId, AssetTypeId, Date, Email, Line, ManufacturerId, ModelId, Name, Notes, Slug, TagPrefix, TagTemplate, Timestamp, TypeCode,
+    UserId, Website,
+}
+
+/// Values that are no text get the same error as texts that are none of the enumeration's: it lists them.
+macro_rules! from_json_enum {
+    ($($type:ty,)*) => {$(
+        impl FromJson for $type {
+            fn from_json(text: &str) -> Result<Self, ValueError> {
+                serde_json::from_str::<String>(text).unwrap_or_default().parse()
+            }
+        }
+    )*};
+}
+
+from_json_enum! { AssetKind, ProcessStatus, Role, Scope, Status, }
+
+impl FromJson for bool {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        serde_json::from_str(text).map_err(|_| ValueError::new("must be true or false"))
+    }
+}
+
+impl FromJson for Price {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+            return Err(ValueError::new("must be a number from 0 to below 1000000000000"));
+        }
+        Self::from_json_number(text)
+    }
+}
+
+impl FromJson for CustomFields {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text)
+    }
+}
+
+impl FromJson for FieldsSchema {
+    /// A schema is compiled.
+    const IS_CHEAP: bool = false;
+
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text)
+    }
+}
+
+impl FromJson for AssetIds {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text)
+    }
+}
+
+impl FromJson for Steps {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text).map_err(|_| ValueError::new("must be a list of steps"))
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        Self::from_json(text)
+    }
+}
+
+/// Values by step key, as a client submits them.
+#[derive(Debug, Clone, Default, utoipa::ToSchema)]
+#[schema(value_type = Object)]
+pub struct StepData(pub serde_json::Map<String, serde_json::Value>);
+
+impl FromJson for StepData {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        // An object of values. A checklist's value has one more level.
+        match parse_strict(text, 2)? {
+            serde_json::Value::Object(values) if values.len() > MAX_STEPS => {
+                Err(ValueError::new(format!("must have at most {MAX_STEPS} values, one for each step")))
+            }
+            serde_json::Value::Object(values) => Ok(Self(values)),
+            _ => Err(ValueError::new("must be an object from step key to value")),
+        }
+    }
+}
+
+impl FromJson for Transitions {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text)
+    }
+}
+
+impl FromJson for Scopes {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        let scopes: Vec<String> =
+            serde_json::from_str(text).map_err(|_| ValueError::new("must be a list of scopes, such as [\"assets:read\"]"))?;
+        if scopes.is_empty() {
+            return Err(ValueError::new("must name at least one scope"));
+        }
+        scopes.iter().map(|scope| scope.parse()).collect()
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        let whole = |error: ValueError| vec![(String::new(), error.to_string())];
+        let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(text) else { return Self::from_json(text).map_err(whole) };
+        let read = |(index, entry): (usize, &&RawValue)| {
+            Scope::from_json(entry.get()).err().map(|error| (format!("/{index}"), error.to_string()))
+        };
+        let errors: Vec<(String, String)> = entries.iter().enumerate().filter_map(read).collect();
+        if errors.is_empty() { Self::from_json(text).map_err(whole) } else { Err(errors) }
+    }
+}
+
+/// A whole number from `MIN` to `MAX`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, utoipa::ToSchema)]
+#[schema(value_type = u32)]
+pub struct BoundedInteger<const MIN: u32, const MAX: u32>(pub u32);
+
+/// Requests per minute of a key.
+pub type RateLimit = BoundedInteger<1, MAX_RATE_LIMIT>;
+
+impl<const MIN: u32, const MAX: u32> FromJson for BoundedInteger<MIN, MAX> {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
+        number.map(Self).ok_or_else(|| ValueError::new(format!("must be a whole number from {MIN} to {MAX}")))
+    }
+}

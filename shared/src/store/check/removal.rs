@@ -1,0 +1,106 @@
+//! Removal of a record that can't be read, where no history can restore it.
+
+use super::{CheckMode, TenantCheck};
+use crate::domain::api_key::ApiKey;
+use crate::domain::asset::Asset;
+use crate::domain::catalog::{AssetType, Manufacturer, Model};
+use crate::domain::chain::subject;
+use crate::domain::event::Verb;
+use crate::domain::instance::Instance;
+use crate::domain::movement::Movement;
+use crate::domain::process::Process;
+use crate::domain::receipt_key::ReceiptKeys;
+use crate::domain::record::{Kind, Record};
+use crate::domain::restore::AuditFields;
+use crate::domain::tenant::Tenant;
+use crate::domain::user::User;
+use crate::store::TenantStore;
+use crate::store::error::StoreError;
+use crate::store::history::entry_of;
+use crate::store::item;
+use crate::store::keys::{Item, Keys};
+use crate::store::list_index::max_secondary_index_delay;
+use uuid::Uuid;
+
+/// What became of a record that was to be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// It is removed.
+    Removed,
+    /// There is no such record.
+    Missing,
+    /// It can be read, so it must be deleted as any other is.
+    Readable,
+    /// It, or something else of the tenant, was changing.
+    Changing,
+}
+
+impl TenantStore {
+    /// Removes a record that can't be read, and ends its history with an entry of the operator's. Whatever refers to it,
+    /// or is derived from it, is left to [`TenantStore::check_items`].
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read or written.
+    pub async fn remove_unreadable(&self, kind: Kind, id: Uuid) -> Result<Removal, StoreError> {
+        let mut check = TenantCheck::new(self, CheckMode::Repair);
+        let key = self.keys.record(kind, id);
+        let Some(item) = self.item(&key).await? else { return Ok(Removal::Missing) };
+        let mut filled = [item.clone()];
+        self.fill_in_content(&mut filled).await?;
+        let [filled] = filled;
+        if is_readable(kind, filled) {
+            return Ok(Removal::Readable);
+        }
+        check.know_late_entries(id).await?;
+        let mut change = check.change().remove(&item)?;
+        let record = (kind, id);
+        // A history that is broken, or that ends with a deletion, can't go on.
+        if let Some(past) = check.past(id).await?
+            && let Some(last) = &past.last
+            && past.events.last().is_none_or(|event| event.event_type != Verb::Deleted.event_type(kind))
+        {
+            let (fields, version) = (past.fields(), past.events.len() as u64 + 1);
+            let changed = (&fields, &AuditFields::new());
+            let (with_entry, head) = check.add_entry(change, record, (Verb::Deleted, version), changed, Some(&last.hash))?;
+            let tombstone = self.tombstone(kind, id, &head);
+            change = match self.item(&self.keys.tombstone(kind, id)).await? {
+                Some(present) => with_entry.replace(&present, tombstone)?,
+                None => with_entry.insert(tombstone)?,
+            };
+        }
+        let is_removed = check.repair(super::named(record), "it can't be read", "removes it", change).await?;
+        Ok(if is_removed { Removal::Removed } else { Removal::Changing })
+    }
+}
+
+impl TenantCheck<'_> {
+    /// Reads the entries of a record that the index `history` may still lack.
+    async fn know_late_entries(&mut self, record: Uuid) -> Result<(), StoreError> {
+        let (from, to) = Keys::events_since(self.began.plus(-max_secondary_index_delay()));
+        let items: Vec<Item> = self.store.every(self.store.events_query(from, to)).await?;
+        let entries = items.iter().filter_map(entry_of);
+        let of_record = entries.filter(|entry| subject(&entry.text).is_some_and(|((_, id), _)| id == record));
+        self.recent.entry(record).or_default().extend(of_record);
+        Ok(())
+    }
+}
+
+fn is_readable(kind: Kind, item: Item) -> bool {
+    fn reads<T: Record>(item: Item) -> bool {
+        item::read::<T>(item).is_ok()
+    }
+    match kind {
+        Kind::Tenant => reads::<Tenant>(item),
+        Kind::ApiKey => reads::<ApiKey>(item),
+        Kind::Asset => reads::<Asset>(item),
+        Kind::User => reads::<User>(item),
+        Kind::AssetType => reads::<AssetType>(item),
+        Kind::Manufacturer => reads::<Manufacturer>(item),
+        Kind::Model => reads::<Model>(item),
+        Kind::Process => reads::<Process>(item),
+        Kind::Instance => reads::<Instance>(item),
+        Kind::Movement => reads::<Movement>(item),
+        Kind::ReceiptKeys => reads::<ReceiptKeys>(item),
+    }
+}

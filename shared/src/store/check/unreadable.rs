@@ -1,0 +1,86 @@
+//! Records whose item can't be read: they become what their history says.
+
+use super::{TenantCheck, named};
+use crate::domain::api_key::ApiKey;
+use crate::domain::asset::Asset;
+use crate::domain::catalog::{AssetType, Manufacturer, Model};
+use crate::domain::instance::Instance;
+use crate::domain::movement::Movement;
+use crate::domain::process::Process;
+use crate::domain::receipt_key::ReceiptKeys;
+use crate::domain::record::Kind;
+use crate::domain::restore::Restore;
+use crate::domain::tenant::Tenant;
+use crate::domain::user::User;
+use crate::store::error::StoreError;
+use crate::store::item::{self, VERSION};
+use crate::store::keys::Item;
+use uuid::Uuid;
+
+impl TenantCheck<'_> {
+    /// Restores every record that can't be read, as far as its history says what it was.
+    pub(super) async fn check_unreadable(&mut self) -> Result<(), StoreError> {
+        let unreadable = std::mem::take(&mut self.unreadable);
+        for kind in Kind::ALL {
+            for (id, (_, item, cause)) in unreadable.iter().filter(|(_, (of, ..))| of == kind) {
+                match kind {
+                    Kind::Tenant => self.restore_unreadable::<Tenant>(*id, item, cause).await?,
+                    Kind::ApiKey => self.restore_unreadable::<ApiKey>(*id, item, cause).await?,
+                    Kind::Asset => self.restore_unreadable::<Asset>(*id, item, cause).await?,
+                    Kind::User => self.restore_unreadable::<User>(*id, item, cause).await?,
+                    Kind::AssetType => self.restore_unreadable::<AssetType>(*id, item, cause).await?,
+                    Kind::Manufacturer => self.restore_unreadable::<Manufacturer>(*id, item, cause).await?,
+                    Kind::Model => self.restore_unreadable::<Model>(*id, item, cause).await?,
+                    Kind::Process => self.restore_unreadable::<Process>(*id, item, cause).await?,
+                    Kind::Instance => self.restore_unreadable::<Instance>(*id, item, cause).await?,
+                    Kind::Movement => self.restore_unreadable::<Movement>(*id, item, cause).await?,
+                    Kind::ReceiptKeys => self.restore_unreadable::<ReceiptKeys>(*id, item, cause).await?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn restore_unreadable<T: Restore>(&mut self, id: Uuid, item: &Item, cause: &str) -> Result<(), StoreError> {
+        let subject = named((T::KIND, id));
+        let restored = match self.past(id).await? {
+            Some(past) => self.restored::<T>(id, &past).await?.ok(),
+            None => None,
+        };
+        let Some(stored) = restored else {
+            if self.is_unwritten(id, item) {
+                let change = self.change().remove(item)?;
+                let problem = "it can't be read, and its creation is not in its history: it was written in part";
+                return self.repair(subject, problem, "removes it", change).await.map(drop);
+            }
+            self.unrepaired.insert(id);
+            self.unknown.insert(id);
+            self.report_unreadable(subject, cause);
+            return Ok(());
+        };
+        let (next, content) = item::from_record(&self.store.keys, &stored)?;
+        let change = self.add_content(self.change(), content)?.replace(item, next)?;
+        let repair = format!("restores it from its history, at version {}", stored.version);
+        if self.repair(subject, problem(cause), repair, change).await? {
+            self.learn(&stored);
+        } else {
+            self.unknown.insert(id);
+        }
+        Ok(())
+    }
+
+    /// Returns whether a record was only being created: neither its event nor all of its other items were written.
+    fn is_unwritten(&self, id: Uuid, item: &Item) -> bool {
+        let is_first = item.get(VERSION).and_then(|version| version.as_n().ok()).is_some_and(|version| version == "1");
+        is_first && !self.history_lengths.contains_key(&id)
+    }
+
+    /// Records that a record can't be read, and that the check can't repair it.
+    pub(super) fn report_unreadable(&mut self, subject: String, cause: &str) {
+        self.report(subject, problem(cause), "its history does not say all of it; remove it with `admin record remove`");
+    }
+}
+
+fn problem(cause: &str) -> String {
+    format!("it can't be read: {cause}")
+}
