@@ -51,7 +51,7 @@ fn request_headers() -> [(&'static str, Parameter); 3] {
 }
 
 /// Returns the response headers.
-fn response_headers() -> [(&'static str, Header); 10] {
+fn response_headers() -> [(&'static str, Header); 11] {
     let header = |name: &'static str, schema: ObjectBuilder, description: &str| {
         (name, HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build())
     };
@@ -70,6 +70,7 @@ fn response_headers() -> [(&'static str, Header); 10] {
         header("Location", matching("^/v1/"), "The path of the new resource."),
         header("Retry-After", integer(0), "The number of seconds to wait before you send the request again."),
         header("WWW-Authenticate", matching("^Bearer$"), "The authentication scheme, always `Bearer`."),
+        header("X-Content-Type-Options", matching("^nosniff$"), "Forbids browsers to take the image for anything else."),
         header("X-RateLimit-Limit", integer(1), "The number of requests that the API key may send per minute."),
         header(
             "X-RateLimit-Remaining",
@@ -149,6 +150,7 @@ impl Endpoint<'_> {
             // 409 when a request with the same idempotency key is still in progress.
             ("Retry-After", ["409", "429", "503"].contains(&status)),
             ("WWW-Authenticate", status == "401"),
+            ("X-Content-Type-Options", is_success && self.path.ends_with("/signatures/{key}")),
             ("X-RateLimit-Limit", needs_key && status != "401"),
             ("X-RateLimit-Remaining", needs_key && status != "401"),
             ("X-RateLimit-Reset", needs_key && status != "401"),

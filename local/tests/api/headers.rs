@@ -98,8 +98,8 @@ async fn pages_of_other_origins_may_send_and_read_the_described_headers() {
     let components = |kind: &str| document["components"][kind].as_object().unwrap();
     let mut sent: BTreeSet<String> = components("parameters").keys().map(|name| name.to_lowercase()).collect();
     sent.extend(["authorization".to_owned(), "content-type".to_owned()]);
-    // Browsers show the first to every page, and the second is of no use to one.
-    let hidden = ["cache-control", "www-authenticate"];
+    // Browsers show the first to every page, and the others are of no use to one.
+    let hidden = ["cache-control", "www-authenticate", "x-content-type-options"];
     let read = components("headers").keys().map(|name| name.to_lowercase()).filter(|name| !hidden.contains(&name.as_str()));
     let read: BTreeSet<String> = read.collect();
 

@@ -70,6 +70,7 @@ async fn check_list(client: &Client, collection: &str, id: Uuid, others: usize, 
 async fn a_list_names_a_damaged_record_and_shows_the_others() {
     let (api, client) = Api::with_tenant().await;
     let samples = Samples::create(&client).await;
+    api.advance_clock(11);
     let table = api.replica(0, 0).client(&client);
     log::begin();
     for (kind, collection) in LISTED {
@@ -175,6 +176,7 @@ async fn the_check_restores_what_the_history_says_and_the_rest_can_be_removed() 
             open(&found)
         );
         assert!(store.verify_chains(|_, _| ()).await.unwrap().broken_links.is_empty(), "its history is whole");
+        api.advance_clock(11);
         let repaired = store.check_items(CheckMode::Repair, |_| ()).await.unwrap();
         if matches!(kind, Kind::ApiKey | Kind::ReceiptKeys) {
             assert!(open(&repaired).iter().any(|line| line.contains("admin record remove")), "{:#?}", open(&repaired));
@@ -188,6 +190,7 @@ async fn the_check_restores_what_the_history_says_and_the_rest_can_be_removed() 
             restored.retain(|_, value| !value.is_null());
             assert_eq!(restored, sound, "{kind:?}");
         }
+        api.advance_clock(11);
         store.check_items(CheckMode::Repair, |_| ()).await.unwrap();
         let left = store.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap();
         assert_eq!(open(&left), Vec::<String>::new(), "{kind:?}");

@@ -125,7 +125,8 @@ pub(super) fn content_of(item: &Item) -> Option<ContentName> {
 
 /// Returns whether a record has content that is not filled in.
 pub(super) fn lacks_content(item: &Item) -> bool {
-    content_of(item).is_some_and(|(content, _)| !item.contains_key(content.attribute()))
+    // A hash that can't be read names content, too.
+    Content::ALL.iter().any(|it| item.contains_key(it.hash_attribute()) && !item.contains_key(it.attribute()))
 }
 
 /// Returns when a record was last written, by the clock of its writer.

@@ -20,10 +20,10 @@ use std::ops::RangeInclusive;
 use uuid::Uuid;
 
 /// How long the index may lag before an entry that it lacks counts as lost. Far longer than it ever takes, so that a
-/// The longest that clients are told to wait for entries, in seconds.
-const MAX_RETRY_AFTER: u64 = 60;
 /// slow index is not reported as a broken chain.
 const LOST_AFTER: TimeDelta = TimeDelta::hours(1);
+/// The longest that clients are told to wait for entries, in seconds.
+const MAX_RETRY_AFTER: u64 = 60;
 
 /// A page of a record's history, newest entry first.
 #[derive(Debug, Clone)]
