@@ -59,6 +59,7 @@ mod secrets;
 mod sent_back;
 mod settings;
 mod snapshot_policies;
+mod snapshot_writer;
 mod snapshots;
 mod snapshots_s3;
 mod strangers;

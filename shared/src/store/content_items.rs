@@ -14,15 +14,12 @@ use super::list_index::{Rereads, max_event_delay};
 use super::transaction::TransactionItem;
 use crate::domain::custom_fields::schema_hash;
 use crate::domain::hex;
-use crate::domain::id::{EventId, Id, TenantId};
+use crate::domain::id::{EventId, Id};
 use crate::domain::record::Kind;
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// How many bytes of content are kept in memory.
-const MAX_CACHED_BYTES: usize = 4 * 1024 * 1024;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A part of records that is stored in an item of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,40 +131,6 @@ fn written_at(item: &Item) -> Option<Timestamp> {
     EventId::from_short(item.get(LAST_EVENT)?.as_s().ok()?).map(|event| event.timestamp())
 }
 
-/// The content that was read lately. It never changes, so it never becomes outdated.
-#[derive(Debug, Default)]
-pub(super) struct ContentCache(Mutex<CachedContent>);
-
-#[derive(Debug, Default)]
-struct CachedContent {
-    texts: HashMap<(TenantId, ContentName), Arc<str>>,
-    /// The oldest first.
-    order: VecDeque<(TenantId, ContentName)>,
-    bytes: usize,
-}
-
-impl ContentCache {
-    fn get(&self, tenant: TenantId, name: &ContentName) -> Option<Arc<str>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).texts.get(&(tenant, name.clone())).cloned()
-    }
-
-    fn insert(&self, tenant: TenantId, name: &ContentName, text: Arc<str>) {
-        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (tenant, name.clone());
-        cached.bytes += text.len();
-        if let Some(known) = cached.texts.insert(key.clone(), text) {
-            cached.bytes -= known.len();
-            return;
-        }
-        cached.order.push_back(key);
-        while cached.bytes > MAX_CACHED_BYTES {
-            let Some(oldest) = cached.order.pop_front() else { break };
-            let dropped = cached.texts.remove(&oldest).map_or(0, |text| text.len());
-            cached.bytes -= dropped;
-        }
-    }
-}
-
 impl PointReads {
     /// Returns the put of content; `None` if the tenant's table is known to have it.
     pub(super) fn content_put(&self, content: ContentText) -> Result<Option<TransactionItem>, StoreError> {
@@ -261,28 +224,6 @@ impl PointReads {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn tenant(n: u8) -> TenantId {
-        TenantId::new(Timestamp::from_millis(0), [n; 10])
-    }
-
-    fn steps(hash: &str) -> ContentName {
-        (Content::Steps, hash.to_owned())
-    }
-
-    #[test]
-    fn the_cache_drops_the_oldest_content_and_knows_whose_it_is() {
-        let cache = ContentCache::default();
-        let text: Arc<str> = "x".repeat(MAX_CACHED_BYTES / 4).into();
-        for hash in ["a", "b", "c", "d", "d"] {
-            cache.insert(tenant(1), &steps(hash), Arc::clone(&text));
-        }
-        assert!(cache.get(tenant(1), &steps("a")).is_some() && cache.get(tenant(2), &steps("a")).is_none());
-        assert!(cache.get(tenant(1), &(Content::Schema, "a".to_owned())).is_none());
-        cache.insert(tenant(2), &steps("a"), text);
-        let left = |n| ["a", "b", "c", "d"].map(|hash| cache.get(tenant(n), &steps(hash)).is_some());
-        assert_eq!((left(1), left(2)), ([false, true, true, true], [true, false, false, false]));
-    }
 
     #[test]
     fn only_definitions_instances_and_asset_types_have_content_items() {

@@ -11,6 +11,7 @@
 mod change_context;
 mod check;
 pub mod client;
+mod content_cache;
 mod content_items;
 mod counters;
 mod credentials;
@@ -60,7 +61,7 @@ pub use verify_tenant::TenantVerification;
 use crate::domain::id::TenantId;
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::Client;
-use content_items::ContentCache;
+use content_cache::ContentCache;
 use keys::Keys;
 use list_index::ListIndexCache;
 use object_store::ObjectStore;
