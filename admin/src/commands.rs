@@ -146,6 +146,9 @@ async fn remove_record(store: &TenantStore, kind: Kind, id: Uuid) -> Result<Valu
     match store.remove_unreadable(kind, id).await? {
         Removal::Removed => Ok(json!({"tenant_id": tenant, "kind": noun, "id": id, "removed": true})),
         Removal::Missing => bail!("{noun} {id} not found in tenant {tenant}"),
+        Removal::Tenant => {
+            bail!("the tenant itself can't be removed: nothing works without it; restore the table to another moment")
+        }
         Removal::Readable => bail!("{noun} {id} can be read; delete it over the API"),
         Removal::Changing => bail!("{noun} {id} or its tenant is changing; stop what writes to the tenant, or try again"),
     }

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// The most processor time that a request may take: beyond it, people wait and invoices grow.
 const MAX_CPU_TIME: Duration = Duration::from_secs(2);
+/// The most time that a request may take, with whatever it waits for. A busy machine must not fail it.
+const MAX_ELAPSED: Duration = Duration::from_secs(10);
 /// The most memory that a request may take. The functions have 256 MB.
 const MAX_MEMORY_BYTES: u64 = 128 * 1024 * 1024;
 /// The paths that need no key.
@@ -71,6 +73,9 @@ impl Judge {
         if usage.cpu_time > MAX_CPU_TIME {
             faults.push(format!("{} ms of processor time", usage.cpu_time.as_millis()));
         }
+        if usage.elapsed > MAX_ELAPSED {
+            faults.push(format!("{} ms", usage.elapsed.as_millis()));
+        }
         if usage.memory_bytes > MAX_MEMORY_BYTES {
             faults.push(format!("{} MB of memory", usage.memory_bytes / 1_000_000));
         }
@@ -102,7 +107,7 @@ mod tests {
         Judge::new("marker").faults_of(sender, &Attack::new("GET", "/v1/assets?q=a", ""), &reply, usage)
     }
 
-    const LITTLE: Usage = Usage { cpu_time: Duration::ZERO, memory_bytes: 0 };
+    const LITTLE: Usage = Usage { elapsed: Duration::ZERO, cpu_time: Duration::ZERO, memory_bytes: 0 };
 
     #[test]
     fn each_fault_is_found() {
@@ -113,7 +118,7 @@ mod tests {
         assert_eq!(faults(Sender::Admin, 200, "a marker here", LITTLE), ["data of another tenant"]);
         assert_eq!(faults(Sender::Stranger, 200, "{}", LITTLE), ["status 200 OK without a usable key"]);
         assert_eq!(faults(Sender::Admin, 404, "not found", LITTLE), ["status 404 Not Found without a problem document"]);
-        let slow = Usage { cpu_time: Duration::from_millis(2001), memory_bytes: 200_000_000 };
-        assert_eq!(faults(Sender::Admin, 200, "{}", slow), ["2001 ms of processor time", "200 MB of memory"]);
+        let slow = Usage { elapsed: Duration::from_secs(11), cpu_time: Duration::from_millis(2001), memory_bytes: 200_000_000 };
+        assert_eq!(faults(Sender::Admin, 200, "{}", slow), ["2001 ms of processor time", "11000 ms", "200 MB of memory"]);
     }
 }

@@ -18,6 +18,7 @@ pub async fn attacks(target: &mut Target) -> Result<Vec<Named>> {
     attacks.extend(heads_and_queries());
     attacks.extend(values());
     attacks.extend(movement(target).await?);
+    attacks.push(signatures(target).await?);
     Ok(attacks)
 }
 
@@ -119,8 +120,26 @@ fn values() -> Vec<Named> {
             "names of JavaScript's prototypes",
             post("/assets", json!({"name": "a", "custom_fields": {"__proto__": {"a": 1}, "constructor": 1}})),
         ),
+        ("100,000 wrong scopes", post("/keys", json!({"name": "k", "scopes": vec![1; 100_000]}))),
         ("markup in a name", post("/assets", json!({"name": "<script>alert(1)</script>\"'`${7*7}{{7*7}}"}))),
     ]
+}
+
+/// As many large images as a body holds, for later steps of one instance.
+async fn signatures(target: &mut Target) -> Result<Named> {
+    const COUNT: u8 = 20;
+    let keys: Vec<String> = (0..COUNT).map(|n| format!("s{n}")).collect();
+    let steps: Vec<Value> = keys.iter().map(|key| json!({"type": "signature", "key": key, "label": key})).collect();
+    let process = json!({"name": "Many signatures", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+    let process = target.create("/processes", &process).await?;
+    let asset = target.create("/assets", &json!({"name": "Tablet"})).await?;
+    let instance = target.create(&format!("/processes/{process}/start"), &json!({"asset_id": asset})).await?;
+    let mut step_data = Map::new();
+    for (key, mark) in keys.into_iter().zip(0..COUNT) {
+        step_data.insert(key, json!(images::data_url(&images::deep(2000, 2000, mark)?)));
+    }
+    let body = json!({"step_data": step_data}).to_string();
+    Ok(("many images of 32 MB", Attack::new("POST", format!("/v1/processes/instances/{instance}/advance"), body)))
 }
 
 /// A movement of 20 assets with three large signatures, at the permitted number of pixels and beyond.

@@ -60,7 +60,9 @@ pub async fn update_user(
     let change = UserChange::from(body);
     let decide = |old: &User| {
         let next = old.changed(&change);
-        caller.role.check_grant(Some(old.role), next.role)?;
+        // Whoever becomes active again gets the role again.
+        let present = (old.is_active || !next.is_active).then_some(old.role);
+        caller.role.check_grant(present, next.role)?;
         Ok(next)
     };
     let user = caller.update(user, decide).await?;

@@ -74,6 +74,11 @@ async fn nobody_gives_a_role_above_their_own() {
     technician.patch(&path, json!({"role": "admin"})).await.problem(403, "FORBIDDEN");
     client.patch(&path, json!({"role": "admin"})).await.data();
     scoped.patch(&path, json!({"role": "admin", "display_name": "y"})).await.data();
+    // Whoever becomes active again gets the role again.
+    scoped.patch(&path, json!({"is_active": false})).await.data();
+    scoped.patch(&path, json!({"display_name": "z"})).await.data();
+    assert_eq!(scoped.patch(&path, json!({"is_active": true})).await.problem(403, "FORBIDDEN")["field"], "role");
+    client.patch(&path, json!({"is_active": true})).await.data();
     // A bound key counts as its owner.
     let bound = json!({"name": "b", "scopes": ["users:write"], "user_id": viewer});
     let bound = client.with_key_of(&client.post("/keys", bound).await.data());

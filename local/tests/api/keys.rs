@@ -200,3 +200,12 @@ async fn only_one_well_formed_authorization_header_counts() {
         assert_eq!(send(&wrong).await, 401, "{} values", wrong.len());
     }
 }
+
+/// Each wrong entry has an error, but a body of a megabyte must not have half a million.
+#[tokio::test]
+async fn errors_of_scopes_are_bounded() {
+    let (_api, client) = Api::with_tenant().await;
+    let body = json!({"name": "k", "scopes": vec![1; 100_000]});
+    let problem = client.post("/keys", body).await.problem(422, "VALIDATION_ERROR");
+    assert_eq!(problem["errors"].as_array().unwrap().len(), 1000);
+}

@@ -9,6 +9,9 @@ const ZERO_WIDTH_JOINER: char = '\u{200d}';
 /// The flag that the letters of a region follow as tags, such as that of Scotland.
 const BLACK_FLAG: char = '\u{1f3f4}';
 
+/// The most tags that follow a flag: five for the region, and one that ends it, with one to spare.
+const MAX_TAGS: usize = 7;
+
 /// Returns whether a line has characters that can't be seen and don't belong to a script or an emoji.
 #[must_use]
 pub fn has_hidden_characters(line: &str) -> bool {
@@ -23,13 +26,36 @@ pub fn has_hidden_characters(line: &str) -> bool {
                 let after = chars.get(index + 1).copied();
                 !before.zip(after).is_some_and(|(before, after)| joins(*c, before, after))
             }
-            '\u{e0020}'..='\u{e007f}' => {
-                !before.is_some_and(|before| before == BLACK_FLAG || matches!(before, '\u{e0020}'..='\u{e007e}'))
-            }
+            '\u{e0020}'..='\u{e007f}' => !is_in_flag(&chars, index),
+            '\u{fe00}'..='\u{fe0f}' => !before.is_some_and(has_variants),
+            '\u{180b}'..='\u{180d}' | '\u{180f}' => !matches!(before, Some('\u{1800}'..='\u{18af}')),
+            '\u{e0100}'..='\u{e01ef}' => !before.is_some_and(is_ideograph),
             c => is_never_seen(c),
         }
     };
     chars.iter().enumerate().any(is_hidden)
+}
+
+/// Returns whether a tag belongs to a flag: up to six tags, the last of which ends it (Unicode Technical Standard 51).
+fn is_in_flag(chars: &[char], index: usize) -> bool {
+    let is_tag = |c: &&char| matches!(c, '\u{e0020}'..='\u{e007f}');
+    let before = chars.get(..index).unwrap_or_default().iter().rev().take_while(is_tag).count();
+    let after = chars.get(index..).unwrap_or_default().iter().take_while(is_tag).count();
+    let begins_with_flag = index.checked_sub(before + 1).and_then(|start| chars.get(start)) == Some(&BLACK_FLAG);
+    let last = (index + after).checked_sub(1).and_then(|last| chars.get(last));
+    begins_with_flag && before + after <= MAX_TAGS && last == Some(&'\u{e007f}')
+}
+
+/// Returns whether a variation selector after this character has a meaning: after an emoji, another symbol, an ideograph,
+/// or a character of a keycap.
+fn has_variants(c: char) -> bool {
+    let is_keycap = matches!(c, '0'..='9' | '#' | '*');
+    let is_symbol = !c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace();
+    is_keycap || is_symbol || is_ideograph(c) || matches!(c, '\u{1000}'..='\u{109f}')
+}
+
+fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
 /// Bidirectional marks, embeddings, overrides and isolates, separators of lines, and what has no width.
@@ -54,6 +80,7 @@ fn is_never_seen(c: char) -> bool {
             | '\u{ffa0}'
             | '\u{fff0}'..='\u{fffb}'
             | '\u{1d173}'..='\u{1d17a}'
+            | '\u{1bca0}'..='\u{1bca3}'
             | '\u{e0000}'..='\u{e0fff}'
     )
 }
@@ -103,6 +130,8 @@ mod tests {
             "\u{1f469}\u{1f3fd}\u{200d}\u{2764}\u{fe0f}\u{200d}\u{1f468}",
             "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
             "日本",
+            "\u{8fbb}\u{e0100}さん",
+            "1\u{fe0f}\u{20e3} \u{2764}\u{fe0f} \u{1820}\u{180b}",
         ] {
             assert!(!has_hidden_characters(line), "{line:?}");
         }
@@ -114,6 +143,11 @@ mod tests {
         let widthless = "\u{ad}\u{200b}\u{2060}\u{2064}\u{feff}\u{180e}\u{2028}\u{2029}\u{e0001}\u{e0041}";
         for hidden in controls.chars().chain(widthless.chars()) {
             assert!(has_hidden_characters(&format!("a{hidden}b")), "{hidden:?}");
+        }
+        let flag = "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}";
+        let endless = format!("\u{1f3f4}{}\u{e007f}", "\u{e0061}".repeat(20));
+        for line in ["ada\u{fe0f}", "ada\u{e0100}", "\u{645}\u{180b}", flag, &endless] {
+            assert!(has_hidden_characters(line), "{line:?}");
         }
         for joiner in [ZERO_WIDTH_JOINER, ZERO_WIDTH_NON_JOINER] {
             for line in

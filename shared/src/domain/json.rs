@@ -79,7 +79,8 @@ fn decimal(number: &str) -> (String, i64) {
         return ("0".to_owned(), 0);
     }
     let length = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX / 4);
-    let power = exponent.parse::<i64>().unwrap_or(i64::MAX / 4) - length(fraction) + length(&all) - length(significant);
+    let power = exponent.parse::<i64>().unwrap_or(i64::MAX / 4).saturating_sub(length(fraction));
+    let power = power.saturating_add(length(&all) - length(significant));
     (format!("{sign}{}", significant.trim_start_matches('0')), power)
 }
 

@@ -11,6 +11,8 @@ const MAX_IMAGE_BYTES: usize = 128 * 1024;
 const MAX_SIDE_PIXELS: u32 = 4096;
 /// The maximum number of pixels in all: decoding takes time for each.
 const MAX_PIXELS: u64 = 4_000_000;
+/// The number of bytes that the images of one request may take decoded, all together: decoding takes time for each.
+const MAX_DECODED_BYTES: u64 = 64 * 1024 * 1024;
 /// The number of bytes that the decoder may allocate. It needs a few rows of at most 32 KiB; chunks that it would have to
 /// inflate besides are skipped.
 const MAX_DECODER_BYTES: usize = 1024 * 1024;
@@ -32,6 +34,12 @@ impl SignatureImage {
     ///
     /// Returns an error that says what the image must be.
     pub fn from_data_url(text: &str) -> Result<Self, ValueError> {
+        Self::decode(text, &mut 0)
+    }
+
+    /// Parses a data URL. `decoded` is the number of bytes that other images of the request took decoded, and includes this
+    /// one afterwards.
+    fn decode(text: &str, decoded: &mut u64) -> Result<Self, ValueError> {
         let encoded = text
             .strip_prefix(DATA_URL_PREFIX)
             .ok_or_else(|| ValueError::new(format!("must be a PNG image, {DATA_URL_PREFIX}…")))?;
@@ -43,7 +51,7 @@ impl SignatureImage {
         if bytes.len() > MAX_IMAGE_BYTES {
             return Err(ValueError::new(format!("must have at most {MAX_IMAGE_BYTES} bytes as an image")));
         }
-        check(&bytes)?;
+        check(&bytes, decoded)?;
         Ok(Self { hash: hex::sha256(&bytes), bytes: bytes.into() })
     }
 
@@ -62,21 +70,28 @@ impl SignatureImage {
 
 /// The images that a request submits. Each is decoded once, however many instances it is for.
 #[derive(Debug, Default)]
-pub struct DecodedImages(Mutex<HashMap<String, Result<SignatureImage, ValueError>>>);
+pub struct DecodedImages(Mutex<Decoded>);
+
+#[derive(Debug, Default)]
+struct Decoded {
+    images: HashMap<String, Result<SignatureImage, ValueError>>,
+    /// How many bytes they take decoded.
+    bytes: u64,
+}
 
 impl DecodedImages {
     /// Returns the image of a data URL.
     ///
     /// # Errors
     ///
-    /// As [`SignatureImage::from_data_url`].
+    /// As [`SignatureImage::from_data_url`], and when the images of the request are too much together.
     pub(in crate::domain) fn image(&self, data_url: &str) -> Result<SignatureImage, ValueError> {
         let mut decoded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = decoded.get(data_url) {
+        if let Some(known) = decoded.images.get(data_url) {
             return known.clone();
         }
-        let image = SignatureImage::from_data_url(data_url);
-        decoded.insert(data_url.to_owned(), image.clone());
+        let image = SignatureImage::decode(data_url, &mut decoded.bytes);
+        decoded.images.insert(data_url.to_owned(), image.clone());
         image
     }
 }
@@ -93,7 +108,7 @@ pub fn data_url_len(bytes: usize) -> usize {
     DATA_URL_PREFIX.len() + bytes.div_ceil(3) * 4
 }
 
-fn check(bytes: &[u8]) -> Result<(), ValueError> {
+fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
     let broken = |_| ValueError::new("must be a PNG image that can be decoded");
     let mut decoder = png::Decoder::new_with_limits(std::io::Cursor::new(bytes), png::Limits { bytes: MAX_DECODER_BYTES });
     decoder.set_ignore_text_chunk(true);
@@ -110,6 +125,13 @@ fn check(bytes: &[u8]) -> Result<(), ValueError> {
     // The decoder returns palette indices without checking that there is a palette.
     if info.color_type == png::ColorType::Indexed && info.palette.is_none() {
         return Err(ValueError::new("must contain the palette that its colours refer to"));
+    }
+    let size = (info.raw_row_length() as u64).saturating_mul(info.height.into());
+    *decoded = decoded.saturating_add(size);
+    if *decoded > MAX_DECODED_BYTES {
+        let megabytes = MAX_DECODED_BYTES / 1024 / 1024;
+        let text = format!("must take at most {megabytes} MiB decoded, together with the other images of the request");
+        return Err(ValueError::new(text));
     }
     // Row by row, so that even the largest image needs memory for one row only.
     while reader.next_row().map_err(broken)?.is_some() {}
@@ -139,6 +161,15 @@ fn bytes_after_end(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_images_of_a_request_are_bounded_together() {
+        let url = data_url(&image(8, 1));
+        let mut decoded = MAX_DECODED_BYTES - 1;
+        assert!(SignatureImage::decode(&url, &mut decoded).is_ok());
+        let error = SignatureImage::decode(&url, &mut decoded).expect_err("too much");
+        assert_eq!(error.to_string(), "must take at most 64 MiB decoded, together with the other images of the request");
+    }
 
     /// Returns a PNG file of this size.
     fn image(width: u32, height: u32) -> Vec<u8> {

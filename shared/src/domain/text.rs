@@ -1,4 +1,4 @@
-//! Texts with bounds on their length and characters. Lengths count characters, not bytes.
+//! Texts with bounds on their length and characters, in Unicode's composed form (NFC). Lengths count characters, not bytes.
 
 use super::field_error::ValueError;
 use super::hidden_characters::{HIDDEN_CHARACTERS, has_hidden_characters};
@@ -17,11 +17,11 @@ enum Lines {
 }
 
 fn check(text: &str, lengths: std::ops::RangeInclusive<usize>, lines: Lines) -> Result<String, ValueError> {
-    let text = if lines == Lines::Many { text } else { text.trim() };
+    let text = composed(if lines == Lines::Many { text } else { text.trim() });
     if text.chars().any(|c| c.is_control() && !(lines == Lines::Many && matches!(c, '\n' | '\r' | '\t'))) {
         return Err(ValueError::new("must not contain control characters"));
     }
-    if lines == Lines::One && has_hidden_characters(text) {
+    if lines == Lines::One && has_hidden_characters(&text) {
         return Err(ValueError::new(HIDDEN_CHARACTERS));
     }
     let length = text.chars().count();
@@ -31,7 +31,7 @@ fn check(text: &str, lengths: std::ops::RangeInclusive<usize>, lines: Lines) -> 
     if length > *lengths.end() {
         return Err(ValueError::new(format!("must have at most {} characters; this has {length}", lengths.end())));
     }
-    Ok(text.to_owned())
+    Ok(text.into_owned())
 }
 
 macro_rules! texts {
@@ -107,6 +107,13 @@ mod tests {
         for wrong in ["", " \t ", "a\0b", "a\nb", "a\u{202e}b", "a\u{200b}b", &"ä".repeat(256)] {
             assert!(wrong.parse::<Name>().is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn texts_are_composed() {
+        assert_eq!("Ju\u{308}rgen".parse::<Name>().as_deref(), Ok("J\u{fc}rgen"));
+        assert_eq!("e\u{301}\n".parse::<Notes>().as_deref(), Ok("\u{e9}\n"));
+        assert!("e\u{301}".repeat(255).parse::<Name>().is_ok(), "lengths are those of the composed text");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// How many field errors a response lists. A body of 1 MiB can have more than a response has room for.
-const MAX_FIELD_ERRORS: usize = 1000;
+pub(super) const MAX_FIELD_ERRORS: usize = 1000;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 

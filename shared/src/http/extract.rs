@@ -124,8 +124,8 @@ impl<B: FromBody> JsonBody<B> {
     /// # Errors
     ///
     /// Returns [`ApiError::TooLarge`], [`ApiError::UnsupportedMediaType`], [`ApiError::UnsupportedContentCoding`],
-    /// [`ApiError::Malformed`] for a body that is
-    /// missing, incomplete or not JSON, and [`ApiError::Invalid`] if a required field is missing or bad.
+    /// [`ApiError::Malformed`] for a body that is missing, incomplete or not JSON, and [`ApiError::Invalid`] if a required
+    /// field is missing or bad.
     pub async fn parse_early(&self, store: &UnverifiedStore) -> Result<(B, Vec<FieldError>), ApiError> {
         const { assert!(B::IS_CHEAP, "such a body is read on behalf of a caller") };
         if self.received.has_large_body() {

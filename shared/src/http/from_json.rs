@@ -1,5 +1,6 @@
 //! The types that fields of bodies can have, and how each is read.
 
+use super::error::MAX_FIELD_ERRORS;
 use crate::domain::api_key::MAX_RATE_LIMIT;
 use crate::domain::asset::Status;
 use crate::domain::asset_tag::{TagPrefix, TagTemplate};
@@ -155,7 +156,7 @@ impl FromJson for Scopes {
         let read = |(index, entry): (usize, &&RawValue)| {
             Scope::from_json(entry.get()).err().map(|error| (format!("/{index}"), error.to_string()))
         };
-        let errors: Vec<(String, String)> = entries.iter().enumerate().filter_map(read).collect();
+        let errors: Vec<(String, String)> = entries.iter().enumerate().filter_map(read).take(MAX_FIELD_ERRORS).collect();
         if errors.is_empty() { Self::from_json(text).map_err(whole) } else { Err(errors) }
     }
 }

@@ -18,7 +18,7 @@ use crate::domain::id::{EventId, Id};
 use crate::domain::record::Kind;
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A part of records that is stored in an item of its own.
@@ -160,9 +160,14 @@ impl PointReads {
     /// Fills in the content of those items that have its hash. An item whose content is lost stays without, so that it can't
     /// be read.
     pub(super) async fn fill_in_content(&self, items: &mut [Item]) -> Result<(), StoreError> {
-        let with_content = || items.iter().filter(|item| content_of(item).is_some());
-        let names = with_content().filter_map(content_of).collect();
-        let texts = self.content_texts(names, with_content().filter_map(written_at).max().unwrap_or_default()).await?;
+        let mut names: BTreeMap<ContentName, Timestamp> = BTreeMap::new();
+        for item in items.iter() {
+            if let Some(name) = content_of(item) {
+                let latest = names.entry(name).or_default();
+                *latest = written_at(item).unwrap_or_default().max(*latest);
+            }
+        }
+        let texts = self.content_texts(names).await?;
         for item in items {
             if let Some(name) = content_of(item)
                 && let Some(text) = texts.get(&name)
@@ -173,26 +178,25 @@ impl PointReads {
         Ok(())
     }
 
-    /// Returns the content with these names, as JSON text, except what is lost. What is not in memory takes a round trip, and up to 16 read
-    /// units each, and so waits until the caller's key is verified.
+    /// Returns the content with these names, as JSON text, except what is lost. What is not in memory takes a round trip,
+    /// and up to 16 read units each, and so waits until the caller's key is verified.
     ///
-    /// What names the content may become visible before the content that the same transaction writes. If it was written as
-    /// lately as `written_at`, missing content is therefore waited for.
+    /// What names content may become visible before the content that the same transaction writes. So content is waited for
+    /// if what names it was written lately; `names` has the times.
     ///
     /// # Errors
     ///
     /// Returns [`StoreError::Unsettled`] for content that may still become visible.
     pub(super) async fn content_texts(
         &self,
-        names: BTreeSet<ContentName>,
-        written_at: Timestamp,
+        names: BTreeMap<ContentName, Timestamp>,
     ) -> Result<BTreeMap<ContentName, Arc<str>>, StoreError> {
         let mut texts = BTreeMap::new();
         let mut missing = Vec::new();
-        for name in names {
+        for (name, written_at) in names {
             match self.store.content.get(self.id, &name) {
                 Some(text) => drop(texts.insert(name, text)),
-                None => missing.push(name),
+                None => missing.push((name, written_at)),
             }
         }
         if !missing.is_empty() {
@@ -200,19 +204,17 @@ impl PointReads {
         }
         let mut rereads = Rereads::default();
         while !missing.is_empty() {
-            let keys: Vec<Key> = missing.iter().map(|name| self.content_key(name)).collect();
+            let keys: Vec<Key> = missing.iter().map(|(name, _)| self.content_key(name)).collect();
             let mut found = self.items(&keys).await?;
-            for (name, key) in missing.iter().zip(&keys) {
+            for ((name, _), key) in missing.iter().zip(&keys) {
                 if let Some(AttributeValue::S(text)) = found.remove(key).and_then(|mut item| item.remove(name.0.attribute())) {
                     let text: Arc<str> = text.into();
                     self.store.content.insert(self.id, name, Arc::clone(&text));
                     texts.insert(name.clone(), text);
                 }
             }
-            missing.retain(|name| !texts.contains_key(name));
-            if !missing.is_empty() && written_at.plus(max_event_delay()) < self.store.now() {
-                return Ok(texts);
-            }
+            let now = self.store.now();
+            missing.retain(|(name, written_at)| !texts.contains_key(name) && written_at.plus(max_event_delay()) >= now);
             if !missing.is_empty() && !rereads.pause(&self.store).await {
                 return Err(StoreError::Unsettled("the content of a record"));
             }

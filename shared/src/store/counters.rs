@@ -2,6 +2,7 @@
 
 use super::TenantStore;
 use super::error::StoreError;
+use super::item::UNREADABLE;
 use super::keys::{COUNTERS, Item, Key, TYPE};
 use crate::domain::asset_tag::{TagPrefix, TagRange, TagTemplate};
 use crate::domain::tenant::NumberRange;
@@ -62,7 +63,7 @@ impl TenantStore {
     }
 
     /// Returns the ranges of asset tags that a number was reserved from, in the order of their patterns: at most
-    /// [`MAX_RANGES`]. Counters that can't be read are left out, and logged.
+    /// 10,000. Counters that can't be read are left out, and logged.
     ///
     /// # Errors
     ///
@@ -76,7 +77,10 @@ impl TenantStore {
             for item in page?.items.unwrap_or_default() {
                 match number_range(&item) {
                     Some(range) => ranges.push(range),
-                    None => tracing::error!(tenant_id = %self.id, "a counter of asset tags can't be read"),
+                    // The same metric as for records.
+                    None => {
+                        tracing::error!(metric = UNREADABLE, kind = "counter", tenant_id = %self.id, "a counter of asset tags can't be read")
+                    }
                 }
             }
         }

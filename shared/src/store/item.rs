@@ -64,7 +64,7 @@ pub(super) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<
 }
 
 /// The name of the metric in the log lines of records that can't be read.
-const UNREADABLE: &str = "unreadable_records";
+pub(super) const UNREADABLE: &str = "unreadable_records";
 
 /// Reads a record from its item, in which its content is filled in. One that can't be read is logged.
 ///

@@ -7,7 +7,7 @@ use super::content_items::without_content;
 use super::error::StoreError;
 use super::filters::{AssetFilter, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, UserFilter};
 use super::item;
-use super::keys::{Item, Key};
+use super::keys::Item;
 use super::list_index::{
     AssetColumns, AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SearchTerms,
     SortedRows, UserColumns,
@@ -24,6 +24,7 @@ use crate::domain::process::Process;
 use crate::domain::record::{Record, Stored};
 use crate::domain::text::fold;
 use crate::domain::user::User;
+use futures_util::future::try_join_all;
 use std::cmp::{Ordering, Reverse};
 use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
@@ -224,11 +225,13 @@ impl TenantStore {
         }
         let page = cut_page(matching, request, |a, b| (a.0, a.1).cmp(&(b.0, b.1)));
         let key = |id: T::Id| self.keys.record(T::KIND, id.uuid());
-        let dropped: Vec<Key> = page.items.iter().filter(|(.., kept)| kept.is_none()).map(|(_, id, _)| key(*id)).collect();
-        let mut read_again = self.items(&dropped).await?;
+        // One by one at the same time: not every function may read batches, and there are 100 at most.
+        let read = page.items.into_iter().map(async |(_, id, kept)| match kept {
+            Some(item) => Ok(Some(item)),
+            None => self.item(&key(id)).await,
+        });
         // One that was deleted meanwhile is left out.
-        let filled = page.items.into_iter().filter_map(|(_, id, kept)| kept.or_else(|| read_again.remove(&key(id))));
-        let mut filled: Vec<Item> = filled.collect();
+        let mut filled: Vec<Item> = try_join_all(read).await?.into_iter().flatten().collect();
         self.fill_in_content(&mut filled).await?;
         let mut items = Vec::new();
         for item in filled {

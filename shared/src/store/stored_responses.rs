@@ -54,8 +54,8 @@ impl PointReads {
         }
         // The end of the second in which it was stored.
         let stored_at = Timestamp::from_millis((expires - STORED_SECONDS + 1) * 1000);
-        let steps = response.steps.iter().map(|hash| (Content::Steps, hash.clone())).collect();
-        for ((_, hash), text) in self.content_texts(steps, stored_at).await? {
+        let steps = response.steps.iter().map(|hash| ((Content::Steps, hash.clone()), stored_at)).collect();
+        for ((_, hash), text) in self.content_texts(steps).await? {
             response.body = response.with_steps(&hash, &text);
         }
         Ok(Some(PreviousRequest::Same(Box::new(response))))

@@ -56,7 +56,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Returns a [`StoreError`] when records or events can't be read, and [`StoreError::HistoryBehind`] when a chain seems
+    /// Returns a [`StoreError`] when records or events can't be read, and [`StoreError::Unsettled`] when a chain seems
     /// broken only because a change of the last seconds may not be visible as a whole yet.
     pub async fn verify_chains(&self, mut progress: impl FnMut(u64, u64)) -> Result<TenantVerification, StoreError> {
         // Records are read before events, so that the events contain all changes of each record.

@@ -21,6 +21,9 @@ const BYTES_OF_TEXT_BYTE: usize = 64;
 /// How many bytes of compiled schemas are kept in memory.
 const MAX_CACHED_BYTES: usize = 32 * 1024 * 1024;
 
+/// What a schema counts as that today's rules would refuse.
+const LARGEST_COST: PatternCost = PatternCost { patterns: 1_000, bytes: MAX_CACHED_BYTES as u64 };
+
 /// A schema that is ready to validate.
 pub(super) struct Compiled {
     pub(super) validator: Validator,
@@ -35,7 +38,20 @@ impl Compiled {
     ///
     /// Returns an error that says what makes the schema invalid, or too expensive.
     pub(super) fn new(schema: &Value) -> Result<Self, ValueError> {
-        let PatternCost { patterns, bytes } = policy::check(schema)?;
+        Self::with_cost(schema, policy::check(schema)?)
+    }
+
+    /// Compiles a schema that was accepted when it was stored, perhaps by other rules. The limits of each pattern still
+    /// hold.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the schema is invalid.
+    pub(super) fn stored(schema: &Value) -> Result<Self, ValueError> {
+        Self::with_cost(schema, policy::check(schema).unwrap_or(LARGEST_COST))
+    }
+
+    fn with_cost(schema: &Value, PatternCost { patterns, bytes }: PatternCost) -> Result<Self, ValueError> {
         let cache_bytes = (MAX_MATCHING_BYTES / patterns.max(1)).min(MAX_CACHE_BYTES_OF_PATTERN);
         let options = PatternOptions::regex().size_limit(MAX_AUTOMATON_BYTES).dfa_size_limit(cache_bytes);
         let validator = jsonschema::options().with_draft(Draft::Draft202012).with_pattern_options(options).build(schema);

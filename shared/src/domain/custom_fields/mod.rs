@@ -170,7 +170,7 @@ impl Schemas {
         schema: &FieldsSchema,
         fields: &CustomFields,
     ) -> Result<Vec<FieldError>, ValueError> {
-        let compiled = self.0.get((id, version), || Compiled::new(&schema.0))?;
+        let compiled = self.0.get((id, version), || Compiled::stored(&schema.0))?;
         let value = Value::Object(fields.0.clone());
         Ok(match cost::estimate(&schema.0, &value) {
             Cost::Low => compiled.validator.iter_errors(&value).map(|error| field_error(&error)).take(MAX_ERRORS).collect(),

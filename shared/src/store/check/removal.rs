@@ -31,6 +31,8 @@ pub enum Removal {
     Missing,
     /// It can be read, so it must be deleted as any other is.
     Readable,
+    /// It is the tenant itself, which nothing works without.
+    Tenant,
     /// It, or something else of the tenant, was changing.
     Changing,
 }
@@ -43,6 +45,9 @@ impl TenantStore {
     ///
     /// Returns a [`StoreError`] when the table can't be read or written.
     pub async fn remove_unreadable(&self, kind: Kind, id: Uuid) -> Result<Removal, StoreError> {
+        if kind == Kind::Tenant {
+            return Ok(Removal::Tenant);
+        }
         let mut check = TenantCheck::new(self, CheckMode::Repair);
         let key = self.keys.record(kind, id);
         let Some(item) = self.item(&key).await? else { return Ok(Removal::Missing) };

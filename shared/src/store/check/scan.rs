@@ -82,7 +82,7 @@ impl TenantCheck<'_> {
                     None => {
                         let subject = format!("{} at {}", T::KIND.noun(), key.sort());
                         self.unknown.insert(Uuid::nil());
-                        self.report_unreadable(subject, &cause);
+                        self.report_unreadable(T::KIND, subject, &cause);
                     }
                 }
                 return Ok(());

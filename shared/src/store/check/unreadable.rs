@@ -55,7 +55,7 @@ impl TenantCheck<'_> {
             }
             self.unrepaired.insert(id);
             self.unknown.insert(id);
-            self.report_unreadable(subject, cause);
+            self.report_unreadable(T::KIND, subject, cause);
             return Ok(());
         };
         let (next, content) = item::from_record(&self.store.keys, &stored)?;
@@ -76,8 +76,16 @@ impl TenantCheck<'_> {
     }
 
     /// Records that a record can't be read, and that the check can't repair it.
-    pub(super) fn report_unreadable(&mut self, subject: String, cause: &str) {
-        self.report(subject, problem(cause), "its history does not say all of it; remove it with `admin record remove`");
+    pub(super) fn report_unreadable(&mut self, kind: Kind, subject: String, cause: &str) {
+        let advice = match kind {
+            Kind::Tenant => "its history does not say all of it; restore the table to another moment",
+            Kind::ReceiptKeys => {
+                "its history does not say all of it; receipts that were handed out can be verified with a copy of the \
+                 public keys; for new ones, remove it with `admin record remove`"
+            }
+            _ => "its history does not say all of it; remove it with `admin record remove`",
+        };
+        self.report(subject, problem(cause), advice);
     }
 }
 
