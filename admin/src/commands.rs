@@ -149,6 +149,9 @@ async fn remove_record(store: &TenantStore, kind: Kind, id: Uuid) -> Result<Valu
         Removal::Tenant => {
             bail!("the tenant itself can't be removed: nothing works without it; restore the table to another moment")
         }
+        Removal::Restorable => {
+            bail!("the history of {noun} {id} says what it was; restore it with `admin check --tenant {tenant} --repair`")
+        }
         Removal::Readable => bail!("{noun} {id} can be read; delete it over the API"),
         Removal::Changing => bail!("{noun} {id} or its tenant is changing; stop what writes to the tenant, or try again"),
     }

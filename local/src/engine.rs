@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dynoxide::Database;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -90,8 +90,9 @@ fn refusal() -> Response {
 /// Returns whether a request can't come from a page in a browser. `is_local` says that only this machine can reach the
 /// engine.
 fn is_trusted(headers: &HeaderMap, is_local: bool) -> bool {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    !headers.contains_key(header::ORIGIN) && (!is_local || is_loopback(host))
+    let is_loopback = |host: &HeaderValue| host.to_str().is_ok_and(is_loopback);
+    let mut hosts = headers.get_all(header::HOST).iter().peekable();
+    !headers.contains_key(header::ORIGIN) && (!is_local || hosts.peek().is_some() && hosts.all(is_loopback))
 }
 
 /// Returns whether a `Host` is this machine, by a name or an address that nobody else can give to another.

@@ -190,7 +190,8 @@ async fn cancel_instance(
     errors: Vec<FieldError>,
 ) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
     // An instance has none of a definition's other fields.
-    let errors = [body.errors_for_instance(errors), body.unchanged.errors(&Value::Null)?].concat();
+    let errors =
+        [body.errors_for_instance(errors), body.unchanged.errors(&serde_json::json!({"id": instance.value.id}))?].concat();
     if !errors.is_empty() {
         return Err(ApiError::Invalid(errors));
     }

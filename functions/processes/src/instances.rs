@@ -53,9 +53,14 @@ pub async fn start_process(
                     errors.push(FieldError::field("asset_ids", "must not be sent together with asset_id"));
                     Err(ApiError::Invalid(errors))
                 }
-                // A field that can't be read may have been one of the two.
-                (None, None) if !errors.is_empty() => Err(ApiError::Invalid(errors)),
-                (None, None) => Err(ApiError::Invalid(vec![FieldError::field("asset_id", "is required, or asset_ids")])),
+                (None, None) => {
+                    // If one of the two can't be read, its own error suffices.
+                    let is_sent = |error: &FieldError| error.is_at("asset_id") || error.is_at("asset_ids");
+                    if !errors.iter().any(is_sent) {
+                        errors.push(FieldError::field("asset_id", "is required, or asset_ids"));
+                    }
+                    Err(ApiError::Invalid(errors))
+                }
             }
         })
         .await?;

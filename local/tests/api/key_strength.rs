@@ -124,6 +124,26 @@ async fn neither_creating_nor_rotating_a_key_allows_further_requests_this_minute
     }
 }
 
+/// Whoever has the old secret of a key that was rotated gently must not keep anything after the grace period.
+#[tokio::test]
+async fn a_replaced_secret_gives_out_nothing_that_outlives_it() {
+    let (api, client) = Api::with_tenant().await;
+    let made = client.post("/keys", json!({"name": "k", "scopes": ["keys:write", "assets:read"]})).await.data();
+    let (old, path) = (client.with_key_of(&made), format!("/keys/{}/rotate", made["id"].as_str().unwrap()));
+    let new = client.with_key_of(&client.post(&path, json!({"grace_seconds": 60})).await.data());
+    let problem = old.post(&path, json!({})).await.problem(403, "FORBIDDEN");
+    assert_eq!(problem["field"], "expires_at", "{problem}");
+    let child = old.post("/keys", json!({"name": "child", "scopes": ["assets:read"]})).await.data();
+    let child = client.with_key_of(&child);
+    child.get("/assets").await.data();
+    old.post("/keys", json!({"name": "x", "scopes": ["assets:read"], "expires_at": null})).await.problem(403, "FORBIDDEN");
+    api.advance_clock(61);
+    old.get("/assets").await.problem(401, "UNAUTHORIZED");
+    child.get("/assets").await.problem(401, "UNAUTHORIZED");
+    new.get("/assets").await.data();
+    new.post(&path, json!({})).await.data();
+}
+
 /// One request of a chain.
 #[derive(Debug, Clone)]
 enum Step {

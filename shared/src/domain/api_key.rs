@@ -106,6 +106,14 @@ impl ApiKey {
         }
     }
 
+    /// Returns the key as its replaced secret uses it: it expires when that secret stops working, so that nothing it creates
+    /// lives longer, and it can't rotate the key.
+    #[must_use]
+    pub fn in_grace(self) -> Self {
+        let until = self.previous_secret.as_ref().map(|previous| previous.until);
+        Self { expires_at: [self.expires_at, until].into_iter().flatten().min(), ..self }
+    }
+
     /// Returns the hashes of the secrets that are accepted at `now`: none once the key has expired.
     #[must_use]
     pub fn accepted_hashes(&self, now: Timestamp) -> Vec<&SecretHash> {

@@ -1,7 +1,7 @@
 //! Templates of asset tags: `{PREFIX}-{YYYY}-NNNN` gives tags such as `AST-2026-0001`.
 
 use super::field_error::{ValueError, text_form};
-use super::hidden_characters::{HIDDEN_CHARACTERS, has_hidden_characters};
+use super::hidden_characters::check_visible;
 use super::time::Timestamp;
 use chrono::Datelike;
 use serde::{Deserialize, Serialize};
@@ -110,9 +110,7 @@ impl FromStr for TagTemplate {
         if text.chars().count() > MAX_TEMPLATE_CHARS {
             return Err(ValueError::new(format!("must have at most {MAX_TEMPLATE_CHARS} characters")));
         }
-        if has_hidden_characters(text) {
-            return Err(ValueError::new(HIDDEN_CHARACTERS));
-        }
+        check_visible(text)?;
         Self::parse(text)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::custom_fields::FieldsSchema;
 use super::field_error::{ValueError, text_form};
+use super::hidden_characters::check_visible;
 use super::id::{AssetTypeId, Id, ManufacturerId, ModelId};
 use super::record::{Kind, Patch, Record, Reference, Requirement, Unique, fields};
 use super::string_enum::string_enum;
@@ -46,7 +47,7 @@ text_form!(TypeCode, |code| code.0);
 
 /// The URL of a manufacturer's website.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(try_from = "String", into = "String")]
+#[serde(transparent)]
 #[schema(value_type = String, format = "uri", max_length = 2048)]
 pub struct Website(String);
 
@@ -54,6 +55,7 @@ impl FromStr for Website {
     type Err = ValueError;
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let text = text.trim();
+        check_visible(text)?;
         let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
         let fits = text.len() <= 2048
             && host.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
@@ -61,8 +63,6 @@ impl FromStr for Website {
         fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be a URL that begins with https:// or http://"))
     }
 }
-
-text_form!(Website, |website| website.0);
 
 /// The maximum number of asset types of a tenant. Lists read all of them.
 pub const MAX_ASSET_TYPES: usize = 1_000;

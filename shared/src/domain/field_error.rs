@@ -64,6 +64,13 @@ impl FieldError {
         Self::within(field, "", detail)
     }
 
+    /// Returns whether the error is about the body's top-level member `field`, or something in it.
+    #[must_use]
+    pub fn is_at(&self, field: &str) -> bool {
+        let ErrorLocation::Pointer(pointer) = &self.location else { return false };
+        pointer.split('/').nth(1) == Some(field)
+    }
+
     /// Creates an error about a value inside the body's top-level member `field`; `pointer` is the JSON Pointer from that
     /// member on, such as `/2/key`.
     pub fn within(field: &str, pointer: &str, detail: impl Into<String>) -> Self {

@@ -1,8 +1,6 @@
 //! Characters that change how a line of text looks, or make two lines look the same, without being seen.
 
-/// The error text for a line that has such characters.
-pub const HIDDEN_CHARACTERS: &str = "must not contain characters that can't be seen: bidirectional controls, and zero-width characters other than joiners in \
-     scripts that need them";
+use super::field_error::ValueError;
 
 const ZERO_WIDTH_NON_JOINER: char = '\u{200c}';
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
@@ -12,20 +10,27 @@ const BLACK_FLAG: char = '\u{1f3f4}';
 /// The most tags that follow a flag: five for the region, and one that ends it, with one to spare.
 const MAX_TAGS: usize = 7;
 
-/// Returns whether a line has characters that can't be seen and don't belong to a script or an emoji.
-#[must_use]
-pub fn has_hidden_characters(line: &str) -> bool {
+/// Checks that a line has no characters that can't be seen and don't belong to a script or an emoji: bidirectional
+/// controls, and zero-width characters other than joiners in scripts that need them.
+///
+/// # Errors
+///
+/// Returns an error that names the first such character and its place.
+pub fn check_visible(line: &str) -> Result<(), ValueError> {
+    let Some((place, c)) = hidden_character(line) else { return Ok(()) };
+    Err(ValueError::new(format!("must not contain U+{:04X}, which can't be seen; it is character {}", u32::from(c), place + 1)))
+}
+
+/// Returns the first hidden character and its place.
+fn hidden_character(line: &str) -> Option<(usize, char)> {
     if line.is_ascii() {
-        return false;
+        return None;
     }
     let chars: Vec<char> = line.chars().collect();
     let is_hidden = |(index, c): (usize, &char)| {
         let before = index.checked_sub(1).and_then(|index| chars.get(index)).copied();
         match *c {
-            ZERO_WIDTH_NON_JOINER | ZERO_WIDTH_JOINER => {
-                let after = chars.get(index + 1).copied();
-                !before.zip(after).is_some_and(|(before, after)| joins(*c, before, after))
-            }
+            ZERO_WIDTH_NON_JOINER | ZERO_WIDTH_JOINER => !joins(*c, before, chars.get(index + 1).copied()),
             '\u{e0020}'..='\u{e007f}' => !is_in_flag(&chars, index),
             '\u{fe00}'..='\u{fe0f}' => !before.is_some_and(has_variants),
             '\u{180b}'..='\u{180d}' | '\u{180f}' => !matches!(before, Some('\u{1800}'..='\u{18af}')),
@@ -33,7 +38,7 @@ pub fn has_hidden_characters(line: &str) -> bool {
             c => is_never_seen(c),
         }
     };
-    chars.iter().enumerate().any(is_hidden)
+    chars.iter().enumerate().find(|(index, c)| is_hidden((*index, *c))).map(|(index, c)| (index, *c))
 }
 
 /// Returns whether a tag belongs to a flag: up to six tags, the last of which ends it (Unicode Technical Standard 51).
@@ -71,6 +76,10 @@ fn is_never_seen(c: char) -> bool {
             | '\u{17b5}'
             | '\u{180e}'
             | '\u{200b}'
+            | '\u{2800}'
+            | '\u{fdd0}'..='\u{fdef}'
+            | '\u{fffe}'
+            | '\u{ffff}'
             | '\u{200e}'
             | '\u{200f}'
             | '\u{2028}'..='\u{202e}'
@@ -85,10 +94,14 @@ fn is_never_seen(c: char) -> bool {
     )
 }
 
-/// Returns whether a joiner between these two has a meaning: within a script whose letters join, or between emoji.
-fn joins(joiner: char, before: char, after: char) -> bool {
-    let is_within_script = has_joining_letters(before) && has_joining_letters(after);
-    is_within_script || joiner == ZERO_WIDTH_JOINER && (is_emoji(before) || before == '\u{fe0f}') && is_emoji(after)
+/// Returns whether a joiner between these two has a meaning: between letters that join, or emoji. In Persian, a non-joiner
+/// also separates a suffix from a word in another script; in Persian and Malayalam, a joiner also ends a word.
+fn joins(joiner: char, before: Option<char>, after: Option<char>) -> bool {
+    let (joins_before, joins_after) = (before.is_some_and(has_joining_letters), after.is_some_and(has_joining_letters));
+    match joiner {
+        ZERO_WIDTH_NON_JOINER => joins_after && before.is_some_and(|before| !before.is_whitespace()),
+        _ => joins_before || before.is_some_and(|c| is_emoji(c) || c == '\u{fe0f}') && after.is_some_and(is_emoji),
+    }
 }
 
 /// Arabic and the scripts written like it, those of India and its neighbours, and Mongolian.
@@ -130,10 +143,13 @@ mod tests {
             "\u{1f469}\u{1f3fd}\u{200d}\u{2764}\u{fe0f}\u{200d}\u{1f468}",
             "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
             "日本",
+            "PDF\u{200c}\u{647}\u{627}",
+            "\u{647}\u{200d}.\u{642}",
+            "\u{d05}\u{d35}\u{d28}\u{d4d}\u{200d}",
             "\u{8fbb}\u{e0100}さん",
             "1\u{fe0f}\u{20e3} \u{2764}\u{fe0f} \u{1820}\u{180b}",
         ] {
-            assert!(!has_hidden_characters(line), "{line:?}");
+            assert_eq!(check_visible(line), Ok(()), "{line:?}");
         }
     }
 
@@ -142,19 +158,19 @@ mod tests {
         let controls = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
         let widthless = "\u{ad}\u{200b}\u{2060}\u{2064}\u{feff}\u{180e}\u{2028}\u{2029}\u{e0001}\u{e0041}";
         for hidden in controls.chars().chain(widthless.chars()) {
-            assert!(has_hidden_characters(&format!("a{hidden}b")), "{hidden:?}");
+            assert!(check_visible(&format!("a{hidden}b")).is_err(), "{hidden:?}");
         }
         let flag = "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}";
         let endless = format!("\u{1f3f4}{}\u{e007f}", "\u{e0061}".repeat(20));
         for line in ["ada\u{fe0f}", "ada\u{e0100}", "\u{645}\u{180b}", flag, &endless] {
-            assert!(has_hidden_characters(line), "{line:?}");
+            assert!(check_visible(line).is_err(), "{line:?}");
         }
-        for joiner in [ZERO_WIDTH_JOINER, ZERO_WIDTH_NON_JOINER] {
-            for line in
-                [format!("ad{joiner}a"), format!("{joiner}\u{645}"), format!("\u{645}{joiner}"), format!("\u{645}{joiner}a")]
-            {
-                assert!(has_hidden_characters(&line), "{line:?}");
-            }
+        for line in
+            ["ad\u{200d}a", "ad\u{200c}a", "\u{200c}\u{645}", "\u{200d}\u{645}", "\u{645}\u{200c}", "\u{645} \u{200c}\u{645}"]
+        {
+            assert!(check_visible(line).is_err(), "{line:?}");
         }
+        let error = check_visible("Charger\u{200b}").expect_err("hidden");
+        assert_eq!(error.to_string(), "must not contain U+200B, which can't be seen; it is character 8");
     }
 }

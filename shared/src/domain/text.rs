@@ -1,14 +1,14 @@
 //! Texts with bounds on their length and characters, in Unicode's composed form (NFC). Lengths count characters, not bytes.
 
 use super::field_error::ValueError;
-use super::hidden_characters::{HIDDEN_CHARACTERS, has_hidden_characters};
+use super::hidden_characters::check_visible;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use std::borrow::Cow;
 
 /// Which characters that nobody sees a text may contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lines {
-    /// None that [`has_hidden_characters`] finds.
+    /// None that [`check_visible`] finds.
     One,
     /// Line breaks and tabs, and whatever is no control character.
     Many,
@@ -21,8 +21,8 @@ fn check(text: &str, lengths: std::ops::RangeInclusive<usize>, lines: Lines) -> 
     if text.chars().any(|c| c.is_control() && !(lines == Lines::Many && matches!(c, '\n' | '\r' | '\t'))) {
         return Err(ValueError::new("must not contain control characters"));
     }
-    if lines == Lines::One && has_hidden_characters(&text) {
-        return Err(ValueError::new(HIDDEN_CHARACTERS));
+    if lines == Lines::One {
+        check_visible(&text)?;
     }
     let length = text.chars().count();
     if length < *lengths.start() {

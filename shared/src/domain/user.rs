@@ -1,7 +1,7 @@
 //! The users of a tenant, to whom assets are assigned.
 
 use super::field_error::ValueError;
-use super::hidden_characters::{HIDDEN_CHARACTERS, has_hidden_characters};
+use super::hidden_characters::check_visible;
 use super::id::{Id, UserId};
 use super::record::{Kind, Record, Reference, Requirement, Unique, fields};
 use super::scope::Role;
@@ -36,9 +36,7 @@ impl std::str::FromStr for Email {
     /// Checks only the form that all mail systems share, not whether the address exists.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let text = text.trim();
-        if has_hidden_characters(text) {
-            return Err(ValueError::new(HIDDEN_CHARACTERS));
-        }
+        check_visible(text)?;
         let fits = text.len() <= 254
             && !text.chars().any(|c| c.is_control() || c.is_whitespace())
             && text.split_once('@').is_some_and(|(local, domain)| {

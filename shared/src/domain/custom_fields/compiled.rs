@@ -74,7 +74,7 @@ fn invalid(error: &ValidationError<'_>) -> ValueError {
     ValueError::new(match error.kind() {
         ValidationErrorKind::Format { format } if format == "regex" => {
             format!(
-                "must only have patterns that are regular expressions, without look-around and back-references (at {pointer})"
+                "must only have patterns that are regular expressions, without look-around and back-references, and that don't repeat too much (at {pointer})"
             )
         }
         ValidationErrorKind::Referencing(_) => "must only have references to its own parts, $ref with #/…".to_owned(),

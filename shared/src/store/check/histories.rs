@@ -21,7 +21,7 @@ use crate::store::list_index::max_event_delay;
 use uuid::Uuid;
 
 /// The order of repairs: what a record is restored from comes before it.
-const ORDER: [Kind; 11] = [
+pub(super) const ORDER: [Kind; 11] = [
     Kind::Tenant,
     Kind::ApiKey,
     Kind::User,

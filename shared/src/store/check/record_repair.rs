@@ -33,7 +33,9 @@ impl TenantCheck<'_> {
     /// Reads a record as it is after the repairs so far.
     pub(super) async fn present<T: Record>(&self, id: Uuid) -> Result<Option<Present<T>>, StoreError> {
         let Some(item) = self.item(&self.store.keys.record(T::KIND, id)).await? else { return Ok(None) };
-        let stored: Stored<T> = item::read(self.with_known_content(item.clone()))?;
+        // One that can't be read shows nothing.
+        let read = item::read::<T>(self.with_known_content(item.clone())).map(Some);
+        let Some(stored) = StoreError::tolerate_unreadable(read)? else { return Ok(None) };
         // A tenant has one record of some kinds, whatever its id is.
         Ok((stored.value.id().uuid() == id).then_some(Present { item, stored }))
     }

@@ -31,6 +31,8 @@ pub enum Removal {
     Missing,
     /// It can be read, so it must be deleted as any other is.
     Readable,
+    /// Its history says what it was, so that a repair can restore it.
+    Restorable,
     /// It is the tenant itself, which nothing works without.
     Tenant,
     /// It, or something else of the tenant, was changing.
@@ -58,6 +60,9 @@ impl TenantStore {
             return Ok(Removal::Readable);
         }
         check.know_late_entries(id).await?;
+        if check.is_restorable(kind, id).await? {
+            return Ok(Removal::Restorable);
+        }
         let mut change = check.change().remove(&item)?;
         let record = (kind, id);
         // A history that is broken, or that ends with a deletion, can't go on.
@@ -80,6 +85,24 @@ impl TenantStore {
 }
 
 impl TenantCheck<'_> {
+    /// Returns whether the history of a record that can't be read says all of it.
+    async fn is_restorable(&self, kind: Kind, id: Uuid) -> Result<bool, StoreError> {
+        let Some(past) = self.past(id).await? else { return Ok(false) };
+        Ok(match kind {
+            Kind::Tenant => self.restored::<Tenant>(id, &past).await?.is_ok(),
+            Kind::ApiKey => self.restored::<ApiKey>(id, &past).await?.is_ok(),
+            Kind::Asset => self.restored::<Asset>(id, &past).await?.is_ok(),
+            Kind::User => self.restored::<User>(id, &past).await?.is_ok(),
+            Kind::AssetType => self.restored::<AssetType>(id, &past).await?.is_ok(),
+            Kind::Manufacturer => self.restored::<Manufacturer>(id, &past).await?.is_ok(),
+            Kind::Model => self.restored::<Model>(id, &past).await?.is_ok(),
+            Kind::Process => self.restored::<Process>(id, &past).await?.is_ok(),
+            Kind::Instance => self.restored::<Instance>(id, &past).await?.is_ok(),
+            Kind::Movement => self.restored::<Movement>(id, &past).await?.is_ok(),
+            Kind::ReceiptKeys => self.restored::<ReceiptKeys>(id, &past).await?.is_ok(),
+        })
+    }
+
     /// Reads the entries of a record that the index `history` may still lack.
     async fn know_late_entries(&mut self, record: Uuid) -> Result<(), StoreError> {
         let (from, to) = Keys::events_since(self.began.plus(-max_secondary_index_delay()));

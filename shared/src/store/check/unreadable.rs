@@ -1,5 +1,6 @@
 //! Records whose item can't be read: they become what their history says.
 
+use super::histories::ORDER;
 use super::{TenantCheck, named};
 use crate::domain::api_key::ApiKey;
 use crate::domain::asset::Asset;
@@ -21,8 +22,9 @@ impl TenantCheck<'_> {
     /// Restores every record that can't be read, as far as its history says what it was.
     pub(super) async fn check_unreadable(&mut self) -> Result<(), StoreError> {
         let unreadable = std::mem::take(&mut self.unreadable);
-        for kind in Kind::ALL {
-            for (id, (_, item, cause)) in unreadable.iter().filter(|(_, (of, ..))| of == kind) {
+        // What a record is restored from comes before it.
+        for kind in ORDER {
+            for (id, (_, item, cause)) in unreadable.iter().filter(|(_, (of, ..))| *of == kind) {
                 match kind {
                     Kind::Tenant => self.restore_unreadable::<Tenant>(*id, item, cause).await?,
                     Kind::ApiKey => self.restore_unreadable::<ApiKey>(*id, item, cause).await?,
