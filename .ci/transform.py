@@ -36,7 +36,7 @@ METRICS = {
     },
     ("AWS/DynamoDB", ("Operation", "TableName")): {"SystemErrors", "SuccessfulRequestLatency"},
     # Our own, which metric filters of the template count.
-    ("${AWS::StackName}", ()): {"UncountedRequests", "UnusedSnapshots"},
+    ("${AWS::StackName}", ()): {"UncountedRequests", "UnreadableRecords", "UnusedSnapshots"},
 }
 
 # A function's policy is limited to 20 KB. A permission takes about 440 bytes of it, with names as CloudFormation generates them.
@@ -182,10 +182,13 @@ def check_alarms(template):
     for where, alarm in alarms.items():
         metrics = [query["MetricStat"]["Metric"] for query in alarm.get("Metrics", []) if "MetricStat" in query]
         for metric in metrics or [alarm]:
-            dimensions = [dimension["Name"] for dimension in metric["Dimensions"]]
-            check_metric(where, metric["Namespace"], metric["MetricName"], dimensions)
+            dimensions = [dimension["Name"] for dimension in metric.get("Dimensions", [])]
+            # The namespace of the metrics that log lines are counted in is the name of the stack.
+            namespace = metric["Namespace"]
+            namespace = "${AWS::StackName}" if namespace == {"Ref": "AWS::StackName"} else namespace
+            check_metric(where, namespace, metric["MetricName"], dimensions)
             seen.add(metric["MetricName"])
-    wanted = {"5xx", "Latency", "Throttles", "Errors", "ReadThrottleEvents", "WriteThrottleEvents", "SystemErrors"}
+    wanted = {"5xx", "Latency", "Throttles", "Errors", "ReadThrottleEvents", "WriteThrottleEvents", "SystemErrors", "UnreadableRecords"}
     check(seen == wanted, f"alarms watch {sorted(seen)}")
 
 
