@@ -88,8 +88,8 @@ pub struct KeyView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct NewKeyView {
     /// The key, to be sent as `Authorization: Bearer …`. Shown only in this response, and not when the response is
-    /// replayed for an `Idempotency-Key`.
-    #[schema(required = false)]
+    /// replayed for an `Idempotency-Key`. Null in a dry run.
+    #[schema(required = false, value_type = Option<String>)]
     pub(crate) api_key: String,
     /// The key without its secret.
     #[serde(flatten)]

@@ -2,7 +2,7 @@
 
 use crate::key_wire::{KeyQuery, KeyView, NewKey, NewKeyView, Rotation};
 use shared::auth::{Caller, UnverifiedRequest, unknown_reference};
-use shared::domain::api_key::{ApiKey, DEFAULT_RATE_LIMIT};
+use shared::domain::api_key::{ApiKey, DEFAULT_RATE_LIMIT, prefix};
 use shared::domain::field_error::FieldError;
 use shared::domain::id::ApiKeyId;
 use shared::domain::rate::Rate;
@@ -87,8 +87,15 @@ pub async fn create_key(request: UnverifiedRequest, body: JsonBody<NewKey>) -> R
     let key = unit.create(key)?;
     // The stored response must not have the secret.
     unit.commit_with(|| created(KeyView::from(key.clone()), id).to_stored(Vec::new())).await?;
+    caller.store.note_assigned(&prefix(id));
+    Ok(created(NewKeyView { api_key: expose(&caller, id, secret), record: key.into() }, id))
+}
+
+/// Returns the text of a new key.
+fn expose(caller: &Caller, id: ApiKeyId, secret: Secret) -> String {
     let api_key = Token::new(caller.store.id(), id, secret).expose();
-    Ok(created(NewKeyView { api_key, record: key.into() }, id))
+    caller.store.note_assigned(&api_key);
+    api_key
 }
 
 fn created<T>(key: T, id: ApiKeyId) -> Created<T> {
@@ -124,7 +131,7 @@ pub async fn rotate_key(
     let secret = Secret::new(caller.store.store().random()?);
     let next = key.value.rotated(secret.hash(), now, now.plus_seconds(grace));
     let rotated = commit_rotation(&caller, &key, next).await?;
-    let api_key = Token::new(caller.store.id(), rotated.value.id, secret).expose();
+    let api_key = expose(&caller, rotated.value.id, secret);
     Ok(Data { data: NewKeyView { api_key, record: rotated.into() } })
 }
 

@@ -7,7 +7,7 @@ use shared::domain::id::TenantId;
 use shared::domain::receipt_key::Jwks;
 use shared::http::error::ApiError;
 use shared::http::openapi::OpenQueryErrors;
-use shared::http::params::FromQuery;
+use shared::http::params::{FromQuery, Params};
 use shared::http::response::Json;
 
 shared::query! {
@@ -25,7 +25,7 @@ shared::query! {
 #[utoipa::path(get, path = "/.well-known/receipt-keys", tag = "meta", security(()),
     params(("tenant" = inline(TenantId), Query, description = "Tenant ID, as in the receipt")), responses(OpenQueryErrors))]
 pub async fn get_receipt_keys(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Json<Jwks>, ApiError> {
-    let query = KeysQuery::from_query(query.as_deref().unwrap_or_default())?;
+    let query = KeysQuery::from_params(Params::parse(query.as_deref().unwrap_or_default())?)?;
     let tenant = query.tenant.ok_or_else(|| ApiError::Invalid(vec![FieldError::parameter("tenant", "is required")]))?;
     let keys = app.store().tenant(tenant).receipt_keys().await?;
     Ok(Json(keys.map(|keys| Jwks::from(&keys.value)).unwrap_or_default()))

@@ -11,7 +11,7 @@ use shared::domain::scope::Role;
 use shared::domain::text::SearchText;
 use shared::domain::time::Date;
 use shared::http::error::ApiError;
-use shared::http::params::{FromQuery, Limit, PageNumber};
+use shared::http::params::{FromQuery, Limit, PageNumber, Params};
 use shared::store::AssetSort;
 use std::fmt::Write;
 
@@ -48,13 +48,13 @@ shared::query! {
 /// Percent-encoding every character doesn't change the result, and every error names a parameter of the query.
 pub fn run(bytes: &[u8]) {
     let query = text(bytes);
-    let read = Everything::from_query(query);
+    let read = read_query(query);
     if let Err(ApiError::Malformed(_)) = read {
         return;
     }
     let pairs: Vec<(String, String)> = pairs(query).collect();
     let escaped: Vec<String> = pairs.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
-    let again = Everything::from_query(&escaped.join("&"));
+    let again = read_query(&escaped.join("&"));
     match (read, again) {
         (Ok(read), Ok(again)) => assert_eq!(format!("{read:?}"), format!("{again:?}")),
         (Err(ApiError::Invalid(errors)), Err(ApiError::Invalid(again))) => {
@@ -66,6 +66,10 @@ pub fn run(bytes: &[u8]) {
         }
         (read, again) => unreachable!("{query:?}: {read:?}, but {again:?}"),
     }
+}
+
+fn read_query(query: &str) -> Result<Everything, ApiError> {
+    Everything::from_params(Params::parse(query)?)
 }
 
 /// Returns the decoded names and values.

@@ -12,6 +12,7 @@ mod coverage;
 mod custom_fields;
 mod deadline;
 mod document;
+mod dry_run;
 mod engine_port;
 mod error_texts;
 mod events;

@@ -45,6 +45,15 @@ impl RequestHeaders {
         }
     }
 
+    /// Refuses an idempotency key.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] with `reason` if there is one.
+    pub(super) fn refuse_idempotency_key(&self, reason: &str) -> Result<(), ApiError> {
+        self.idempotency_key.as_ref().map_or(Ok(()), |_| Err(ApiError::idempotency_key(reason)))
+    }
+
     /// Returns the versions that `If-Match` names: of the resource that the path names by `id`, or else of the tenant.
     ///
     /// # Errors

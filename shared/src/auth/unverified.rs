@@ -10,7 +10,7 @@ use crate::domain::token::Token;
 use crate::http::RequestNotes;
 use crate::http::error::ApiError;
 use crate::http::extract::{QueryParams, received};
-use crate::http::params::{FromQuery, Params};
+use crate::http::params::FromQuery;
 use crate::http::receive::{ReceivedBody, ReceivedRequest};
 use crate::store::{ChangeContext, PendingStore, PreviousRequest, UnverifiedStore, WriteError};
 use axum::extract::FromRequestParts;
@@ -64,7 +64,7 @@ impl UnverifiedRequest {
     ) -> Result<(Caller, T), ApiError> {
         let received = Arc::clone(&self.received);
         let read = |store| async move {
-            Params::parse(&received.query)?.finish()?;
+            received.params()?.finish()?;
             read(store).await
         };
         self.authorize_any_query(scope, read).await
@@ -90,7 +90,8 @@ impl UnverifiedRequest {
         read: impl FnOnce(UnverifiedStore) -> F,
     ) -> Result<(Caller, T), ApiError> {
         let token = self.token.as_ref().ok_or(ApiError::Unauthorized)?;
-        let (pending, verification) = self.app.store().unverified_tenant(token.tenant);
+        let dry_run = self.received.dry_run();
+        let (pending, verification) = self.app.store().unverified_tenant(token.tenant, dry_run.clone());
         let check = KeyCheck { app: &self.app, token, scope, notes: &self.notes };
         // An error of the key ends the reads as well, so that nobody without a key makes the service pay for them.
         let verify = check.verify(verification);
@@ -101,6 +102,10 @@ impl UnverifiedRequest {
         let id = self.received.path_parameter("id").ok().and_then(|id| id.parse().ok());
         let precondition = self.headers.precondition(id, token.tenant)?;
         let mut context = ChangeContext { precondition, ..caller.context };
+        if let Some(dry_run) = dry_run {
+            self.headers.refuse_idempotency_key("can't be sent with dry_run")?;
+            self.notes.note_dry_run(dry_run);
+        }
         if let Some((request, previous)) = idempotency {
             let is_repeated = previous.is_some();
             self.notes.note_idempotent_request(caller.store.clone(), request.clone(), previous);
@@ -123,6 +128,9 @@ impl UnverifiedRequest {
         // A body that is not whole is refused before the request could be repeated.
         let ReceivedBody::Whole(body) = &self.received.body else { return Ok(None) };
         let store = pending.begun().await;
+        if store.is_dry_run() {
+            return Ok(None);
+        }
         if self.received.has_large_body() {
             store.verified().await;
         }

@@ -82,6 +82,11 @@ fn envelope(data: RefOr<Schema>) -> ObjectBuilder {
     ObjectBuilder::new().property("data", data).required("data")
 }
 
+/// Returns the schema of `{"data": {…}}` with any members.
+pub(super) fn data_object() -> RefOr<Schema> {
+    envelope(ObjectBuilder::new().into()).into()
+}
+
 fn path_parameter(name: &str, schema: RefOr<Schema>, description: &str) -> Parameter {
     let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path).required(Required::True);
     parameter.schema(Some(schema)).description(Some(description)).build()

@@ -1,6 +1,7 @@
 //! A function's endpoints: one list makes both its routes and its part of the OpenAPI document.
 
 use super::describe::{DescribedHandler, Schemas};
+use super::dry_run;
 use super::receive::receive;
 use crate::app::App;
 use axum::Router;
@@ -75,6 +76,10 @@ impl Description {
     pub fn add<P: utoipa::Path, H: DescribedHandler<A>, A>(&mut self, _: H) {
         let mut operation = P::operation();
         H::describe(&mut operation, &mut self.schemas);
+        let is_read = P::methods().iter().all(|method| *method == HttpMethod::Get);
+        if !is_read {
+            dry_run::describe(&mut operation);
+        }
         self.paths.add_path_operation(format!("{BASE}{}", P::path()), P::methods(), operation);
     }
 

@@ -92,7 +92,7 @@ impl<Q: FromQuery> QueryParams<Q> {
     ///
     /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] with every bad parameter.
     pub fn parse(&self) -> Result<Q, ApiError> {
-        Q::from_query(&self.received.query)
+        Q::from_params(self.received.params()?)
     }
 }
 

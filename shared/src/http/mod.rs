@@ -5,6 +5,7 @@
 pub mod body;
 mod deadline;
 pub mod describe;
+mod dry_run;
 pub mod endpoints;
 pub mod error;
 mod error_sources;

@@ -1,5 +1,6 @@
 //! The layer around all routes: request IDs, log lines, and the rendering of errors and panics.
 
+use super::dry_run::into_dry_run;
 use super::error::ApiError;
 use super::request_notes::RequestNotes;
 use crate::app::App;
@@ -45,6 +46,9 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
         let allow = response.headers_mut().remove(header::ALLOW);
         response = error.render(&request_id);
         response.headers_mut().extend(allow.map(|allow| (header::ALLOW, allow)));
+    }
+    if let Some(dry_run) = notes.dry_run() {
+        response = into_dry_run(response, dry_run).await;
     }
     let headers = response.headers_mut();
     headers.extend(HeaderValue::try_from(&request_id).ok().map(|id| (REQUEST_ID, id)));

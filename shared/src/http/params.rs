@@ -173,8 +173,8 @@ pub trait FromQuery: Sized {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] with every bad parameter.
-    fn from_query(query: &str) -> Result<Self, ApiError>;
+    /// Returns [`ApiError::Invalid`] with every bad parameter.
+    fn from_params(params: Params) -> Result<Self, ApiError>;
 }
 
 /// Declares query parameters: the struct, its OpenAPI description and how it is read.
@@ -191,8 +191,7 @@ macro_rules! query {
         )*}
 
         impl $crate::http::params::FromQuery for $name {
-            fn from_query(query: &str) -> Result<Self, $crate::http::error::ApiError> {
-                let mut params = $crate::http::params::Params::parse(query)?;
+            fn from_params(mut params: $crate::http::params::Params) -> Result<Self, $crate::http::error::ApiError> {
                 $(let $field = params.take::<$type>(stringify!($field));)*
                 params.finish()?;
                 Ok(Self { $($field,)* })

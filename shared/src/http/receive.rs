@@ -1,7 +1,10 @@
 //! Receives a request: its body up to a limit, its path parameters and its query, once for all extractors.
 
+use super::dry_run;
+use super::error::ApiError;
 use super::list_header;
-use super::params::decode;
+use super::params::{Params, decode};
+use crate::store::DryRun;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::http::header;
@@ -34,7 +37,9 @@ pub(crate) struct ReceivedRequest {
     /// Path parameters by the name that the route gives them; `None` for bad percent-encoding.
     pub(crate) path: Option<Vec<(String, String)>>,
     /// The text after `?`.
-    pub(crate) query: String,
+    query: String,
+    /// Whether the method is for writes.
+    is_write: bool,
     pub(crate) content_type: Option<String>,
     /// Whether the body is compressed, or encoded otherwise.
     pub(crate) is_encoded: bool,
@@ -42,6 +47,26 @@ pub(crate) struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
+    /// Returns the query parameters. Of a write, `dry_run` is read already.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding.
+    pub(crate) fn params(&self) -> Result<Params, ApiError> {
+        Ok(self.read_params()?.0)
+    }
+
+    /// Returns a new dry run if the request is one. Bad parameters are reported when all of them are read.
+    pub(crate) fn dry_run(&self) -> Option<DryRun> {
+        self.read_params().is_ok_and(|(_, is_dry_run)| is_dry_run).then(DryRun::default)
+    }
+
+    fn read_params(&self) -> Result<(Params, bool), ApiError> {
+        let mut params = Params::parse(&self.query)?;
+        let is_dry_run = self.is_write && params.take::<bool>(dry_run::PARAMETER) == Some(true);
+        Ok((params, is_dry_run))
+    }
+
     /// Returns whether reading the body costs so much that it must wait until the caller's key is verified.
     pub(crate) fn has_large_body(&self) -> bool {
         matches!(&self.body, ReceivedBody::Whole(bytes) if bytes.len() > MAX_EARLY_BODY_BYTES)
@@ -56,6 +81,7 @@ pub(super) async fn receive(request: Request, next: Next) -> Response {
     let received = ReceivedRequest {
         path: path.map(|params| params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()),
         query: parts.uri.query().unwrap_or_default().to_owned(),
+        is_write: !parts.method.is_safe(),
         content_type: parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
         is_encoded: list_header(&parts.headers, &header::CONTENT_ENCODING).is_some_and(|codings| !is_identity(&codings)),
         body: receive_body(body).await,

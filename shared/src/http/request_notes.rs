@@ -5,7 +5,7 @@ use super::response::ApiResponse;
 use crate::domain::id::{ApiKeyId, TenantId};
 use crate::domain::rate::Rate;
 use crate::domain::request::IdempotentRequest;
-use crate::store::{PreviousRequest, TenantStore};
+use crate::store::{DryRun, PreviousRequest, TenantStore};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use std::sync::{Arc, OnceLock};
@@ -27,6 +27,7 @@ struct Notes {
     rate: OnceLock<Rate>,
     idempotent_request: OnceLock<(TenantStore, IdempotentRequest)>,
     previous: OnceLock<PreviousRequest>,
+    dry_run: OnceLock<DryRun>,
 }
 
 impl RequestNotes {
@@ -51,6 +52,16 @@ impl RequestNotes {
         if let Some(previous) = previous {
             let _ = self.0.previous.set(previous);
         }
+    }
+
+    /// Notes that nothing is written, and what would be.
+    pub(crate) fn note_dry_run(&self, dry_run: DryRun) {
+        let _ = self.0.dry_run.set(dry_run);
+    }
+
+    /// Returns what a dry run would write; `None` for a request in earnest.
+    pub(super) fn dry_run(&self) -> Option<&DryRun> {
+        self.0.dry_run.get()
     }
 
     /// Returns the caller, once the key is verified.

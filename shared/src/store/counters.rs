@@ -19,7 +19,8 @@ const MAX_RANGES: usize = 10_000;
 impl TenantStore {
     /// Reserves a number of a range and returns it: the one `step` after the last, so `1` reserves the next.
     ///
-    /// A number is reserved only once. If the asset that it was for is not created, a gap remains.
+    /// A number is reserved only once. If the asset that it was for is not created, a gap remains. A dry run reserves none,
+    /// and gets a number that no asset has.
     ///
     /// # Errors
     ///
@@ -39,6 +40,9 @@ impl TenantStore {
     }
 
     async fn increment(&self, counter: Key, range: &TagRange, step: u64) -> Result<u64, StoreError> {
+        if let Some(dry_run) = &self.dry_run {
+            return dry_run.reserve_numbers(step, self.store.random()?);
+        }
         let response = self
             .store
             .client

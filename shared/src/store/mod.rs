@@ -11,11 +11,13 @@
 mod change_context;
 mod check;
 pub mod client;
+mod condition;
 mod content_cache;
 mod content_items;
 mod counters;
 mod credentials;
 mod deadline;
+mod dry_run;
 mod error;
 mod feed;
 mod filters;
@@ -45,6 +47,7 @@ mod verify_tenant;
 pub use change_context::ChangeContext;
 pub use check::{CheckMode, CheckReport, Finding, Removal};
 pub use deadline::with_deadline;
+pub use dry_run::DryRun;
 pub use error::{StoreError, UnreadableRecord, WriteError};
 pub use feed::{Feed, MAX_BODY_BEFORE_OMISSION};
 pub use filters::{AssetFilter, AssetSort, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, SortField, UserFilter};
@@ -96,6 +99,8 @@ pub struct PointReads {
     id: TenantId,
     /// Set once the caller's key is verified.
     verified: Arc<SetOnce<()>>,
+    /// Set if nothing must be written.
+    dry_run: Option<DryRun>,
 }
 
 /// One tenant's part of the table, for a caller whose key is verified.
@@ -181,13 +186,13 @@ impl Store {
     #[must_use]
     pub fn tenant(&self, id: TenantId) -> TenantStore {
         let verified = Arc::new(SetOnce::new_with(Some(())));
-        TenantStore { reads: PointReads { store: self.clone(), keys: Keys::of(id), id, verified } }
+        TenantStore { reads: PointReads { store: self.clone(), keys: Keys::of(id), id, verified, dry_run: None } }
     }
 
     /// Returns one tenant's part of the table for a caller whose key is still to be verified, and the means to say how far
-    /// that is.
-    pub(crate) fn unverified_tenant(&self, id: TenantId) -> (PendingStore, Verification) {
-        let reads = PointReads { store: self.clone(), keys: Keys::of(id), id, verified: Arc::default() };
+    /// that is. With `dry_run`, nothing of it is written.
+    pub(crate) fn unverified_tenant(&self, id: TenantId, dry_run: Option<DryRun>) -> (PendingStore, Verification) {
+        let reads = PointReads { store: self.clone(), keys: Keys::of(id), id, verified: Arc::default(), dry_run };
         let store = UnverifiedStore { reads };
         let begun = Arc::default();
         (PendingStore { store: store.clone(), begun: Arc::clone(&begun) }, Verification { store, begun })
@@ -226,6 +231,12 @@ impl PointReads {
     #[must_use]
     pub fn id(&self) -> TenantId {
         self.id
+    }
+
+    /// Returns whether the request is a dry run, which writes nothing.
+    #[must_use]
+    pub fn is_dry_run(&self) -> bool {
+        self.dry_run.is_some()
     }
 
     /// Returns the table that this handle belongs to.

@@ -96,6 +96,9 @@ impl PointReads {
 
     /// Reads the item of a key.
     pub(super) async fn item(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+        if let Some(left) = self.dry_run.as_ref().and_then(|dry_run| dry_run.item(key)) {
+            return Ok(left);
+        }
         let request = self.store.client.get_item().table_name(&self.store.table);
         Ok(request.set_key(Some(key.item())).consistent_read(true).send().await?.item)
     }
@@ -143,7 +146,14 @@ impl PointReads {
     /// Reads the items of these keys, a hundred a request, the requests in parallel.
     pub(super) async fn items(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, StoreError> {
         let batches = try_join_all(keys.chunks(MAX_BATCH_KEYS).map(|chunk| self.batch_of(chunk))).await?;
-        Ok(batches.into_iter().flatten().collect())
+        let mut items: HashMap<Key, Item> = batches.into_iter().flatten().collect();
+        if let Some(dry_run) = &self.dry_run {
+            for (key, left) in keys.iter().filter_map(|key| Some((key, dry_run.item(key)?))) {
+                items.remove(key);
+                items.extend(left.map(|item| (key.clone(), item)));
+            }
+        }
+        Ok(items)
     }
 
     async fn batch_of(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, StoreError> {

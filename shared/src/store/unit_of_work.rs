@@ -36,6 +36,8 @@ pub struct UnitOfWork<'a> {
     content: BTreeSet<ContentName>,
     /// The size of the records that are updated. Items that are put are measured in `commit_with`.
     updated_bytes: usize,
+    /// In a dry run: the items that the updated records would have.
+    updated_items: Vec<Item>,
     /// When the unit must be committed. Events get their ids when they are added, and readers of the change feed rely
     /// on an event being written soon after its id was created.
     deadline: Instant,
@@ -62,6 +64,7 @@ impl<'a> UnitOfWork<'a> {
             reference_counts: BTreeMap::new(),
             content: BTreeSet::new(),
             updated_bytes: 0,
+            updated_items: Vec::new(),
             deadline: Instant::now() + OPERATION_TIMEOUT,
             precondition_met: false,
         }
@@ -89,6 +92,7 @@ impl<'a> UnitOfWork<'a> {
         self.items.extend(self.store.unique_markers(&stored.value, &[], &stored.value.unique())?);
         self.items.extend(self.store.reference_item_put(&stored.value)?);
         self.count_references(&[], &stored.value.references());
+        self.store.note_assigned(&stored.value.id().to_string());
         Ok(stored)
     }
 
@@ -143,6 +147,9 @@ impl<'a> UnitOfWork<'a> {
         self.items.extend(self.store.reference_item_update(old, &stored.value, is_unreferenced)?);
         self.items.extend(self.store.unique_markers(&stored.value, &old.value.unique(), &stored.value.unique())?);
         self.count_references(&old.value.references(), &stored.value.references());
+        if self.store.dry_run.is_some() {
+            self.updated_items.push(item::from_record(&self.store.keys, &stored)?.0);
+        }
         Ok(stored)
     }
 
@@ -267,10 +274,15 @@ impl<'a> UnitOfWork<'a> {
             return Ok(());
         }
         let put_bytes: usize = items.iter().filter_map(|item| Some(item::size(item.write.put()?.item()))).sum();
-        if self.updated_bytes + put_bytes > MAX_TRANSACTION_BYTES {
+        if self.updated_bytes + put_bytes > MAX_TRANSACTION_BYTES || items.len() > MAX_TRANSACTION_ITEMS {
             return Err(WriteError::TooLarge);
         }
-        self.store.store.transact(items, self.deadline).await.map_err(write_error)
+        let store = &self.store.store;
+        let committed = match &self.store.dry_run {
+            Some(dry_run) => store.try_out(dry_run, items, self.updated_items, self.deadline).await,
+            None => store.transact(items, self.deadline).await,
+        };
+        committed.map_err(write_error)
     }
 }
 

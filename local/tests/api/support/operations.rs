@@ -25,12 +25,28 @@ impl Operation {
         let (path, body) = samples.request(&self.method, &self.path);
         client.send(&self.method, &path, Some("application/json"), body).await
     }
+
+    /// [`Operation::send`] as a dry run.
+    pub async fn send_dry_run(&self, client: &Client, samples: &Samples) -> Reply {
+        let (path, body) = samples.request(&self.method, &self.path);
+        client.send(&self.method, &dry_run(&path), Some("application/json"), body).await
+    }
+
+    /// Returns whether the operation changes something on behalf of a key.
+    pub fn is_write(&self) -> bool {
+        self.method != "GET" && self.scope.is_some()
+    }
 }
 
 impl std::fmt::Display for Operation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.method, self.path)
     }
+}
+
+/// Returns the path of a dry run.
+pub fn dry_run(path: &str) -> String {
+    format!("{path}{}dry_run=true", if path.contains('?') { '&' } else { '?' })
 }
 
 /// Returns the served OpenAPI document and its operations.

@@ -1,0 +1,127 @@
+//! The query parameter `dry_run`, which every write has: how it is read, answered and described.
+
+use super::describe::data_object;
+use crate::store::DryRun;
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use http_body_util::BodyExt;
+use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{Content, RefOr, Required, ResponseBuilder};
+
+/// The name of the parameter.
+pub(super) const PARAMETER: &str = "dry_run";
+/// Marks the response to a dry run.
+const DRY_RUN: HeaderName = HeaderName::from_static("dry-run");
+
+/// Returns the response to a dry run: in JSON, null takes the place of what only the request in earnest would assign.
+/// Successes are marked, and name no resource and no version.
+pub(super) async fn into_dry_run(response: Response, dry_run: &DryRun) -> Response {
+    let (mut parts, body) = response.into_parts();
+    let content_type = parts.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let is_json = matches!(content_type, Some(b"application/json" | b"application/problem+json"));
+    let body = match is_json {
+        // A handler's body is in memory and can't fail.
+        true => Body::from(with_nulls(&body.collect().await.map(|body| body.to_bytes()).unwrap_or_default(), dry_run)),
+        false => body,
+    };
+    if parts.status.is_success() {
+        parts.headers.insert(DRY_RUN, HeaderValue::from_static("true"));
+        parts.headers.remove(header::LOCATION);
+        parts.headers.remove(header::ETAG);
+        parts.status = StatusCode::OK;
+    }
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, body)
+}
+
+/// Replaces placeholders by null. Works on the text, so that numbers keep their digits. Names of members stay.
+fn with_nulls(json: &[u8], dry_run: &DryRun) -> Vec<u8> {
+    let mut written = Vec::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(start) = rest.iter().position(|byte| *byte == b'"') {
+        let (before, string) = rest.split_at(start);
+        let (string, after) = string.split_at(string_len(string));
+        // Placeholders have no characters that JSON escapes.
+        let text = std::str::from_utf8(string).unwrap_or_default().trim_matches('"');
+        let is_name = after.first() == Some(&b':');
+        written.extend_from_slice(before);
+        written.extend_from_slice(if !is_name && dry_run.is_placeholder(text) { b"null" } else { string });
+        rest = after;
+    }
+    written.extend_from_slice(rest);
+    written
+}
+
+/// Returns the length of the JSON string that `json` begins with, with its quotes.
+fn string_len(json: &[u8]) -> usize {
+    let mut is_escaped = false;
+    let end = json.iter().skip(1).position(|byte| {
+        let is_end = *byte == b'"' && !is_escaped;
+        is_escaped = *byte == b'\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(json.len(), |end| end + 2)
+}
+
+/// Adds the parameter to a write, and the response to a dry run of a creation.
+pub(super) fn describe(operation: &mut Operation) {
+    let parameter = ParameterBuilder::new()
+        .name(PARAMETER)
+        .parameter_in(ParameterIn::Query)
+        .required(Required::False)
+        .schema(Some(ObjectBuilder::new().schema_type(Type::Boolean)))
+        .description(Some(
+            "With `true`, the request is checked and decided as usual, but nothing is written. The response is the error that the \
+             request would lead to, or 200 with its result. IDs, tags and numbers that are not assigned yet are null.",
+        ));
+    operation.parameters.get_or_insert_default().push(RefOr::T(parameter.build()));
+    let responses = &mut operation.responses.responses;
+    if !responses.contains_key("201") {
+        return;
+    }
+    match responses.get_mut("200") {
+        Some(RefOr::T(response)) => {
+            for content in response.content.values_mut() {
+                let RefOr::T(content) = content else { continue };
+                let results = content.schema.take().into_iter().chain([data_object()]);
+                content.schema = Some(results.fold(AnyOfBuilder::new(), AnyOfBuilder::item).into());
+            }
+        }
+        _ => {
+            let content = Content::new(Some(data_object()));
+            let response = ResponseBuilder::new()
+                .description("The result of a dry run: what would be created, with null for what is not assigned yet")
+                .content("application/json", content);
+            responses.insert("200".to_owned(), RefOr::T(response.build()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dry_run(texts: &[&str]) -> DryRun {
+        let dry_run = DryRun::default();
+        texts.iter().for_each(|text| dry_run.add_placeholder(*text));
+        dry_run
+    }
+
+    #[test]
+    fn placeholders_become_null_and_everything_else_stays() {
+        let known = dry_run(&["id-1", "id-2"]);
+        for (json, expected) in [
+            (r#"{"id":"id-1","of":["id-2","id-3"]}"#, r#"{"id":null,"of":[null,"id-3"]}"#),
+            (r#"{"id-1":"id-1","price":1249.00}"#, r#"{"id-1":null,"price":1249.00}"#),
+            (r#"{"a":"\"id-1\"","b":"\\","c":"id-1"}"#, r#"{"a":"\"id-1\"","b":"\\","c":null}"#),
+            (r#"{"path":"/v1/assets/id-1","text":"see id-1"}"#, r#"{"path":null,"text":"see id-1"}"#),
+            (r#""id-1""#, "null"),
+            ("[]", "[]"),
+            ("", ""),
+        ] {
+            assert_eq!(String::from_utf8(with_nulls(json.as_bytes(), &known)).unwrap(), expected, "{json}");
+        }
+    }
+}
