@@ -51,12 +51,13 @@ fn request_headers() -> [(&'static str, Parameter); 3] {
 }
 
 /// Returns the response headers.
-fn response_headers() -> [(&'static str, Header); 11] {
+fn response_headers() -> [(&'static str, Header); 12] {
     let header = |name: &'static str, schema: ObjectBuilder, description: &str| {
         (name, HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build())
     };
     [
         header("Cache-Control", matching("^no-store$"), "Always `no-store`."),
+        header("Dry-Run", matching("^true$"), "Present if nothing was written, because of `dry_run=true`."),
         header(
             "ETag",
             matching(r#"^"[0-9]+-[0-9a-f]{16}"$"#),
@@ -144,6 +145,7 @@ impl Endpoint<'_> {
         let has_entity_tag = !shows_secret && (status == "201" || self.is_versioned() && self.method != "DELETE");
         let names = [
             ("Cache-Control", true),
+            ("Dry-Run", status == "200" && self.method != "GET"),
             ("ETag", status == "304" || is_success && has_entity_tag),
             ("Idempotent-Replayed", is_success && self.method == "POST"),
             ("Location", status == "201"),

@@ -33,12 +33,13 @@ pub const CORS_METHODS: [Method; 5] = [Method::GET, Method::HEAD, Method::POST, 
 /// Request headers that pages of other origins may send. template.yaml has the same list for API Gateway.
 pub const CORS_REQUEST_HEADERS: [&str; 5] = ["authorization", "content-type", "idempotency-key", "if-match", "if-none-match"];
 /// Response headers that pages of other origins may read. template.yaml has the same list for API Gateway.
-pub const CORS_RESPONSE_HEADERS: [&str; 8] = [
+pub const CORS_RESPONSE_HEADERS: [&str; 9] = [
     "location",
     "x-request-id",
     "retry-after",
     "etag",
     "idempotent-replayed",
+    "dry-run",
     "x-ratelimit-limit",
     "x-ratelimit-remaining",
     "x-ratelimit-reset",

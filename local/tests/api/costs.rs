@@ -52,6 +52,14 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
         measured(
             &api,
             &client,
+            "POST an asset, dry run",
+            ("POST", "/assets?dry_run=true".into(), json!({"name": "new"})),
+            cost(2, 4, 2.0, 7.0),
+        )
+        .await,
+        measured(
+            &api,
+            &client,
             "POST an asset with model",
             ("POST", "/assets".into(), json!({"name": "new", "model_id": model})),
             cost(4, 6, 5.0, 15.0),

@@ -1,9 +1,10 @@
 //! Dry runs: every write of the OpenAPI document decides as in earnest and writes nothing.
 
-use crate::support::Api;
-use crate::support::operations::{Operation, operations};
-use crate::support::samples::Samples;
-use serde_json::Value;
+use crate::support::operations::{Operation, dry_run, operations};
+use crate::support::processes::create_process;
+use crate::support::samples::{SIGNATURE, Samples};
+use crate::support::{Api, Client, Reply};
+use serde_json::{Value, json};
 use shared::domain::time::Timestamp;
 
 /// The writes in an order in which each still finds the sample resources: deletions come last.
@@ -56,7 +57,7 @@ async fn every_write_can_be_tried_without_a_trace_and_says_what_it_would_do() {
         let earnest = operation.send(&client, &samples).await;
         assert!(earnest.status.is_success(), "{operation}: {}", earnest.text());
         assert_eq!(earnest.header("dry-run"), "", "{operation}");
-        let left = |reply: &crate::support::Reply| reply.header("x-ratelimit-remaining").parse::<u64>().unwrap();
+        let left = |reply: &Reply| reply.header("x-ratelimit-remaining").parse::<u64>().unwrap();
         assert_eq!(left(&earnest) + 1, left(&dry), "{operation} was not counted");
         let nulls = assigned("", &dry.json(), &earnest.json());
         let is_creation = earnest.status == 201;
@@ -64,4 +65,126 @@ async fn every_write_can_be_tried_without_a_trace_and_says_what_it_would_do() {
         tried += 1;
     }
     assert!(tried >= 27, "only {tried} writes");
+}
+
+/// Checks that a dry run has null at these paths of its `data`, and no null that the request in earnest has as well.
+async fn check_nulls(client: &Client, path: &str, body: &Value, expected: &[&str]) -> (Value, Value) {
+    let dry = client.post(&dry_run(path), body.clone()).await;
+    let earnest = client.post(path, body.clone()).await;
+    assert!(earnest.status.is_success(), "{path}: {}", earnest.text());
+    let mut nulls = assigned("", &dry.json(), &earnest.json());
+    nulls.sort();
+    assert_eq!(nulls, expected.iter().map(|place| format!("/data/{place}")).collect::<Vec<_>>(), "{path}");
+    (dry.data(), earnest.data())
+}
+
+#[tokio::test]
+async fn what_only_the_request_in_earnest_assigns_is_null_and_nothing_else() {
+    let (_api, client) = Api::with_tenant().await;
+    let template = json!({"asset_tag_template": "{PREFIX}-{YYYY}-NNN-X"});
+    client.patch("/settings", template).await.data();
+    let asset = json!({"name": "AST-2026-001-X", "purchase_price": 1, "notes": "\"quoted\" \\"});
+    check_nulls(&client, "/assets", &asset, &["asset_tag", "id"]).await;
+    let text = r#"{"name":"a","purchase_price":1249.9000}"#;
+    let dry = client.post_text(&dry_run("/assets"), text).await;
+    assert!(dry.text().contains(r#""purchase_price":1249.9000"#), "{}", dry.text());
+
+    let key = json!({"name": "k", "scopes": ["assets:read"]});
+    let (_, key) = check_nulls(&client, "/keys", &key, &["api_key", "id", "prefix"]).await;
+    let rotate = format!("/keys/{}/rotate", key["id"].as_str().unwrap());
+    check_nulls(&client, &rotate, &json!({}), &["api_key"]).await;
+
+    let steps = json!([{"type": "signature", "key": "sign", "label": "Sign"}, {"type": "text", "key": "a", "label": "A"}]);
+    let process = create_process(&client, steps).await;
+    let start = format!("/processes/{process}/start");
+    let assets = client.assets(2).await;
+    let instances = ["id", "instances/0/id", "instances/0/movement_id", "instances/1/id", "instances/1/movement_id", "number"];
+    let (_, movement) = check_nulls(&client, &start, &json!({"asset_ids": assets}), &instances).await;
+    assert!(movement["number"].as_str().unwrap().ends_with("000001"), "a dry run took a number: {movement}");
+    let advance = format!("/movements/{}/advance", movement["id"].as_str().unwrap());
+    let (dry, _) = check_nulls(&client, &advance, &json!({"step_data": {"sign": SIGNATURE}}), &[]).await;
+    assert_eq!(dry["instances"][1]["step_data"]["sign"], SIGNATURE, "an image that is not stored");
+}
+
+#[tokio::test]
+async fn a_dry_run_sends_the_table_nothing_but_reads_and_checks() {
+    let (api, client) = Api::with_tenant().await;
+    let samples = Samples::create(&client).await;
+    client.use_key_once().await;
+    let (_, operations) = operations(&client).await;
+    let mut checks = 0;
+    for operation in writes(&operations) {
+        api.faults.take_requests();
+        operation.send_dry_run(&client, &samples).await;
+        for (call, request) in api.faults.take_requests() {
+            match call.as_str() {
+                "GetItem" | "BatchGetItem" | "Query" => {}
+                "UpdateItem" => assert_eq!(partition(&request["Key"]), "rate", "{operation}: {request}"),
+                "TransactWriteItems" => {
+                    for item in request["TransactItems"].as_array().unwrap() {
+                        assert!(item.as_object().unwrap().keys().eq(["ConditionCheck"]), "{operation}: {item}");
+                        checks += 1;
+                    }
+                }
+                other => panic!("{operation}: {other}"),
+            }
+        }
+        operation.send(&client, &samples).await.json();
+    }
+    assert!(checks > 100, "only {checks} checks");
+}
+
+/// Returns what the partition of a key has: a tenant's records, or counters of requests.
+fn partition(key: &Value) -> &'static str {
+    if key["PK"]["S"].as_str().unwrap().contains("#RATE#") { "rate" } else { "tenant" }
+}
+
+#[tokio::test]
+async fn content_that_a_dry_run_would_write_is_not_taken_for_written() {
+    let (api, client) = Api::with_tenant().await;
+    let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
+    let definition = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+    let types = json!({"name": "Own", "code": "OWN", "kind": "physical", "custom_fields_schema": {"maxProperties": 3}});
+    for (path, body) in [("/processes", definition), ("/catalog/asset-types", types)] {
+        for _ in 0..2 {
+            client.post(&dry_run(path), body.clone()).await.data();
+        }
+        let made = client.post(path, body).await.id();
+        // Another function instance has nothing in memory.
+        let cold = api.replica(0, usize::MAX).client(&client);
+        let shown = cold.get(&format!("{path}/{made}")).await.data();
+        assert!(shown["steps"][0]["key"] == "a" || shown["custom_fields_schema"]["maxProperties"] == 3, "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn the_parameter_is_true_or_false_and_known_to_writes_only() {
+    let (api, client) = Api::with_tenant().await;
+    let body = json!({"name": "x"});
+    let before = api.dump().await;
+    for query in ["dry_run", "dry_run=", "dry_run=yes", "dry_run=1", "dry_run=TRUE", "dry_run=true&dry_run=true"] {
+        assert_eq!(client.post(&format!("/assets?{query}"), body.clone()).await.field_errors(), ["dry_run"], "{query}");
+    }
+    let both = client.post("/assets?dryrun=true&dry_run=2", body.clone()).await;
+    assert_eq!(both.field_errors(), ["dry_run", "dryrun"]);
+    assert!(both.text().contains("is not a parameter of this endpoint; there are dry_run"), "{}", both.text());
+    assert_eq!(client.get("/assets?dry_run=true").await.field_errors(), ["dry_run"]);
+    assert_eq!(client.get("/settings?dry_run=false").await.field_errors(), ["dry_run"]);
+    assert_eq!(api.dump().await, before);
+    let made = client.post("/assets?dry_run=false", body).await;
+    assert_eq!((made.status.as_u16(), made.header("dry-run")), (201, ""));
+}
+
+#[tokio::test]
+async fn an_idempotency_key_is_refused_and_nothing_is_replayed() {
+    let (api, client) = Api::with_tenant().await;
+    let body = r#"{"name":"x"}"#;
+    let send = async |path: &str, key: &str| client.send_json("POST", path, body, ("idempotency-key", key)).await;
+    send("/assets", "k").await.data();
+    let before = api.dump().await;
+    for key in ["k", "another", "\u{e4}"] {
+        assert_eq!(send("/assets?dry_run=true", key).await.field_errors(), ["Idempotency-Key"]);
+    }
+    assert_eq!(api.dump().await, before);
+    assert_eq!(send("/assets?dry_run=false", "k").await.header("idempotent-replayed"), "true", "a query is not part of it");
 }

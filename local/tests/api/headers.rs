@@ -63,11 +63,16 @@ async fn every_header_of_a_response_is_described() {
         if reads("If-Match") {
             assert_eq!(send(&client.key, &[("if-match", "\"999-0\"")]).await.1.status, 412, "{name}");
         }
+        if operation.is_write() {
+            let dry_run = operation.send_dry_run(&client, &samples).await;
+            let found = described(&document, &operation.description, &dry_run, &name);
+            assert!(found.contains(&"Dry-Run".to_owned()), "{name}: {}", dry_run.text());
+        }
         let (found, reply) = send(&client.key, &[("idempotency-key", &name)]).await;
         assert!(reply.status.is_success(), "{name}: {}", reply.text());
-        // A success has every header that is described, except the one of a replayed response.
+        // A success has every header that is described, except those of a replayed response and of a dry run.
         let promised = operation.description["responses"][reply.status.as_str()]["headers"].as_object().unwrap();
-        for header in promised.keys().filter(|header| *header != "Idempotent-Replayed") {
+        for header in promised.keys().filter(|header| !["Idempotent-Replayed", "Dry-Run"].contains(&header.as_str())) {
             assert!(found.contains(header), "{name} lacks {header}");
         }
         assert!(!needs_key || found.iter().any(|header| header == "X-RateLimit-Remaining"), "{name}");

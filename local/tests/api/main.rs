@@ -13,6 +13,8 @@ mod custom_fields;
 mod deadline;
 mod document;
 mod dry_run;
+mod dry_run_races;
+mod dry_run_refusals;
 mod engine_port;
 mod error_texts;
 mod events;

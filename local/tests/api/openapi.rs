@@ -107,6 +107,9 @@ async fn responses_are_as_the_document_describes_them() {
             let path = samples.path(&operation.path);
             replies.push(client.send(&operation.method, &path, Some("application/json"), r#"{"colour":1}"#).await);
         }
+        if operation.is_write() {
+            replies.push(operation.send_dry_run(&client, &samples).await);
+        }
         replies.push(operation.send(&client, &samples).await);
         for reply in replies {
             let status = reply.status.as_str();

@@ -1,7 +1,7 @@
 //! What each function's role allows, against what its routes do.
 
 use crate::support::functions::{FUNCTIONS, Function, resource};
-use crate::support::operations::METHODS;
+use crate::support::operations::{METHODS, dry_run};
 use crate::support::processes::{advance, create_process, start};
 use crate::support::samples::{SIGNATURE, Samples};
 use crate::support::{Api, Client};
@@ -127,6 +127,9 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
         for (_, path) in function.operations().iter().filter(|(known, _)| *known == method) {
             let (path, body) = samples.request(method, path);
             own.with_key(&bound).send(method, &path, Some("application/json"), "").await;
+            if method != "GET" {
+                own.send(method, &dry_run(&path), Some("application/json"), body.clone()).await.json();
+            }
             let reply = own.send(method, &path, Some("application/json"), body).await;
             assert!(reply.status.as_u16() < 500, "{method} {path}: {}", reply.text());
         }

@@ -43,6 +43,9 @@ async fn every_request_stays_in_its_tenant_reads_consistently_and_writes_conditi
     let mut checked = 0;
     for operation in by_method(&operations, &METHODS).filter(|operation| operation.scope.is_some()) {
         api.faults.take_requests();
+        if operation.is_write() {
+            operation.send_dry_run(&client, &samples).await;
+        }
         operation.send(&client, &samples).await;
         for (call, request) in api.faults.take_requests() {
             let mut found = Vec::new();

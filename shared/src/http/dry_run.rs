@@ -44,7 +44,7 @@ fn with_nulls(json: &[u8], dry_run: &DryRun) -> Vec<u8> {
         let (before, string) = rest.split_at(start);
         let (string, after) = string.split_at(string_len(string));
         // Placeholders have no characters that JSON escapes.
-        let text = std::str::from_utf8(string).unwrap_or_default().trim_matches('"');
+        let text = string.get(1..string.len() - 1).and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default();
         let is_name = after.first() == Some(&b':');
         written.extend_from_slice(before);
         written.extend_from_slice(if !is_name && dry_run.is_placeholder(text) { b"null" } else { string });
@@ -114,6 +114,7 @@ mod tests {
         let known = dry_run(&["id-1", "id-2"]);
         for (json, expected) in [
             (r#"{"id":"id-1","of":["id-2","id-3"]}"#, r#"{"id":null,"of":[null,"id-3"]}"#),
+            (r#"{"a":"","b":"id-1"}"#, r#"{"a":"","b":null}"#),
             (r#"{"id-1":"id-1","price":1249.00}"#, r#"{"id-1":null,"price":1249.00}"#),
             (r#"{"a":"\"id-1\"","b":"\\","c":"id-1"}"#, r#"{"a":"\"id-1\"","b":"\\","c":null}"#),
             (r#"{"path":"/v1/assets/id-1","text":"see id-1"}"#, r#"{"path":null,"text":"see id-1"}"#),

@@ -21,11 +21,11 @@ const FIRST_NUMBER_PREFIX: u64 = 100_000_000_000;
 /// Longer texts are not searched for placeholders: what the service assigns is shorter.
 const MAX_PLACEHOLDER_TEXT: usize = 512;
 
-/// What a dry run would have written so far. Cheap to clone; all clones share it.
-#[derive(Debug, Clone, Default)]
+/// What a dry run would have written so far. Cheap to clone; all clones share it. Without `Debug`, since it has secrets.
+#[derive(Clone, Default)]
 pub struct DryRun(Arc<Mutex<Plan>>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Plan {
     /// What the units of work would leave under the keys of the items that they write; `None` for a deleted item. Counted
     /// references are missing.

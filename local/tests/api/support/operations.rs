@@ -22,14 +22,17 @@ pub struct Operation {
 impl Operation {
     /// Sends the operation for the sample resources, with a body that it accepts.
     pub async fn send(&self, client: &Client, samples: &Samples) -> Reply {
-        let (path, body) = samples.request(&self.method, &self.path);
-        client.send(&self.method, &path, Some("application/json"), body).await
+        self.send_to(client, samples, str::to_owned).await
     }
 
     /// [`Operation::send`] as a dry run.
     pub async fn send_dry_run(&self, client: &Client, samples: &Samples) -> Reply {
+        self.send_to(client, samples, dry_run).await
+    }
+
+    async fn send_to(&self, client: &Client, samples: &Samples, target: fn(&str) -> String) -> Reply {
         let (path, body) = samples.request(&self.method, &self.path);
-        client.send(&self.method, &dry_run(&path), Some("application/json"), body).await
+        client.send(&self.method, &target(&path), Some("application/json"), body).await
     }
 
     /// Returns whether the operation changes something on behalf of a key.
