@@ -47,6 +47,10 @@ pub enum ErrorLocation {
     Parameter(String),
     /// The name of a header.
     Header(&'static str),
+    /// The name of a column of an import.
+    Column(String),
+    /// The body, or the row of an import, as a whole.
+    Whole,
 }
 
 /// A part of a request that is not accepted.
@@ -71,6 +75,12 @@ impl FieldError {
         pointer.split('/').nth(1) == Some(field)
     }
 
+    /// Returns whether the error is about the member or the column `name`, or something in it.
+    #[must_use]
+    pub fn is_about(&self, name: &str) -> bool {
+        self.is_at(name) || matches!(&self.location, ErrorLocation::Column(column) if column == name)
+    }
+
     /// Creates an error about a value inside the body's top-level member `field`; `pointer` is the JSON Pointer from that
     /// member on, such as `/2/key`.
     pub fn within(field: &str, pointer: &str, detail: impl Into<String>) -> Self {
@@ -82,6 +92,39 @@ impl FieldError {
     #[must_use]
     pub fn is_of(&self, field: &str) -> bool {
         self.location == Self::field(field, "").location
+    }
+
+    /// Creates an error about a column of an import.
+    pub fn column(column: &str, detail: impl Into<String>) -> Self {
+        Self { location: ErrorLocation::Column(column.to_owned()), detail: detail.into() }
+    }
+
+    /// Creates an error about the body, or the row of an import, as a whole.
+    pub fn whole(detail: impl Into<String>) -> Self {
+        Self { location: ErrorLocation::Whole, detail: detail.into() }
+    }
+
+    /// Returns the error of a body that was made from a row: with the column in place of the pointer.
+    #[must_use]
+    pub fn in_column(self) -> Self {
+        let ErrorLocation::Pointer(pointer) = &self.location else { return self };
+        let mut tokens = pointer.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~"));
+        let location = match (tokens.next(), tokens.next()) {
+            (None, _) => ErrorLocation::Whole,
+            (Some(column), Some(field)) if column == "custom_fields" => ErrorLocation::Column(format!("{column}.{field}")),
+            (Some(column), _) => ErrorLocation::Column(column),
+        };
+        Self { location, ..self }
+    }
+
+    /// Returns the error of one of several operations: its pointer begins with that operation's.
+    #[must_use]
+    pub fn in_operation(self, index: usize) -> Self {
+        let pointer = match &self.location {
+            ErrorLocation::Pointer(pointer) => format!("/operations/{index}/body{pointer}"),
+            _ => format!("/operations/{index}"),
+        };
+        Self { location: ErrorLocation::Pointer(pointer), ..self }
     }
 
     /// Creates an error about the query parameter `name`.

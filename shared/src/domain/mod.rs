@@ -6,6 +6,7 @@ pub mod asset_change;
 pub mod asset_tag;
 pub mod base62;
 pub mod catalog;
+pub mod cell;
 pub mod chain;
 pub mod custom_fields;
 pub mod event;

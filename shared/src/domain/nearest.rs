@@ -2,6 +2,10 @@
 
 /// Longer names are not compared: nobody types them.
 const MAX_CHARS: usize = 64;
+/// A name of at least so many bytes that is part of a known one, such as `serial` of `serial_number`, is like it.
+const MIN_PART: usize = 3;
+/// As if so many characters differed.
+const DISTANCE_OF_PART: usize = 2;
 
 /// Returns the known names, those most like `name` first.
 #[must_use]
@@ -9,7 +13,12 @@ pub fn nearest_first<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -
     let mut known: Vec<&str> = known.into_iter().collect();
     if name.chars().nth(MAX_CHARS).is_none() {
         // Stable: names that are equally like it keep their order.
-        known.sort_by_cached_key(|known| distance(&name.to_lowercase(), &known.to_lowercase()));
+        let name = name.to_lowercase();
+        known.sort_by_cached_key(|known| {
+            let known = known.to_lowercase();
+            let distance = distance(&name, &known);
+            if name.len() >= MIN_PART && known.contains(&name) { distance.min(DISTANCE_OF_PART) } else { distance }
+        });
     }
     known
 }
@@ -43,6 +52,7 @@ mod tests {
         let fields = ["name", "status", "model_id", "model", "notes"];
         assert_eq!(nearest_first("modell", fields)[..2], ["model", "model_id"]);
         assert_eq!(nearest_first("nmae", fields)[0], "name");
+        assert_eq!(nearest_first("stat", ["id", "notes", "initial_status"])[0], "initial_status");
         assert_eq!(nearest_first("Notes", fields)[0], "notes");
         assert_eq!(nearest_first(&"x".repeat(1_000_000), fields), fields);
         assert_eq!(nearest_first("x", []), [""; 0]);

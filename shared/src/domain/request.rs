@@ -42,11 +42,19 @@ pub struct IdempotentRequest {
     pub by: ApiKeyId,
     /// Its idempotency key.
     pub key: IdempotencyKey,
-    /// The hash of its path and body. A different request with the same idempotency key has another one and is refused.
+    /// The hash of its path, query and body. A different request with the same idempotency key has another one and is refused.
     pub fingerprint: String,
 }
 
 impl IdempotentRequest {
+    /// Returns the part of the request that makes its change number `index`, as a request of its own: each has a stored
+    /// response.
+    #[must_use]
+    pub fn part(&self, index: usize) -> Self {
+        // No other request has this key, since NUL is not printable.
+        Self { key: IdempotencyKey(format!("{}\0{index}", self.key.0)), ..self.clone() }
+    }
+
     /// Creates the idempotent request to `path` with `body`.
     #[must_use]
     pub fn new(by: ApiKeyId, key: IdempotencyKey, path: &str, body: &[u8]) -> Self {
@@ -75,6 +83,10 @@ pub struct StoredResponse {
     /// The hashes that replace steps in `body`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
+    /// Whether the request's changes are committed one by one, each with a stored response of its own. This one only says
+    /// that the request has begun.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_in_parts: bool,
 }
 
 /// Returns what stands for steps in a stored body. No submitted value is an object, so nothing else has this form.
@@ -83,6 +95,18 @@ fn steps_by_hash(hash: &str) -> String {
 }
 
 impl StoredResponse {
+    /// Returns a response with nothing but a status and a body.
+    #[must_use]
+    pub fn new(status: u16, body: String) -> Self {
+        Self { status, location: None, version: None, body, images: Vec::new(), steps: Vec::new(), is_in_parts: false }
+    }
+
+    /// Returns what is stored when a request begins whose changes are committed one by one.
+    #[must_use]
+    pub fn of_request_in_parts() -> Self {
+        Self { is_in_parts: true, ..Self::new(200, String::new()) }
+    }
+
     /// Returns the response with the hash of `steps` in their place: the table has them already.
     #[must_use]
     pub fn naming(mut self, steps: &Steps) -> Self {
@@ -243,7 +267,7 @@ mod tests {
         let steps = Steps::from_json(r#"[{"type":"text","key":"steps","label":"\"steps\":[]"}]"#).expect("steps");
         let text = String::from(steps.clone());
         let body = format!(r#"{{"data":[{{"step_data":{{"steps":"x"}},"steps":{text}}},{{"steps":{text}}}]}}"#);
-        let shown = StoredResponse { status: 200, location: None, version: None, body, images: Vec::new(), steps: Vec::new() };
+        let shown = StoredResponse::new(200, body);
         let stored = shown.clone().naming(&steps);
         assert_eq!(stored.steps, [steps.hash()]);
         assert_eq!(stored.body.matches(&steps.hash()).count(), 2);

@@ -84,6 +84,12 @@ impl User {
         Reference::new(field, Kind::User, id.uuid()).requiring(Requirement::flag("is_active", true))
     }
 
+    /// Returns an e-mail address, folded, as a value that no two users have.
+    #[must_use]
+    pub fn unique_email(folded: String) -> Unique {
+        Unique { field: "email", value: folded, reserved_after_deletion: false }
+    }
+
     /// Returns the user with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &UserChange) -> Self {
@@ -117,7 +123,7 @@ impl Record for User {
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Unique { field: "email", value: self.email.folded(), reserved_after_deletion: false }]
+        vec![Self::unique_email(self.email.folded())]
     }
 
     fn required_by_references(&self) -> Option<Vec<Requirement>> {

@@ -1,5 +1,6 @@
 //! For how long a request may go on reading.
 
+use super::client::OPERATION_TIMEOUT;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -15,6 +16,12 @@ tokio::task_local! {
 /// Runs a request whose long reads must end before `deadline`.
 pub async fn with_deadline<F: Future>(deadline: Instant, request: F) -> F::Output {
     DEADLINE.scope(deadline, request).await
+}
+
+/// Returns whether the present request has time for another operation, which may take as long as DynamoDB may.
+#[must_use]
+pub fn has_time_for_operation() -> bool {
+    DEADLINE.try_with(|deadline| *deadline > Instant::now() + OPERATION_TIMEOUT).unwrap_or(true)
 }
 
 /// Returns for how long the present request may go on reading.

@@ -121,11 +121,16 @@ fn arranged_page<T: Record, E>(
     arrange: impl Fn(&[&Stored<T>]) -> Result<Vec<Uuid>, StoreError>,
 ) -> Result<Page<(Stored<T>, E)>, StoreError> {
     let found: Vec<&Stored<T>> = rows.iter().filter_map(|(id, ..)| records.get(id)?.as_ref().ok()?.as_ref()).collect();
-    let places: HashMap<Uuid, usize> = arrange(&found)?.into_iter().enumerate().map(|(place, id)| (id, place)).collect();
+    let places = places(arrange(&found)?);
     let (selected, mut kept) = (rows.len(), rows);
     kept.retain(|(id, ..)| places.contains_key(id) || matches!(records.get(id), Some(Err(_))));
     kept.sort_unstable_by_key(|(id, ..)| places.get(id).copied());
     Ok(page_of(request, (total - (selected - kept.len()), kept), records))
+}
+
+/// Returns the place of each record.
+fn places(ids: Vec<Uuid>) -> HashMap<Uuid, usize> {
+    ids.into_iter().enumerate().map(|(place, id)| (id, place)).collect()
 }
 
 impl PointReads {
@@ -201,8 +206,7 @@ impl TenantStore {
             left = rest;
         }
         if has_changed {
-            let places: HashMap<Uuid, usize> =
-                self.arrange(query, &items.iter().collect::<Vec<_>>())?.into_iter().enumerate().map(|(n, id)| (id, n)).collect();
+            let places = places(self.arrange(query, &items.iter().collect::<Vec<_>>())?);
             items.sort_unstable_by_key(|stored| places.get(&stored.value.id().uuid()).copied());
         }
         unreadable.truncate(MAX_UNREADABLE);

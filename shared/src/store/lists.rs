@@ -245,7 +245,7 @@ impl TenantStore {
     }
 
     /// Returns the ids of the asset types of kind `logical`, sorted.
-    async fn logical_types(&self) -> Result<Vec<Uuid>, StoreError> {
+    pub(super) async fn logical_types(&self) -> Result<Vec<Uuid>, StoreError> {
         let types = self.all_without_content::<AssetType>().await?;
         let logical = types.iter().filter(|stored| stored.value.kind == AssetKind::Logical);
         let mut ids: Vec<Uuid> = logical.map(|stored| stored.value.id.uuid()).collect();

@@ -19,6 +19,7 @@ mod credentials;
 mod deadline;
 mod dry_run;
 mod error;
+mod export;
 mod feed;
 mod filters;
 mod history;
@@ -35,6 +36,7 @@ mod read;
 mod receipt_keys;
 mod reference_items;
 mod retry;
+mod serial_numbers;
 mod signature_images;
 mod stored_responses;
 mod tenants;
@@ -46,9 +48,10 @@ mod verify_tenant;
 
 pub use change_context::ChangeContext;
 pub use check::{CheckMode, CheckReport, Finding, Removal};
-pub use deadline::with_deadline;
+pub use deadline::{has_time_for_operation, with_deadline};
 pub use dry_run::DryRun;
 pub use error::{StoreError, UnreadableRecord, WriteError};
+pub use export::Chunk;
 pub use feed::{Feed, MAX_BODY_BEFORE_OMISSION};
 pub use filters::{AssetFilter, AssetSort, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, SortField, UserFilter};
 pub use history::HistoryPage;
@@ -56,6 +59,7 @@ pub use list_index::{MAX_SNAPSHOT_TIME, SnapshotReport};
 pub use read::{BatchGet, BatchResult};
 pub use receipt_keys::KeyError;
 pub use retry::{AttemptError, retry};
+pub use serial_numbers::SerialMatch;
 pub use stored_responses::PreviousRequest;
 pub use tenants::NewTenant;
 pub use unit_of_work::{MAX_TRANSACTION_ITEMS, UnitOfWork};
@@ -256,6 +260,17 @@ impl PointReads {
 }
 
 impl TenantStore {
+    /// Returns IDs for records that are created at `at`, in ascending order: lists then show them in that order.
+    ///
+    /// # Errors
+    ///
+    /// As [`PointReads::new_id`].
+    pub fn new_ids<I: crate::domain::id::Id + Ord>(&self, at: Timestamp, count: usize) -> Result<Vec<I>, StoreError> {
+        let mut ids = (0..count).map(|_| self.new_id(at)).collect::<Result<Vec<I>, _>>()?;
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
     /// Returns the handle for code that also serves callers whose key is not verified yet.
     pub(super) fn as_unverified(&self) -> UnverifiedStore {
         UnverifiedStore { reads: self.reads.clone() }

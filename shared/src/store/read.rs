@@ -2,8 +2,8 @@
 
 use super::content_items::without_content;
 use super::error::StoreError;
-use super::item;
-use super::keys::{Item, Key, Keys, PK, SK};
+use super::item::{self, OWNER};
+use super::keys::{Item, Key, Keys, PK, SK, record_id_of_sort_key};
 use super::retry::pause;
 use super::{PointReads, TenantStore};
 use crate::domain::id::Id;
@@ -110,6 +110,19 @@ impl PointReads {
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub async fn is_taken(&self, kind: Kind, unique: &Unique) -> Result<bool, StoreError> {
         Ok(self.item(&self.keys.unique(kind, unique)).await?.is_some())
+    }
+
+    /// Returns the records of a kind that have these unique values, by value. Values that no record has are left out. Takes
+    /// one round trip.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn owners<T: Record>(&self, unique: &[Unique]) -> Result<HashMap<String, T::Id>, StoreError> {
+        let keys: Vec<Key> = unique.iter().map(|unique| self.keys.unique(T::KIND, unique)).collect();
+        let markers = self.items(&keys).await?;
+        let owner = |key| record_id_of_sort_key(T::KIND, markers.get(key)?.get(OWNER)?.as_s().ok()?).map(T::Id::from_uuid);
+        Ok(unique.iter().zip(&keys).filter_map(|(unique, key)| Some((unique.value.clone(), owner(key)?))).collect())
     }
 
     /// Reads several records in one round trip, or two if there are steps or schemas that are not in memory. An empty batch

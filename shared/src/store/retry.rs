@@ -1,6 +1,7 @@
 //! Optimistic locking: decides again from fresh data when another writer was faster.
 
 use super::change_context::ChangeContext;
+use super::deadline::has_time_for_operation;
 use super::error::{StoreError, WriteError};
 use super::unit_of_work::UnitOfWork;
 use super::{Store, TenantStore};
@@ -68,7 +69,7 @@ where
         };
         match failure {
             AttemptError::Failed(error) => return Err(error),
-            AttemptError::Outdated(error) if attempt == MAX_ATTEMPTS => return Err(error.into()),
+            AttemptError::Outdated(error) if attempt == MAX_ATTEMPTS || !has_time_for_operation() => return Err(error.into()),
             AttemptError::Outdated(_) => {
                 pause(store.store(), attempt - 1).await;
                 inputs = reread(inputs).await?;

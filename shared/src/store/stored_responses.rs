@@ -1,16 +1,19 @@
 //! Responses that are stored for repetitions of their request (docs/adr/0010).
 
-use super::PointReads;
+use super::client::OPERATION_TIMEOUT;
 use super::content_items::Content;
 use super::error::{StoreError, WriteError};
-use super::keys::{EXPIRES, Item, PK, TYPE};
+use super::keys::{EXPIRES, Item, Key, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
+use super::unit_of_work::write_error;
+use super::{PointReads, TenantStore};
 use crate::domain::request::{IdempotentRequest, StoredResponse};
 use crate::domain::signature_image::data_url;
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
+use tokio::time::Instant;
 
 /// How long a response is stored, in seconds: 24 hours.
 const STORED_SECONDS: i64 = 24 * 60 * 60;
@@ -41,24 +44,55 @@ impl PointReads {
     /// the stored response can't be read.
     pub(crate) async fn previous_request(&self, request: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
         let Some(item) = self.item(&self.keys.stored_response(request)).await? else { return Ok(None) };
-        let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).map(String::as_str);
-        let expires = item.get(EXPIRES).and_then(|value| value.as_n().ok()?.parse::<i64>().ok());
-        let Some(expires) = expires.filter(|expires| *expires > seconds(self.store.now())) else { return Ok(None) };
-        if text(FINGERPRINT) != Some(&request.fingerprint) {
-            return Ok(Some(PreviousRequest::Different));
-        }
-        let response = text(RESPONSE).ok_or_else(|| StoreError::broken("a stored response without text"))?;
-        let mut response: StoredResponse = serde_json::from_str(response).map_err(StoreError::broken)?;
+        let Some(previous) = self.previous_in(&item, request)? else { return Ok(None) };
+        let PreviousRequest::Same(mut response) = previous else { return Ok(Some(previous)) };
+        // The end of the second in which it was stored.
+        let stored_at = Timestamp::from_millis((expiry(&item).unwrap_or_default() - STORED_SECONDS + 1) * 1000);
         if !response.images.is_empty() {
             response.body = self.with_images(&response).await?;
         }
-        // The end of the second in which it was stored.
-        let stored_at = Timestamp::from_millis((expires - STORED_SECONDS + 1) * 1000);
         let steps = response.steps.iter().map(|hash| ((Content::Steps, hash.clone()), stored_at)).collect();
         for ((_, hash), text) in self.content_texts(steps).await? {
             response.body = response.with_steps(&hash, &text);
         }
-        Ok(Some(PreviousRequest::Same(Box::new(response))))
+        Ok(Some(PreviousRequest::Same(response)))
+    }
+
+    /// Returns the stored responses of the first `count` parts of a request. Their changes are of assets or users, so they
+    /// have neither images nor steps.
+    ///
+    /// # Errors
+    ///
+    /// As [`PointReads::previous_request`].
+    pub(crate) async fn previous_parts(
+        &self,
+        request: &IdempotentRequest,
+        count: usize,
+    ) -> Result<Vec<Option<StoredResponse>>, StoreError> {
+        let parts: Vec<IdempotentRequest> = (0..count).map(|index| request.part(index)).collect();
+        let keys: Vec<Key> = parts.iter().map(|part| self.keys.stored_response(part)).collect();
+        let items = self.items(&keys).await?;
+        let previous = parts.iter().zip(&keys).map(|(part, key)| {
+            let previous = items.get(key).map(|item| self.previous_in(item, part)).transpose()?.flatten();
+            Ok(match previous {
+                Some(PreviousRequest::Same(response)) => Some(*response),
+                Some(PreviousRequest::Different) | None => None,
+            })
+        });
+        previous.collect()
+    }
+
+    /// Returns the previous request as its item has it; `None` if it has expired.
+    fn previous_in(&self, item: &Item, request: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
+        let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).map(String::as_str);
+        if expiry(item).is_none_or(|expires| expires <= seconds(self.store.now())) {
+            return Ok(None);
+        }
+        if text(FINGERPRINT) != Some(&request.fingerprint) {
+            return Ok(Some(PreviousRequest::Different));
+        }
+        let response = text(RESPONSE).ok_or_else(|| StoreError::broken("a stored response without text"))?;
+        Ok(Some(PreviousRequest::Same(Box::new(serde_json::from_str(response).map_err(StoreError::broken)?))))
     }
 
     /// Returns the body with the images that the response showed. Images are stored once, beside their instances.
@@ -107,7 +141,29 @@ impl PointReads {
     }
 }
 
-fn seconds(at: Timestamp) -> i64 {
+impl TenantStore {
+    /// Stores a response without any change: that a request has begun, or that a part of it was refused.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError::AlreadyAnswered`] if one is stored already, and others as a unit of work does.
+    pub(crate) async fn store_response_alone(
+        &self,
+        request: &IdempotentRequest,
+        response: &StoredResponse,
+    ) -> Result<(), WriteError> {
+        let item = self.store_response(request, response, Vec::new(), self.store.now())?;
+        self.store.transact(vec![item], Instant::now() + OPERATION_TIMEOUT).await.map_err(write_error)
+    }
+}
+
+/// Returns when an item expires, in seconds since 1970.
+fn expiry(item: &Item) -> Option<i64> {
+    item.get(EXPIRES)?.as_n().ok()?.parse().ok()
+}
+
+/// Returns a time in whole seconds since 1970, as DynamoDB compares expiry.
+pub(super) fn seconds(at: Timestamp) -> i64 {
     at.millis().div_euclid(1000)
 }
 

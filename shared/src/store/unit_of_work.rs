@@ -300,7 +300,7 @@ impl TenantStore {
 }
 
 /// Says what a failed transaction means for the records.
-fn write_error(error: TransactionError) -> WriteError {
+pub(super) fn write_error(error: TransactionError) -> WriteError {
     match error {
         TransactionError::ConditionFailed(Condition::RecordState, _) => WriteError::Stale,
         TransactionError::ConditionFailed(Condition::Unreferenced, present) => {

@@ -11,6 +11,9 @@
 //! 4. `derived.rs`, `references.rs`: what can be computed from the records: unique markers, reference items, counters, the
 //!    registry.
 //!
+//! Claims of serial numbers need no check: an upsert replaces one whose asset doesn't exist, and one that is lost was needed
+//! only until lists show its asset.
+//!
 //! Each repair is a transaction of its own, on condition that its items are still as they were read. The decisions are
 //! pure functions in `chain_state.rs`, `process_links.rs` and `tag_counters.rs`.
 

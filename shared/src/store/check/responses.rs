@@ -1,4 +1,5 @@
-//! Stored responses whose effect is lost. Without the response, a repetition of the request has the effect after all.
+//! Stored responses whose effect is lost. Without the response, a repetition of the request has the effect after all. The
+//! parts of a batch or an import have stored responses of their own, so only the lost ones are executed again.
 //!
 //! The opposite, a lost response whose effect is there, can't be known: nothing else tells that a request had an
 //! idempotency key.

@@ -196,6 +196,12 @@ impl Keys {
         self.key("NUMBER#MOVEMENT".to_owned())
     }
 
+    /// `SERIAL#<serial number, hashed>`: the asset that an upsert has created lately.
+    #[must_use]
+    pub fn serial_claim(&self, serial: &str) -> Key {
+        self.key(format!("SERIAL#{}", hex::sha256(serial)))
+    }
+
     /// `SIGNATURE#<instance or movement>#<step key>#<hash>`: the image of a signature. Another image has another key.
     #[must_use]
     pub fn signature(&self, name: &ImageName) -> Key {

@@ -7,7 +7,7 @@ use super::change_event::ChangeEvent;
 use super::delays::max_secondary_index_delay_of_snapshots;
 use super::index::ListIndex;
 use super::refresh::{LoadedIndex, RefreshError};
-use crate::domain::record::Kind;
+use crate::domain::record::{Kind, Record};
 use crate::store::TenantStore;
 use crate::store::keys::{Item, Keys};
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ impl TenantStore {
             }
         }
         if !behind.is_empty() {
-            let (kind, records) = (<I::Entity as crate::domain::record::Record>::KIND.noun(), behind.len());
+            let (kind, records) = (<I::Entity as Record>::KIND.noun(), behind.len());
             tracing::warn!(tenant_id = %self.id, kind, records, "the secondary index lags far behind");
         }
         for records in behind.chunks(RECORDS_PER_READ) {

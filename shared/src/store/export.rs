@@ -1,0 +1,80 @@
+//! Exports: all records of a kind that match a filter, in the order of their ids, read once and piece by piece.
+
+use super::TenantStore;
+use super::error::StoreError;
+use super::filters::{AssetFilter, UserFilter};
+use super::item;
+use super::list_index::{Columns, RowQuery, SortedRows, row_from_item};
+use crate::domain::asset::Asset;
+use crate::domain::id::Id;
+use crate::domain::record::{Record, Stored};
+use crate::domain::user::User;
+use uuid::Uuid;
+
+/// Consecutive records of an export.
+#[derive(Debug)]
+pub struct Chunk<T: Record> {
+    /// Those that match, in the order of their ids.
+    pub records: Vec<Stored<T>>,
+    /// Those that can't be read.
+    pub unreadable: Vec<Uuid>,
+    /// After which record the next chunk begins; `None` at the end.
+    pub next: Option<T::Id>,
+}
+
+impl TenantStore {
+    /// Reads the assets that follow `after`, at most 1 MB of them.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub async fn assets_after(
+        &self,
+        filter: &AssetFilter,
+        after: Option<<Asset as Record>::Id>,
+    ) -> Result<Chunk<Asset>, StoreError> {
+        let logical_types = if filter.kind.is_some() { self.logical_types().await? } else { Vec::new() };
+        self.chunk_after(&filter.row_query(logical_types), after).await
+    }
+
+    /// Reads the users that follow `after`, at most 1 MB of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::assets_after`].
+    pub async fn users_after(&self, filter: &UserFilter, after: Option<<User as Record>::Id>) -> Result<Chunk<User>, StoreError> {
+        self.chunk_after(&filter.row_query(), after).await
+    }
+
+    /// One page of a query, so that its size is bounded. Ids are the ends of sort keys, so both have the same order, and
+    /// whatever exists throughout is in exactly one chunk.
+    async fn chunk_after<C: Columns>(
+        &self,
+        query: &RowQuery<'_, C>,
+        after: Option<<C::Record as Record>::Id>,
+    ) -> Result<Chunk<C::Record>, StoreError> {
+        let start = after.map(|id| self.keys.record(C::Record::KIND, id.uuid()).item());
+        let page = self.of_kind(C::Record::KIND).set_exclusive_start_key(start).send().await?;
+        let last = page.last_evaluated_key.as_ref().and_then(super::keys::Key::of);
+        let next = last.and_then(|key| super::keys::record_id(C::Record::KIND, &key)).map(<C::Record as Record>::Id::from_uuid);
+        let mut chunk = Chunk { records: Vec::new(), unreadable: Vec::new(), next };
+        for item in page.items.unwrap_or_default() {
+            // An item without a row can't be read as a record either.
+            let matches = row_from_item::<C>(&item).map_or(true, |row| {
+                let mut rows = SortedRows::default();
+                rows.upsert(row);
+                let mut is_matching = false;
+                query.scan(&rows, |_| is_matching = true);
+                is_matching
+            });
+            if !matches {
+                continue;
+            }
+            match item::read(item) {
+                Ok(stored) => chunk.records.push(stored),
+                Err(error) => chunk.unreadable.extend(error.unreadable_id()?),
+            }
+        }
+        Ok(chunk)
+    }
+}
