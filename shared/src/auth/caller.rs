@@ -6,11 +6,13 @@ use crate::domain::api_key::ApiKey;
 use crate::domain::field_error::FieldError;
 use crate::domain::record::{Record, Stored};
 use crate::domain::scope::{Role, Scopes};
+use crate::http::RequestNotes;
 use crate::http::error::ApiError;
 use crate::http::response::{Success, found};
 use crate::store::{AttemptError, ChangeContext, TenantStore, UnitOfWork, WriteError, retry};
 
 /// A caller whose API key is verified.
+#[derive(Clone)]
 pub struct Caller {
     /// The tenant's part of the table.
     pub store: TenantStore,
@@ -24,6 +26,10 @@ pub struct Caller {
     pub context: ChangeContext,
     /// What the function keeps between requests.
     pub app: App,
+    /// What is known of the request itself.
+    pub(crate) notes: RequestNotes,
+    /// Whether the request, whose changes are committed one by one, was begun before under its idempotency key.
+    pub(super) is_resumed: bool,
 }
 
 impl Caller {

@@ -6,10 +6,12 @@
 
 mod caller;
 mod command;
+mod operations;
 mod request_headers;
 mod unverified;
 mod verify;
 
 pub use caller::{Caller, unknown_reference};
 pub use command::Command;
+pub use operations::{CONCURRENT_OPERATIONS, Operation};
 pub use unverified::UnverifiedRequest;

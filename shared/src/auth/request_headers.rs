@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 /// The headers of a request, as far as its method uses them. A bad one is reported once the key is verified.
 pub(super) struct RequestHeaders {
+    /// The path, with the parameters that say what the request does.
     path: String,
     idempotency_key: Option<Result<IdempotencyKey, ValueError>>,
     expected: Option<Result<ExpectedVersions, ValueError>>,
@@ -23,7 +24,7 @@ impl RequestHeaders {
         let idempotency_key = single_header(&parts.headers, "idempotency-key").filter(|_| is_post);
         let if_match = parts.headers.get(header::IF_MATCH).filter(|_| !is_safe);
         Self {
-            path: parts.uri.path().to_owned(),
+            path: path_with_parameters(parts),
             idempotency_key: idempotency_key.map(|text| text?.parse()),
             expected: if_match.map(|_| {
                 let text = list_header(&parts.headers, &header::IF_MATCH);
@@ -68,6 +69,16 @@ impl RequestHeaders {
             Some(Err(error)) => Err(ApiError::Malformed(format!("The header If-Match {error}."))),
         }
     }
+}
+
+/// Returns the path with its query parameters, in an order that does not depend on the client. Whether it is a dry run is
+/// left out: a dry run has no idempotency key.
+fn path_with_parameters(parts: &Parts) -> String {
+    let query = parts.uri.query().unwrap_or_default();
+    let is_kept = |pair: &&str| !pair.is_empty() && pair.split('=').next() != Some("dry_run");
+    let mut parameters: Vec<&str> = query.split('&').filter(is_kept).collect();
+    parameters.sort_unstable();
+    [vec![parts.uri.path()], parameters].concat().join("&")
 }
 
 /// Returns the text of a header that may be sent once.

@@ -102,11 +102,14 @@ impl UnverifiedRequest {
         let id = self.received.path_parameter("id").ok().and_then(|id| id.parse().ok());
         let precondition = self.headers.precondition(id, token.tenant)?;
         let mut context = ChangeContext { precondition, ..caller.context };
+        let mut is_resumed = false;
         if let Some(dry_run) = dry_run {
             self.headers.refuse_idempotency_key("can't be sent with dry_run")?;
             self.notes.note_dry_run(dry_run);
         }
         if let Some((request, previous)) = idempotency {
+            is_resumed = matches!(&previous, Some(PreviousRequest::Same(response)) if response.is_in_parts);
+            let previous = previous.filter(|_| !is_resumed);
             let is_repeated = previous.is_some();
             self.notes.note_idempotent_request(caller.store.clone(), request.clone(), previous);
             if is_repeated {
@@ -115,7 +118,7 @@ impl UnverifiedRequest {
             }
             context.idempotency = Some(request);
         }
-        Ok((Caller { context, ..caller }, inputs?))
+        Ok((Caller { context, is_resumed, ..caller }, inputs?))
     }
 
     /// Returns the request by its idempotency key, and the previous request under it; `None` if it has no key. Like

@@ -89,7 +89,8 @@ impl KeyCheck<'_> {
         };
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };
         let (role, key) = (key.role(owner.map(|owner| owner.role)), key.clone());
-        Ok(Caller { store, scopes, role, key, context, app: self.app.clone() })
+        let (app, notes) = (self.app.clone(), self.notes.clone());
+        Ok(Caller { store, scopes, role, key, context, app, notes, is_resumed: false })
     }
 
     /// Reads the key and, once its secret is known to be right, the owner of a bound key: one round trip, two for a bound

@@ -72,6 +72,12 @@ impl<'a> Fields<'a> {
         Ok(Self { members: members.into_iter().map(|(name, raw)| (name, Some(raw))).collect(), errors })
     }
 
+    /// Returns the members, with the errors of those that occur twice.
+    pub(super) fn into_members(self) -> (Vec<(String, &'a str)>, Vec<FieldError>) {
+        let members = self.members.into_iter().filter_map(|(name, raw)| Some((name, raw?.get())));
+        (members.collect(), self.errors)
+    }
+
     fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         self.members.iter_mut().find(|(known, _)| known == name).and_then(|(_, raw)| raw.take())
     }
@@ -110,6 +116,11 @@ impl<'a> Fields<'a> {
             Some(raw) if raw.get() == "null" => Patch::Null,
             Some(raw) => self.read(name, raw).map_or(Patch::Absent, Patch::Value),
         }
+    }
+
+    /// Takes the text of a member, whatever it is.
+    pub(super) fn raw(&mut self, name: &str) -> Option<&'a RawValue> {
+        self.take(name)
     }
 
     /// Takes the members that are `read_only`, to be compared with what they are.
@@ -164,6 +175,11 @@ impl ReadOnlyFields {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns the names of the fields.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
     }
 
     /// Returns an error for each field that differs from that of `present`, the resource as a GET shows it. A field that it

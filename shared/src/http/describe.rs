@@ -1,11 +1,12 @@
 //! Describes operations for the OpenAPI document by the types of their handlers: what a handler takes and returns is
 //! what the document says.
 
-use super::extract::{JsonBody, OptionalJsonBody, PathId, PathStepKey, QueryParams};
+use super::extract::{JsonBody, OptionalJsonBody, PathId, PathSerial, PathStepKey, QueryParams, RowsBody};
 use super::page::{Meta, SerializedPage};
-use super::response::{ApiResponse, Created, Data, Json, Png, Versioned};
+use super::response::{ApiResponse, Created, Data, Json, Png, Upserted, Versioned};
 use crate::app::App;
 use crate::auth::UnverifiedRequest;
+use crate::domain::text::Line;
 use crate::http::error::ApiError;
 use crate::store::Page;
 use axum::extract::{RawQuery, State};
@@ -136,6 +137,21 @@ impl Describe for PathStepKey {
     }
 }
 
+impl Describe for PathSerial {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        add_parameter(operation, path_parameter("serial", Line::schema(), "Serial number"));
+    }
+}
+
+impl Describe for RowsBody {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let body = ["text/csv", "application/x-ndjson"]
+            .into_iter()
+            .fold(RequestBodyBuilder::new(), |body, kind| body.content(kind, Content::new(Some(String::schema()))));
+        operation.request_body = Some(RefOr::T(body.required(Some(Required::True)).build()));
+    }
+}
+
 impl<Q: IntoParams> Describe for QueryParams<Q> {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         Q::into_params(|| Some(ParameterIn::Query)).into_iter().for_each(|parameter| add_parameter(operation, parameter));
@@ -171,6 +187,13 @@ impl<T: ToSchema> Describe for Data<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         let schema = envelope(reference::<T>(schemas)).into();
         add_response(operation, "200", "OK", [("application/json", schema)]);
+    }
+}
+
+impl<T: ToSchema> Describe for Upserted<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Data::<T>::describe(operation, schemas);
+        Created::<T>::describe(operation, schemas);
     }
 }
 

@@ -125,15 +125,18 @@ pub enum ApiError {
     /// 413.
     #[error("body too large")]
     TooLarge,
-    /// 415: not JSON.
+    /// 415: not this media type.
     #[error("unsupported media type")]
-    UnsupportedMediaType,
+    UnsupportedMediaType(&'static str),
     /// 415: compressed.
     #[error("unsupported content coding")]
     UnsupportedContentCoding,
     /// 422, with every error that was found.
     #[error("{} field errors", .0.len())]
     Invalid(Vec<FieldError>),
+    /// The error of one of the operations of an atomic batch: its position, and the error.
+    #[error("operation {0}: {1}")]
+    InOperation(usize, Box<Self>),
     /// 429, with the number of seconds to wait.
     #[error("too many requests")]
     RateLimited(i64),
@@ -168,6 +171,7 @@ impl ApiError {
     /// Returns status, code and title. Without a wildcard arm, so that a new variant must have them.
     fn status_code_title(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
+            Self::InOperation(_, error) => error.status_code_title(),
             Self::Malformed(_) => (StatusCode::BAD_REQUEST, "MALFORMED_REQUEST", "Malformed request"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "Unauthorized"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "FORBIDDEN", "Forbidden"),
@@ -178,7 +182,7 @@ impl ApiError {
             Self::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "PRECONDITION_FAILED", "Precondition failed"),
             Self::RateLimited(_) => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", "Too many requests"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", "Payload too large"),
-            Self::UnsupportedMediaType | Self::UnsupportedContentCoding => {
+            Self::UnsupportedMediaType(_) | Self::UnsupportedContentCoding => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type")
             }
             Self::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", "Validation failed"),
@@ -189,6 +193,7 @@ impl ApiError {
 
     fn detail(&self) -> String {
         match self {
+            Self::InOperation(_, error) => error.detail(),
             Self::Malformed(detail) => detail.clone(),
             Self::Unauthorized => "Send a valid API key as 'Authorization: Bearer <API_KEY>'.".into(),
             Self::Forbidden(scope) => format!("The API key lacks the scope {scope}."),
@@ -202,7 +207,7 @@ impl ApiError {
             }
             Self::RateLimited(wait) => format!("The API key has used up its requests for this minute. Wait {wait} s."),
             Self::TooLarge => "The body must not exceed 1 MiB.".into(),
-            Self::UnsupportedMediaType => "Send the body as 'Content-Type: application/json'.".into(),
+            Self::UnsupportedMediaType(expected) => format!("Send the body as 'Content-Type: {expected}'."),
             Self::UnsupportedContentCoding => {
                 "Send the body without compression: the only supported Content-Encoding is identity.".into()
             }
@@ -228,21 +233,31 @@ impl ApiError {
         }
     }
 
-    /// Returns the problem document for the request `request_id`.
-    #[must_use]
-    pub fn problem(&self, request_id: &str) -> Problem {
-        let (status, code, title) = self.status_code_title();
-        let extra = match self {
+    /// Returns further members of the problem document.
+    fn extra(&self) -> Map<String, Value> {
+        match self {
+            Self::InOperation(_, error) => error.extra(),
             Self::Forbidden(scope) => Map::from_iter([("scope".to_owned(), json!(scope))]),
             Self::NotGrantable(error) => Map::from_iter([("field".to_owned(), json!(error.field()))]),
             Self::Unreadable(record) => Map::from_iter([("unreadable".to_owned(), json!(record.id))]),
             Self::Conflict(conflict) => conflict.context.clone(),
             _ => Map::new(),
-        };
+        }
+    }
+
+    /// Returns the problem document for the request `request_id`.
+    #[must_use]
+    pub fn problem(&self, request_id: &str) -> Problem {
+        let (status, code, title) = self.status_code_title();
         let errors = match self {
             Self::Invalid(errors) => Some(errors.iter().take(MAX_FIELD_ERRORS).map(ProblemFieldError::from).collect()),
+            Self::InOperation(index, error) => {
+                let location = ErrorLocation::Pointer(format!("/operations/{index}"));
+                Some(vec![ProblemFieldError::from(&FieldError { location, detail: error.detail() })])
+            }
             _ => None,
         };
+        let extra = self.extra();
         Problem {
             kind: format!("urn:problem:{}", code.to_lowercase().replace('_', "-")),
             title,
@@ -272,6 +287,14 @@ impl ApiError {
         }
         headers.extend(self.retry_after().map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds))));
         response
+    }
+
+    /// Returns whether the same request may succeed later: the table was busy, other writers were faster, or the service
+    /// has a fault.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        let is_contention = matches!(self, Self::Conflict(conflict) if conflict.code == ConflictCode::Conflict);
+        is_contention || self.retry_after().is_some() || matches!(self, Self::Internal(_) | Self::Unreadable(_))
     }
 
     /// Returns after how many seconds the same request may succeed, if waiting helps.

@@ -6,12 +6,14 @@
 //! and its rate makes the service work. Only a body that decides what is to be read, and is cheap, is read earlier.
 
 use super::body::FromBody;
+use super::bulk::rows::{self, ColumnNames, Row, RowFormat};
 use super::error::ApiError;
 use super::params::FromQuery;
 use super::receive::{ReceivedBody, ReceivedRequest};
 use crate::auth::Caller;
-use crate::domain::field_error::FieldError;
+use crate::domain::field_error::{FieldError, ValueError};
 use crate::domain::id::Id;
+use crate::domain::text::Line;
 use crate::store::UnverifiedStore;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -42,6 +44,12 @@ pub struct JsonBody<B> {
 /// A JSON body that may be left out.
 pub struct OptionalJsonBody<B>(JsonBody<B>);
 
+/// The rows of an import, as CSV or NDJSON.
+pub struct RowsBody(Arc<ReceivedRequest>);
+
+/// The path parameter `{serial}`: a serial number.
+pub struct PathSerial(Arc<ReceivedRequest>);
+
 /// Returns what [`receive`](super::receive::receive) received.
 pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> {
     let received = parts.extensions.get::<Arc<ReceivedRequest>>().cloned();
@@ -59,6 +67,28 @@ impl ReceivedRequest {
         let params = self.path.as_ref().ok_or_else(|| ApiError::Malformed("The URL has bad percent-encoding.".into()))?;
         let found = params.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).ok_or(ApiError::NotFound)
+    }
+
+    /// Returns the body and its media type, without parameters such as `charset`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::TooLarge`], [`ApiError::Malformed`] for a body that is incomplete or missing, which `missing`
+    /// says, and [`ApiError::UnsupportedContentCoding`].
+    fn whole_body(&self, missing: &str) -> Result<(&[u8], &str), ApiError> {
+        let bytes = match &self.body {
+            ReceivedBody::Whole(bytes) => bytes,
+            ReceivedBody::TooLarge => return Err(ApiError::TooLarge),
+            ReceivedBody::Incomplete => return Err(ApiError::Malformed("The body ended early.".into())),
+        };
+        if bytes.is_empty() {
+            return Err(ApiError::Malformed(missing.into()));
+        }
+        if self.is_encoded {
+            return Err(ApiError::UnsupportedContentCoding);
+        }
+        let content_type = self.content_type.as_deref().unwrap_or_default();
+        Ok((bytes, content_type.split(';').next().unwrap_or_default().trim()))
     }
 }
 
@@ -85,7 +115,53 @@ impl PathStepKey {
     }
 }
 
+impl PathSerial {
+    /// Returns the serial number.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] for a text that no asset can have
+    /// as its serial number.
+    pub fn parse(&self) -> Result<Line, ApiError> {
+        let text = self.0.path_parameter("serial")?;
+        let invalid = |detail: String| ApiError::Invalid(vec![FieldError::parameter("serial", detail)]);
+        let serial: Line = text.parse().map_err(|error: ValueError| invalid(error.to_string()))?;
+        if serial.is_empty() { Err(invalid("must not be empty".to_owned())) } else { Ok(serial) }
+    }
+}
+
+impl RowsBody {
+    /// Returns the rows, on behalf of their verified sender.
+    ///
+    /// # Errors
+    ///
+    /// As [`JsonBody::parse_early`], for the content types `text/csv` and `application/x-ndjson`, and as
+    /// [`rows::parse`].
+    pub fn parse(&self, _: &Caller, names: ColumnNames, matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
+        let (bytes, media_type) = self.0.whole_body("A body is required: CSV or NDJSON.")?;
+        let format = match media_type.to_ascii_lowercase().as_str() {
+            "text/csv" => RowFormat::Csv,
+            "application/x-ndjson" => RowFormat::Ndjson,
+            _ => return Err(ApiError::UnsupportedMediaType("text/csv or application/x-ndjson")),
+        };
+        let charset =
+            self.0.content_type.as_deref().and_then(|kind| {
+                kind.to_ascii_lowercase().split_once("charset=").map(|(_, name)| name.trim_matches('"').to_owned())
+            });
+        if charset.is_some_and(|name| !name.starts_with("utf-8") && !name.starts_with("us-ascii")) {
+            return Err(ApiError::UnsupportedMediaType("text/csv; charset=utf-8"));
+        }
+        rows::parse(bytes, format, names, matched)
+    }
+}
+
 impl<Q: FromQuery> QueryParams<Q> {
+    /// Returns the query as it was sent.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.received.query()
+    }
+
     /// Returns the parameters.
     ///
     /// # Errors
@@ -135,21 +211,9 @@ impl<B: FromBody> JsonBody<B> {
     }
 
     fn read(&self) -> Result<(B, Vec<FieldError>), ApiError> {
-        let bytes = match &self.received.body {
-            ReceivedBody::Whole(bytes) => bytes,
-            ReceivedBody::TooLarge => return Err(ApiError::TooLarge),
-            ReceivedBody::Incomplete => return Err(ApiError::Malformed("The body ended early.".into())),
-        };
-        if bytes.is_empty() {
-            return Err(ApiError::Malformed("A body is required: a JSON object.".into()));
-        }
-        if self.received.is_encoded {
-            return Err(ApiError::UnsupportedContentCoding);
-        }
-        let content_type = self.received.content_type.as_deref();
-        let media_type = content_type.map(|value| value.split(';').next().unwrap_or_default().trim());
-        if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
-            return Err(ApiError::UnsupportedMediaType);
+        let (bytes, media_type) = self.received.whole_body("A body is required: a JSON object.")?;
+        if !media_type.eq_ignore_ascii_case("application/json") {
+            return Err(ApiError::UnsupportedMediaType("application/json"));
         }
         match B::read(bytes)? {
             (Some(body), errors) => Ok((body, errors)),
@@ -180,6 +244,20 @@ impl<S: Sync, I> FromRequestParts<S> for PathId<I> {
 }
 
 impl<S: Sync> FromRequestParts<S> for PathStepKey {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self(received(parts)?))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for PathSerial {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self(received(parts)?))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for RowsBody {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         Ok(Self(received(parts)?))

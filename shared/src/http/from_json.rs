@@ -1,5 +1,6 @@
 //! The types that fields of bodies can have, and how each is read.
 
+use super::bulk::operations::OperationKind;
 use super::error::MAX_FIELD_ERRORS;
 use crate::domain::api_key::MAX_RATE_LIMIT;
 use crate::domain::asset::Status;
@@ -12,6 +13,7 @@ use crate::domain::json::parse_strict;
 use crate::domain::money::Price;
 use crate::domain::movement::AssetIds;
 use crate::domain::process::{MAX_STEPS, ProcessStatus, Slug, Steps};
+use crate::domain::request::ExpectedVersions;
 use crate::domain::scope::{Role, Scope, Scopes};
 use crate::domain::tenant::Transitions;
 use crate::domain::text::{Line, Name, Notes};
@@ -68,7 +70,19 @@ macro_rules! from_json_enum {
     )*};
 }
 
-from_json_enum! { AssetKind, ProcessStatus, Role, Scope, Status, }
+from_json_enum! { AssetKind, ProcessStatus, Role, Scope, Status, OperationKind, }
+
+impl FromJson for String {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        serde_json::from_str(text).map_err(|_| ValueError::new("must be a string"))
+    }
+}
+
+impl FromJson for ExpectedVersions {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::parse(&String::from_json(text)?)
+    }
+}
 
 impl FromJson for bool {
     fn from_json(text: &str) -> Result<Self, ValueError> {

@@ -3,6 +3,7 @@
 //! [`extract`] has a handler's arguments, [`response`] and [`page`] its successes, [`error`] its errors.
 
 pub mod body;
+pub mod bulk;
 mod deadline;
 pub mod describe;
 mod dry_run;

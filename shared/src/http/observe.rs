@@ -27,7 +27,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     let request_id = request_id(&app, &request);
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
-    let notes = RequestNotes::default();
+    let notes = RequestNotes::new(request_id.clone());
     request.extensions_mut().insert(notes.clone());
 
     let if_none_match = list_header(request.headers(), &header::IF_NONE_MATCH);
@@ -54,6 +54,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     headers.extend(HeaderValue::try_from(&request_id).ok().map(|id| (REQUEST_ID, id)));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     notes.add_rate_limit(headers);
+    notes.add_replayed(headers);
 
     let status = response.status().as_u16();
     let (tenant, key) = notes.caller().map(|(tenant, key)| (tenant.to_string(), key.to_string())).unzip();

@@ -44,6 +44,13 @@ const BODY: Part = &[
     ("415", "The body is not `application/json`"),
     ("422", "Invalid fields; the response lists all of them"),
 ];
+const ROWS: Part = &[
+    ("400", "The body is missing"),
+    ("409", "The same request is in progress"),
+    ("413", "The body exceeds 1 MiB"),
+    ("415", "The body is neither `text/csv` nor `application/x-ndjson`"),
+    ("422", "Unknown columns, more than 200 rows, or invalid parameters"),
+];
 const RESOURCE: Part = &[("404", "The tenant has no such resource")];
 const STATE: Part = &[("409", "The present state of the data does not permit this")];
 const VERSION: Part = &[("412", "The resource has another version than `If-Match` names")];
@@ -79,6 +86,10 @@ error_responses! {
     PostErrors: BODY KEY STATE VERSION TABLE SERVER;
     /// Errors of a change of one resource.
     PatchErrors: BODY KEY RESOURCE STATE VERSION TABLE SERVER;
+    /// Errors of a batch.
+    BatchErrors: BODY KEY RESOURCE STATE VERSION TABLE SERVER;
+    /// Errors of an import.
+    ImportErrors: ROWS KEY TABLE SERVER;
     /// Errors of a deletion.
     DeleteErrors: URL KEY RESOURCE STATE VERSION TABLE SERVER;
 }

@@ -1,6 +1,8 @@
 //! Query parameters: reading them strictly, and the pages of lists.
 
 use super::body::{MAX_NAMED_UNKNOWN, unknown_name};
+use super::bulk::export::ExportFormat;
+use super::bulk::import::{AssetMatch, OnError, UserMatch};
 use super::error::ApiError;
 use crate::domain::asset::Status;
 use crate::domain::catalog::AssetKind;
@@ -35,8 +37,8 @@ macro_rules! from_param {
 }
 
 from_param! {
-    AssetId, AssetKind, AssetSort, AssetTypeId, Date, EventId, InstanceStatus, ManufacturerId, ModelId, ProcessId, Role, SearchText, Status,
-    TenantId, UserId,
+    AssetId, AssetKind, AssetMatch, AssetSort, AssetTypeId, Date, EventId, ExportFormat, InstanceStatus, ManufacturerId, ModelId,
+    OnError, ProcessId, Role, SearchText, Status, TenantId, UserId, UserMatch,
 }
 
 impl FromParam for bool {
@@ -192,7 +194,7 @@ macro_rules! query {
 
         impl $crate::http::params::FromQuery for $name {
             fn from_params(mut params: $crate::http::params::Params) -> Result<Self, $crate::http::error::ApiError> {
-                $(let $field = params.take::<$type>(stringify!($field));)*
+                $(let $field = params.take::<$type>(stringify!($field).trim_start_matches("r#"));)*
                 params.finish()?;
                 Ok(Self { $($field,)* })
             }

@@ -33,7 +33,7 @@ pub struct Problem {
     pub(super) extra: Map<String, Value>,
 }
 
-/// One error of a request. `pointer`, `parameter` or `header` says where it is.
+/// One error of a request. `pointer`, `parameter`, `header` or `column` says where it is.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct ProblemFieldError {
     /// JSON Pointer (RFC 6901) into the body.
@@ -45,17 +45,22 @@ pub struct ProblemFieldError {
     /// Name of a header.
     #[serde(skip_serializing_if = "Option::is_none")]
     header: Option<&'static str>,
+    /// Name of a column of an import.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<String>,
     /// What is wrong.
     detail: String,
 }
 
 impl From<&FieldError> for ProblemFieldError {
     fn from(field_error: &FieldError) -> Self {
-        let mut problem = Self { pointer: None, parameter: None, header: None, detail: field_error.detail.clone() };
+        let mut problem = Self { pointer: None, parameter: None, header: None, column: None, detail: field_error.detail.clone() };
         match &field_error.location {
             ErrorLocation::Pointer(pointer) => problem.pointer = Some(pointer.clone()),
             ErrorLocation::Parameter(name) => problem.parameter = Some(name.clone()),
             ErrorLocation::Header(name) => problem.header = Some(name),
+            ErrorLocation::Column(name) => problem.column = Some(name.clone()),
+            ErrorLocation::Whole => {}
         }
         problem
     }

@@ -47,6 +47,11 @@ pub(crate) struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
+    /// Returns the query as it was sent.
+    pub(crate) fn query(&self) -> &str {
+        &self.query
+    }
+
     /// Returns the query parameters. Of a write, `dry_run` is read already.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use super::error::ApiError;
 use super::response::ApiResponse;
 use crate::domain::id::{ApiKeyId, TenantId};
 use crate::domain::rate::Rate;
-use crate::domain::request::IdempotentRequest;
+use crate::domain::request::{IdempotentRequest, StoredResponse};
 use crate::store::{DryRun, PreviousRequest, TenantStore};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -23,14 +23,42 @@ pub(crate) struct RequestNotes(Arc<Notes>);
 
 #[derive(Default)]
 struct Notes {
+    request_id: String,
     caller: OnceLock<(TenantId, ApiKeyId)>,
     rate: OnceLock<Rate>,
     idempotent_request: OnceLock<(TenantStore, IdempotentRequest)>,
     previous: OnceLock<PreviousRequest>,
+    replayed: OnceLock<()>,
     dry_run: OnceLock<DryRun>,
 }
 
 impl RequestNotes {
+    /// Returns the notes on a request that has just arrived.
+    pub(super) fn new(request_id: String) -> Self {
+        Self(Arc::new(Notes { request_id, ..Notes::default() }))
+    }
+
+    /// Returns the request's ID.
+    pub(crate) fn request_id(&self) -> &str {
+        &self.0.request_id
+    }
+
+    /// Returns the problem document of an error as the response to a part of the request.
+    pub(crate) fn problem(&self, error: &ApiError) -> StoredResponse {
+        let problem = error.problem(&self.0.request_id);
+        StoredResponse::new(problem.status, serde_json::to_string(&problem).unwrap_or_default())
+    }
+
+    /// Notes that all parts of the request were executed before.
+    pub(crate) fn note_replay(&self) {
+        let _ = self.0.replayed.set(());
+    }
+
+    /// Marks the response of a request that did nothing again.
+    pub(super) fn add_replayed(&self, headers: &mut HeaderMap) {
+        headers.extend(self.0.replayed.get().map(|()| (REPLAYED, HeaderValue::from_static("true"))));
+    }
+
     /// Notes the caller.
     pub(crate) fn note_caller(&self, tenant: TenantId, key: ApiKeyId) {
         let _ = self.0.caller.set((tenant, key));
@@ -98,6 +126,8 @@ impl RequestNotes {
             PreviousRequest::Different => {
                 Some(ApiError::idempotency_key("was already used for a different request").into_response())
             }
+            // The parts of the request have stored responses of their own.
+            PreviousRequest::Same(stored) if stored.is_in_parts => None,
             PreviousRequest::Same(stored) => {
                 let mut response = ApiResponse::from_stored(*stored).into_response();
                 response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));

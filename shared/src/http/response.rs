@@ -10,6 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use std::marker::PhantomData;
 
 const JSON: &str = "application/json";
 
@@ -41,6 +42,10 @@ pub struct Data<T> {
 #[derive(Debug)]
 pub struct Json<T>(pub T);
 
+/// 201 with a new resource, or 200 with one that was there.
+#[derive(Debug)]
+pub struct Upserted<T>(ApiResponse, PhantomData<T>);
+
 /// A PNG image.
 #[derive(Debug)]
 pub struct Png(pub Vec<u8>);
@@ -56,6 +61,17 @@ impl<T> Created<T> {
     #[must_use]
     pub fn without_etag(self) -> Self {
         Self { version: None, ..self }
+    }
+}
+
+impl<T> Upserted<T> {
+    /// Returns the response of the change that was made.
+    ///
+    /// # Errors
+    ///
+    /// As [`ApiResponse::from_stored`].
+    pub fn from_stored(stored: StoredResponse) -> Result<Self, ApiError> {
+        Ok(Self(ApiResponse::from_stored(stored)?, PhantomData))
     }
 }
 
@@ -90,7 +106,7 @@ pub trait Success {
     fn to_stored(&self, images: Vec<(String, ImageName)>) -> Result<StoredResponse, StoreError> {
         let ApiResponse { status, location, version, body, .. } = self.to_response().map_err(StoreError::broken)?;
         let body = String::from_utf8(body.into()).map_err(StoreError::broken)?;
-        Ok(StoredResponse { status: status.as_u16(), location, version, body, images, steps: Vec::new() })
+        Ok(StoredResponse { location, version, images, ..StoredResponse::new(status.as_u16(), body) })
     }
 }
 
@@ -119,7 +135,7 @@ impl ApiResponse {
     ///
     /// Returns [`ApiError::Internal`] for a status that is not an HTTP status.
     pub fn from_stored(stored: StoredResponse) -> Result<Self, ApiError> {
-        let StoredResponse { status, location, version, body, images: _, steps: _ } = stored;
+        let StoredResponse { status, location, version, body, images: _, steps: _, is_in_parts: _ } = stored;
         let status = StatusCode::from_u16(status).map_err(|error| ApiError::Internal(error.into()))?;
         Ok(Self { status, location, version, ..Self::new(JSON, body) })
     }
@@ -166,6 +182,12 @@ impl<T: Serialize> Success for Json<T> {
     }
 }
 
+impl<T> Success for Upserted<T> {
+    fn to_response(&self) -> Result<ApiResponse, ApiError> {
+        Ok(self.0.clone())
+    }
+}
+
 impl Success for Png {
     fn to_response(&self) -> Result<ApiResponse, ApiError> {
         let response = ApiResponse::new("image/png", self.0.clone());
@@ -191,6 +213,7 @@ into_response! {
     [T: Serialize] Json<T>,
     [T: Serialize] Page<T>,
     [T] SerializedPage<T>,
+    [T] Upserted<T>,
     [] Png,
 }
 

@@ -1,0 +1,269 @@
+//! Requests with several changes, each committed in a transaction of its own: batches and imports.
+//!
+//! With an idempotency key, each change is a part of the request with a stored response of its own, written in the
+//! transaction of the change. A repetition of the request takes those responses and executes the rest.
+
+mod together;
+mod waves;
+
+use super::Caller;
+use crate::domain::field_error::{ErrorLocation, FieldError};
+use crate::domain::request::{IdempotentRequest, StoredResponse};
+use crate::http::error::{ApiError, Dependency};
+use crate::log::error_chain;
+use crate::store::{
+    AttemptError, ChangeContext, DryRun, PreviousRequest, StoreError, UnitOfWork, WriteError, has_time_for_operation, retry,
+};
+use futures_util::StreamExt;
+use futures_util::stream;
+use std::error::Error;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use waves::waves;
+
+/// How many operations of a request are executed at the same time. With more, a table that throttles lets a request go
+/// on no faster, and others that share the table wait longer.
+pub const CONCURRENT_OPERATIONS: usize = 5;
+
+/// One of the changes of a request.
+pub trait Operation: Sync + Sized {
+    /// What the decision needs to know.
+    type Inputs: Send;
+    /// What the change leads to.
+    type Outcome: Send;
+
+    /// Reads what these operations need, all together. Called again for an operation whose inputs are outdated.
+    fn prepare(caller: &Caller, operations: &[&Self]) -> impl Future<Output = Result<(), ApiError>> + Send;
+
+    /// Names what the operation touches. Operations that name the same thing are executed one after another, in the
+    /// request's order.
+    fn subjects(&self) -> Vec<String>;
+
+    /// Returns the fields that the operation sets and that must be unique, with their values.
+    fn unique_values(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// Returns the inputs, from what was read for all operations together.
+    fn inputs(&self, caller: &Caller, is_retry: bool) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;
+
+    /// Decides the change and adds it to the unit of work.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the change is not possible.
+    fn decide(
+        &self,
+        caller: &Caller,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &Self::Inputs,
+    ) -> Result<Self::Outcome, AttemptError<ApiError>>;
+
+    /// Returns what a failed commit means: another attempt, or an error.
+    fn judge(error: WriteError) -> AttemptError<ApiError>;
+
+    /// Returns the response, the same that is stored for a repetition.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Internal`] if it can't be serialized.
+    fn respond(&self, outcome: &Self::Outcome) -> Result<StoredResponse, StoreError>;
+
+    /// Notes what the operations that follow must know.
+    fn note(&self, outcome: &Self::Outcome);
+}
+
+/// What the operations of a request have in common while they are executed.
+#[derive(Default)]
+struct Progress {
+    /// Why no further operation begins.
+    halted: OnceLock<Dependency>,
+    /// Whether another attempt of the request has executed an operation, so that what was read may be outdated.
+    is_outdated: AtomicBool,
+}
+
+impl Caller {
+    /// Executes operations, each in a transaction of its own, and returns the response to each: that of its change, or a
+    /// problem document. After an error that is only temporary, such as throttling, no further operation begins; those
+    /// that are left get an error of that kind. None of these is stored, so a repetition of the request executes them.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unavailable`] if the table can't be reached at the beginning, and [`ApiError::Conflict`] if
+    /// another request has the same idempotency key.
+    pub async fn execute_each<O: Operation>(&self, operations: &[O]) -> Result<Vec<StoredResponse>, ApiError> {
+        let mut responses = match &self.context.idempotency {
+            Some(request) if self.begin(request).await? => self.store.previous_parts(request, operations.len()).await?,
+            _ => vec![None; operations.len()],
+        };
+        let is_left = |index: &usize| responses[*index].is_none();
+        let left: Vec<usize> = (0..operations.len()).filter(is_left).collect();
+        if left.is_empty() {
+            self.notes.note_replay();
+        }
+        O::prepare(self, &left.iter().map(|index| &operations[*index]).collect::<Vec<_>>()).await?;
+        let subjects: Vec<Vec<String>> = left.iter().map(|index| operations[*index].subjects()).collect();
+        let progress = Progress::default();
+        for wave in waves(&subjects) {
+            let (left, progress) = (&left, &progress);
+            let execute = |place: usize| async move {
+                let index = left[place];
+                (index, self.execute_part(index, &operations[index], progress).await)
+            };
+            let executed: Vec<(usize, StoredResponse)> =
+                stream::iter(wave).map(execute).buffer_unordered(CONCURRENT_OPERATIONS).collect().await;
+            for (index, response) in executed {
+                responses[index] = Some(response);
+            }
+        }
+        Ok(responses.into_iter().flatten().collect())
+    }
+
+    /// Refuses a precondition for the request as a whole: it changes several records.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] for a request with `If-Match`.
+    pub fn refuse_precondition(&self) -> Result<(), ApiError> {
+        if self.context.precondition.is_none() {
+            return Ok(());
+        }
+        let detail = "can't be sent with several changes; the operations of a batch can have if_match".to_owned();
+        Err(ApiError::Invalid(vec![FieldError { location: ErrorLocation::Header("If-Match"), detail }]))
+    }
+
+    /// Returns whether an earlier attempt of the request has begun to execute its operations.
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// Stores the response to a request that executes none of its operations, if it has an idempotency key. Returns
+    /// whether that is the response: another attempt may have begun to execute them.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Conflict`] if another response is stored, and [`ApiError::Unavailable`] if the table can't be
+    /// reached.
+    pub async fn store_refusal(&self, response: &StoredResponse) -> Result<bool, ApiError> {
+        let Some(request) = &self.context.idempotency else { return Ok(true) };
+        match self.store.store_response_alone(request, response).await {
+            // One that is too long is made again.
+            Ok(()) | Err(WriteError::ResponseTooLong) => Ok(true),
+            Err(WriteError::AlreadyAnswered) => self.has_begun(request).await.map(|()| false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Stores that the request has begun. Returns whether it had begun before: then each part is executed once, by
+    /// whichever attempt is faster.
+    async fn begin(&self, request: &IdempotentRequest) -> Result<bool, ApiError> {
+        if self.is_resumed {
+            return Ok(true);
+        }
+        match self.store.store_response_alone(request, &StoredResponse::of_request_in_parts()).await {
+            Ok(()) => Ok(false),
+            Err(WriteError::AlreadyAnswered) => self.has_begun(request).await.map(|()| true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Checks that what is stored under the request's key says that the same request has begun. For any other response,
+    /// the layer around all routes looks what it is.
+    async fn has_begun(&self, request: &IdempotentRequest) -> Result<(), ApiError> {
+        match self.store.previous_request(request).await? {
+            Some(PreviousRequest::Same(response)) if response.is_in_parts => Ok(()),
+            _ => Err(WriteError::AlreadyAnswered.into()),
+        }
+    }
+
+    /// Executes one operation as a part of the request, unless the request is halted.
+    async fn execute_part<O: Operation>(&self, index: usize, operation: &O, progress: &Progress) -> StoredResponse {
+        let idempotency = self.context.idempotency.as_ref().map(|request| request.part(index));
+        let context = ChangeContext { idempotency, ..self.context.clone() };
+        let caller = Self { context, ..self.clone() };
+        if !has_time_for_operation() {
+            let _ = progress.halted.set(Dependency::Service);
+        }
+        let is_outdated = progress.is_outdated.load(Ordering::Relaxed);
+        let result = match progress.halted.get() {
+            Some(dependency) => Err(ApiError::Unavailable(*dependency, "not executed".into())),
+            None => match caller.commit_operation(operation, is_outdated).await {
+                Ok(response) => Ok(response),
+                Err(error) => caller.settle(error, progress).await,
+            },
+        };
+        result.unwrap_or_else(|error| {
+            if let ApiError::Unavailable(dependency, _) = &error {
+                let _ = progress.halted.set(*dependency);
+            }
+            self.notes.problem(&error)
+        })
+    }
+
+    /// Executes an operation in a transaction of its own.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of the operation, and [`ApiError::Conflict`] if other writers were faster five times.
+    pub async fn execute_alone<O: Operation>(&self, operation: &O) -> Result<StoredResponse, ApiError> {
+        O::prepare(self, &[operation]).await?;
+        self.commit_operation(operation, false).await
+    }
+
+    /// Executes an operation whose inputs were read, or are to be read again.
+    async fn commit_operation<O: Operation>(&self, operation: &O, is_outdated: bool) -> Result<StoredResponse, ApiError> {
+        let read_again = async || {
+            O::prepare(self, &[operation]).await?;
+            operation.inputs(self, true).await
+        };
+        let outcome = retry(
+            &self.store,
+            &self.context,
+            if is_outdated { read_again().await? } else { operation.inputs(self, false).await? },
+            |_| read_again(),
+            |unit, inputs| operation.decide(self, unit, inputs),
+            |outcome| operation.respond(outcome),
+            |error, _| O::judge(error),
+        )
+        .await?;
+        operation.note(&outcome);
+        Ok(operation.respond(&outcome)?)
+    }
+
+    /// Returns the response of a part that has failed, or its error if the part is to be executed again. A refusal is
+    /// stored, so that a repetition of the request gets the same one.
+    async fn settle(&self, error: ApiError, progress: &Progress) -> Result<StoredResponse, ApiError> {
+        if let Some(cause) = error.source().map(error_chain) {
+            tracing::error!(request_id = self.notes.request_id(), cause, "an operation of a request failed");
+        }
+        let Some(part) = &self.context.idempotency else { return Err(error) };
+        if !error.is_temporary() {
+            let response = self.notes.problem(&error);
+            match self.store.store_response_alone(part, &response).await {
+                Ok(()) => return Ok(response),
+                Err(WriteError::AlreadyAnswered) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // It may have taken effect before, or now, after a timeout.
+        match self.store.previous_request(part).await? {
+            Some(PreviousRequest::Same(response)) => {
+                progress.is_outdated.store(true, Ordering::Relaxed);
+                Ok(*response)
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// Returns the same caller with a dry run in place of what the request asks for.
+    #[must_use]
+    pub fn with_dry_run(&self) -> Self {
+        let mut checker = self.clone();
+        checker.context.idempotency = None;
+        if !checker.store.is_dry_run() {
+            checker.store = checker.store.in_dry_run(DryRun::default());
+        }
+        checker
+    }
+}

@@ -1,0 +1,200 @@
+//! Exports: all records that match, piece by piece, as CSV or NDJSON.
+
+use crate::domain::cell;
+use crate::domain::id::Id;
+use crate::domain::json;
+use crate::domain::record::{Record, Stored};
+use crate::domain::string_enum::string_enum;
+use crate::http::describe::{Describe, Schemas, add_response};
+use crate::http::error::ApiError;
+use crate::http::response::{ApiResponse, Success};
+use crate::store::{Chunk, StoreError};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use utoipa::PartialSchema;
+use utoipa::openapi::path::Operation;
+use uuid::Uuid;
+
+/// How large a response is at most, as Lambda passes it on.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+/// How many chunks of records a response reads at most: with a filter, few of them may match.
+pub const MAX_CHUNKS: usize = 16;
+/// How many records that can't be read a response names.
+const MAX_UNREADABLE: usize = 20;
+/// The header with their ids.
+const UNREADABLE: HeaderName = HeaderName::from_static("x-unreadable");
+
+string_enum! {
+    /// The format of an export.
+    ExportFormat {
+        /// CSV (RFC 4180).
+        Csv = "csv",
+        /// A JSON object in each line.
+        Ndjson = "ndjson",
+    }
+}
+
+/// A record as exports show it: what an import can set, with the names that people know.
+pub trait ExportRow: Serialize {
+    /// The names of the columns that every record has.
+    const COLUMNS: &'static [&'static str];
+    /// The file's name, without its extension.
+    const FILE_NAME: &'static str;
+
+    /// Returns the texts of these columns; `None` for an empty cell.
+    fn cells(&self) -> Vec<Option<String>>;
+
+    /// Returns the values of further columns, `custom_fields.<name>`.
+    fn custom_fields(&self) -> Option<&Map<String, Value>> {
+        None
+    }
+}
+
+/// A part of an export.
+pub struct Export<R> {
+    format: ExportFormat,
+    rows: Vec<R>,
+    custom_columns: BTreeSet<String>,
+    bytes: usize,
+    unreadable: Vec<Uuid>,
+    path: &'static str,
+    query: String,
+    /// The record after which the next part begins.
+    next: Option<Uuid>,
+}
+
+impl<R: ExportRow> Export<R> {
+    /// Returns an export without rows, of the endpoint at `path` with the parameters `query`.
+    #[must_use]
+    pub fn new(format: ExportFormat, path: &'static str, query: &str) -> Self {
+        let (custom_columns, query) = (BTreeSet::new(), query.to_owned());
+        Self { format, rows: Vec::new(), custom_columns, bytes: 0, unreadable: Vec::new(), path, query, next: None }
+    }
+
+    /// Adds the records of a chunk that was read after `start`, each as `row` shows it. Returns where to read on; `None`
+    /// at the end, or if the response is full.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Internal`] if a row can't be written.
+    pub fn add<T: Record>(
+        &mut self,
+        start: Option<T::Id>,
+        chunk: Chunk<T>,
+        row: impl Fn(Stored<T>) -> R,
+    ) -> Result<Option<T::Id>, ApiError> {
+        self.unreadable.extend(chunk.unreadable);
+        self.unreadable.truncate(MAX_UNREADABLE);
+        let mut last = start;
+        for record in chunk.records {
+            let id = record.value.id();
+            if !self.push(row(record))? {
+                self.next = last.map(Id::uuid);
+                return Ok(None);
+            }
+            last = Some(id);
+        }
+        self.next = chunk.next.map(Id::uuid);
+        Ok(chunk.next)
+    }
+
+    /// Returns the header that leads to the next part.
+    fn link(&self) -> Option<String> {
+        let after = format!("after={}", self.next?);
+        let others = self.query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("after="));
+        let query: Vec<&str> = others.chain([after.as_str()]).collect();
+        Some(format!("<{}?{}>; rel=\"next\"", self.path, query.join("&")))
+    }
+
+    /// Adds a row, if the response can hold it, and returns whether it does. The first row always fits.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Internal`] if the row can't be written.
+    fn push(&mut self, row: R) -> Result<bool, ApiError> {
+        let (bytes, new_columns) = match self.format {
+            ExportFormat::Ndjson => (json::escaped_len(&line(&row)?), Vec::new()),
+            ExportFormat::Csv => {
+                let names = row.custom_fields().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
+                let columns: BTreeSet<String> = names;
+                let bytes = json::escaped_len(&csv_text(&columns, std::slice::from_ref(&row), false)?);
+                (bytes, columns.difference(&self.custom_columns).cloned().collect())
+            }
+        };
+        let columns = self.custom_columns.len() + new_columns.len();
+        let names: usize = self.custom_columns.iter().chain(&new_columns).map(|name| 2 * name.len() + 16).sum();
+        // Each column is at least a comma in every row.
+        let total = self.bytes + bytes + names + (self.rows.len() + 1) * columns;
+        if total > MAX_BYTES && !self.rows.is_empty() {
+            return Ok(false);
+        }
+        self.bytes += bytes;
+        self.custom_columns.extend(new_columns);
+        self.rows.push(row);
+        Ok(true)
+    }
+}
+
+fn line(row: &impl Serialize) -> Result<Vec<u8>, ApiError> {
+    let mut line = serde_json::to_vec(row).map_err(StoreError::broken)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+fn csv_text<R: ExportRow>(custom_columns: &BTreeSet<String>, rows: &[R], has_header: bool) -> Result<Vec<u8>, ApiError> {
+    // RFC 4180 ends each row with CR LF.
+    let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+    let internal = |error: csv::Error| ApiError::from(StoreError::broken(error));
+    if has_header {
+        let custom = custom_columns.iter().map(|name| format!("custom_fields.{name}"));
+        let header = R::COLUMNS.iter().map(|name| (*name).to_owned()).chain(custom);
+        writer.write_record(header).map_err(internal)?;
+    }
+    for row in rows {
+        let custom = custom_columns.iter().map(|name| row.custom_fields()?.get(name).map(cell::value_text));
+        let cells = row.cells().into_iter().chain(custom).map(|text| text.map(|text| cell::from_text(&text).into_owned()));
+        writer.write_record(cells.map(Option::unwrap_or_default)).map_err(internal)?;
+    }
+    writer.into_inner().map_err(|error| StoreError::broken(error.to_string()).into())
+}
+
+impl<R: ExportRow> Success for Export<R> {
+    fn to_response(&self) -> Result<ApiResponse, ApiError> {
+        let (content_type, extension, body) = match self.format {
+            ExportFormat::Csv => ("text/csv; charset=utf-8", "csv", csv_text(&self.custom_columns, &self.rows, true)?),
+            ExportFormat::Ndjson => {
+                let lines = self.rows.iter().map(line).collect::<Result<Vec<_>, _>>()?;
+                ("application/x-ndjson", "ndjson", lines.concat())
+            }
+        };
+        let value = |text: String| HeaderValue::try_from(text).map_err(StoreError::broken);
+        let file = format!("attachment; filename=\"{}.{extension}\"", R::FILE_NAME);
+        let mut response = ApiResponse::new(content_type, body)
+            .with_header(header::CONTENT_DISPOSITION, value(file)?)
+            .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if let Some(link) = self.link() {
+            response = response.with_header(header::LINK, value(link)?);
+        }
+        if !self.unreadable.is_empty() {
+            let ids: Vec<String> = self.unreadable.iter().map(Uuid::to_string).collect();
+            response = response.with_header(UNREADABLE, value(ids.join(", "))?);
+        }
+        Ok(response)
+    }
+}
+
+impl<R: ExportRow> IntoResponse for Export<R> {
+    fn into_response(self) -> Response {
+        self.to_response().into_response()
+    }
+}
+
+impl<R: ExportRow> Describe for Export<R> {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let description = "A part of the export. The header `Link` leads to the next one.";
+        add_response(operation, "200", description, ["text/csv", "application/x-ndjson"].map(|kind| (kind, String::schema())));
+    }
+}

@@ -1,0 +1,232 @@
+//! Imports: what a request says besides its rows, and what became of each row.
+
+use crate::auth::{Caller, Operation};
+use crate::domain::request::StoredResponse;
+use crate::domain::string_enum::string_enum;
+use crate::http::error::ApiError;
+use crate::http::response::{Json, Success};
+use crate::store::StoreError;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// The codes of errors that are only temporary. They are not remembered under an idempotency key.
+const TEMPORARY: [&str; 4] = ["UNAVAILABLE", "CONFLICT", "REQUEST_IN_PROGRESS", "INTERNAL_ERROR"];
+/// How many errors of a row are listed, so that the response to 200 rows is not too large for Lambda.
+const MAX_ROW_ERRORS: usize = 20;
+
+string_enum! {
+    /// What happens to good rows if another one is refused.
+    OnError {
+        /// They are written.
+        Skip = "skip",
+        /// They are not: all rows are checked before the first is written.
+        Abort = "abort",
+    }
+}
+
+string_enum! {
+    /// By which field a row names the asset that it updates.
+    AssetMatch {
+        /// By none: each row creates an asset.
+        None = "none",
+        /// By the ID.
+        Id = "id",
+        /// By the asset tag.
+        AssetTag = "asset_tag",
+        /// By the serial number.
+        SerialNumber = "serial_number",
+    }
+}
+
+string_enum! {
+    /// By which field a row names the user that it updates.
+    UserMatch {
+        /// By none: each row creates a user.
+        None = "none",
+        /// By the ID.
+        Id = "id",
+        /// By the e-mail address.
+        Email = "email",
+    }
+}
+
+string_enum! {
+    /// What became of a row.
+    RowResult {
+        /// A record was created.
+        Created = "created",
+        /// A record was changed.
+        Updated = "updated",
+        /// The record was already as the row says.
+        Unchanged = "unchanged",
+        /// The row has errors.
+        Refused = "refused",
+        /// The row is good, but another one was refused, and `on_error` is `abort`.
+        Skipped = "skipped",
+    }
+}
+
+/// Something that is wrong with a row.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct RowError {
+    /// The column; absent if the error is about the row as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    column: Option<String>,
+    /// What is wrong.
+    detail: String,
+    /// The kind of error, as in a problem document. `UNAVAILABLE`, `CONFLICT` and `REQUEST_IN_PROGRESS` are temporary: send
+    /// the request again, with the same `Idempotency-Key`.
+    code: String,
+    /// Further members, as in a problem document: the IDs of what is in the way.
+    #[serde(flatten)]
+    #[schema(additional_properties, value_type = Object)]
+    extra: Map<String, Value>,
+}
+
+/// The members of a problem document that a row's error does not repeat.
+const OWN_MEMBERS: [&str; 8] = ["type", "title", "status", "detail", "code", "error", "request_id", "errors"];
+
+/// A row, and what became of it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct RowOutcome {
+    /// Number of the row, from 1. The header row does not count.
+    row: usize,
+    /// What became of it.
+    outcome: RowResult,
+    /// ID of the record; null if there is none.
+    #[schema(required)]
+    id: Option<Uuid>,
+    /// What is wrong with the row. Absent if nothing is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    errors: Vec<RowError>,
+}
+
+/// How many rows had which outcome.
+#[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
+pub struct RowCounts {
+    /// Number of all rows.
+    rows: usize,
+    /// Rows that created a record.
+    created: usize,
+    /// Rows that changed a record.
+    updated: usize,
+    /// Rows whose record was already as they say.
+    unchanged: usize,
+    /// Rows with errors.
+    refused: usize,
+    /// Good rows that were not written because another was refused.
+    skipped: usize,
+}
+
+/// The result of an import.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ImportResult {
+    /// The rows, in their order.
+    data: Vec<RowOutcome>,
+    /// How many rows had which outcome.
+    meta: RowCounts,
+}
+
+/// Returns the response to a row that was written, as it is stored for a repetition.
+///
+/// # Errors
+///
+/// Returns [`StoreError::Internal`] if it can't be serialized.
+pub fn row_response(outcome: RowResult, id: Uuid) -> Result<StoredResponse, StoreError> {
+    let body = serde_json::to_string(&json!({"outcome": outcome, "id": id})).map_err(StoreError::broken)?;
+    Ok(StoredResponse::new(200, body))
+}
+
+#[derive(Deserialize)]
+struct RowResponse {
+    outcome: RowResult,
+    id: Uuid,
+}
+
+impl RowOutcome {
+    fn new(index: usize, response: &StoredResponse) -> Result<Self, ApiError> {
+        let row = index + 1;
+        if response.status < 300 {
+            let RowResponse { outcome, id } = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
+            return Ok(Self { row, outcome, id: Some(id), errors: Vec::new() });
+        }
+        let problem: Value = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
+        let text = |value: &Value, name: &str| value[name].as_str().map(str::to_owned);
+        let code = text(&problem, "code").unwrap_or_default();
+        let members = problem.as_object().cloned().unwrap_or_default().into_iter();
+        let extra: Map<String, Value> = members.filter(|(name, _)| !OWN_MEMBERS.contains(&name.as_str())).collect();
+        let error = |error: &Value| RowError {
+            column: text(error, "column").or_else(|| text(error, "pointer")),
+            detail: text(error, "detail").unwrap_or_default(),
+            code: code.clone(),
+            extra: extra.clone(),
+        };
+        let all = problem["errors"].as_array().map_or(std::slice::from_ref(&problem), Vec::as_slice);
+        let mut errors: Vec<RowError> = all.iter().take(MAX_ROW_ERRORS).map(error).collect();
+        if all.len() > MAX_ROW_ERRORS {
+            let detail = format!("There are {} more errors.", all.len() - MAX_ROW_ERRORS);
+            errors.push(RowError { column: None, detail, code, extra: Map::new() });
+        }
+        Ok(Self { row, outcome: RowResult::Refused, id: None, errors })
+    }
+}
+
+impl ImportResult {
+    /// Returns whether no row was left out for a reason that is only temporary.
+    fn is_final(&self) -> bool {
+        self.data.iter().flat_map(|row| &row.errors).all(|error| !TEMPORARY.contains(&error.code.as_str()))
+    }
+
+    fn new(responses: &[StoredResponse], skips_good_rows: bool) -> Result<Self, ApiError> {
+        let outcomes = responses.iter().enumerate().map(|(index, response)| RowOutcome::new(index, response));
+        let mut data = outcomes.collect::<Result<Vec<_>, _>>()?;
+        if skips_good_rows {
+            let good = data.iter_mut().filter(|row| row.outcome != RowResult::Refused);
+            good.for_each(|row| *row = RowOutcome { outcome: RowResult::Skipped, id: None, ..row.clone() });
+        }
+        let count = |outcome| data.iter().filter(|row| row.outcome == outcome).count();
+        let meta = RowCounts {
+            rows: data.len(),
+            created: count(RowResult::Created),
+            updated: count(RowResult::Updated),
+            unchanged: count(RowResult::Unchanged),
+            refused: count(RowResult::Refused),
+            skipped: count(RowResult::Skipped),
+        };
+        Ok(Self { data, meta })
+    }
+}
+
+/// Writes the rows, each in a transaction of its own. `operations` makes the rows' operations; it is called again to
+/// write what has been checked.
+///
+/// # Errors
+///
+/// Returns the errors of `operations`, and [`ApiError::Unavailable`] if the table can't be reached at the beginning.
+pub async fn execute<O: Operation, F: Future<Output = Result<Vec<O>, ApiError>>>(
+    caller: &Caller,
+    on_error: OnError,
+    operations: impl Fn(Caller) -> F,
+) -> Result<Json<ImportResult>, ApiError> {
+    caller.refuse_precondition()?;
+    // What was checked once is written to the end, also if the request was interrupted.
+    if on_error == OnError::Abort && !caller.is_resumed() {
+        let checker = caller.with_dry_run();
+        let checked = checker.execute_each(&operations(checker.clone()).await?).await?;
+        let is_good = checked.iter().all(|response| response.status < 300);
+        let result = ImportResult::new(&checked, !is_good)?;
+        if is_good && caller.store.is_dry_run() {
+            return Ok(Json(result));
+        }
+        // A repetition gets the same answer, unless the check could not be completed.
+        if !is_good && (!result.is_final() || caller.store_refusal(&Json(&result).to_stored(Vec::new())?).await?) {
+            return Ok(Json(result));
+        }
+    }
+    let rows = operations(caller.clone()).await?;
+    Ok(Json(ImportResult::new(&caller.execute_each(&rows).await?, false)?))
+}

@@ -1,0 +1,7 @@
+//! Requests about many records at once: batches, imports and exports.
+
+pub mod batch;
+pub mod export;
+pub mod import;
+pub mod operations;
+pub mod rows;

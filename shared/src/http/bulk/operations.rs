@@ -1,0 +1,133 @@
+//! The operations of a batch, as they are sent.
+
+use crate::domain::field_error::{ErrorLocation, FieldError, ValueError};
+use crate::domain::id::{AssetId, Id};
+use crate::domain::request::ExpectedVersions;
+use crate::domain::string_enum::string_enum;
+use crate::http::body::{Fields, FromBody, FromJson};
+use crate::http::error::ApiError;
+use serde_json::value::RawValue;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+use uuid::Uuid;
+
+/// The most operations of a batch.
+const MAX_OPERATIONS: usize = 100;
+/// The members of an operation.
+const MEMBERS: &[&str] = &["op", "id", "if_match", "body"];
+
+string_enum! {
+    /// What an operation does.
+    OperationKind {
+        /// As POST does.
+        Create = "create",
+        /// As PATCH does.
+        Update = "update",
+        /// As DELETE does.
+        Delete = "delete",
+    }
+}
+
+/// An operation, whose body is not yet read.
+#[derive(Debug, Clone)]
+pub struct RawOperation {
+    /// What it does.
+    pub kind: OperationKind,
+    /// The ID of the record; nil for a creation.
+    pub id: Uuid,
+    /// The versions of the record that it expects.
+    pub if_match: Option<ExpectedVersions>,
+    body: Box<RawValue>,
+}
+
+/// The operations of a batch.
+#[derive(Debug, Clone)]
+pub struct Operations(pub Vec<RawOperation>);
+
+impl RawOperation {
+    /// Reads the operation's body.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] if a required field is missing or bad.
+    pub fn read<B: FromBody>(&self) -> Result<(B, Vec<FieldError>), ApiError> {
+        match B::read(self.body.get().as_bytes())? {
+            (Some(body), errors) => Ok((body, errors)),
+            (None, errors) => Err(ApiError::Invalid(errors)),
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, Vec<FieldError>> {
+        let mut fields = Fields::parse(text.as_bytes()).map_err(|error| match error {
+            ApiError::Invalid(errors) => errors,
+            error => vec![FieldError::whole(error.to_string())],
+        })?;
+        let kind = fields.required::<OperationKind>("op");
+        let id = fields.optional::<AssetId>("id").map(Id::uuid);
+        let if_match = fields.optional::<ExpectedVersions>("if_match");
+        let body = fields.raw("body");
+        let mut errors = fields.finish(MEMBERS, &[]);
+        let has_bad_id = errors.iter().any(|error| error.is_about("id"));
+        let mut error = |name: &str, detail: &str| errors.push(FieldError::field(name, detail));
+        match (kind, id.is_some()) {
+            (Some(OperationKind::Create), true) => error("id", "must not be sent with create: the service assigns it"),
+            (Some(OperationKind::Update | OperationKind::Delete), false) if !has_bad_id => error("id", "is required"),
+            _ => {}
+        }
+        match (kind, body.is_some()) {
+            (Some(OperationKind::Create | OperationKind::Update), false) => error("body", "is required"),
+            (Some(OperationKind::Delete), true) => error("body", "must not be sent with delete"),
+            _ => {}
+        }
+        if kind == Some(OperationKind::Create) && if_match.is_some() {
+            error("if_match", "must not be sent with create");
+        }
+        match kind.filter(|_| errors.is_empty()) {
+            Some(kind) => {
+                Ok(Self { kind, id: id.unwrap_or_default(), if_match, body: body.map(ToOwned::to_owned).unwrap_or_default() })
+            }
+            None => Err(errors),
+        }
+    }
+}
+
+impl FromJson for Operations {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json_with_locations(text).map_err(|_| ValueError::new("must be a list of operations"))
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        let bounds = || vec![(String::new(), format!("must be a list of 1 to {MAX_OPERATIONS} operations"))];
+        let entries: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| bounds())?;
+        if !(1..=MAX_OPERATIONS).contains(&entries.len()) {
+            return Err(bounds());
+        }
+        let (mut operations, mut errors) = (Vec::new(), Vec::new());
+        for (index, entry) in entries.into_iter().enumerate() {
+            match RawOperation::parse(entry.get()) {
+                Ok(operation) => operations.push(operation),
+                Err(more) => errors.extend(more.into_iter().filter_map(|error| match error.location {
+                    ErrorLocation::Pointer(pointer) => Some((format!("/{index}{pointer}"), error.detail)),
+                    _ => None,
+                })),
+            }
+        }
+        if errors.is_empty() { Ok(Self(operations)) } else { Err(errors) }
+    }
+}
+
+impl PartialSchema for Operations {
+    fn schema() -> RefOr<Schema> {
+        let text = || ObjectBuilder::new().schema_type(Type::String);
+        let operation = ObjectBuilder::new()
+            .property("op", text().enum_values(Some(["create", "update", "delete"])).description(Some("What to do.")))
+            .property("id", text().description(Some("ID of the record to update or delete.")))
+            .property("if_match", text().description(Some("As the header `If-Match`: the `ETag` that the record must have.")))
+            .property("body", ObjectBuilder::new().description(Some("As the body of the single request.")))
+            .required("op");
+        ArrayBuilder::new().items(operation).min_items(Some(1)).max_items(Some(MAX_OPERATIONS)).into()
+    }
+}
+
+impl ToSchema for Operations {}

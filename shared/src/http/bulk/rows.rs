@@ -1,0 +1,303 @@
+//! The rows of an import: CSV (RFC 4180) or NDJSON. Each becomes the text of a JSON object, which is read as the body of a
+//! request is.
+
+use crate::domain::cell::{self, CLEAR};
+use crate::domain::field_error::FieldError;
+use crate::http::body::{Fields, FromBody, MAX_NAMED_UNKNOWN, unknown_name};
+use crate::http::error::ApiError;
+use serde_json::Value;
+use std::collections::{BTreeSet, HashSet};
+use std::io::Read;
+
+/// The most rows of a request.
+pub const MAX_ROWS: usize = 200;
+/// What the names of columns with a single custom field begin with.
+pub const CUSTOM_FIELD: &str = "custom_fields.";
+/// How much of a body is looked at for bytes that no text has.
+const MAX_CHECKED_BYTES: usize = 4 * 1024;
+/// How many characters of an unknown column's name are shown.
+const MAX_SHOWN_CHARS: usize = 255;
+/// How many unknown columns are named.
+const MAX_NAMED_COLUMNS: usize = 100;
+
+/// How the text of a cell is written in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellType {
+    /// As a string.
+    Text,
+    /// As a string without the white space around it.
+    Word,
+    /// As it is, if it is a number.
+    Number,
+    /// As `true` or `false`, if it is one of these, in upper case or lower case.
+    Boolean,
+    /// As it is, if it is JSON.
+    Json,
+}
+
+/// The columns that an import takes.
+#[derive(Debug, Clone, Copy)]
+pub struct ColumnNames {
+    /// Their names, and what their cells contain.
+    pub fields: &'static [(&'static str, CellType)],
+    /// Whether there are columns with a single custom field.
+    pub has_custom_fields: bool,
+}
+
+/// The format of the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowFormat {
+    /// `text/csv`.
+    Csv,
+    /// `application/x-ndjson`.
+    Ndjson,
+}
+
+/// What a row says about one custom field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CustomCell {
+    /// Nothing is to be there.
+    Clear,
+    /// The text of a cell, which the asset type's schema interprets.
+    Text(String),
+    /// A value.
+    Value(Value),
+}
+
+/// A row, not yet interpreted.
+#[derive(Debug, Clone, Default)]
+pub struct Row {
+    members: Vec<(String, String)>,
+    /// What it says about single custom fields.
+    pub custom_fields: Vec<(String, CustomCell)>,
+    /// What is wrong with it.
+    errors: Vec<FieldError>,
+}
+
+impl Row {
+    /// Returns the row's fields as a body, if every required field could be read, and all errors.
+    pub fn read<B: FromBody>(&self) -> (Option<B>, Vec<FieldError>) {
+        let members: Vec<String> =
+            self.members.iter().map(|(name, json)| format!("{}:{json}", Value::from(name.as_str()))).collect();
+        let (body, errors) = match B::read(format!("{{{}}}", members.join(",")).as_bytes()) {
+            Ok(read) => read,
+            Err(ApiError::Invalid(errors)) => (None, errors),
+            Err(error) => (None, vec![FieldError::whole(error.to_string())]),
+        };
+        // A row that can't be split has no fields that could be missing.
+        if self.members.is_empty() && !self.errors.is_empty() {
+            return (None, self.errors.clone());
+        }
+        let cleared = |error: &FieldError| self.members.iter().any(|(name, json)| json == "null" && error.is_about(name));
+        let errors = errors.into_iter().map(FieldError::in_column).map(|error| match cleared(&error) {
+            true => FieldError { detail: "can't be cleared".to_owned(), ..error },
+            false => error,
+        });
+        (body, self.errors.iter().cloned().chain(errors).collect())
+    }
+
+    /// Returns the text of a field, if the row has one.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<String> {
+        let (_, json) = self.members.iter().find(|(known, _)| known == name)?;
+        serde_json::from_str::<String>(json).ok()
+    }
+
+    /// Returns whether the row says anything about a field.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.members.iter().any(|(known, _)| known == name)
+    }
+
+    fn add(&mut self, name: &str, cell_type: Option<CellType>, cell: &str) {
+        if cell.is_empty() {
+            return;
+        }
+        if let Some(field) = name.strip_prefix(CUSTOM_FIELD) {
+            let cell = if cell == CLEAR { CustomCell::Clear } else { CustomCell::Text(cell::to_text(cell).to_owned()) };
+            self.custom_fields.push((field.to_owned(), cell));
+            return;
+        }
+        let text = cell::to_text(cell);
+        let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+        let json = match cell_type.unwrap_or(CellType::Text) {
+            _ if cell == CLEAR => "null".to_owned(),
+            CellType::Number if text.trim().starts_with(|c: char| c == '-' || c.is_ascii_digit()) && is_json(text) => {
+                text.trim().to_owned()
+            }
+            CellType::Boolean if ["true", "false"].contains(&text.to_lowercase().as_str()) => text.to_lowercase(),
+            CellType::Json if is_json(text) => text.to_owned(),
+            CellType::Word => Value::from(text.trim()).to_string(),
+            _ => Value::from(text).to_string(),
+        };
+        self.members.push((name.to_owned(), json));
+    }
+}
+
+/// Splits a body into rows. `matched` is the column by which rows name what they update.
+///
+/// # Errors
+///
+/// Returns [`ApiError::Malformed`] for a body that is not text, and [`ApiError::Invalid`] for unknown or repeated columns,
+/// for a column that is missing although rows are matched by it, and for more than [`MAX_ROWS`] rows.
+pub fn parse(body: &[u8], format: RowFormat, names: ColumnNames, matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
+    if body.get(..MAX_CHECKED_BYTES).unwrap_or(body).contains(&0) {
+        let detail = "The body is not text in UTF-8. Save a workbook as CSV, and a text in UTF-16 as UTF-8.";
+        return Err(ApiError::Malformed(detail.to_owned()));
+    }
+    let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
+    let ParsedRows { columns, rows, count } = match format {
+        RowFormat::Csv => parse_csv(body, names)?,
+        RowFormat::Ndjson => parse_ndjson(body),
+    };
+    let mut errors = column_errors(&columns, names);
+    if let [only] = columns.as_slice()
+        && only.contains([';', '\t'])
+    {
+        errors.push(FieldError::whole("The cells must be separated by commas."));
+    }
+    if let Some(matched) = matched.filter(|matched| count > 0 && !columns.iter().any(|column| column == matched)) {
+        errors.push(FieldError::parameter("match", format!("needs the column {matched}")));
+    }
+    if count > MAX_ROWS {
+        let detail = format!("There are {count} rows, and a request can have {MAX_ROWS}. Divide them among several requests.");
+        errors.insert(0, FieldError::whole(detail));
+    }
+    if errors.is_empty() { Ok(rows) } else { Err(ApiError::Invalid(errors)) }
+}
+
+/// The rows of a body, up to the most that are taken, and how many there are.
+#[derive(Default)]
+struct ParsedRows {
+    columns: Vec<String>,
+    rows: Vec<Row>,
+    count: usize,
+}
+
+impl ParsedRows {
+    /// Adds a row. Those that are too many are only counted.
+    fn push(&mut self, row: impl FnOnce() -> Row) {
+        self.count += 1;
+        if self.count <= MAX_ROWS {
+            self.rows.push(row());
+        }
+    }
+}
+
+/// What is read after a CSV body. If a quoted cell is not closed, it becomes part of that cell.
+const AFTER_BODY: &str = "\n\u{1}after the body";
+
+fn parse_csv(body: &[u8], names: ColumnNames) -> Result<ParsedRows, ApiError> {
+    let input = body.chain(AFTER_BODY.as_bytes());
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
+    let mut record = csv::ByteRecord::new();
+    let mut read = |record: &mut csv::ByteRecord| {
+        let is_row =
+            reader.read_byte_record(record).map_err(|error| ApiError::Malformed(format!("The body is not CSV: {error}.")))?;
+        Ok::<_, ApiError>(is_row && record.get(0) != Some(AFTER_BODY.trim_start().as_bytes()))
+    };
+    let mut parsed = ParsedRows::default();
+    if !read(&mut record)? {
+        return Ok(parsed);
+    }
+    let name = |name: &[u8]| {
+        let name = String::from_utf8_lossy(name);
+        // The name of a custom field may begin or end with a space.
+        if name.starts_with(CUSTOM_FIELD) { name.into_owned() } else { name.trim().to_owned() }
+    };
+    parsed.columns = record.iter().map(name).collect();
+    let types: Vec<Option<CellType>> = parsed.columns.iter().map(|column| names.cell_type(column)).collect();
+    let columns = parsed.columns.clone();
+    while read(&mut record)? {
+        let is_cut_off = record.iter().next_back().is_some_and(|cell| cell.ends_with(AFTER_BODY.as_bytes()));
+        parsed.push(|| csv_row(&record, &columns, &types, is_cut_off));
+    }
+    Ok(parsed)
+}
+
+fn csv_row(record: &csv::ByteRecord, columns: &[String], types: &[Option<CellType>], is_cut_off: bool) -> Row {
+    let mut row = Row::default();
+    if is_cut_off {
+        row.errors.push(FieldError::whole("A quoted cell of the row is not closed, so that all that follows is part of it."));
+    } else if record.len() != columns.len() {
+        let detail = format!("The row has {} cells, and the header row has {}.", record.len(), columns.len());
+        row.errors.push(FieldError::whole(detail));
+    } else {
+        for ((column, cell_type), cell) in columns.iter().zip(types).zip(record) {
+            match std::str::from_utf8(cell) {
+                Ok(cell) => row.add(column, *cell_type, cell),
+                Err(_) => row.errors.push(FieldError::column(column, "is not UTF-8")),
+            }
+        }
+    }
+    row
+}
+
+fn parse_ndjson(body: &[u8]) -> ParsedRows {
+    let mut parsed = ParsedRows::default();
+    let mut columns = BTreeSet::new();
+    for line in body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
+        parsed.push(|| ndjson_row(line, &mut columns));
+    }
+    parsed.columns = columns.into_iter().collect();
+    parsed
+}
+
+fn ndjson_row(line: &[u8], columns: &mut BTreeSet<String>) -> Row {
+    let mut row = Row::default();
+    let fields = match Fields::parse(line) {
+        Ok(fields) => fields,
+        Err(error) => {
+            let reason = if let ApiError::Malformed(reason) = error { reason } else { "It is another value.".to_owned() };
+            row.errors.push(FieldError::whole(format!("The line is not a JSON object. {reason}")));
+            return row;
+        }
+    };
+    let (members, errors) = fields.into_members();
+    row.errors = errors.into_iter().map(FieldError::in_column).collect();
+    for (name, json) in members {
+        // Members that occur twice have their error.
+        if row.has(&name) {
+            continue;
+        }
+        match (name.strip_prefix(CUSTOM_FIELD), serde_json::from_str::<Value>(json)) {
+            (Some(field), Ok(value)) => row.custom_fields.push((field.to_owned(), CustomCell::Value(value))),
+            (Some(_), Err(_)) => row.errors.push(FieldError::column(&name, "is not JSON")),
+            (None, _) => row.members.push((name.clone(), json.to_owned())),
+        }
+        columns.insert(name);
+    }
+    row
+}
+
+/// Returns the errors of columns that are unknown or repeated, as many as a response lists.
+fn column_errors(columns: &[String], names: ColumnNames) -> Vec<FieldError> {
+    let mut known: Vec<&str> = names.fields.iter().map(|(name, _)| *name).collect();
+    if names.has_custom_fields {
+        known.push("custom_fields.<name>");
+    }
+    let (mut seen, mut errors) = (HashSet::new(), Vec::new());
+    for column in columns {
+        if errors.len() == MAX_NAMED_COLUMNS {
+            break;
+        }
+        let shown: String = column.chars().take(MAX_SHOWN_CHARS).collect();
+        let is_custom = names.has_custom_fields && column.starts_with(CUSTOM_FIELD);
+        if !seen.insert(column) {
+            errors.push(FieldError::column(&shown, "must occur once"));
+        } else if !is_custom && !known.contains(&column.as_str()) {
+            let alternatives = (errors.len() < MAX_NAMED_UNKNOWN).then_some(known.as_slice());
+            errors.push(FieldError::column(&shown, unknown_name(&shown, alternatives, "column")));
+        }
+    }
+    errors
+}
+
+impl ColumnNames {
+    fn cell_type(&self, column: &str) -> Option<CellType> {
+        self.fields.iter().find(|(name, _)| *name == column).map(|(_, cell_type)| *cell_type)
+    }
+}
+
+#[cfg(test)]
+mod tests;
