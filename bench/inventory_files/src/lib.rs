@@ -1,0 +1,235 @@
+//! Inventories as messy as real ones, always the same: for tests and benchmarks of the import.
+
+use encoding_rs::WINDOWS_1252;
+use fastrand::Rng;
+use std::fmt::Write;
+
+/// Which of the laptops in [`german_laptops`] are wrong, so that a test can count on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mess {
+    /// Nothing is wrong.
+    None,
+    /// The serial number is the one of the row before.
+    DoubledSerial,
+    /// The manufacturer is in no catalog.
+    UnknownManufacturer,
+    /// The date of purchase doesn't exist.
+    BadDate,
+    /// The price is a word.
+    BadPrice,
+    /// The row ends early.
+    TooFewCells,
+}
+
+/// Returns what is wrong with a row, which is counted from 1: 1 in 100 serials is doubled, 1 in 250 manufacturers unknown, and
+/// 1 in 1,000 rows each has a bad date, a bad price and too few cells.
+#[must_use]
+pub fn mess(row: u64) -> Mess {
+    match row % 1_000 {
+        333 => Mess::BadDate,
+        444 => Mess::BadPrice,
+        555 => Mess::TooFewCells,
+        rest if rest % 250 == 77 => Mess::UnknownManufacturer,
+        rest if rest % 100 == 50 => Mess::DoubledSerial,
+        _ => Mess::None,
+    }
+}
+
+/// The header of [`german_laptops`].
+pub const GERMAN_HEADER: &str = "Gerät;Hersteller;Modell;Seriennummer;Kaufdatum;Kaufpreis;Garantie bis;Benutzer E-Mail;Bemerkung";
+
+/// The options with which `assetctl import` reads [`german_laptops`].
+pub const GERMAN_OPTIONS: [&str; 21] = [
+    "--map",
+    "Gerät=name",
+    "--map",
+    "Hersteller=manufacturer",
+    "--map",
+    "Modell=model",
+    "--map",
+    "Seriennummer=serial_number",
+    "--map",
+    "Kaufdatum=purchase_date",
+    "--map",
+    "Kaufpreis=purchase_price",
+    "--map",
+    "Garantie bis=warranty_until",
+    "--map",
+    "Benutzer E-Mail=assigned_to_email",
+    "--map",
+    "Bemerkung=notes",
+    "--date-format",
+    "DD.MM.YYYY",
+    "--decimal-comma",
+];
+
+/// The manufacturers and models of the laptops, with prices in cents.
+pub const MODELS: [(&str, &str, u32); 6] = [
+    ("Lenovo", "ThinkPad T14 Gen 4", 124_900),
+    ("Dell", "Latitude 7440", 138_950),
+    ("HP", "EliteBook 840 G10", 99_999),
+    ("Apple", "MacBook Pro 14\"", 229_900),
+    ("Fujitsu", "Lifebook E5413", 84_900),
+    ("Microsoft", "Surface Laptop 6", 145_000),
+];
+const NAMES: [&str; 8] = ["Müller", "Schäfer", "Groß", "Böhm", "Weiß", "Lange", "D'Angelo", "van der Berg"];
+
+/// Returns [`GERMAN_OPTIONS`] with models from the catalog instead of free text.
+#[must_use]
+pub fn german_catalog_options() -> Vec<&'static str> {
+    let in_catalog = |option: &'static str| match option {
+        "Hersteller=manufacturer" => "Hersteller=manufacturer_name",
+        "Modell=model" => "Modell=model_name",
+        option => option,
+    };
+    GERMAN_OPTIONS.map(in_catalog).to_vec()
+}
+
+/// Returns the e-mail addresses of the laptops' owners as the service has them: in lower case.
+#[must_use]
+pub fn owners() -> Vec<String> {
+    (1..=100).map(|number| format!("person{number:03}@example.de")).collect()
+}
+
+/// Returns laptops as a German Excel writes them: Windows-1252, semicolons, CRLF, `09.03.2024` and `1.249,00 €`, e-mail
+/// addresses in mixed case, notes with line breaks and quotes, and the [mess].
+#[must_use]
+pub fn german_laptops(rows: u64) -> Vec<u8> {
+    encode_windows_1252(&german_text(rows))
+}
+
+fn german_text(rows: u64) -> String {
+    let mut random = Rng::with_seed(1);
+    let owners = owners();
+    let mut text = format!("{GERMAN_HEADER}\r\n");
+    for row in 1..=rows {
+        let mess = mess(row);
+        let (manufacturer, model, cents) = MODELS[random.usize(..MODELS.len())];
+        let manufacturer = if mess == Mess::UnknownManufacturer { "Unbekannt & Söhne" } else { manufacturer };
+        let serial = if mess == Mess::DoubledSerial { row - 1 } else { row };
+        let (day, month, year) = (random.u32(1..=28), random.u32(1..=12), random.u32(2019..=2025));
+        let date = if mess == Mess::BadDate { "31.02.2024".to_owned() } else { format!("{day:02}.{month:02}.{year}") };
+        let price = if mess == Mess::BadPrice { "auf Anfrage".to_owned() } else { german_price(cents + random.u32(..50_000)) };
+        let owner = mixed_case(&owners[random.usize(..owners.len())], &mut random);
+        let name = format!("Laptop {} {row}", NAMES[random.usize(..NAMES.len())]);
+        let note = match random.u32(..10) {
+            0 => "\"Display gesprungen;\r\nTausch geplant, siehe \"\"Ticket 4711\"\"\"",
+            1 => "Büro Köln – 2. OG",
+            2 => "=SUMME(A1)",
+            _ => "",
+        };
+        let _ = write!(text, "{name};{manufacturer};{};SN{serial:06};{date}", quoted(model));
+        if mess == Mess::TooFewCells {
+            text.push_str("\r\n");
+        } else {
+            let _ = write!(text, ";{price};{day:02}.{month:02}.{};{owner};{note}\r\n", year + 3);
+        }
+    }
+    text
+}
+
+/// Returns laptops as Intune's device export with a byte order mark, in UTF-16 (little-endian) with tabs, as Excel's "Unicode
+/// text" is.
+#[must_use]
+pub fn intune_utf16(rows: u64) -> Vec<u8> {
+    let mut random = Rng::with_seed(2);
+    let owners = owners();
+    let mut text = "\u{feff}Device name\tManufacturer\tModel\tSerial number\tPrimary user email address\tOS\r\n".to_owned();
+    for row in 1..=rows {
+        let (manufacturer, model, _) = MODELS[random.usize(..MODELS.len())];
+        let owner = mixed_case(&owners[random.usize(..owners.len())], &mut random);
+        let _ = write!(text, "DESKTOP-{row:06}\t{manufacturer}\t{}\tIN{row:06}\t{owner}\tWindows, “11”\r\n", quoted(model));
+    }
+    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
+/// The options with which `assetctl import` reads [`intune_utf16`].
+pub const INTUNE_OPTIONS: [&str; 12] = [
+    "--map",
+    "Device name=name",
+    "--map",
+    "Manufacturer=manufacturer",
+    "--map",
+    "Model=model",
+    "--map",
+    "Serial number=serial_number",
+    "--map",
+    "Primary user email address=assigned_to_email",
+    "--map",
+    "OS=custom_fields.os",
+];
+
+/// Returns laptops in UTF-8 with commas and the service's own column names; nothing is wrong with them.
+#[must_use]
+pub fn plain_laptops(rows: u64) -> Vec<u8> {
+    let mut text = "name,manufacturer,model,serial_number,purchase_date,purchase_price\n".to_owned();
+    for row in 1..=rows {
+        let _ = writeln!(text, "Laptop {row},Lenovo,ThinkPad T14,PL{row:06},2024-03-09,1249.00");
+    }
+    text.into_bytes()
+}
+
+/// Returns [`plain_laptops`] whose last row is cut off in the middle of a cell, and of a quoted one if `in_quotes`.
+#[must_use]
+pub fn cut_off(rows: u64, in_quotes: bool) -> Vec<u8> {
+    let mut bytes = plain_laptops(rows);
+    bytes.extend(if in_quotes { &b"Laptop,Lenovo,\"ThinkPad T1"[..] } else { b"Laptop,Lenovo,Thin" });
+    bytes
+}
+
+/// Returns text in Windows-1252.
+#[must_use]
+pub fn encode_windows_1252(text: &str) -> Vec<u8> {
+    WINDOWS_1252.encode(text).0.into_owned()
+}
+
+/// Returns the text of what [`encode_windows_1252`] wrote.
+#[must_use]
+pub fn decode_windows_1252(bytes: &[u8]) -> String {
+    WINDOWS_1252.decode(bytes).0.into_owned()
+}
+
+fn german_price(cents: u32) -> String {
+    let (euros, cents) = (cents / 100, cents % 100);
+    if euros < 1_000 {
+        format!("{euros},{cents:02} €")
+    } else {
+        format!("{}.{:03},{cents:02} €", euros / 1_000, euros % 1_000)
+    }
+}
+
+fn mixed_case(text: &str, random: &mut Rng) -> String {
+    text.chars().map(|character| if random.bool() { character.to_ascii_uppercase() } else { character }).collect()
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains('"') { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_always_the_same() {
+        assert_eq!(german_laptops(1_000), german_laptops(1_000));
+        assert!(german_laptops(2_000).starts_with(&german_laptops(1_000)));
+        assert_eq!(intune_utf16(10), intune_utf16(10));
+    }
+
+    #[test]
+    fn the_german_file_is_as_messy_as_it_says() {
+        let bytes = german_laptops(1_000);
+        assert!(std::str::from_utf8(&bytes).is_err());
+        let text = decode_windows_1252(&bytes);
+        assert!(text.contains("31.02.2024") && text.contains(" €;") && text.contains("auf Anfrage"));
+        let count = |kind| (1..=10_000).filter(|row| mess(*row) == kind).count();
+        assert_eq!([count(Mess::DoubledSerial), count(Mess::UnknownManufacturer), count(Mess::BadDate)], [100, 40, 10]);
+    }
+
+    #[test]
+    fn prices_are_german() {
+        assert_eq!(german_price(124_900), "1.249,00 €");
+        assert_eq!(german_price(99_905), "999,05 €");
+    }
+}

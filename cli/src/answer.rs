@@ -1,0 +1,117 @@
+//! What a response's status means for the request.
+
+use crate::client::Reply;
+use serde::Deserialize;
+use std::time::Duration;
+
+/// How often a request is repeated that the service fails at.
+pub const MAX_FAULTS: u32 = 5;
+
+/// What to do after a response.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The body is what was asked for.
+    Done,
+    /// Send the request again later.
+    Busy {
+        /// How long the service asks to wait.
+        retry_after: Option<Duration>,
+        /// Whether it is a fault of the service, which may not pass.
+        is_fault: bool,
+        /// What to tell if it doesn't pass.
+        detail: String,
+    },
+    /// Repeating doesn't help.
+    Refused(String),
+}
+
+/// A problem document (RFC 9457).
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Problem {
+    detail: String,
+    code: String,
+    request_id: String,
+    errors: Vec<ProblemError>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ProblemError {
+    detail: String,
+    column: Option<String>,
+    parameter: Option<String>,
+    header: Option<String>,
+    pointer: Option<String>,
+}
+
+/// Tells what a response means.
+#[must_use]
+pub fn interpret(reply: &Reply) -> Answer {
+    let problem: Problem = serde_json::from_slice(&reply.body).unwrap_or_default();
+    let detail = describe(reply, &problem);
+    match reply.status {
+        200..=299 => Answer::Done,
+        408 | 429 | 502..=504 => Answer::Busy { retry_after: reply.retry_after, is_fault: false, detail },
+        409 if problem.code == "REQUEST_IN_PROGRESS" => Answer::Busy { retry_after: reply.retry_after, is_fault: false, detail },
+        500 => Answer::Busy { retry_after: reply.retry_after, is_fault: true, detail },
+        _ => Answer::Refused(detail),
+    }
+}
+
+fn describe(reply: &Reply, problem: &Problem) -> String {
+    let mut text = format!("the service answered {}", reply.status);
+    for part in [&problem.code, &problem.detail].into_iter().filter(|part| !part.is_empty()) {
+        text.push_str(if text.ends_with(&problem.code) && !problem.code.is_empty() { ": " } else { " " });
+        text.push_str(part);
+    }
+    for error in problem.errors.iter().take(20) {
+        let place =
+            error.column.as_deref().or(error.parameter.as_deref()).or(error.header.as_deref()).or(error.pointer.as_deref());
+        text.push_str(&format!("\n  {}: {}", place.unwrap_or("request"), error.detail));
+    }
+    if !problem.request_id.is_empty() && reply.status >= 500 {
+        text.push_str(&format!(" (request {})", problem.request_id));
+    }
+    let hint = match reply.status {
+        300..=399 => format!("\nSet --base-url to where it redirects: {}", reply.location.as_deref().unwrap_or("unknown")),
+        401 => "\nCheck the key in ASSETCTL_API_KEY or in the file that ASSETCTL_API_KEY_FILE names.".into(),
+        403 => "\nUse a key with the scope that is named.".into(),
+        404 | 405 => "\nCheck --base-url: it ends in /v1.".into(),
+        _ => String::new(),
+    };
+    text + &hint
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(status: u16, body: &str) -> Reply {
+        Reply { status, body: body.as_bytes().to_vec(), ..Reply::default() }
+    }
+
+    #[test]
+    fn what_passes_is_repeated() {
+        for (status, body) in [(429, ""), (503, "{}"), (502, "<html>"), (409, r#"{"code": "REQUEST_IN_PROGRESS"}"#)] {
+            assert!(matches!(interpret(&reply(status, body)), Answer::Busy { is_fault: false, .. }), "{status}");
+        }
+        assert!(matches!(interpret(&reply(500, "")), Answer::Busy { is_fault: true, .. }));
+        assert_eq!(interpret(&reply(200, "{}")), Answer::Done);
+    }
+
+    #[test]
+    fn what_does_not_pass_says_what_to_do() {
+        let body =
+            r#"{"code": "VALIDATION_ERROR", "detail": "2 errors.", "errors": [{"column": "RAM", "detail": "unknown column"}]}"#;
+        let refused = |status, body| match interpret(&reply(status, body)) {
+            Answer::Refused(detail) => detail,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(refused(422, body), "the service answered 422 VALIDATION_ERROR: 2 errors.\n  RAM: unknown column");
+        assert!(refused(401, "").contains("ASSETCTL_API_KEY"));
+        assert!(refused(404, "").contains("--base-url"));
+        assert!(refused(308, "").contains("redirects"));
+        assert!(refused(409, "{}").contains("409"));
+    }
+}

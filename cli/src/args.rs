@@ -1,0 +1,254 @@
+//! The command line.
+
+use crate::columns::{Kind, Mapping};
+use crate::convert::DateFormat;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    everything is done, all rows are fine
+  1    something failed; an import can be resumed
+  2    the command line, the environment or the columns don't fit; nothing was sent
+  3    some rows were refused, and are in a file of their own; or an export lacks
+       records that the service can't read
+  130  interrupted by Ctrl-C; an import can be resumed";
+
+/// Brings an inventory in, and takes it out again.
+#[derive(Debug, Parser)]
+#[command(name = "assetctl", version, after_help = EXIT_CODES, after_long_help = EXIT_CODES)]
+pub struct Cli {
+    /// Where the service is, and how results are printed.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Base URL of the service, which ends in /v1
+    #[arg(long, global = true, value_name = "URL", env = "ASSETCTL_BASE_URL", help_heading = "Service")]
+    pub base_url: Option<String>,
+    /// API key; better in a file, because other programs can see command lines [env: ASSETCTL_API_KEY]
+    #[arg(long, global = true, value_name = "KEY", help_heading = "Service")]
+    pub api_key: Option<String>,
+    /// File with the API key, which only you can read (mode 600) [env: ASSETCTL_API_KEY_FILE]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Service")]
+    pub api_key_file: Option<PathBuf>,
+    /// Allow http:// to other computers, which sends the key unencrypted
+    #[arg(long, global = true, help_heading = "Service")]
+    pub insecure_http: bool,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// A command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Import assets or users from a CSV or NDJSON file of any size
+    Import(Box<Import>),
+    /// Export assets or users to a file or to standard output
+    Export(Export),
+    /// Print the completions of a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Options of `import`.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// The file; its encoding and its delimiter are detected
+    pub file: PathBuf,
+    /// Import users instead of assets
+    #[arg(long)]
+    pub users: bool,
+    /// What a column is: --map "Serial No=serial_number"; --map "OS=" ignores a column
+    #[arg(long = "map", value_name = "COLUMN=FIELD")]
+    pub mappings: Vec<Mapping>,
+    /// Print a --map option for each column that looks familiar, and import nothing
+    #[arg(long)]
+    pub suggest: bool,
+    /// By what a row finds the thing that it updates; with serial_number and email, a row that finds nothing creates
+    #[arg(long = "match", value_name = "COLUMN", default_value = "none")]
+    pub match_by: MatchBy,
+    /// What happens to the good rows when one is refused
+    #[arg(long, default_value = "skip")]
+    pub on_error: OnError,
+    /// Check every row, and write nothing
+    #[arg(long, conflicts_with = "resume")]
+    pub dry_run: bool,
+    /// Go on with an import that was interrupted
+    #[arg(long)]
+    pub resume: bool,
+    /// How dates are written: "DD.MM.YYYY", or "%d.%m.%Y"; otherwise YYYY-MM-DD
+    #[arg(long, value_name = "FORMAT", value_parser = DateFormat::parse)]
+    pub date_format: Option<DateFormat>,
+    /// Read prices such as 1.249,00 €
+    #[arg(long)]
+    pub decimal_comma: bool,
+    /// Encoding, such as utf-8 or windows-1252, instead of the detected one
+    #[arg(long, value_name = "NAME", value_parser = encoding)]
+    pub encoding: Option<&'static encoding_rs::Encoding>,
+    /// Delimiter, instead of the detected one
+    #[arg(long)]
+    pub delimiter: Option<Delimiter>,
+    /// Format, instead of by the file's name
+    #[arg(long)]
+    pub format: Option<Format>,
+    /// How long to wait for a service that is busy or can't be reached
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub give_up_after: u64,
+}
+
+impl Import {
+    /// Returns what is imported.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        if self.users { Kind::Users } else { Kind::Assets }
+    }
+}
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// What to export
+    #[arg(default_value = "assets")]
+    pub what: What,
+    /// The file; it appears when it is complete. Standard output without
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Format; by the file's name without
+    #[arg(long)]
+    pub format: Option<Format>,
+    /// A filter of the list: --filter status=in_use
+    #[arg(long = "filter", value_name = "NAME=VALUE", value_parser = filter)]
+    pub filters: Vec<(String, String)>,
+    /// How long to wait for a service that is busy or can't be reached
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub give_up_after: u64,
+}
+
+/// What is exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Assets
+    Assets,
+    /// Users
+    Users,
+}
+
+/// By what rows find what they update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum MatchBy {
+    /// Every row creates
+    None,
+    /// The service's id, as an export has it
+    Id,
+    /// The asset's tag
+    AssetTag,
+    /// The asset's serial number
+    SerialNumber,
+    /// The user's e-mail address
+    Email,
+}
+
+impl MatchBy {
+    /// Returns the column.
+    #[must_use]
+    pub fn column(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Id => Some("id"),
+            Self::AssetTag => Some("asset_tag"),
+            Self::SerialNumber => Some("serial_number"),
+            Self::Email => Some("email"),
+        }
+    }
+}
+
+/// What happens to good rows when one is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnError {
+    /// They are imported
+    Skip,
+    /// Nothing is imported: all rows are checked before the first is written
+    Abort,
+}
+
+/// A delimiter by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Delimiter {
+    /// ,
+    #[value(alias = ",")]
+    Comma,
+    /// ;
+    #[value(alias = ";")]
+    Semicolon,
+    /// Tab
+    #[value(alias = "\t", alias = "\\t")]
+    Tab,
+}
+
+impl Delimiter {
+    /// Returns the character.
+    #[must_use]
+    pub fn byte(self) -> u8 {
+        match self {
+            Self::Comma => b',',
+            Self::Semicolon => b';',
+            Self::Tab => b'\t',
+        }
+    }
+}
+
+/// The format of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A table with a header
+    Csv,
+    /// A JSON object on each line
+    Ndjson,
+}
+
+impl Format {
+    /// Returns the format that a file's name tells.
+    #[must_use]
+    pub fn of(path: &std::path::Path) -> Self {
+        let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
+        if matches!(extension.as_deref(), Some("ndjson" | "jsonl")) { Self::Ndjson } else { Self::Csv }
+    }
+}
+
+fn encoding(name: &str) -> Result<&'static encoding_rs::Encoding, String> {
+    encoding_rs::Encoding::for_label(name.as_bytes())
+        .ok_or_else(|| "no such encoding; try utf-8, utf-16le or windows-1252".into())
+}
+
+fn filter(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_has_exit_codes_and_no_key() {
+        let help = Cli::command().render_long_help().to_string();
+        assert!(help.contains("130  interrupted") && !help.contains("apl_"), "{help}");
+    }
+}

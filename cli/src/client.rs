@@ -1,0 +1,197 @@
+//! Requests to the service.
+
+use crate::config::Connection;
+use crate::error::{CliError, Result};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION, RETRY_AFTER};
+use reqwest::{RequestBuilder, Url, redirect};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a response may take; a gateway gives up earlier.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The header with the ids of records that an export lacks.
+const UNREADABLE: HeaderName = HeaderName::from_static("x-unreadable");
+
+/// The service, reached with one key.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base_url: Url,
+    authorization: HeaderValue,
+}
+
+/// A response.
+#[derive(Debug, Default)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// `Retry-After`, in seconds.
+    pub retry_after: Option<Duration>,
+    /// `Location` of a redirect.
+    pub location: Option<String>,
+    /// The type of the body.
+    pub content_type: Option<String>,
+    /// The link to the next part.
+    pub next: Option<String>,
+    /// Ids of records that an export lacks, because the service can't read them.
+    pub unreadable: Vec<String>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Why a request has no response.
+#[derive(Debug)]
+pub struct Unreachable {
+    /// What is wrong with the connection.
+    pub detail: String,
+    /// Whether the service may have received the request nevertheless.
+    pub may_be_sent: bool,
+}
+
+/// A request that imports rows.
+#[derive(Debug, Clone)]
+pub struct ImportRequest {
+    /// The path below the base URL.
+    pub path: &'static str,
+    /// The query.
+    pub query: Vec<(&'static str, String)>,
+    /// The type of the body.
+    pub content_type: &'static str,
+}
+
+impl Client {
+    /// Prepares connections.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when TLS can't be set up.
+    pub fn new(connection: &Connection) -> Result<Self> {
+        // A provider that was installed before is fine, too.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder()
+            .user_agent(concat!("assetctl/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(TIMEOUT)
+            // A redirect would carry the key to somewhere else.
+            .redirect(redirect::Policy::none())
+            .build()
+            .map_err(|error| CliError::Failed(describe(&error)))?;
+        Ok(Self { http, base_url: connection.base_url.clone(), authorization: connection.api_key.authorization()? })
+    }
+
+    /// Returns the URL of a path below the base URL.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when they don't make a URL.
+    pub fn url(&self, path: &str, query: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<Url> {
+        let url = format!("{}/{path}", self.base_url.as_str().trim_end_matches('/'));
+        let parsed = if query.is_empty() { Url::parse(&url) } else { Url::parse_with_params(&url, query) };
+        parsed.map_err(|error| CliError::Usage(format!("{url}: {error}")))
+    }
+
+    /// Returns the URL that a link of a response means.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it leads to another server: the key must not go there.
+    pub fn follow(&self, current: &Url, link: &str) -> Result<Url> {
+        let url = current.join(link).ok().filter(|url| url.origin() == self.base_url.origin());
+        url.filter(|url| url != current)
+            .ok_or_else(|| CliError::Failed(format!("the service's link to the next part can't be followed: {link}")))
+    }
+
+    /// Sends rows.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is no response.
+    pub async fn import(
+        &self,
+        request: Arc<ImportRequest>,
+        body: Vec<u8>,
+        idempotency_key: Option<String>,
+    ) -> std::result::Result<Reply, Unreachable> {
+        let url = self
+            .url(request.path, &request.query)
+            .map_err(|error| Unreachable { detail: error.to_string(), may_be_sent: false })?;
+        let mut builder = self.http.post(url).header(CONTENT_TYPE, request.content_type).body(body);
+        if let Some(key) = idempotency_key {
+            builder = builder.header("idempotency-key", key);
+        }
+        self.send(builder).await
+    }
+
+    /// Reads a part of an export.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is no response.
+    pub async fn get(&self, url: Url) -> std::result::Result<Reply, Unreachable> {
+        self.send(self.http.get(url)).await
+    }
+
+    async fn send(&self, request: RequestBuilder) -> std::result::Result<Reply, Unreachable> {
+        let response =
+            request.header(AUTHORIZATION, self.authorization.clone()).send().await.map_err(|error| self.unreachable(&error))?;
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let retry_after = header(RETRY_AFTER).and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs);
+        let links = response.headers().get_all(LINK).iter().filter_map(|link| link.to_str().ok());
+        let (status, location, content_type) = (response.status().as_u16(), header(LOCATION), header(CONTENT_TYPE));
+        let next = links.flat_map(|links| links.split(',')).find_map(next_link).map(str::to_owned);
+        let unreadable = header(UNREADABLE).unwrap_or_default();
+        let unreadable = unreadable.split(", ").filter(|id| !id.is_empty()).map(str::to_owned).collect();
+        let body = response.bytes().await.map_err(|error| self.unreachable(&error))?.to_vec();
+        Ok(Reply { status, retry_after, location, content_type, next, unreadable, body })
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Unreachable {
+        let cause = describe(error);
+        let hint = if cause.contains("InvalidContentType") { "; it answers without TLS, as http:// does" } else { "" };
+        let detail = format!("can't reach {}: {cause}{hint}", self.base_url);
+        Unreachable { detail, may_be_sent: !error.is_connect() }
+    }
+}
+
+/// Returns the target of a link with `rel="next"`.
+fn next_link(link: &str) -> Option<&str> {
+    let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+    let is_next = |parameter: &str| {
+        parameter
+            .trim()
+            .strip_prefix("rel=")
+            .is_some_and(|relation| relation.trim_matches('"').split(' ').any(|word| word == "next"))
+    };
+    parameters.split(';').any(is_next).then_some(target)
+}
+
+/// Returns an error of the connection with its causes. It never has the key.
+fn describe(error: &reqwest::Error) -> String {
+    let mut causes = Vec::new();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        causes.push(error.to_string());
+        cause = error.source();
+    }
+    match causes.last() {
+        _ if error.is_timeout() => "the service didn't answer in time".into(),
+        Some(cause) => cause.clone(),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_next_links_are_followed() {
+        assert_eq!(next_link("</v1/assets/export?after=1>; rel=\"next\""), Some("/v1/assets/export?after=1"));
+        assert_eq!(next_link(" <x>;rel=next"), Some("x"));
+        assert_eq!(next_link("<x>; rel=\"prev\""), None);
+        assert_eq!(next_link("x; rel=next"), None);
+    }
+}

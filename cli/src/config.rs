@@ -1,0 +1,173 @@
+//! Where the service is, and the key to it.
+
+use crate::error::{CliError, Result};
+use reqwest::Url;
+use reqwest::header::HeaderValue;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The service and the key.
+#[derive(Debug)]
+pub struct Connection {
+    /// The base URL, which ends in `/v1`.
+    pub base_url: Url,
+    /// The key.
+    pub api_key: ApiKey,
+}
+
+/// An API key. It is never displayed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ApiKey")
+    }
+}
+
+impl ApiKey {
+    /// Returns the header that sends the key.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the key has characters that no key has.
+    pub fn authorization(&self) -> Result<HeaderValue> {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0))
+            .map_err(|_| CliError::Usage("the API key has characters that no key has".into()))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+
+    /// Returns what may be shown of the key, its prefix in `GET /keys`. It stays when the key is rotated.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        self.0.get(..12).filter(|prefix| prefix.starts_with("apl_")).unwrap_or("other")
+    }
+}
+
+/// Where a key can come from.
+#[derive(Debug, Default)]
+pub struct KeySources {
+    /// `--api-key`.
+    pub option: Option<String>,
+    /// `--api-key-file`.
+    pub file_option: Option<PathBuf>,
+    /// `ASSETCTL_API_KEY`.
+    pub variable: Option<String>,
+    /// `ASSETCTL_API_KEY_FILE`.
+    pub file_variable: Option<PathBuf>,
+}
+
+/// Returns the key; the command line comes before the environment.
+///
+/// # Errors
+///
+/// Returns [`CliError::Usage`] if there is no key, or if other people can read its file.
+pub fn api_key(sources: KeySources) -> Result<ApiKey> {
+    let key = match sources {
+        KeySources { option: Some(_), file_option: Some(_), .. } => {
+            return Err(CliError::Usage("give --api-key or --api-key-file, not both".into()));
+        }
+        KeySources { option: Some(key), .. } => key,
+        KeySources { file_option: Some(path), .. } => read_key(&path)?,
+        KeySources { variable: Some(_), file_variable: Some(_), .. } => {
+            return Err(CliError::Usage("set ASSETCTL_API_KEY or ASSETCTL_API_KEY_FILE, not both".into()));
+        }
+        KeySources { variable: Some(key), .. } => key,
+        KeySources { file_variable: Some(path), .. } => read_key(&path)?,
+        _ => {
+            return Err(CliError::Usage(
+                "no API key: write it to a file that only you can read (chmod 600), and set ASSETCTL_API_KEY_FILE to its path"
+                    .into(),
+            ));
+        }
+    };
+    match key.trim() {
+        "" => Err(CliError::Usage("the API key is empty".into())),
+        key => Ok(ApiKey(key.to_owned())),
+    }
+}
+
+fn read_key(path: &Path) -> Result<String> {
+    let metadata = std::fs::metadata(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))?;
+    if is_open_to_others(&metadata) {
+        let path = path.display();
+        return Err(CliError::Usage(format!(
+            "others can read the API key in {path}: run `chmod 600 {path}`, and consider rotating the key"
+        )));
+    }
+    std::fs::read_to_string(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
+}
+
+#[cfg(unix)]
+fn is_open_to_others(metadata: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 != 0
+}
+
+#[cfg(not(unix))]
+fn is_open_to_others(_: &std::fs::Metadata) -> bool {
+    false
+}
+
+/// Reads the base URL.
+///
+/// # Errors
+///
+/// Returns [`CliError::Usage`] if there is none, or if the key would travel unencrypted over a network.
+pub fn base_url(text: Option<&str>, insecure_http: bool) -> Result<Url> {
+    let text = text.ok_or_else(|| {
+        CliError::Usage("no base URL: set ASSETCTL_BASE_URL, for example to https://assets.example.com/v1".into())
+    })?;
+    let url = Url::parse(text)
+        .map_err(|_| CliError::Usage(format!("--base-url {text:?} is no URL, such as https://assets.example.com/v1")))?;
+    let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    match url.scheme() {
+        _ if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() => {
+            Err(CliError::Usage("--base-url has only scheme, host and path".into()))
+        }
+        "https" => Ok(url),
+        "http" if is_local || insecure_http => Ok(url),
+        "http" => Err(CliError::Usage(format!(
+            "{url} would send the key unencrypted: use https, or --insecure-http in a network that you trust"
+        ))),
+        _ => Err(CliError::Usage(format!("--base-url {text:?}: must begin with https://"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_stays_on_this_computer() {
+        for url in ["https://a.example/v1", "http://localhost:3000/v1", "http://127.0.0.1/v1", "http://[::1]:1/v1"] {
+            assert!(base_url(Some(url), false).is_ok(), "{url}");
+        }
+        for url in
+            ["http://a.example/v1", "ftp://a", "a.example", "https://user:secret@a.example/v1", "http://localhost.example/v1"]
+        {
+            assert!(base_url(Some(url), false).is_err(), "{url}");
+        }
+        assert!(base_url(Some("http://a.example/v1"), true).is_ok());
+        assert!(base_url(None, false).is_err());
+    }
+
+    #[test]
+    fn the_command_line_comes_before_the_environment() {
+        let key = |option: Option<&str>, variable: Option<&str>| {
+            api_key(KeySources { option: option.map(Into::into), variable: variable.map(Into::into), ..KeySources::default() })
+        };
+        assert_eq!(key(Some("a"), Some("b")).unwrap(), ApiKey("a".into()));
+        assert_eq!(key(None, Some(" b\n")).unwrap(), ApiKey("b".into()));
+        assert!(key(None, None).is_err());
+        assert!(key(Some(" "), None).is_err());
+    }
+
+    #[test]
+    fn keys_are_not_displayed() {
+        let key = ApiKey("apl_0351f4Sj8zZ02J8pdPLh51".into());
+        assert_eq!((format!("{key:?}").as_str(), key.prefix()), ("ApiKey", "apl_0351f4Sj"));
+        assert_eq!(ApiKey("something else".into()).prefix(), "other");
+        assert!(!format!("{:?}", key.authorization().unwrap()).contains("apl_"));
+    }
+}

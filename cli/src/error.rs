@@ -1,0 +1,50 @@
+//! Why a command ends without having done all that it should.
+
+/// An error whose text says what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The command line, the environment or the file's columns don't fit: nothing was sent.
+    #[error("{0}")]
+    Usage(String),
+    /// Something failed on the way.
+    #[error("{0}")]
+    Failed(String),
+    /// The service refused the first request, or was never reached: nothing took effect, and there is nothing to resume.
+    #[error("{0}")]
+    Rejected(String),
+    /// The user pressed Ctrl-C.
+    #[error("{0}")]
+    Interrupted(String),
+}
+
+/// What a command ends with.
+pub type Result<T> = std::result::Result<T, CliError>;
+
+/// Every row is fine.
+pub const EXIT_SUCCESS: u8 = 0;
+/// Some rows were refused, or are missing from an export.
+pub const EXIT_REFUSED: u8 = 3;
+
+impl CliError {
+    /// Returns the exit code, as `--help` documents it.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Failed(_) | Self::Rejected(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Interrupted(_) => 130,
+        }
+    }
+
+    /// Returns an error that names the file that can't be read or written.
+    #[must_use]
+    pub fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
+        Self::Failed(format!("{}: {error}", path.display()))
+    }
+}
+
+impl From<std::io::Error> for CliError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,84 @@
+//! `assetctl`: brings an inventory in from files as people have them, and takes it out again, over HTTP.
+
+mod answer;
+mod args;
+mod chunks;
+mod client;
+mod columns;
+mod config;
+mod convert;
+mod csv_rows;
+mod decode;
+mod encoding;
+mod error;
+mod export;
+mod export_parts;
+mod fields;
+mod heading;
+mod import;
+mod import_options;
+mod interrupt;
+mod journal;
+mod ndjson_rows;
+mod output;
+mod pace;
+mod progress;
+mod records;
+mod refused;
+mod row;
+mod sender;
+mod settlement;
+mod sniff;
+mod source;
+mod suggest;
+mod summary;
+mod unsettled;
+
+use args::{Cli, Command, Global};
+use clap::{CommandFactory, Parser};
+use config::{Connection, KeySources};
+use error::{EXIT_SUCCESS, Result};
+use serde_json::json;
+use std::io;
+use std::process::ExitCode;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let Cli { global, command } = Cli::parse();
+    let is_json = global.json;
+    match run(global, command).await {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: {error}");
+            if is_json {
+                // The exit code tells the same if standard output can't be written.
+                let _ = output::print_json(&json!({"error": error.to_string(), "exit_code": error.exit_code()}));
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+async fn run(global: Global, command: Command) -> Result<u8> {
+    let is_json = global.json;
+    match command {
+        Command::Import(options) if options.suggest => import::suggest(&options, is_json),
+        Command::Import(options) => import::import(&options, &connection(global)?, is_json).await,
+        Command::Export(options) => export::export(&options, &connection(global)?, is_json).await,
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "assetctl", &mut io::stdout());
+            Ok(EXIT_SUCCESS)
+        }
+    }
+}
+
+fn connection(global: Global) -> Result<Connection> {
+    let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+    let api_key = config::api_key(KeySources {
+        option: global.api_key,
+        file_option: global.api_key_file,
+        variable: variable("ASSETCTL_API_KEY"),
+        file_variable: variable("ASSETCTL_API_KEY_FILE").map(Into::into),
+    })?;
+    Ok(Connection { base_url: config::base_url(global.base_url.as_deref(), global.insecure_http)?, api_key })
+}

@@ -1,0 +1,61 @@
+//! Results on standard output, and files that appear when they are complete.
+
+use crate::error::{CliError, Result};
+use serde_json::Value;
+use std::io::{self, Write};
+use std::path::Path;
+use tempfile::{Builder, NamedTempFile};
+
+/// Returns a number of things in words: `1 row`, `2 rows`.
+#[must_use]
+pub fn count(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Prints a line. A reader that has seen enough, such as `head`, is no error.
+///
+/// # Errors
+///
+/// Returns an error when standard output can't be written.
+pub fn print(text: &str) -> Result<()> {
+    match writeln!(io::stdout(), "{text}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Prints a JSON document.
+///
+/// # Errors
+///
+/// Returns an error when standard output can't be written.
+pub fn print_json(value: &Value) -> Result<()> {
+    print(&format!("{value:#}"))
+}
+
+/// Returns a new file in the folder of `path`, with the rights that new files have.
+///
+/// # Errors
+///
+/// Returns an error that names `path`.
+pub fn temporary_beside(path: &Path) -> Result<NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(CliError::Usage(format!("there is no folder {}", folder.display())));
+    }
+    let mut builder = Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.prefix(".assetctl-").tempfile_in(folder).map_err(|error| CliError::file(path, &error))
+}
+
+/// Gives a file its name, once it is on the disk.
+///
+/// # Errors
+///
+/// Returns an error that names `path`.
+pub fn persist(file: NamedTempFile, path: &Path) -> Result<()> {
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| CliError::file(path, &error.error))?;
+    Ok(())
+}

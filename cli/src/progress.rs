@@ -1,0 +1,93 @@
+//! How far an import is: a bar on a terminal, plain lines elsewhere.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// How often a plain line is written.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// The progress through a file.
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    label: &'static str,
+    size: u64,
+    began: Instant,
+    /// How much of the file earlier attempts have settled.
+    skipped: u64,
+    /// How much of it is settled by this one.
+    done: u64,
+    rows: u64,
+    last_line: Instant,
+}
+
+impl Progress {
+    /// Begins; `size` is that of the file.
+    #[must_use]
+    pub fn new(label: &'static str, size: u64) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3} % {msg}");
+            let bar = ProgressBar::new(size).with_prefix(label);
+            style.map_or(bar.clone(), |style| bar.with_style(style))
+        });
+        let now = Instant::now();
+        Self { bar, label, size, began: now, skipped: 0, done: 0, rows: 0, last_line: now }
+    }
+
+    /// Notes a part of the file that an earlier attempt has settled: it says nothing about the rate.
+    pub fn skip(&mut self, length: u64) {
+        self.skipped += length;
+    }
+
+    /// Notes that more rows are settled, which are `length` bytes of the file.
+    pub fn settled(&mut self, rows: u64, length: u64, note: &str) {
+        self.rows += rows;
+        self.done += length;
+        let position = (self.skipped + self.done).min(self.size);
+        let text = describe(self.rows, self.began.elapsed(), self.done, self.size - position);
+        if let Some(bar) = &self.bar {
+            bar.set_position(position);
+            bar.set_message(format!("{text}{note}"));
+        } else if self.last_line.elapsed() >= INTERVAL {
+            self.last_line = Instant::now();
+            eprintln!("{}: {} %, {text}{note}", self.label, position * 100 / self.size.max(1));
+        }
+    }
+
+    /// Removes the bar.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Tells rows, rate and the time left, from how much of the file was done in which time.
+fn describe(rows: u64, elapsed: Duration, done: u64, left: u64) -> String {
+    let seconds = elapsed.as_secs_f64().max(0.001);
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    let (rate, time_left) = (rows as f64 / seconds, left as f64 * seconds / done.max(1) as f64);
+    format!("{rows} rows, {rate:.0} rows/s, {} left", duration(Duration::from_secs_f64(time_left.min(1e9))))
+}
+
+/// Returns a duration in its two largest units.
+#[must_use]
+pub fn duration(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_and_time_left_follow_from_what_was_done() {
+        assert_eq!(describe(4_000, Duration::from_secs(10), 250, 750), "4000 rows, 400 rows/s, 30 s left");
+        assert_eq!(duration(Duration::from_secs(3_725)), "1 h 2 min");
+        assert_eq!(duration(Duration::from_secs(61)), "1 min 1 s");
+    }
+}

@@ -1,0 +1,8 @@
+//! Runs the real binary against a service that misbehaves as it is told, and against the real one.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
+
+mod export;
+mod import;
+mod real_service;
+mod resume;
+mod support;

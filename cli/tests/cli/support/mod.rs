@@ -1,0 +1,80 @@
+//! Runs the real binary.
+
+pub mod server;
+pub mod service;
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// The key that the service accepts.
+pub const KEY: &str = "apl_0351f4Sjsecret";
+
+/// A folder with a file to import.
+pub struct Folder(TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// Writes a file, and returns its path.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Returns the names of all files.
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Returns `assetctl` with these arguments, for the service at `url`.
+pub fn command(url: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_assetctl"));
+    command.args(arguments).env("ASSETCTL_BASE_URL", url).env("ASSETCTL_API_KEY", KEY).env_remove("ASSETCTL_API_KEY_FILE");
+    command
+}
+
+/// What a command printed.
+pub struct Run {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Run {
+    pub fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let run = Self { code: output.status.code().unwrap_or(-1), stdout: text(output.stdout), stderr: text(output.stderr) };
+        assert!(!run.stdout.contains(KEY) && !run.stderr.contains(KEY), "the key was displayed");
+        run
+    }
+
+    /// Returns the JSON on standard output.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
+    }
+}
+
+/// Runs `assetctl` to its end.
+pub fn run(url: &str, arguments: &[&str]) -> Run {
+    Run::of(command(url, arguments).output().unwrap())
+}
+
+/// Imports a file, and returns the summary.
+pub fn import(url: &str, path: &Path, options: &[&str]) -> Run {
+    let mut arguments = vec!["import", path.to_str().unwrap(), "--json"];
+    arguments.extend(options);
+    run(url, &arguments)
+}
