@@ -11,9 +11,10 @@ use utoipa::openapi::tag::TagBuilder;
 type Function = (fn() -> Router<App>, fn() -> OpenApi);
 
 /// All functions, in the order of the document.
-const FUNCTIONS: [Function; 6] = [
+const FUNCTIONS: [Function; 7] = [
     (meta::routes, meta::description),
     (assets::routes, assets::description),
+    (bulk::routes, bulk::description),
     (processes::routes, processes::description),
     (users::routes, users::description),
     (catalog::routes, catalog::description),

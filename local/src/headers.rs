@@ -33,8 +33,8 @@ fn request_headers() -> [(&'static str, Parameter); 3] {
         parameter(
             "Idempotency-Key",
             matching("^[!-~]([ -~]*[!-~])?$").max_length(Some(255)),
-            "Makes the request safe to repeat. Within 24 hours, a request with the same key and body replays the stored response \
-             instead of taking effect again.",
+            "Makes the request safe to repeat. Within 24 hours, a request with the same key, path, query and body replays the \
+             stored response instead of taking effect again.",
         ),
         parameter(
             "If-Match",
@@ -51,12 +51,13 @@ fn request_headers() -> [(&'static str, Parameter); 3] {
 }
 
 /// Returns the response headers.
-fn response_headers() -> [(&'static str, Header); 12] {
+fn response_headers() -> [(&'static str, Header); 15] {
     let header = |name: &'static str, schema: ObjectBuilder, description: &str| {
         (name, HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build())
     };
     [
         header("Cache-Control", matching("^no-store$"), "Always `no-store`."),
+        header("Content-Disposition", matching("^attachment; filename="), "Proposes a name for the file."),
         header("Dry-Run", matching("^true$"), "Present if nothing was written, because of `dry_run=true`."),
         header(
             "ETag",
@@ -68,10 +69,15 @@ fn response_headers() -> [(&'static str, Header); 12] {
             matching("^true$"),
             "Present if this is the stored response to an earlier request with the same idempotency key.",
         ),
+        header(
+            "Link",
+            matching(r#"^</v1/.+>; rel="next"$"#),
+            "The path of the next part, as `rel=\"next\"`. Absent on the last part.",
+        ),
         header("Location", matching("^/v1/"), "The path of the new resource."),
         header("Retry-After", integer(0), "The number of seconds to wait before you send the request again."),
         header("WWW-Authenticate", matching("^Bearer$"), "The authentication scheme, always `Bearer`."),
-        header("X-Content-Type-Options", matching("^nosniff$"), "Forbids browsers to take the image for anything else."),
+        header("X-Content-Type-Options", matching("^nosniff$"), "Forbids browsers to take the body for anything else."),
         header("X-RateLimit-Limit", integer(1), "The number of requests that the API key may send per minute."),
         header(
             "X-RateLimit-Remaining",
@@ -80,6 +86,11 @@ fn response_headers() -> [(&'static str, Header); 12] {
         ),
         header("X-RateLimit-Reset", integer(0), "The Unix time, in seconds, at which the next minute begins."),
         header("X-Request-Id", matching("^[ -~]+$"), "Identifies the request in the log."),
+        header(
+            "X-Unreadable",
+            matching("^[0-9a-f-]+(, [0-9a-f-]+)*$"),
+            "IDs of damaged records, which are left out; at most 20.",
+        ),
     ]
 }
 
@@ -89,8 +100,13 @@ pub(crate) fn add_to(document: &mut OpenApi) {
     components.parameters.extend(request_headers().map(|(name, parameter)| (name.to_owned(), RefOr::T(parameter))));
     components.headers.extend(response_headers().map(|(name, header)| (name.to_owned(), RefOr::T(header))));
     for (path, item) in &mut document.paths.paths {
-        let operations =
-            [("GET", &mut item.get), ("POST", &mut item.post), ("PATCH", &mut item.patch), ("DELETE", &mut item.delete)];
+        let operations = [
+            ("GET", &mut item.get),
+            ("POST", &mut item.post),
+            ("PATCH", &mut item.patch),
+            ("PUT", &mut item.put),
+            ("DELETE", &mut item.delete),
+        ];
         for (method, operation) in operations {
             if let Some(operation) = operation {
                 Endpoint { method, path }.add_headers(operation);
@@ -111,7 +127,7 @@ impl Endpoint<'_> {
     /// instances do.
     fn is_versioned(self) -> bool {
         let is_action = ["/advance", "/cancel", "/rotate"].iter().any(|end| self.path.ends_with(end));
-        let is_resource = self.path.ends_with("/{id}") || self.path == "/v1/settings";
+        let is_resource = ["/{id}", "/{serial}", "/settings"].iter().any(|end| self.path.ends_with(end));
         (is_resource || is_action) && !self.path.starts_with("/v1/movements")
     }
 
@@ -140,23 +156,27 @@ impl Endpoint<'_> {
 
     fn add_response_headers(self, status: &str, needs_key: bool, response: &mut Response) {
         let is_success = status.starts_with('2');
+        let is_part_of_export = is_success && self.path.ends_with("/export");
         // Responses with a secret are shown once, so they have no entity tag.
         let shows_secret = self.method == "POST" && self.path.starts_with("/v1/keys");
         let has_entity_tag = !shows_secret && (status == "201" || self.is_versioned() && self.method != "DELETE");
         let names = [
             ("Cache-Control", true),
+            ("Content-Disposition", is_part_of_export),
             ("Dry-Run", status == "200" && self.method != "GET"),
             ("ETag", status == "304" || is_success && has_entity_tag),
             ("Idempotent-Replayed", is_success && self.method == "POST"),
+            ("Link", is_part_of_export),
             ("Location", status == "201"),
             // 409 when a request with the same idempotency key is still in progress.
             ("Retry-After", ["409", "429", "503"].contains(&status)),
             ("WWW-Authenticate", status == "401"),
-            ("X-Content-Type-Options", is_success && self.path.ends_with("/signatures/{key}")),
+            ("X-Content-Type-Options", is_part_of_export || is_success && self.path.ends_with("/signatures/{key}")),
             ("X-RateLimit-Limit", needs_key && status != "401"),
             ("X-RateLimit-Remaining", needs_key && status != "401"),
             ("X-RateLimit-Reset", needs_key && status != "401"),
             ("X-Request-Id", true),
+            ("X-Unreadable", is_part_of_export),
         ];
         let names = names.iter().filter(|(_, is_sent)| *is_sent);
         response

@@ -29,12 +29,15 @@ const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(300);
 const SNAPSHOT_RUN: TimeDelta = TimeDelta::minutes(2);
 
 /// Methods that pages of other origins may use.
-pub const CORS_METHODS: [Method; 5] = [Method::GET, Method::HEAD, Method::POST, Method::PATCH, Method::DELETE];
+pub const CORS_METHODS: [Method; 6] = [Method::GET, Method::HEAD, Method::POST, Method::PATCH, Method::PUT, Method::DELETE];
 /// Request headers that pages of other origins may send. template.yaml has the same list for API Gateway.
 pub const CORS_REQUEST_HEADERS: [&str; 5] = ["authorization", "content-type", "idempotency-key", "if-match", "if-none-match"];
 /// Response headers that pages of other origins may read. template.yaml has the same list for API Gateway.
-pub const CORS_RESPONSE_HEADERS: [&str; 9] = [
+pub const CORS_RESPONSE_HEADERS: [&str; 12] = [
     "location",
+    "link",
+    "content-disposition",
+    "x-unreadable",
     "x-request-id",
     "retry-after",
     "etag",

@@ -9,7 +9,7 @@ use shared::domain::asset_tag::TagRange;
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
 use shared::domain::id::{AssetId, AssetTypeId, InstanceId};
 use shared::domain::record::{Record, Stored};
-use shared::domain::tenant::Tenant;
+use shared::domain::tenant::{Tenant, Transitions};
 use shared::domain::text::Name;
 use shared::domain::user::User;
 use shared::http::body::ReadOnlyFields;
@@ -26,10 +26,10 @@ const MAX_DOUBLINGS: u32 = 40;
 /// What the decision about an asset needs to know.
 pub(crate) struct AssetInputs {
     /// The asset to change; `None` for a creation.
-    asset: Option<Stored<Asset>>,
+    pub(crate) asset: Option<Stored<Asset>>,
     /// The tenant's settings, where the change depends on them.
-    tenant: Option<Stored<Tenant>>,
-    references: AssetReferences,
+    pub(crate) tenant: Option<Stored<Tenant>>,
+    pub(crate) references: AssetReferences,
 }
 
 impl AssetInputs {
@@ -79,11 +79,16 @@ impl AssetInputs {
     }
 
     /// Returns the range that the tag of a new asset takes its number from.
-    fn tag_range(&self, caller: &Caller) -> Result<TagRange, ApiError> {
+    pub(crate) fn tag_range(&self, caller: &Caller) -> Result<TagRange, ApiError> {
         let tenant = self.tenant.as_ref().map(|stored| &stored.value);
         let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;
         let type_code = self.references.asset_type.as_ref().map(|stored| stored.value.code.as_str());
         Ok(tenant.asset_tag_template.range(&tenant.asset_tag_prefix, type_code, caller.context.at))
+    }
+
+    /// Returns the changes of status that the tenant permits; `None` if it permits all.
+    pub(crate) fn transitions(&self) -> Option<&Transitions> {
+        self.tenant.as_ref().and_then(|tenant| tenant.value.status_transitions.as_ref())
     }
 }
 
@@ -113,7 +118,7 @@ impl CreateAsset {
         let redraft = |_: Draft| async move {
             let inputs = AssetInputs::read(&caller.store, None, &self.change).await?;
             let mut draft = self.draft(caller, id, inputs)?;
-            draft.asset.asset_tag = free_tag(caller, &draft).await?;
+            draft.asset.asset_tag = free_tag(caller, &draft.inputs.tag_range(caller)?, &draft.asset).await?;
             Ok(draft)
         };
         let decide = |unit: &mut UnitOfWork<'_>, draft: &Draft| {
@@ -138,11 +143,10 @@ impl CreateAsset {
 }
 
 /// Returns the next tag that no asset has or had.
-async fn free_tag(caller: &Caller, draft: &Draft) -> Result<String, ApiError> {
-    let range = draft.inputs.tag_range(caller)?;
+pub(crate) async fn free_tag(caller: &Caller, range: &TagRange, draft: &Asset) -> Result<String, ApiError> {
     for step in 0..SINGLE_STEPS + MAX_DOUBLINGS {
-        let number = caller.store.next_number(&range, 1 << step.saturating_sub(SINGLE_STEPS)).await?;
-        let asset = Asset { asset_tag: range.tag(number), ..draft.asset.clone() };
+        let number = caller.store.next_number(range, 1 << step.saturating_sub(SINGLE_STEPS)).await?;
+        let asset = Asset { asset_tag: range.tag(number), ..draft.clone() };
         let mut is_taken = false;
         for unique in asset.unique() {
             is_taken |= caller.store.is_taken(Asset::KIND, &unique).await?;
@@ -197,13 +201,12 @@ impl Command for UpdateAsset {
         inputs: &AssetInputs,
     ) -> Result<Stored<Asset>, AttemptError<ApiError>> {
         let old = inputs.asset.as_ref().ok_or(ApiError::NotFound)?;
-        let transitions = inputs.tenant.as_ref().and_then(|tenant| tenant.value.status_transitions.as_ref());
-        let next = old.value.changed(&self.change, &inputs.references, caller.app.schemas(), transitions);
+        let next = old.value.changed(&self.change, &inputs.references, caller.app.schemas(), inputs.transitions());
         Ok(unit.update(old, next.map_err(change_error)?)?)
     }
 }
 
-fn change_error(error: AssetChangeError) -> ApiError {
+pub(crate) fn change_error(error: AssetChangeError) -> ApiError {
     match error {
         AssetChangeError::Invalid(errors) => ApiError::Invalid(errors),
         AssetChangeError::Transition { from, to, ref allowed } => ApiError::conflict(

@@ -1,5 +1,6 @@
 //! `/v1/assets`: the inventory.
 
+pub mod bulk;
 mod commands;
 mod handlers;
 mod startable;

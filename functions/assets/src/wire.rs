@@ -9,7 +9,7 @@ use shared::domain::custom_fields::CustomFields;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::money::Price;
-use shared::domain::record::{Patch, Stored};
+use shared::domain::record::Stored;
 use shared::domain::text::{Line, Name, Notes, SearchText};
 use shared::domain::time::{Date, Timestamp};
 use shared::http::params::{Limit, PageNumber};
@@ -55,6 +55,8 @@ shared::body! {
         nullable notes: Notes,
         /// Custom field values, as the asset type's schema requires.
         nullable custom_fields: CustomFields,
+        /// Assigned user, who must be active.
+        nullable assigned_to: UserId,
     }
     read_only: READ_ONLY
 }
@@ -106,7 +108,7 @@ impl NewAsset {
             purchase_date: self.purchase_date,
             purchase_price: self.purchase_price,
             warranty_until: self.warranty_until,
-            assigned_to: Patch::Absent,
+            assigned_to: self.assigned_to,
             notes: self.notes,
             custom_fields: self.custom_fields,
             errors,

@@ -23,6 +23,7 @@ struct Methods {
     get: Option<Operation>,
     post: Option<Operation>,
     patch: Option<Operation>,
+    put: Option<Operation>,
     delete: Option<Operation>,
 }
 
@@ -41,7 +42,8 @@ static PATHS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
 
 impl Methods {
     fn allow(&self) -> String {
-        let known = [("GET,HEAD", &self.get), ("POST", &self.post), ("PATCH", &self.patch), ("DELETE", &self.delete)];
+        let known =
+            [("GET,HEAD", &self.get), ("POST", &self.post), ("PATCH", &self.patch), ("PUT", &self.put), ("DELETE", &self.delete)];
         known.iter().filter(|(_, method)| method.is_some()).map(|(name, _)| *name).collect::<Vec<_>>().join(",")
     }
 }
@@ -141,6 +143,7 @@ mod tests {
     fn the_document_says_what_paths_allow() {
         let allow = |path: &str| PATHS.iter().find(|(template, _)| matches(path, template)).map(|(_, allow)| allow.as_str());
         assert_eq!(allow("/v1/processes/instances"), Some("GET,HEAD"));
+        assert_eq!(allow("/v1/assets/by-serial/x"), Some("PUT"));
         assert_eq!(allow("/v1/processes/x"), Some("GET,HEAD,PATCH,DELETE"));
         assert_eq!(allow("/v1/x"), None);
     }

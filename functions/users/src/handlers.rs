@@ -1,7 +1,7 @@
 //! The endpoints of users.
 
 use crate::wire::{NewUser, UserPatch, UserQuery, UserView};
-use shared::auth::UnverifiedRequest;
+use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::id::UserId;
 use shared::domain::scope::Scope;
 use shared::domain::user::{User, UserChange};
@@ -58,15 +58,17 @@ pub async fn update_user(
     let user = found(user)?;
     body.unchanged.check(&UserView::from(user.clone()), errors)?;
     let change = UserChange::from(body);
-    let decide = |old: &User| {
-        let next = old.changed(&change);
-        // Whoever becomes active again gets the role again.
-        let present = (old.is_active || !next.is_active).then_some(old.role);
-        caller.role.check_grant(present, next.role)?;
-        Ok(next)
-    };
-    let user = caller.update(user, decide).await?;
+    let user = caller.update(user, |old| changed(&caller, old, &change)).await?;
     Ok(Versioned { version: user.version, data: user.into() })
+}
+
+/// Returns a user with `change` applied, if the caller may give the role that the user has afterwards.
+pub(crate) fn changed(caller: &Caller, old: &User, change: &UserChange) -> Result<User, ApiError> {
+    let next = old.changed(change);
+    // Whoever becomes active again gets the role again.
+    let present = (old.is_active || !next.is_active).then_some(old.role);
+    caller.role.check_grant(present, next.role)?;
+    Ok(next)
 }
 
 /// Delete a user

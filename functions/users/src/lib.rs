@@ -1,5 +1,6 @@
 //! `/v1/users`: the people that assets are assigned to.
 
+pub mod bulk;
 mod handlers;
 mod wire;
 

@@ -112,7 +112,17 @@ async fn every_reference_to_a_missing_resource_is_reported_at_once() {
         let both = json!({"assigned_to": user, "asset_type_id": UNKNOWN_ID});
         assert_eq!(client.patch(&path, both).await.field_errors(), ["/asset_type_id", "/assigned_to"]);
     }
+    for user in [UNKNOWN_ID, &inactive, &foreign] {
+        let both = json!({"name": "x", "assigned_to": user, "asset_type_id": UNKNOWN_ID});
+        assert_eq!(client.post("/assets", both).await.field_errors(), ["/asset_type_id", "/assigned_to"]);
+    }
     assert_eq!(api.dump().await, before);
+    let user = client.user("Active").await;
+    let made = client.post("/assets", json!({"name": "x", "assigned_to": user})).await.data();
+    assert_eq!(
+        (made["assigned_to"].as_str(), client.total(&format!("/assets?assigned_to={user}")).await),
+        (Some(user.as_str()), 1)
+    );
 }
 
 #[tokio::test]
@@ -122,7 +132,7 @@ async fn every_error_in_a_body_is_reported() {
     let body = json!({
         "name": " ", "status": "lost", "asset_type_id": "x", "serial_number": "s".repeat(256), "purchase_date": "2024-02-30",
         "purchase_price": "12", "warranty_until": "2326-01-01", "notes": "n".repeat(10_001), "custom_fields": [], "id": UNKNOWN_ID,
-        "asset_tag": "X-1", "assigned_to": UNKNOWN_ID, "colour": "red", "a/b~c": 1
+        "asset_tag": "X-1", "assigned_to": "x", "colour": "red", "a/b~c": 1
     });
     assert_eq!(
         client.post("/assets", body).await.field_errors(),

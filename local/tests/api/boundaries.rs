@@ -103,7 +103,8 @@ fn properties<'a>(document: &'a Value, operation: &'a Operation) -> Vec<&'a Stri
 
 /// The operations that make or change something that can be read at a path of its own.
 fn is_covered(operation: &Operation) -> bool {
-    let is_creation = operation.method == "POST" && !operation.path.contains("{id}");
+    let is_in_bulk = operation.path.ends_with("/batch") || operation.path.ends_with("/import");
+    let is_creation = operation.method == "POST" && !operation.path.contains("{id}") && !is_in_bulk;
     is_creation || operation.method == "PATCH"
 }
 

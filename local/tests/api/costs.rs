@@ -130,3 +130,29 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     writeln!(out, "\n{:<38}{:>12}{:>7}{:>12}{:>13}", "request", "round trips", "calls", "read units", "write units").unwrap();
     writeln!(out, "{}", rows.join("\n")).unwrap();
 }
+
+#[tokio::test]
+async fn a_row_of_an_import_costs_no_more_than_a_single_request() {
+    let (api, client) = Api::with_tenant().await;
+    client.asset_type("Laptop", "LAP", "physical").await;
+    client.use_key_once().await;
+    let rows: String = (0..100).map(|n| format!("n{n},s{n},LAP\n")).collect();
+    let rows = format!("name,serial_number,asset_type_code\n{rows}");
+    let import = async |query: &str, headers: &[(&str, &str)], limit: Cost| {
+        api.meter.take();
+        let path = format!("/assets/import{query}");
+        let reply = client.send_with("POST", &path, Some("text/csv"), rows.clone(), headers).await;
+        assert_eq!(reply.json()["meta"]["refused"], 0, "{}", reply.text());
+        let cost = api.meter.take();
+        let is_cheap = cost.calls <= limit.calls && cost.read_units <= limit.read_units && cost.write_units <= limit.write_units;
+        assert!(is_cheap, "100 rows, {query} {headers:?}: {cost:?}, more than {limit:?}");
+        format!("100 rows, {query:<22} {headers:?}: {cost:?}")
+    };
+    let lines = [
+        import("", &[], cost(0, 108, 5.0, 1_010.0)).await,
+        import("?dry_run=true", &[], cost(0, 108, 5.0, 810.0)).await,
+        import("?on_error=abort", &[("idempotency-key", "1")], cost(0, 215, 10.0, 2_020.0)).await,
+        import("?on_error=abort", &[("idempotency-key", "1")], cost(0, 6, 105.0, 1.0)).await,
+    ];
+    writeln!(std::io::stdout().lock(), "\n{}", lines.join("\n")).unwrap();
+}

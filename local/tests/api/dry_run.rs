@@ -20,7 +20,9 @@ fn writes(operations: &[Operation]) -> Vec<&Operation> {
 fn assigned(place: &str, dry: &Value, earnest: &Value) -> Vec<String> {
     match (dry, earnest) {
         (Value::Object(dry), Value::Object(earnest)) => {
-            assert!(dry.keys().eq(earnest.keys()), "{place}: {dry:?}, but {earnest:?}");
+            // Operations of a batch show the entity tag that the header `ETag` would have.
+            let names = earnest.keys().filter(|name| name.as_str() != "etag" || dry.contains_key(*name));
+            assert!(dry.keys().eq(names), "{place}: {dry:?}, but {earnest:?}");
             dry.iter().flat_map(|(name, value)| assigned(&format!("{place}/{name}"), value, &earnest[name])).collect()
         }
         (Value::Array(dry), Value::Array(earnest)) => {
@@ -186,5 +188,6 @@ async fn an_idempotency_key_is_refused_and_nothing_is_replayed() {
         assert_eq!(send("/assets?dry_run=true", key).await.field_errors(), ["Idempotency-Key"]);
     }
     assert_eq!(api.dump().await, before);
-    assert_eq!(send("/assets?dry_run=false", "k").await.header("idempotent-replayed"), "true", "a query is not part of it");
+    // The rest of the query is a part of the request; this parameter changes nothing.
+    assert_eq!(send("/assets?dry_run=false", "k").await.header("idempotent-replayed"), "true");
 }

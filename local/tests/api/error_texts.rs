@@ -1,7 +1,7 @@
 //! Errors say what would be accepted: names, values, bounds and paths.
 
 use crate::support::operations::{operations, resolved};
-use crate::support::samples::Samples;
+use crate::support::samples::{Samples, content_type};
 use crate::support::{Api, Client, Reply, UNKNOWN_ID, call};
 use axum::body::Body;
 use axum::http::Request;
@@ -73,8 +73,8 @@ async fn enumerations_name_their_values_and_bounds_their_bounds() {
             if enumerated(&document, schema).is_none() && bounds(&document, schema).is_empty() {
                 continue;
             }
-            let reply =
-                client.send(&operation.method, &format!("{path}?{name}=-1"), Some("application/json"), body.clone()).await;
+            let content_type = Some(content_type(&operation.path));
+            let reply = client.send(&operation.method, &format!("{path}?{name}=-1"), content_type, body.clone()).await;
             check(error_at(&reply, name), &document, schema, &format!("{operation} {name}"));
         }
         let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];

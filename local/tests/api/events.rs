@@ -43,7 +43,7 @@ async fn every_successful_write_adds_one_event_for_each_changed_record() {
     let (_, operations) = operations(&client).await;
     let count = async || api.dump().await.0.iter().filter(|item| item.contains(r#"type: S("event")"#)).count();
     let mut before = count().await;
-    for operation in by_method(&operations, &["POST", "PATCH", "DELETE"]) {
+    for operation in by_method(&operations, &["POST", "PATCH", "PUT", "DELETE"]) {
         let reply = operation.send(&client, &samples).await;
         assert!(reply.status.is_success(), "{operation}: {}", reply.text());
         let after = count().await;

@@ -3,7 +3,7 @@
 
 use crate::support::fault_injection::CallFailure;
 use crate::support::operations::{Operation, WRITE_METHODS, by_method, operations};
-use crate::support::samples::{Samples, event_count};
+use crate::support::samples::{Samples, content_type, event_count};
 use crate::support::{Api, Client, Snapshot};
 use local::invariants::violations;
 use std::io::Write;
@@ -65,9 +65,12 @@ impl Cases {
         self.api.faults.fail_call(place, failure);
         let mut attempts = 0;
         let reply = loop {
-            let reply = self.client.send_json(&operation.method, &path, &body, ("idempotency-key", "the request")).await;
+            let headers = [("idempotency-key", "the request")];
+            let content_type = Some(content_type(&operation.path));
+            let reply = self.client.send_with(&operation.method, &path, content_type, body.clone(), &headers).await;
             attempts += 1;
-            if reply.status != 503 || attempts == 4 {
+            // A part of a request can be unavailable, too.
+            if !reply.text().contains("\"code\":\"UNAVAILABLE\"") || attempts == 4 {
                 break reply;
             }
         };

@@ -103,7 +103,7 @@ async fn responses_are_as_the_document_describes_them() {
     let mut bodies = 0;
     for operation in by_method(&operations, &METHODS) {
         let mut replies = vec![operation.send(&without_key, &samples).await, operation.send(&lacking, &samples).await];
-        if ["PATCH", "POST"].contains(&operation.method.as_str()) {
+        if ["PATCH", "PUT", "POST"].contains(&operation.method.as_str()) {
             let path = samples.path(&operation.path);
             replies.push(client.send(&operation.method, &path, Some("application/json"), r#"{"colour":1}"#).await);
         }
@@ -115,10 +115,10 @@ async fn responses_are_as_the_document_describes_them() {
             let status = reply.status.as_str();
             let described = &operation.description["responses"][status];
             assert!(!described.is_null(), "{operation} responds with {status}, which is not listed: {}", reply.text());
-            let media_type = reply.header("content-type");
+            let media_type = reply.header("content-type").split(';').next().unwrap();
             let schema = &described["content"][media_type]["schema"];
             assert!(!schema.is_null(), "{operation} {status} has a body of {media_type}, which is not listed");
-            if media_type == "image/png" {
+            if ["image/png", "text/csv"].contains(&media_type) {
                 continue;
             }
             // Compiling is slow in a debug build, and most operations share their schemas.

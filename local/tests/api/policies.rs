@@ -3,7 +3,7 @@
 use crate::support::functions::{FUNCTIONS, Function, resource};
 use crate::support::operations::{METHODS, dry_run};
 use crate::support::processes::{advance, create_process, start};
-use crate::support::samples::{SIGNATURE, Samples};
+use crate::support::samples::{SIGNATURE, Samples, content_type};
 use crate::support::{Api, Client};
 use crate::table_requests::partitions;
 use serde_json::{Value as Json, json};
@@ -125,12 +125,13 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     own.with_key(&bound).get("/settings").await;
     for method in METHODS {
         for (_, path) in function.operations().iter().filter(|(known, _)| *known == method) {
+            let content_type = Some(content_type(path));
             let (path, body) = samples.request(method, path);
-            own.with_key(&bound).send(method, &path, Some("application/json"), "").await;
+            own.with_key(&bound).send(method, &path, content_type, "").await;
             if method != "GET" {
-                own.send(method, &dry_run(&path), Some("application/json"), body.clone()).await.json();
+                own.send(method, &dry_run(&path), content_type, body.clone()).await.json();
             }
-            let reply = own.send(method, &path, Some("application/json"), body).await;
+            let reply = own.send(method, &path, content_type, body).await;
             assert!(reply.status.as_u16() < 500, "{method} {path}: {}", reply.text());
         }
     }
@@ -145,6 +146,15 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
             }
             own.post("/assets", json!({"name": "x", "model_id": model})).await.data();
             own.delete(&path).await;
+        }
+        "bulk" => {
+            let operations = json!([{"op": "update", "id": linked, "body": {"assigned_to": user, "model_id": other}},
+                {"op": "delete", "id": owner.asset(json!({"name": "old"})).await}]);
+            own.post("/assets/batch", json!({"operations": operations})).await.data();
+            let rows = "serial_number,name,asset_type_code,manufacturer_name,model_name,assigned_to_email\n\
+                        s,x,LAP,Dell,XPS,ada@example.com\n";
+            own.import("/assets", "?match=serial_number&on_error=abort", rows).await.data();
+            own.import("/users", "?match=email", "email,display_name\nada@example.com,Countess\n").await.data();
         }
         "processes" => {
             let steps = json!([{"type": "user_picker", "key": "who", "label": "Who"},

@@ -2,7 +2,7 @@
 
 use crate::support::operations::operations;
 use crate::support::processes::blank_signature;
-use crate::support::samples::Samples;
+use crate::support::samples::{Samples, content_type};
 use crate::support::{Api, Client, UNKNOWN_ID};
 use axum::body::Bytes;
 use local::cpu_time::cpu_time;
@@ -55,6 +55,8 @@ fn heavy_bodies() -> Vec<(&'static str, String)> {
         ("ids", format!(r#"{{"asset_ids":[{}]}}"#, list_of(&format!("\"{UNKNOWN_ID}\""), large))),
         ("combining characters", json!({"name": marks, "display_name": marks}).to_string()),
         ("steps", json!({"name": "n", "steps": steps}).to_string()),
+        ("rows", format!("name,notes\n{}", "\"a\",\"\"\"\"\n".repeat(large / 9))),
+        ("operations", format!(r#"{{"operations":[{}]}}"#, list_of(r#"{"op":"create","body":{"name":"n"}}"#, large))),
         ("scopes", format!(r#"{{"name":"n","scopes":[{}]}}"#, list_of("\"assets:read\"", large))),
     ]
 }
@@ -64,7 +66,7 @@ async fn least_time(client: &Client, method: &str, path: &str, body: &Bytes, sta
     let mut least = Duration::MAX;
     for _ in 0..RUNS {
         let before = cpu_time().unwrap();
-        let reply = client.send(method, path, Some("application/json"), body.clone()).await;
+        let reply = client.send(method, path, Some(content_type(path)), body.clone()).await;
         least = least.min(cpu_time().unwrap() - before);
         assert_eq!(reply.status, status, "{method} {path}: {}", reply.text());
     }
@@ -93,7 +95,7 @@ async fn a_refused_request_takes_no_time_for_its_body_on_any_route() {
         ("an exhausted key", exhausted, 429),
     ] {
         refused.get("/events").await;
-        for operation in operations.iter().filter(|operation| matches!(operation.method.as_str(), "POST" | "PATCH")) {
+        for operation in operations.iter().filter(|operation| matches!(operation.method.as_str(), "POST" | "PATCH" | "PUT")) {
             let (path, _) = samples.request(&operation.method, &operation.path);
             let empty = least_time(&refused, &operation.method, &path, &Bytes::new(), status).await;
             for (body_name, body) in &bodies {

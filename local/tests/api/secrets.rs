@@ -3,7 +3,7 @@
 
 use crate::log;
 use crate::support::operations::{METHODS, by_method, operations};
-use crate::support::samples::Samples;
+use crate::support::samples::{Samples, content_type};
 use crate::support::{Api, Client, Reply, all_items};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
@@ -114,31 +114,40 @@ async fn use_everything(api: &Api, client: &Client) -> BTreeSet<String> {
     let mut wrong_secret = client.key.clone();
     wrong_secret.replace_range(60..61, if &wrong_secret[60..61] == "0" { "1" } else { "0" });
     let mut keys = SeenKeys(BTreeSet::from([client.key.clone(), other_tenant.key.clone()]));
-    let json = Some("application/json");
     for operation in by_method(&operations, &METHODS) {
         let method = operation.method.as_str();
         let (path, body) = samples.request(method, &operation.path);
         let name = format!("{method} {path}");
+        let content_type = Some(content_type(&operation.path));
+        let send = async |key: &str, body: &str, headers: &[(&str, &str)]| {
+            client.with_key(key).send_with(method, &path, content_type, body.to_owned(), headers).await
+        };
         let shows = method == "POST" && path.starts_with("/keys");
         // Another tenant's key is valid, but not for these resources.
         for key in [&wrong_secret, &other_tenant.key, &client.key[..97]] {
-            let reply = client.with_key(key).send_json(method, &path, &body, ("idempotency-key", &name)).await;
+            let reply = send(key, &body, &[("idempotency-key", &name)]).await;
             keys.collect(&reply, shows && key == other_tenant.key);
         }
         // Keys in the wrong places: headers, the query, the path, the body.
         let misplaced = [("if-match", client.key.as_str()), ("x-api-key", &client.key)];
-        keys.collect(&client.send_with(method, &path, json, body.clone(), &misplaced).await, false);
+        keys.collect(&send(&client.key, &body, &misplaced).await, false);
         if method == "POST" {
-            keys.collect(&client.send_json(method, &path, &body, ("idempotency-key", &client.key)).await, shows);
+            keys.collect(&send(&client.key, &body, &[("idempotency-key", &client.key)]).await, shows);
         }
-        keys.collect(&client.send(method, &format!("{path}?api_key={}", client.key), json, body.clone()).await, false);
+        let with_key = format!("{path}?api_key={}", client.key);
+        keys.collect(&client.send(method, &with_key, content_type, body.clone()).await, false);
         keys.collect(&client.get(&format!("{path}/{}", client.key)).await, false);
-        if method == "POST" || method == "PATCH" {
-            keys.collect(&client.send(method, &path, json, json!({"api_key": client.key}).to_string()).await, false);
-            keys.collect(&client.send(method, &path, json, format!("{{\"api_key\": {}", client.key)).await, false);
+        if ["POST", "PATCH", "PUT"].contains(&method) {
+            let invalid = match content_type {
+                Some("text/csv") => [format!("api_key\n{}\n", client.key), format!("name\n\"{}", client.key)],
+                _ => [json!({"api_key": client.key}).to_string(), format!("{{\"api_key\": {}", client.key)],
+            };
+            for body in invalid {
+                keys.collect(&send(&client.key, &body, &[]).await, false);
+            }
         }
         for _ in 0..2 {
-            let reply = client.send_json(method, &path, &body, ("idempotency-key", &name)).await;
+            let reply = send(&client.key, &body, &[("idempotency-key", &name)]).await;
             keys.collect(&reply, shows);
             if shows && reply.header("idempotent-replayed").is_empty() {
                 assert_eq!(keys_in(reply.text()).len(), 1, "{name} shows no key: {}", reply.text());
@@ -225,15 +234,21 @@ async fn the_log_has_no_names_of_people_and_resources() {
     for list in ["/assets", "/users", "/processes/instances"] {
         client.get(&format!("{list}?q={private}")).await;
     }
-    for operation in operations.iter().filter(|operation| operation.method == "POST" || operation.method == "PATCH") {
+    for operation in by_method(&operations, &["POST", "PATCH", "PUT"]) {
         let path = samples.path(&operation.path);
+        let content_type = Some(content_type(&operation.path));
         let invalid = json!({"name": private, "display_name": private, "email": private, "notes": [private], private: private});
         client.send(&operation.method, &path, Some("application/json"), invalid.to_string()).await;
         let mut body = samples.body(&operation.method, &operation.path);
         if body.get("name").is_some() {
             body["name"] = json!(private);
         }
-        client.send_json(&operation.method, &path, &body.to_string(), ("idempotency-key", private)).await;
+        let body = match body.as_str() {
+            Some(rows) => format!("{}{private},{private}\n", rows),
+            None => body.to_string(),
+        };
+        let headers = [("idempotency-key", private)];
+        client.send_with(&operation.method, &path, content_type, body, &headers).await;
     }
     // One more request without a table, so that the causes of an error are logged.
     drop(api);

@@ -16,9 +16,10 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Returns whether nothing can tell of it: that a request had an idempotency key is known only from its response.
+    /// Returns whether nothing can tell of it: that a request had an idempotency key is known only from its response, and
+    /// that an asset was created by an upsert only from its claim. Once lists show the asset, the claim is of no use.
     fn is_invisible(&self) -> bool {
-        self.key.1.starts_with("IDEMPOTENCY#")
+        ["IDEMPOTENCY#", "SERIAL#"].iter().any(|prefix| self.key.1.starts_with(prefix))
     }
 }
 

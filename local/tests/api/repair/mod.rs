@@ -4,6 +4,7 @@
 mod caution;
 mod damage;
 mod pairs;
+mod parts;
 mod processes;
 mod records;
 mod transaction;

@@ -32,8 +32,9 @@ macro_rules! function {
 }
 
 /// Every function. A test compares them with the folder.
-pub const FUNCTIONS: [Function; 6] = [
+pub const FUNCTIONS: [Function; 7] = [
     function!(assets, "Assets", routes),
+    function!(bulk, "Bulk", routes),
     function!(processes, "Processes", routes),
     function!(users, "Users", routes),
     function!(catalog, "Catalog", routes),

@@ -1,6 +1,7 @@
 //! What every test uses: the service with a table of its own, clients with keys, and sample resources.
 
 mod api;
+pub mod bulk;
 mod client;
 mod dump;
 pub mod fault_injection;

@@ -2,13 +2,13 @@
 
 use super::client::Client;
 use super::response::Reply;
-use super::samples::{OPEN_PATHS, Samples};
+use super::samples::{OPEN_PATHS, Samples, content_type};
 use serde_json::Value;
 
 /// The methods in an order in which each still finds the sample resources: deletions come last.
-pub const METHODS: [&str; 4] = ["GET", "PATCH", "POST", "DELETE"];
+pub const METHODS: [&str; 5] = ["GET", "PATCH", "PUT", "POST", "DELETE"];
 /// The methods that change something, in the same order.
-pub const WRITE_METHODS: [&str; 3] = ["PATCH", "POST", "DELETE"];
+pub const WRITE_METHODS: [&str; 4] = ["PATCH", "PUT", "POST", "DELETE"];
 
 /// An operation of the document.
 pub struct Operation {
@@ -32,7 +32,7 @@ impl Operation {
 
     async fn send_to(&self, client: &Client, samples: &Samples, target: fn(&str) -> String) -> Reply {
         let (path, body) = samples.request(&self.method, &self.path);
-        client.send(&self.method, &target(&path), Some("application/json"), body).await
+        client.send(&self.method, &target(&path), Some(content_type(&self.path)), body).await
     }
 
     /// Returns whether the operation changes something on behalf of a key.

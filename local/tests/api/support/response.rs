@@ -56,12 +56,13 @@ impl Reply {
     }
 
     /// Checks that the response is a 422, and returns the sorted locations of its errors: JSON Pointers, and names of
-    /// parameters and headers.
+    /// parameters, headers and columns.
     #[track_caller]
     pub fn field_errors(&self) -> Vec<String> {
         let problem = self.problem(422, "VALIDATION_ERROR");
         let location = |error: &Value| {
-            error["pointer"].as_str().or(error["parameter"].as_str()).or(error["header"].as_str()).unwrap().to_owned()
+            let names = ["pointer", "parameter", "header", "column"];
+            names.iter().find_map(|name| error[*name].as_str()).unwrap_or_default().to_owned()
         };
         let mut locations: Vec<String> = problem["errors"].as_array().unwrap().iter().map(location).collect();
         locations.sort();

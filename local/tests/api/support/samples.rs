@@ -11,6 +11,9 @@ const RECEIPT_KEYS: &str = "/v1/.well-known/receipt-keys";
 pub const SIGNATURE: &str =
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
 
+/// A serial number that no asset has yet.
+const NEW_SERIAL: &str = "SN%2F1";
+
 /// The key of the sample process's signature step.
 const SIGNATURE_STEP: &str = "sign";
 
@@ -84,8 +87,12 @@ impl Samples {
 
     /// Returns what to send for an operation: a path as [`Client`] takes it, and a body, empty where there is none.
     pub fn request(&self, method: &str, path: &str) -> (String, String) {
-        let body = self.body(method, path);
-        (self.path(path), if body.is_null() { String::new() } else { body.to_string() })
+        let body = match self.body(method, path) {
+            Value::Null => String::new(),
+            Value::String(text) => text,
+            body => body.to_string(),
+        };
+        (self.path(path), body)
     }
 
     /// Returns the path below `/v1` with a sample's id in it.
@@ -95,7 +102,7 @@ impl Samples {
             return format!("{below}?tenant={}", self.tenant);
         }
         if !path.contains("{id}") {
-            return below.to_owned();
+            return below.replace("{serial}", NEW_SERIAL);
         }
         let collection = path.split("/{id}").next().unwrap();
         let sample = |wanted: &str| self.ids.iter().find(|(known, _)| *known == wanted);
@@ -105,10 +112,17 @@ impl Samples {
         below.replace("{id}", id).replace("{key}", SIGNATURE_STEP)
     }
 
-    /// Returns a body that the operation accepts, or null where it takes none.
+    /// Returns a body that the operation accepts, as text where it takes no JSON, or null where it takes none.
     pub fn body(&self, method: &str, path: &str) -> Value {
         match (method, path) {
             ("POST", "/v1/assets") => json!({"name": "n"}),
+            ("POST", "/v1/assets/batch") => json!({"operations": [
+                {"op": "create", "body": {"name": "n"}}, {"op": "update", "id": self.idle_asset, "body": {"notes": "n"}}]}),
+            ("POST", "/v1/users/batch") => json!({"operations": [
+                {"op": "create", "body": {"email": "batch@example.com", "display_name": "New"}}]}),
+            ("POST", "/v1/assets/import") => "name,notes\nn,\"two\nlines\"\n".into(),
+            ("POST", "/v1/users/import") => "email,display_name\nimport@example.com,New\n".into(),
+            ("PUT", "/v1/assets/by-serial/{serial}") => json!({"name": "n"}),
             ("POST", "/v1/users") => json!({"email": "new@example.com", "display_name": "New"}),
             ("POST", "/v1/catalog/asset-types") => json!({"name": "n", "code": "NEW", "kind": "physical"}),
             ("POST", "/v1/catalog/manufacturers") => json!({"name": "n"}),
@@ -128,9 +142,15 @@ impl Samples {
     }
 }
 
+/// Returns the content type of an operation's body.
+pub fn content_type(path: &str) -> &'static str {
+    if path.ends_with("/import") { "text/csv" } else { "application/json" }
+}
+
 /// Returns how many events a successful write adds: one for each record that it changes.
 pub fn event_count(method: &str, path: &str) -> usize {
     match (method, path) {
+        ("POST", "/v1/assets/batch") => 2,
         ("POST", "/v1/movements/{id}/cancel") => 4,
         ("POST", "/v1/movements/{id}/advance" | "/v1/processes/{id}/start" | "/v1/processes/instances/{id}/cancel") => 2,
         _ => 1,

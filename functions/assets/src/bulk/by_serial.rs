@@ -1,0 +1,41 @@
+//! The endpoint of upserts by serial number.
+
+use super::assets_in_bulk::AssetsInBulk;
+use super::batch::respond;
+use super::operation::{Action, AssetOperation, AssetWrite, Target};
+use crate::wire::{AssetView, NewAsset};
+use shared::auth::UnverifiedRequest;
+use shared::domain::field_error::FieldError;
+use shared::domain::record::Patch;
+use shared::domain::scope::Scope;
+use shared::http::error::ApiError;
+use shared::http::extract::{JsonBody, PathSerial};
+use shared::http::openapi::PatchErrors;
+use shared::http::response::Upserted;
+use std::sync::Arc;
+
+/// Create or update an asset by its serial number
+///
+/// Creates the asset, or changes the fields that are sent if there is one with this serial number. However many such
+/// requests arrive at once, they make one asset. If several assets have the serial number already, the request is refused.
+#[utoipa::path(put, path = "/assets/by-serial/{serial}", tag = "assets", security(("api_key" = ["assets:write"])), responses(PatchErrors))]
+pub async fn put_asset_by_serial(
+    request: UnverifiedRequest,
+    serial: PathSerial,
+    body: JsonBody<NewAsset>,
+) -> Result<Upserted<AssetView>, ApiError> {
+    let (mut caller, serial) = request.authorize(Scope::AssetsWrite, async |_| serial.parse()).await?;
+    let (body, mut errors) = body.parse_with_errors(&caller)?;
+    if body.serial_number != Patch::Absent && body.serial_number != Patch::Value(serial.clone()) {
+        errors.push(FieldError::field("serial_number", "differs from the one in the path"));
+    }
+    let (name, mut change) = body.into_change(errors);
+    change.serial_number = Patch::Value(serial.clone());
+    let assets = Arc::new(AssetsInBulk::default());
+    let write = AssetWrite { name: Some(name), change, ..AssetWrite::default() };
+    let (target, action) = (Target::Serial(String::from(serial)), Action::Write(Box::new(write)));
+    // The path has no ID that the precondition could be about.
+    let if_match = caller.context.precondition.take().map(|precondition| precondition.expected);
+    let operation = AssetOperation { if_match, ..AssetOperation::new(&assets, target, action, respond) };
+    Upserted::from_stored(caller.execute_alone(&operation).await?)
+}

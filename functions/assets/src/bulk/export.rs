@@ -1,0 +1,208 @@
+//! The endpoint of exports.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use shared::auth::UnverifiedRequest;
+use shared::domain::asset::{Asset, Status};
+use shared::domain::catalog::{AssetKind, AssetType, TypeCode};
+use shared::domain::id::{AssetId, AssetTypeId, ModelId, UserId};
+use shared::domain::money::Price;
+use shared::domain::record::Stored;
+use shared::domain::scope::Scope;
+use shared::domain::text::{Line, Name, Notes, SearchText};
+use shared::domain::time::{Date, Timestamp};
+use shared::domain::user::{Email, User};
+use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
+use shared::http::error::ApiError;
+use shared::http::extract::QueryParams;
+use shared::http::openapi::ListErrors;
+use shared::store::{AssetFilter, AssetSort, BatchGet, StoreError, TenantStore, has_time_for_operation};
+use std::collections::HashMap;
+
+shared::query! {
+    /// Assets to export.
+    pub struct AssetExportQuery {
+        /// `csv` or `ndjson`. Default `csv`.
+        format: ExportFormat as ExportFormat,
+        /// The asset after which to go on: given by the header `Link`.
+        after: AssetId as AssetId,
+        /// Search text. Every word must occur in the name, asset tag or serial number.
+        q: SearchText as SearchText,
+        /// Filter by status.
+        status: Status as Status,
+        /// Filter by asset type.
+        asset_type_id: AssetTypeId as AssetTypeId,
+        /// Filter by kind: `physical` or `logical`.
+        kind: AssetKind as AssetKind,
+        /// Filter by assigned user.
+        assigned_to: UserId as UserId,
+        /// Filter by catalog model.
+        model_id: ModelId as ModelId,
+        /// Filter by asset tag, exactly.
+        asset_tag: SearchText as SearchText,
+        /// Filter by serial number, exactly.
+        serial_number: SearchText as SearchText,
+        /// Filter by a warranty that ends before this day.
+        warranty_before: Date as Date,
+    }
+}
+
+/// An asset as an import takes it.
+#[derive(Debug, Serialize)]
+pub struct AssetExportRow {
+    id: AssetId,
+    asset_tag: String,
+    name: Name,
+    status: Status,
+    asset_type_id: Option<AssetTypeId>,
+    asset_type_code: Option<TypeCode>,
+    model_id: Option<ModelId>,
+    manufacturer: Option<Line>,
+    model: Option<Line>,
+    serial_number: Option<Line>,
+    purchase_date: Option<Date>,
+    #[serde(serialize_with = "Price::serialize_number")]
+    purchase_price: Option<Price>,
+    warranty_until: Option<Date>,
+    assigned_to: Option<UserId>,
+    assigned_to_email: Option<Email>,
+    notes: Option<Notes>,
+    created_at: Timestamp,
+    custom_fields: Map<String, Value>,
+}
+
+impl ExportRow for AssetExportRow {
+    const COLUMNS: &'static [&'static str] = &[
+        "id",
+        "asset_tag",
+        "name",
+        "status",
+        "asset_type_id",
+        "asset_type_code",
+        "model_id",
+        "manufacturer",
+        "model",
+        "serial_number",
+        "purchase_date",
+        "purchase_price",
+        "warranty_until",
+        "assigned_to",
+        "assigned_to_email",
+        "notes",
+        "created_at",
+    ];
+    const FILE_NAME: &'static str = "assets";
+
+    fn cells(&self) -> Vec<Option<String>> {
+        let text = |value: &dyn ToString| value.to_string();
+        vec![
+            Some(text(&self.id)),
+            Some(self.asset_tag.clone()),
+            Some(self.name.to_string()),
+            Some(text(&self.status)),
+            self.asset_type_id.map(|id| text(&id)),
+            self.asset_type_code.as_ref().map(|code| code.as_str().to_owned()),
+            self.model_id.map(|id| text(&id)),
+            self.manufacturer.as_ref().map(|line| line.to_string()),
+            self.model.as_ref().map(|line| line.to_string()),
+            self.serial_number.as_ref().map(|line| line.to_string()),
+            self.purchase_date.map(|date| text(&date)),
+            self.purchase_price.map(|price| text(&price)),
+            self.warranty_until.map(|date| text(&date)),
+            self.assigned_to.map(|id| text(&id)),
+            self.assigned_to_email.as_ref().map(|email| email.as_str().to_owned()),
+            self.notes.as_ref().map(|notes| notes.to_string()),
+            Some(text(&self.created_at)),
+        ]
+    }
+
+    fn custom_fields(&self) -> Option<&Map<String, Value>> {
+        Some(&self.custom_fields)
+    }
+}
+
+/// Export assets
+///
+/// In the order of their IDs, up to 4 MiB. The header `Link` leads to the next part. An import with `match=id` takes what
+/// an export writes, and changes nothing.
+#[utoipa::path(get, path = "/assets/export", tag = "assets", security(("api_key" = ["assets:read"])), responses(ListErrors))]
+pub async fn export_assets(
+    request: UnverifiedRequest,
+    query: QueryParams<AssetExportQuery>,
+) -> Result<Export<AssetExportRow>, ApiError> {
+    let text = query.text().to_owned();
+    let (caller, query) = request.authorize_with_query(Scope::AssetsRead, query, async |_, query| Ok(query)).await?;
+    let mut export = Export::new(query.format.unwrap_or(ExportFormat::Csv), "/v1/assets/export", &text);
+    let filter = AssetFilter {
+        q: query.q.map(String::from),
+        status: query.status,
+        asset_type_id: query.asset_type_id,
+        kind: query.kind,
+        assigned_to: query.assigned_to,
+        model_id: query.model_id,
+        asset_tag: query.asset_tag.map(String::from),
+        serial_number: query.serial_number.map(String::from),
+        warranty_before: query.warranty_before,
+        sort: AssetSort::default(),
+    };
+    let mut known = ExportNames::default();
+    let mut after = query.after;
+    for _ in 0..MAX_CHUNKS {
+        let chunk = caller.store.assets_after(&filter, after).await?;
+        known.read(&caller.store, &chunk.records).await?;
+        after = export.add(after, chunk, |asset| known.row(asset))?;
+        if after.is_none() || !has_time_for_operation() {
+            break;
+        }
+    }
+    Ok(export)
+}
+
+/// The asset types and users that the rows name.
+#[derive(Default)]
+struct ExportNames {
+    codes: HashMap<AssetTypeId, Option<TypeCode>>,
+    emails: HashMap<UserId, Option<Email>>,
+}
+
+impl ExportNames {
+    /// Reads those that are not known yet. Those that can't be read have no name.
+    async fn read(&mut self, store: &TenantStore, assets: &[Stored<Asset>]) -> Result<(), StoreError> {
+        let types = assets.iter().filter_map(|asset| asset.value.asset_type_id).filter(|id| !self.codes.contains_key(id));
+        let users = assets.iter().filter_map(|asset| asset.value.assigned_to).filter(|id| !self.emails.contains_key(id));
+        let (types, users): (Vec<_>, Vec<_>) = (types.collect(), users.collect());
+        let batch = BatchGet::new().with_all::<AssetType>(types.iter().copied()).with_all::<User>(users.iter().copied());
+        let found = store.batch_get_without_content(batch).await?;
+        for id in types {
+            self.codes.insert(id, found.get_readable::<AssetType>(Some(id))?.map(|stored| stored.value.code));
+        }
+        for id in users {
+            self.emails.insert(id, found.get_readable::<User>(Some(id))?.map(|stored| stored.value.email));
+        }
+        Ok(())
+    }
+
+    fn row(&self, stored: Stored<Asset>) -> AssetExportRow {
+        let asset = stored.value;
+        AssetExportRow {
+            id: asset.id,
+            asset_tag: asset.asset_tag,
+            name: asset.name,
+            status: asset.status,
+            asset_type_id: asset.asset_type_id,
+            asset_type_code: asset.asset_type_id.and_then(|id| self.codes.get(&id).cloned().flatten()),
+            model_id: asset.model_id,
+            manufacturer: asset.manufacturer,
+            model: asset.model,
+            serial_number: asset.serial_number,
+            purchase_date: asset.purchase_date,
+            purchase_price: asset.purchase_price,
+            warranty_until: asset.warranty_until,
+            assigned_to: asset.assigned_to,
+            assigned_to_email: asset.assigned_to.and_then(|id| self.emails.get(&id).cloned().flatten()),
+            notes: asset.notes,
+            created_at: stored.created_at,
+            custom_fields: asset.custom_fields.as_map().clone(),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The endpoint of imports.
+
+use super::assets_in_bulk::AssetsInBulk;
+use super::operation::{AssetOperation, AssetOutcome, AssetWrite};
+use super::references::{NamedRecords, NamesInRows};
+use super::row::{COLUMNS, ImportRow};
+use shared::auth::{Caller, UnverifiedRequest};
+use shared::domain::field_error::FieldError;
+use shared::domain::id::Id;
+use shared::domain::request::StoredResponse;
+use shared::domain::scope::Scope;
+use shared::http::bulk::import::{self, AssetMatch, ImportResult, OnError, row_response};
+use shared::http::error::ApiError;
+use shared::http::extract::{QueryParams, RowsBody};
+use shared::http::openapi::ImportErrors;
+use shared::http::response::Json;
+use shared::store::StoreError;
+use std::sync::Arc;
+
+shared::query! {
+    /// How to import.
+    pub struct AssetImportQuery {
+        /// Which asset a row updates: the one with its `id`, `asset_tag` or `serial_number`. Default `none`: every row
+        /// creates an asset.
+        r#match: AssetMatch as AssetMatch,
+        /// `skip`: good rows are written even if others are refused. `abort`: none is. Default `skip`.
+        on_error: OnError as OnError,
+    }
+}
+
+/// Import assets
+///
+/// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with what became of each row. A row can name
+/// other records by what people know: `asset_type_code`, `model_name` with `manufacturer_name`, `assigned_to_email`. An
+/// empty cell leaves a field alone, `\N` clears it. With an `Idempotency-Key`, a repetition goes on where the request
+/// stopped.
+#[utoipa::path(post, path = "/assets/import", tag = "assets", security(("api_key" = ["assets:write"])), responses(ImportErrors))]
+pub async fn import_assets(
+    request: UnverifiedRequest,
+    query: QueryParams<AssetImportQuery>,
+    body: RowsBody,
+) -> Result<Json<ImportResult>, ApiError> {
+    let (caller, query) = request.authorize_with_query(Scope::AssetsWrite, query, async |_, query| Ok(query)).await?;
+    let matching = query.r#match.unwrap_or(AssetMatch::None);
+    let matched = Some(matching.as_str()).filter(|_| matching != AssetMatch::None);
+    let rows = body.parse(&caller, COLUMNS, matched)?;
+    import::execute(&caller, query.on_error.unwrap_or(OnError::Skip), |caller| {
+        let rows = rows.iter().cloned().map(ImportRow::new).collect();
+        operations(caller, rows, matching)
+    })
+    .await
+}
+
+async fn operations(caller: Caller, rows: Vec<ImportRow>, matching: AssetMatch) -> Result<Vec<AssetOperation>, ApiError> {
+    let mut names = NamesInRows::default();
+    rows.iter().for_each(|row| row.add_names(matching, &mut names));
+    let assets = Arc::new(AssetsInBulk::default());
+    let named = NamedRecords::read(&caller.store, &names).await?;
+    let operation = |row: ImportRow| {
+        let (target, action) = row.into_action(matching, &named);
+        AssetOperation { locate, missing, ..AssetOperation::new(&assets, target, action, respond) }
+    };
+    Ok(rows.into_iter().map(operation).collect())
+}
+
+fn respond(changed: &AssetOutcome) -> Result<StoredResponse, StoreError> {
+    row_response(changed.result, changed.asset.value.id.uuid())
+}
+
+/// Makes an error name the column that the row has.
+fn locate(write: &AssetWrite, error: FieldError) -> FieldError {
+    let error = error.in_column();
+    let named = write.named_columns.iter().find(|(field, _)| error == FieldError::column(field, error.detail.clone()));
+    match named {
+        Some((_, column)) => FieldError::column(column, error.detail.replacen("is the id of", "belongs to", 1)),
+        None => error,
+    }
+}
+
+/// Makes the error of an asset that does not exist name the column with its ID.
+fn missing(error: ApiError) -> ApiError {
+    match error {
+        ApiError::NotFound => ApiError::Invalid(vec![FieldError::column("id", "is not the ID of an asset of this tenant")]),
+        other => other,
+    }
+}

@@ -1,0 +1,91 @@
+//! What people know instead of ids: codes of asset types, names of models, e-mail addresses of users, and asset tags.
+
+use shared::domain::asset::Asset;
+use shared::domain::catalog::{AssetType, Manufacturer, Model};
+use shared::domain::id::{AssetId, AssetTypeId, ModelId, UserId};
+use shared::domain::record::Unique;
+use shared::domain::text::fold;
+use shared::domain::user::User;
+use shared::store::{StoreError, TenantStore};
+use std::collections::{BTreeSet, HashMap};
+
+/// The names of other records in the rows of an import.
+#[derive(Debug, Default)]
+pub(crate) struct NamesInRows {
+    pub(crate) type_codes: BTreeSet<String>,
+    /// E-mail addresses, folded.
+    pub(crate) emails: BTreeSet<String>,
+    pub(crate) tags: BTreeSet<String>,
+    /// Whether there are names of models.
+    pub(crate) has_models: bool,
+}
+
+/// The records with these names.
+#[derive(Debug, Default)]
+pub(crate) struct NamedRecords {
+    types: HashMap<String, AssetTypeId>,
+    users: HashMap<String, UserId>,
+    assets: HashMap<String, AssetId>,
+    /// By manufacturer and model, both folded.
+    models: HashMap<(String, String), Vec<ModelId>>,
+}
+
+fn unique(field: &'static str, values: &BTreeSet<String>) -> Vec<Unique> {
+    values.iter().map(|value| Unique { field, value: value.clone(), reserved_after_deletion: false }).collect()
+}
+
+impl NamedRecords {
+    /// Finds the records. Takes one round trip; for models it reads the whole catalog, of which a tenant has little.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub(crate) async fn read(store: &TenantStore, names: &NamesInRows) -> Result<Self, StoreError> {
+        let (codes, emails, tags) =
+            (unique("code", &names.type_codes), unique("email", &names.emails), unique("asset_tag", &names.tags));
+        let models = async { if names.has_models { models_by_name(store).await } else { Ok(HashMap::new()) } };
+        let (types, users, assets, models) = tokio::try_join!(
+            store.owners::<AssetType>(&codes),
+            store.owners::<User>(&emails),
+            store.owners::<Asset>(&tags),
+            models
+        )?;
+        Ok(Self { types, users, assets, models })
+    }
+
+    /// Returns the asset type with a code.
+    pub(crate) fn asset_type(&self, code: &str) -> Option<AssetTypeId> {
+        self.types.get(code).copied()
+    }
+
+    /// Returns the user with an e-mail address, folded.
+    pub(crate) fn user(&self, email: &str) -> Option<UserId> {
+        self.users.get(email).copied()
+    }
+
+    /// Returns the asset with a tag.
+    pub(crate) fn asset(&self, tag: &str) -> Option<AssetId> {
+        self.assets.get(tag).copied()
+    }
+
+    /// Returns the only model with this name of the manufacturer with this name, or how many there are.
+    pub(crate) fn model(&self, manufacturer: &str, model: &str) -> Result<ModelId, usize> {
+        match self.models.get(&(fold(manufacturer), fold(model))).map(Vec::as_slice) {
+            Some([model]) => Ok(*model),
+            several => Err(several.map_or(0, <[_]>::len)),
+        }
+    }
+}
+
+async fn models_by_name(store: &TenantStore) -> Result<HashMap<(String, String), Vec<ModelId>>, StoreError> {
+    let (manufacturers, models) =
+        tokio::try_join!(store.all_without_content::<Manufacturer>(), store.all_without_content::<Model>())?;
+    let names: HashMap<_, _> = manufacturers.iter().map(|stored| (stored.value.id, fold(&stored.value.name))).collect();
+    let mut by_name: HashMap<(String, String), Vec<ModelId>> = HashMap::new();
+    for model in models {
+        if let Some(manufacturer) = names.get(&model.value.manufacturer_id) {
+            by_name.entry((manufacturer.clone(), fold(&model.value.name))).or_default().push(model.value.id);
+        }
+    }
+    Ok(by_name)
+}

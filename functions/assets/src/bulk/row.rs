@@ -1,0 +1,236 @@
+//! The row of an import: an asset's fields, and the names of other records in place of their ids.
+
+use super::operation::{Action, AssetWrite, Target};
+use super::references::{NamedRecords, NamesInRows};
+use shared::domain::asset::Status;
+use shared::domain::asset_change::AssetChange;
+use shared::domain::catalog::TypeCode;
+use shared::domain::custom_fields::CustomFields;
+use shared::domain::field_error::FieldError;
+use shared::domain::id::{AssetTypeId, ModelId, UserId};
+use shared::domain::money::Price;
+use shared::domain::record::Patch;
+use shared::domain::text::{Line, Name, Notes};
+use shared::domain::time::Date;
+use shared::domain::user::Email;
+use shared::http::bulk::import::AssetMatch;
+use shared::http::bulk::rows::{CellType, ColumnNames, Row};
+
+/// The columns of an import.
+pub(crate) const COLUMNS: ColumnNames = ColumnNames {
+    fields: &[
+        ("id", CellType::Word),
+        ("asset_tag", CellType::Word),
+        ("name", CellType::Text),
+        ("status", CellType::Word),
+        ("asset_type_id", CellType::Word),
+        ("asset_type_code", CellType::Word),
+        ("model_id", CellType::Word),
+        ("manufacturer_name", CellType::Text),
+        ("model_name", CellType::Text),
+        ("manufacturer", CellType::Text),
+        ("model", CellType::Text),
+        ("serial_number", CellType::Text),
+        ("purchase_date", CellType::Word),
+        ("purchase_price", CellType::Number),
+        ("warranty_until", CellType::Word),
+        ("assigned_to", CellType::Word),
+        ("assigned_to_email", CellType::Word),
+        ("notes", CellType::Text),
+        ("created_at", CellType::Word),
+        ("custom_fields", CellType::Json),
+    ],
+    has_custom_fields: true,
+};
+
+shared::body! {
+    /// A row of an import.
+    pub struct AssetRow {
+        /// Display name.
+        optional name: Name,
+        /// Status.
+        optional status: Status,
+        /// Asset type.
+        nullable asset_type_id: AssetTypeId,
+        /// Code of the asset type.
+        nullable asset_type_code: TypeCode,
+        /// Catalog model.
+        nullable model_id: ModelId,
+        /// Name of the catalog model's manufacturer.
+        nullable manufacturer_name: Name,
+        /// Name of the catalog model.
+        nullable model_name: Name,
+        /// Free text.
+        nullable manufacturer: Line,
+        /// Free text.
+        nullable model: Line,
+        /// Serial number.
+        nullable serial_number: Line,
+        /// Date of purchase.
+        nullable purchase_date: Date,
+        /// Purchase price.
+        nullable purchase_price: Price,
+        /// Last day of the warranty.
+        nullable warranty_until: Date,
+        /// Assigned user.
+        nullable assigned_to: UserId,
+        /// E-mail address of the assigned user.
+        nullable assigned_to_email: Email,
+        /// Internal notes.
+        nullable notes: Notes,
+        /// All custom field values.
+        nullable custom_fields: CustomFields,
+    }
+    unchanged: &["id", "asset_tag", "created_at"]
+}
+
+/// A row with its fields read.
+pub(crate) struct ImportRow {
+    row: Row,
+    fields: Option<AssetRow>,
+    errors: Vec<FieldError>,
+}
+
+impl ImportRow {
+    /// Reads the fields of a row.
+    pub(crate) fn new(row: Row) -> Self {
+        let (fields, errors) = row.read::<AssetRow>();
+        Self { row, fields, errors }
+    }
+
+    /// Adds the names of other records that the row has.
+    pub(crate) fn add_names(&self, matching: AssetMatch, names: &mut NamesInRows) {
+        let Some(fields) = &self.fields else { return };
+        names.type_codes.extend(fields.asset_type_code.value().map(|code| code.as_str().to_owned()));
+        names.emails.extend(fields.assigned_to_email.value().map(Email::folded));
+        names.has_models |= fields.model_name.value().is_some();
+        if matching == AssetMatch::AssetTag {
+            names.tags.extend(self.row.text("asset_tag"));
+        }
+    }
+
+    /// Returns the serial number that the row names its asset by.
+    pub(crate) fn matched_serial(&self, matching: AssetMatch) -> Option<String> {
+        let serial = self.fields.as_ref()?.serial_number.value().filter(|_| matching == AssetMatch::SerialNumber);
+        serial.map(|serial| String::from(serial.clone())).filter(|serial| !serial.is_empty())
+    }
+
+    /// Returns which asset the row is about, and what it does with it.
+    pub(crate) fn into_action(self, matching: AssetMatch, named: &NamedRecords) -> (Target, Action) {
+        let target = self.target(matching, named);
+        let Self { row, fields, mut errors } = self;
+        let Some(fields) = fields else { return (Target::New, Action::Refuse(errors)) };
+        let target = match target {
+            Ok(target) => target,
+            Err(error) => {
+                errors.push(error);
+                Target::New
+            }
+        };
+        let named_columns = [
+            (fields.asset_type_code.value().is_some(), ("asset_type_id", "asset_type_code")),
+            (fields.assigned_to_email.value().is_some(), ("assigned_to", "assigned_to_email")),
+            (fields.model_name.value().is_some(), ("model_id", "model_name")),
+        ];
+        let named_columns = named_columns.into_iter().filter_map(|(is_named, columns)| is_named.then_some(columns)).collect();
+        let asset_type_id = either(
+            (fields.asset_type_id, "asset_type_code"),
+            fields.asset_type_code,
+            |code| named.asset_type(code.as_str()).ok_or("is not the code of an asset type of this tenant".to_owned()),
+            &mut errors,
+        );
+        let assigned_to = either(
+            (fields.assigned_to, "assigned_to_email"),
+            fields.assigned_to_email,
+            |email| named.user(&email.folded()).ok_or("is not the e-mail address of a user of this tenant".to_owned()),
+            &mut errors,
+        );
+        let model_name = match (fields.manufacturer_name, fields.model_name) {
+            (Patch::Value(manufacturer), Patch::Value(model)) => Patch::Value((manufacturer, model)),
+            (Patch::Absent, Patch::Absent) => Patch::Absent,
+            (Patch::Null, Patch::Null) => Patch::Null,
+            _ => {
+                errors.push(FieldError::column("model_name", "must be sent together with manufacturer_name"));
+                Patch::Absent
+            }
+        };
+        let find_model = |(manufacturer, model): &(Name, Name)| {
+            named.model(manufacturer, model).map_err(|count| match count {
+                0 => "is not the name of a model of this manufacturer in the catalog".to_owned(),
+                count => format!("is the name of {count} models of this manufacturer; send model_id"),
+            })
+        };
+        let model_id = either((fields.model_id, "model_name"), model_name, find_model, &mut errors);
+        let mut custom_fields = fields.custom_fields;
+        if !row.custom_fields.is_empty() {
+            if !custom_fields.is_absent() {
+                errors.push(FieldError::column("custom_fields", "must not be sent together with single custom fields"));
+            }
+            // Makes the asset type be read, whose schema says what the cells mean.
+            custom_fields = Patch::Value(CustomFields::default());
+        }
+        let change = AssetChange {
+            name: None,
+            status: fields.status,
+            asset_type_id,
+            model_id,
+            manufacturer: fields.manufacturer,
+            model: fields.model,
+            serial_number: fields.serial_number,
+            purchase_date: fields.purchase_date,
+            purchase_price: fields.purchase_price,
+            warranty_until: fields.warranty_until,
+            assigned_to,
+            notes: fields.notes,
+            custom_fields,
+            errors,
+        };
+        let (custom_fields, unchanged) = (row.custom_fields, fields.unchanged);
+        let write = AssetWrite { name: fields.name, change, custom_fields, unchanged, named_columns };
+        (target, Action::Write(Box::new(write)))
+    }
+
+    fn target(&self, matching: AssetMatch, named: &NamedRecords) -> Result<Target, FieldError> {
+        match matching {
+            AssetMatch::None => Ok(Target::New),
+            AssetMatch::SerialNumber => Ok(self.matched_serial(matching).map_or(Target::New, Target::Serial)),
+            AssetMatch::Id => match self.row.text("id") {
+                None => Ok(Target::New),
+                Some(id) => {
+                    id.parse().map(Target::Id).map_err(|_| FieldError::column("id", "is not the ID of an asset of this tenant"))
+                }
+            },
+            AssetMatch::AssetTag => match self.row.text("asset_tag") {
+                None => Ok(Target::New),
+                Some(tag) => {
+                    let missing = || FieldError::column("asset_tag", "is not the tag of an asset of this tenant");
+                    named.asset(&tag).map(Target::Id).ok_or_else(missing)
+                }
+            },
+        }
+    }
+}
+
+/// Returns the reference that a row has by id or by name. If it has both, they must agree.
+fn either<I: PartialEq + Copy, N>(
+    (by_id, name_column): (Patch<I>, &str),
+    by_name: Patch<N>,
+    find: impl Fn(&N) -> Result<I, String>,
+    errors: &mut Vec<FieldError>,
+) -> Patch<I> {
+    let by_name = match by_name {
+        Patch::Absent => return by_id,
+        Patch::Null => Patch::Null,
+        Patch::Value(name) => match find(&name) {
+            Ok(id) => Patch::Value(id),
+            Err(detail) => {
+                errors.push(FieldError::column(name_column, detail));
+                return by_id;
+            }
+        },
+    };
+    if !by_id.is_absent() && by_id != by_name {
+        errors.push(FieldError::column(name_column, "names another one than the ID does"));
+    }
+    by_name
+}

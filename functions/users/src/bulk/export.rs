@@ -1,0 +1,89 @@
+//! The endpoint of exports.
+
+use serde::Serialize;
+use shared::auth::UnverifiedRequest;
+use shared::domain::id::UserId;
+use shared::domain::record::Stored;
+use shared::domain::scope::{Role, Scope};
+use shared::domain::text::{Name, SearchText};
+use shared::domain::time::Timestamp;
+use shared::domain::user::{Email, User};
+use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
+use shared::http::error::ApiError;
+use shared::http::extract::QueryParams;
+use shared::http::openapi::ListErrors;
+use shared::store::{UserFilter, has_time_for_operation};
+
+shared::query! {
+    /// Users to export.
+    pub struct UserExportQuery {
+        /// `csv` or `ndjson`. Default `csv`.
+        format: ExportFormat as ExportFormat,
+        /// The user after whom to go on: given by the header `Link`.
+        after: UserId as UserId,
+        /// Search text. Every word must occur in the display name or e-mail address.
+        q: SearchText as SearchText,
+        /// Filter by role.
+        role: Role as Role,
+        /// Filter by whether users are active.
+        is_active: bool as bool,
+    }
+}
+
+/// A user as an import takes it.
+#[derive(Debug, Serialize)]
+pub struct UserExportRow {
+    id: UserId,
+    email: Email,
+    display_name: Name,
+    role: Role,
+    is_active: bool,
+    created_at: Timestamp,
+}
+
+impl From<Stored<User>> for UserExportRow {
+    fn from(stored: Stored<User>) -> Self {
+        let User { id, email, display_name, role, is_active } = stored.value;
+        Self { id, email, display_name, role, is_active, created_at: stored.created_at }
+    }
+}
+
+impl ExportRow for UserExportRow {
+    const COLUMNS: &'static [&'static str] = &["id", "email", "display_name", "role", "is_active", "created_at"];
+    const FILE_NAME: &'static str = "users";
+
+    fn cells(&self) -> Vec<Option<String>> {
+        vec![
+            Some(self.id.to_string()),
+            Some(self.email.as_str().to_owned()),
+            Some(self.display_name.to_string()),
+            Some(self.role.to_string()),
+            Some(self.is_active.to_string()),
+            Some(self.created_at.to_string()),
+        ]
+    }
+}
+
+/// Export users
+///
+/// In the order of their IDs, up to 4 MiB. The header `Link` leads to the next part. An import with `match=id` takes what
+/// an export writes, and changes nothing.
+#[utoipa::path(get, path = "/users/export", tag = "users", security(("api_key" = ["users:read"])), responses(ListErrors))]
+pub async fn export_users(
+    request: UnverifiedRequest,
+    query: QueryParams<UserExportQuery>,
+) -> Result<Export<UserExportRow>, ApiError> {
+    let text = query.text().to_owned();
+    let (caller, query) = request.authorize_with_query(Scope::UsersRead, query, async |_, query| Ok(query)).await?;
+    let mut export = Export::new(query.format.unwrap_or(ExportFormat::Csv), "/v1/users/export", &text);
+    let filter = UserFilter { q: query.q.map(String::from), role: query.role, is_active: query.is_active };
+    let mut after = query.after;
+    for _ in 0..MAX_CHUNKS {
+        let chunk = caller.store.users_after(&filter, after).await?;
+        after = export.add(after, chunk, UserExportRow::from)?;
+        if after.is_none() || !has_time_for_operation() {
+            break;
+        }
+    }
+    Ok(export)
+}

@@ -1,0 +1,114 @@
+//! The endpoint of imports.
+
+use super::operation::{Action, Target, UserOperation, UserOutcome, UserWrite};
+use super::users_in_bulk::UsersInBulk;
+use shared::auth::{Caller, UnverifiedRequest};
+use shared::domain::field_error::FieldError;
+use shared::domain::id::{Id, UserId};
+use shared::domain::request::StoredResponse;
+use shared::domain::scope::{Role, Scope};
+use shared::domain::text::Name;
+use shared::domain::user::{Email, UserChange};
+use shared::http::bulk::import::{self, ImportResult, OnError, UserMatch, row_response};
+use shared::http::bulk::rows::{CellType, ColumnNames, Row};
+use shared::http::error::ApiError;
+use shared::http::extract::{QueryParams, RowsBody};
+use shared::http::openapi::ImportErrors;
+use shared::http::response::Json;
+use shared::store::StoreError;
+use std::sync::Arc;
+
+const COLUMNS: ColumnNames = ColumnNames {
+    fields: &[
+        ("id", CellType::Word),
+        ("email", CellType::Word),
+        ("display_name", CellType::Text),
+        ("role", CellType::Word),
+        ("is_active", CellType::Boolean),
+        ("created_at", CellType::Word),
+    ],
+    has_custom_fields: false,
+};
+
+shared::query! {
+    /// How to import.
+    pub struct UserImportQuery {
+        /// Which user a row updates: the one with its `id` or `email`. Default `none`: every row creates a user.
+        r#match: UserMatch as UserMatch,
+        /// `skip`: good rows are written even if others are refused. `abort`: none is. Default `skip`.
+        on_error: OnError as OnError,
+    }
+}
+
+shared::body! {
+    /// A row of an import.
+    pub struct UserRow {
+        /// E-mail address.
+        optional email: Email,
+        /// Display name.
+        optional display_name: Name,
+        /// Role.
+        optional role: Role,
+        /// Whether assets can be assigned to the user.
+        optional is_active: bool,
+    }
+    unchanged: &["id", "created_at"]
+}
+
+/// Import users
+///
+/// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with what became of each row. An empty cell
+/// leaves a field alone. With an `Idempotency-Key`, a repetition goes on where the request stopped.
+#[utoipa::path(post, path = "/users/import", tag = "users", security(("api_key" = ["users:write"])), responses(ImportErrors))]
+pub async fn import_users(
+    request: UnverifiedRequest,
+    query: QueryParams<UserImportQuery>,
+    body: RowsBody,
+) -> Result<Json<ImportResult>, ApiError> {
+    let (caller, query) = request.authorize_with_query(Scope::UsersWrite, query, async |_, query| Ok(query)).await?;
+    let matching = query.r#match.unwrap_or(UserMatch::None);
+    let matched = Some(matching.as_str()).filter(|_| matching != UserMatch::None);
+    let rows = body.parse(&caller, COLUMNS, matched)?;
+    let rows = &rows;
+    import::execute(&caller, query.on_error.unwrap_or(OnError::Skip), |caller| operations(caller, rows, matching)).await
+}
+
+async fn operations(caller: Caller, rows: &[Row], matching: UserMatch) -> Result<Vec<UserOperation>, ApiError> {
+    let users = Arc::new(UsersInBulk::default());
+    let ids = caller.store.new_ids(caller.context.at, rows.len())?;
+    Ok(rows.iter().zip(ids).map(|(row, id)| operation(row, id, matching, &users)).collect())
+}
+
+fn operation(row: &Row, new_id: UserId, matching: UserMatch, users: &Arc<UsersInBulk>) -> UserOperation {
+    let (fields, mut errors) = row.read::<UserRow>();
+    let mut target = Target::New;
+    let action = match fields {
+        None => Action::Refuse(errors),
+        Some(UserRow { email, display_name, role, is_active, unchanged }) => {
+            match (matching, row.text("id"), &email) {
+                (UserMatch::Id, Some(id), _) => match id.parse() {
+                    Ok(id) => target = Target::Id(id),
+                    Err(_) => errors.push(FieldError::column("id", "is not the ID of a user of this tenant")),
+                },
+                (UserMatch::Email, _, Some(email)) => target = Target::Email(email.folded()),
+                _ => {}
+            }
+            let change = UserChange { email, display_name, role, is_active };
+            Action::Write(Box::new(UserWrite { change, unchanged, errors }))
+        }
+    };
+    let users = Arc::clone(users);
+    UserOperation { users, target, action, if_match: None, respond, locate: FieldError::in_column, missing, new_id }
+}
+
+fn respond(changed: &UserOutcome) -> Result<StoredResponse, StoreError> {
+    row_response(changed.result, changed.user.value.id.uuid())
+}
+
+/// Makes the error of a user who does not exist name the column with the ID.
+fn missing(error: ApiError) -> ApiError {
+    match error {
+        ApiError::NotFound => ApiError::Invalid(vec![FieldError::column("id", "is not the ID of a user of this tenant")]),
+        other => other,
+    }
+}

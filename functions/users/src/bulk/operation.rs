@@ -1,0 +1,206 @@
+//! One change of a user among several in a request.
+
+use super::users_in_bulk::UsersInBulk;
+use crate::handlers::changed;
+use crate::wire::UserView;
+use shared::auth::{Caller, Operation};
+use shared::domain::field_error::FieldError;
+use shared::domain::id::{Id, UserId};
+use shared::domain::record::{Kind, Record, Stored};
+use shared::domain::request::{ExpectedVersions, StoredResponse};
+use shared::domain::scope::Role;
+use shared::domain::user::{User, UserChange};
+use shared::http::body::ReadOnlyFields;
+use shared::http::bulk::import::RowResult;
+use shared::http::error::ApiError;
+use shared::store::{AttemptError, StoreError, UnitOfWork, WriteError};
+use std::sync::Arc;
+
+/// Which user an operation is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A new one.
+    New,
+    /// The one with this id.
+    Id(UserId),
+    /// The one with this e-mail address, folded, or a new one.
+    Email(String),
+}
+
+/// What an operation does with its user.
+pub(crate) enum Action {
+    /// Sets fields.
+    Write(Box<UserWrite>),
+    /// Deletes it.
+    Delete,
+    /// Nothing: the request has these errors.
+    Refuse(Vec<FieldError>),
+}
+
+/// The fields that an operation sets.
+pub(crate) struct UserWrite {
+    pub(crate) change: UserChange,
+    /// Read-only fields that were sent along.
+    pub(crate) unchanged: ReadOnlyFields,
+    /// Errors already found in the request.
+    pub(crate) errors: Vec<FieldError>,
+}
+
+/// A user as an operation leaves it.
+pub(crate) struct UserOutcome {
+    pub(crate) user: Stored<User>,
+    pub(crate) result: RowResult,
+    pub(crate) is_deleted: bool,
+}
+
+/// An operation.
+pub(crate) struct UserOperation {
+    pub(crate) users: Arc<UsersInBulk>,
+    pub(crate) target: Target,
+    pub(crate) action: Action,
+    pub(crate) if_match: Option<ExpectedVersions>,
+    /// Makes the response that is sent and stored.
+    pub(crate) respond: fn(&UserOutcome) -> Result<StoredResponse, StoreError>,
+    /// Makes an error of the request say where it is.
+    pub(crate) locate: fn(FieldError) -> FieldError,
+    /// Makes the error of a user who is missing say where the user is named.
+    pub(crate) missing: fn(ApiError) -> ApiError,
+    /// The ID of the user, if the operation creates one.
+    pub(crate) new_id: UserId,
+}
+
+impl UserOperation {
+    /// Returns the e-mail address that the operation sets or names, folded.
+    pub(crate) fn email(&self) -> Option<String> {
+        match (&self.target, &self.action) {
+            (Target::Email(email), _) => Some(email.clone()),
+            (_, Action::Write(write)) => write.change.email.as_ref().map(|email| email.folded()),
+            _ => None,
+        }
+    }
+
+    /// Returns the user to change; `None` if the operation creates one.
+    fn found(&self) -> Result<Option<Stored<User>>, ApiError> {
+        match &self.target {
+            Target::New => Ok(None),
+            Target::Id(id) => self.users.user(*id).map(Some).map_err(self.missing),
+            Target::Email(email) => self.users.owner(email).map(|id| self.users.user(id)).transpose(),
+        }
+    }
+
+    fn invalid(&self, errors: Vec<FieldError>) -> ApiError {
+        ApiError::Invalid(errors.into_iter().map(self.locate).collect())
+    }
+
+    /// Refuses an e-mail address that another user has.
+    fn check_email(&self, user: &User) -> Result<(), ApiError> {
+        match self.users.owner(&user.email.folded()).filter(|owner| *owner != user.id()) {
+            Some(owner) => Err(WriteError::Duplicate("email", Some((Kind::User, owner.uuid()))).into()),
+            None => Ok(()),
+        }
+    }
+
+    fn new_user(&self, write: &UserWrite) -> Result<User, ApiError> {
+        let mut errors = write.errors.clone();
+        let assigned = |name| FieldError::field(name, "is read-only: the service assigns it");
+        errors
+            .extend(write.unchanged.names().filter(|name| !write.errors.iter().any(|error| error.is_about(name))).map(assigned));
+        let UserChange { email, display_name, role, is_active } = write.change.clone();
+        // A field that could not be read has its error already.
+        let missing = [("email", email.is_none()), ("display_name", display_name.is_none())];
+        let has_error = |field: &str| write.errors.iter().any(|error| error.is_about(field));
+        let missing = missing.into_iter().filter(|(field, is_missing)| *is_missing && !has_error(field));
+        errors.extend(missing.map(|(field, _)| FieldError::field(field, "is required")));
+        match (email, display_name) {
+            (Some(email), Some(display_name)) if errors.is_empty() => Ok(User {
+                id: self.new_id,
+                email,
+                display_name,
+                role: role.unwrap_or(Role::Viewer),
+                is_active: is_active.unwrap_or(true),
+            }),
+            _ => Err(self.invalid(errors)),
+        }
+    }
+}
+
+impl Operation for UserOperation {
+    type Inputs = Option<Stored<User>>;
+    type Outcome = UserOutcome;
+
+    async fn prepare(caller: &Caller, operations: &[&Self]) -> Result<(), ApiError> {
+        match operations.first() {
+            Some(first) => first.users.prepare(caller, operations).await,
+            None => Ok(()),
+        }
+    }
+
+    fn unique_values(&self) -> Vec<(&'static str, String)> {
+        self.email().into_iter().map(|email| ("email", email)).collect()
+    }
+
+    fn subjects(&self) -> Vec<String> {
+        let user = self.found().ok().flatten();
+        let present = user.as_ref().map(|user| user.value.email.folded());
+        let emails = [present, self.email()].into_iter().flatten().map(|email| format!("email {email}"));
+        emails.chain(user.map(|user| format!("user {}", user.value.id))).collect()
+    }
+
+    async fn inputs(&self, _: &Caller, _: bool) -> Result<Self::Inputs, ApiError> {
+        match &self.action {
+            Action::Refuse(errors) => Err(ApiError::Invalid(errors.clone())),
+            _ => self.found(),
+        }
+    }
+
+    fn decide(
+        &self,
+        caller: &Caller,
+        unit: &mut UnitOfWork<'_>,
+        found: &Self::Inputs,
+    ) -> Result<UserOutcome, AttemptError<ApiError>> {
+        let Some(old) = found else {
+            let Action::Write(write) = &self.action else { return Err(ApiError::NotFound.into()) };
+            let user = self.new_user(write)?;
+            caller.role.check_grant(None, user.role).map_err(ApiError::from)?;
+            self.check_email(&user)?;
+            return Ok(UserOutcome { user: unit.create(user)?, result: RowResult::Created, is_deleted: false });
+        };
+        if self.if_match.as_ref().is_some_and(|expected| !expected.contains(old.version)) {
+            return Err(ApiError::PreconditionFailed.into());
+        }
+        let Action::Write(write) = &self.action else {
+            unit.delete(old)?;
+            return Ok(UserOutcome { user: old.clone(), result: RowResult::Updated, is_deleted: true });
+        };
+        let mut errors = write.errors.clone();
+        errors.extend(write.unchanged.errors(&UserView::from(old.clone()))?);
+        if !errors.is_empty() {
+            return Err(self.invalid(errors).into());
+        }
+        let next = changed(caller, &old.value, &write.change)?;
+        self.check_email(&next)?;
+        let user = unit.update(old, next)?;
+        let result = if user.version == old.version { RowResult::Unchanged } else { RowResult::Updated };
+        Ok(UserOutcome { user, result, is_deleted: false })
+    }
+
+    fn judge(error: WriteError) -> AttemptError<ApiError> {
+        match error {
+            // Another request was faster: the next attempt finds the user who has the address.
+            WriteError::Duplicate(..) => AttemptError::Outdated(error),
+            error => error.into(),
+        }
+    }
+
+    fn respond(&self, changed: &UserOutcome) -> Result<StoredResponse, StoreError> {
+        (self.respond)(changed)
+    }
+
+    fn note(&self, changed: &UserOutcome) {
+        match changed.is_deleted {
+            true => self.users.remove(changed.user.value.id),
+            false => self.users.put(&changed.user),
+        }
+    }
+}
