@@ -4,6 +4,7 @@
 
 mod coldstart;
 mod hostile;
+mod import;
 mod lists;
 mod schemas;
 mod service;
@@ -27,6 +28,8 @@ struct Options {
 enum Command {
     /// Measure the cost and latency of lists, by the number of assets in a tenant.
     Lists(lists::Options),
+    /// Measure how fast rows are imported.
+    Import(import::Options),
     /// Measure what compiling custom fields schemas takes that are as expensive as they may be.
     Schemas(schemas::Options),
     /// Send mixed traffic of several tenants while injecting faults, then check all invariants.
@@ -45,6 +48,7 @@ async fn main() -> ExitCode {
         .init();
     let result = match Options::parse().command {
         Command::Lists(options) => lists::run(options).await,
+        Command::Import(options) => import::run(options).await,
         Command::Schemas(options) => schemas::run(&options),
         Command::Soak(options) => soak::run(options).await,
         Command::Hostile(options) => hostile::run(options).await,

@@ -16,8 +16,9 @@ use std::time::Duration;
 /// The minimal function that others are compared with.
 const BASELINE: &str = "hello";
 /// Each function, with a path of its routes that reads the table.
-const FUNCTIONS: [(&str, &str); 6] = [
+const FUNCTIONS: [(&str, &str); 7] = [
     ("assets", "/v1/assets/ASSET"),
+    ("bulk", "/v1/users/export"),
     ("processes", "/v1/processes"),
     ("users", "/v1/users"),
     ("catalog", "/v1/catalog/asset-types"),

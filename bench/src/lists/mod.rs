@@ -6,7 +6,7 @@ mod read_limit;
 mod report;
 mod snapshots;
 
-pub use read_limit::ReadLimit;
+pub use read_limit::{ReadLimit, consumed_units};
 
 use crate::service::Service;
 use anyhow::{Result, ensure};

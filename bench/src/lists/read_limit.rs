@@ -74,7 +74,7 @@ struct Connector {
 }
 
 /// Returns the consumed units that a response names.
-fn consumed(body: &[u8]) -> f64 {
+pub fn consumed_units(body: &[u8]) -> f64 {
     let response: Value = serde_json::from_slice(body).unwrap_or_default();
     let capacity = &response["ConsumedCapacity"];
     let all = capacity.as_array().map_or(std::slice::from_ref(capacity), Vec::as_slice);
@@ -103,7 +103,7 @@ impl HttpConnector for Connector {
             let body = http_body_util::BodyExt::collect(response.into_body()).await;
             let body =
                 body.map_err(|error| aws_smithy_runtime_api::client::result::ConnectorError::other(error, None))?.to_bytes();
-            limit.consume(consumed(&body));
+            limit.consume(consumed_units(&body));
             let mut response = HttpResponse::new(status, SdkBody::from(body));
             *response.headers_mut() = headers;
             Ok(response)

@@ -1,0 +1,231 @@
+//! How fast rows are imported: compared with the same transactions without the service, and against a table that allows
+//! 1,000 write units per second. Also how much memory `assetctl` and the server need.
+
+mod client;
+mod raw;
+mod write_limit;
+
+use anyhow::{Context, Result, ensure};
+use aws_sdk_dynamodb::Client;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use local::engine::{self, Engine};
+use local::server::{self, TABLE};
+use local::table;
+use raw::Recorder;
+use serde_json::Value;
+use shared::app::{App, system_clock};
+use shared::domain::api_key::MAX_RATE_LIMIT;
+use shared::store::Store;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tower::ServiceExt;
+use write_limit::{UNITS_PER_SECOND, WriteLimit};
+
+/// Rows of a request.
+const ROWS: usize = 200;
+/// Requests at the same time.
+const REQUESTS: usize = 2;
+/// Operations of a request at the same time, as in shared/src/auth/operations/mod.rs.
+const OPERATIONS: usize = 5;
+/// The pause between two GETs beside the import.
+const GET_PAUSE: Duration = Duration::from_millis(20);
+/// The least share of the raw rate.
+const LEAST_SHARE: f64 = 0.6;
+/// The least share of the write units that the table allows.
+const LEAST_USE: f64 = 0.9;
+/// The largest share of GETs that may take more than twice their usual 99th percentile.
+const MOST_SLOW: f64 = 0.01;
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Number of rows that are compared with the raw transactions.
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    rows: usize,
+    /// Number of rows that are imported into the limited table.
+    #[arg(long, default_value_t = 2_000, value_name = "N")]
+    limited_rows: usize,
+    /// Also import a small and a large file with this `assetctl` into a dev server, and measure the memory of both.
+    #[arg(long, value_name = "FILE")]
+    assetctl: Option<PathBuf>,
+    /// The dev server for `--assetctl`; by default the one beside this program.
+    #[arg(long, value_name = "FILE", requires = "assetctl")]
+    server: Option<PathBuf>,
+    /// Only print the figures; don't fail if they miss their goals.
+    #[arg(long)]
+    report: bool,
+}
+
+/// The service, an engine, and a tenant.
+struct Target {
+    store: Store,
+    key: String,
+    recorder: Recorder,
+    limit: WriteLimit,
+    _engine: Engine,
+}
+
+impl Target {
+    async fn start() -> Result<Self> {
+        let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
+        let (recorder, limit) = (Recorder::default(), WriteLimit::new(aws_smithy_http_client::Builder::new().build_http()));
+        let config = engine::config(&engine.url).http_client(limit.clone()).interceptor(local::meter::Meter::default());
+        let client = Client::from_conf(config.interceptor(recorder.clone()).build());
+        table::create(&client, TABLE).await?;
+        let store = Store::new(client, TABLE, system_clock());
+        let created = store.create_tenant("Bench".parse()?, None, MAX_RATE_LIMIT).await?;
+        recorder.take();
+        Ok(Self { store, key: created.api_key.expose(), recorder, limit, _engine: engine })
+    }
+
+    async fn send(&self, method: &str, path: &str, body: &str, idempotency_key: &str) -> Result<Value> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("/v1{path}"))
+            .header("authorization", format!("Bearer {}", self.key))
+            .header("content-type", "text/csv");
+        let request = if idempotency_key.is_empty() { request } else { request.header("idempotency-key", idempotency_key) };
+        let router = server::router(App::new(self.store.clone()));
+        let response = router.oneshot(request.body(Body::from(body.to_owned()))?).await?;
+        Ok(serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await?)?)
+    }
+
+    /// Imports rows until every one is settled, and returns how many were refused.
+    async fn import(&self, first: usize, count: usize) -> Result<usize> {
+        let (csv, key) = (rows(first, count)?, format!("rows-{first}"));
+        loop {
+            let response = self.send("POST", "/assets/import", &csv, &key).await?;
+            let outcomes = response["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let is_temporary = |row: &&Value| row["errors"][0]["code"] == "UNAVAILABLE";
+            if response["status"] == 503 || outcomes.iter().any(|row| is_temporary(&row)) {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                continue;
+            }
+            ensure!(outcomes.len() == count, "an import of {count} rows returned {response}");
+            return Ok(outcomes.iter().filter(|row| row["outcome"] != "created").count());
+        }
+    }
+
+    async fn import_all(&self, count: usize) -> Result<usize> {
+        let starts = stream::iter((0..count).step_by(ROWS));
+        let refused: Vec<usize> =
+            starts.map(|start| self.import(start, ROWS.min(count - start))).buffer_unordered(REQUESTS).try_collect().await?;
+        Ok(refused.into_iter().sum())
+    }
+}
+
+/// Returns rows as an organization has them.
+fn rows(first: usize, count: usize) -> Result<String> {
+    let mut csv =
+        "name,serial_number,manufacturer,model,purchase_date,purchase_price,warranty_until,custom_fields.ram\n".to_owned();
+    for n in first..first + count {
+        writeln!(csv, "Laptop {n},SN-{n:08},Dell,Latitude 7450,2026-03-04,1249.00,2029-03-03,16")?;
+    }
+    Ok(csv)
+}
+
+/// Runs the benchmark and prints its figures.
+///
+/// # Errors
+///
+/// Returns an error when a row is refused, or a figure misses its goal.
+pub async fn run(options: Options) -> Result<()> {
+    if let Some(assetctl) = &options.assetctl {
+        let beside = std::env::current_exe()?.with_file_name("local");
+        client::measure(assetctl, options.server.as_ref().unwrap_or(&beside), options.report)?;
+    }
+    let share = compare_with_raw(options.rows).await?;
+    let (used, slow) = against_limit(options.limited_rows)?;
+    if !options.report {
+        ensure!(share >= LEAST_SHARE, "the import has less than {LEAST_SHARE} of the raw rate");
+        ensure!(used >= LEAST_USE, "the import uses less than {LEAST_USE} of what the table allows");
+        ensure!(slow <= MOST_SLOW, "more than {MOST_SLOW} of the GETs beside the import are slow");
+    }
+    Ok(())
+}
+
+/// Returns the share of the raw rate that an import has.
+async fn compare_with_raw(count: usize) -> Result<f64> {
+    let target = Target::start().await?;
+    let start = Instant::now();
+    let refused = target.import_all(count).await?;
+    let took = start.elapsed();
+    ensure!(refused == 0, "{refused} rows were refused");
+    let transactions = target.recorder.take();
+    let sent = transactions.len();
+    let raw = raw::replay(transactions, REQUESTS * OPERATIONS).await?;
+    let rate = |took: Duration| count as f64 / took.as_secs_f64();
+    let share = rate(took) / rate(raw);
+    writeln!(
+        std::io::stdout(),
+        "{count} rows: {:.0} rows/s; the same {sent} transactions without the service: {:.0} rows/s; share {share:.2}",
+        rate(took),
+        rate(raw)
+    )?;
+    Ok(share)
+}
+
+/// Returns the share of the write units that an import uses, and the share of slow GETs beside it.
+fn against_limit(count: usize) -> Result<(f64, f64)> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    std::thread::spawn(move || runtime.block_on(against_limit_in_runtime(count)))
+        .join()
+        .map_err(|_| anyhow::anyhow!("the benchmark panicked"))?
+}
+
+async fn against_limit_in_runtime(count: usize) -> Result<(f64, f64)> {
+    let target = Arc::new(Target::start().await?);
+    let created = target.send("POST", "/assets/import", "name\nseen\n", "").await?;
+    let path = format!("/assets/{}", created["data"][0]["id"].as_str().context("no id")?);
+    let usual = percentile(gets(&target, &path, || false, 250).await?, 0.99);
+    target.limit.limit();
+    let is_done = Arc::new(AtomicBool::new(false));
+    let reader = {
+        let (target, path, is_done) = (Arc::clone(&target), path.clone(), Arc::clone(&is_done));
+        tokio::spawn(async move { gets(&target, &path, || is_done.load(Ordering::Relaxed), usize::MAX).await })
+    };
+    let start = Instant::now();
+    let refused = target.import_all(count).await?;
+    let seconds = start.elapsed().as_secs_f64();
+    is_done.store(true, Ordering::Relaxed);
+    let times = reader.await??;
+    ensure!(refused == 0, "{refused} rows were refused by a table that throttles");
+    let (units, throttled) = target.limit.counts();
+    let used = units / (seconds * UNITS_PER_SECOND);
+    let slow = times.iter().filter(|time| **time > usual * 2).count() as f64 / times.len() as f64;
+    writeln!(
+        std::io::stdout(),
+        "{count} rows into a table with {UNITS_PER_SECOND} write units per second: {:.0} rows/s, {:.0} units/s, {throttled} calls \
+         throttled; {} GETs beside it, {:.2} % slower than twice their usual p99 of {:.1} ms",
+        count as f64 / seconds,
+        units / seconds,
+        times.len(),
+        slow * 100.0,
+        usual.as_secs_f64() * 1000.0
+    )?;
+    Ok((used, slow))
+}
+
+/// Sends GETs, at most `most` of them, and returns how long each took.
+async fn gets(target: &Target, path: &str, is_done: impl Fn() -> bool, most: usize) -> Result<Vec<Duration>> {
+    let mut times = Vec::new();
+    while !is_done() && times.len() < most {
+        let start = Instant::now();
+        let response = target.send("GET", path, "", "").await?;
+        ensure!(response["data"].is_object(), "a GET returned {response}");
+        times.push(start.elapsed());
+        tokio::time::sleep(GET_PAUSE).await;
+    }
+    Ok(times)
+}
+
+fn percentile(mut times: Vec<Duration>, share: f64) -> Duration {
+    times.sort_unstable();
+    let place = ((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1));
+    times.get(place).copied().unwrap_or_default()
+}
