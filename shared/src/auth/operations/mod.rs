@@ -98,7 +98,7 @@ impl Caller {
         };
         let is_left = |index: &usize| responses[*index].is_none();
         let left: Vec<usize> = (0..operations.len()).filter(is_left).collect();
-        if left.is_empty() {
+        if left.is_empty() && !operations.is_empty() {
             self.notes.note_replay();
         }
         O::prepare(self, &left.iter().map(|index| &operations[*index]).collect::<Vec<_>>()).await?;

@@ -103,12 +103,6 @@ impl Row {
         serde_json::from_str::<String>(json).ok()
     }
 
-    /// Returns whether the row says anything about a field.
-    #[must_use]
-    pub fn has(&self, name: &str) -> bool {
-        self.members.iter().any(|(known, _)| known == name)
-    }
-
     fn add(&mut self, name: &str, cell_type: Option<CellType>, cell: &str) {
         if cell.is_empty() {
             return;
@@ -255,11 +249,9 @@ fn ndjson_row(line: &[u8], columns: &mut BTreeSet<String>) -> Row {
     };
     let (members, errors) = fields.into_members();
     row.errors = errors.into_iter().map(FieldError::in_column).collect();
-    for (name, json) in members {
-        // Members that occur twice have their error.
-        if row.has(&name) {
-            continue;
-        }
+    let mut seen = HashSet::new();
+    // Members that occur twice have their error.
+    for (name, json) in members.into_iter().filter(|(name, _)| seen.insert(name.clone())) {
         match (name.strip_prefix(CUSTOM_FIELD), serde_json::from_str::<Value>(json)) {
             (Some(field), Ok(value)) => row.custom_fields.push((field.to_owned(), CustomCell::Value(value))),
             (Some(_), Err(_)) => row.errors.push(FieldError::column(&name, "is not JSON")),
@@ -281,13 +273,13 @@ fn column_errors(columns: &[String], names: ColumnNames) -> Vec<FieldError> {
         if errors.len() == MAX_NAMED_COLUMNS {
             break;
         }
-        let shown: String = column.chars().take(MAX_SHOWN_CHARS).collect();
+        let shown = || column.chars().take(MAX_SHOWN_CHARS).collect::<String>();
         let is_custom = names.has_custom_fields && column.starts_with(CUSTOM_FIELD);
         if !seen.insert(column) {
-            errors.push(FieldError::column(&shown, "must occur once"));
+            errors.push(FieldError::column(&shown(), "must occur once"));
         } else if !is_custom && !known.contains(&column.as_str()) {
             let alternatives = (errors.len() < MAX_NAMED_UNKNOWN).then_some(known.as_slice());
-            errors.push(FieldError::column(&shown, unknown_name(&shown, alternatives, "column")));
+            errors.push(FieldError::column(&shown(), unknown_name(&shown(), alternatives, "column")));
         }
     }
     errors
