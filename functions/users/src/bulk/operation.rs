@@ -102,13 +102,12 @@ impl UserOperation {
 
     fn new_user(&self, write: &UserWrite) -> Result<User, ApiError> {
         let mut errors = write.errors.clone();
-        let assigned = |name| FieldError::field(name, "is read-only: the service assigns it");
-        errors
-            .extend(write.unchanged.names().filter(|name| !write.errors.iter().any(|error| error.is_about(name))).map(assigned));
-        let UserChange { email, display_name, role, is_active } = write.change.clone();
-        // A field that could not be read has its error already.
-        let missing = [("email", email.is_none()), ("display_name", display_name.is_none())];
+        // What could not be read has its error already.
         let has_error = |field: &str| write.errors.iter().any(|error| error.is_about(field));
+        let assigned = write.unchanged.names().filter(|name| !has_error(name));
+        errors.extend(assigned.map(|name| FieldError::field(name, "is read-only: the service assigns it")));
+        let UserChange { email, display_name, role, is_active } = write.change.clone();
+        let missing = [("email", email.is_none()), ("display_name", display_name.is_none())];
         let missing = missing.into_iter().filter(|(field, is_missing)| *is_missing && !has_error(field));
         errors.extend(missing.map(|(field, _)| FieldError::field(field, "is required")));
         match (email, display_name) {

@@ -1,5 +1,6 @@
 //! Exports: all records that match, piece by piece, as CSV or NDJSON.
 
+use super::rows::CUSTOM_FIELD;
 use crate::domain::cell;
 use crate::domain::id::Id;
 use crate::domain::json;
@@ -125,9 +126,10 @@ impl<R: ExportRow> Export<R> {
             }
         };
         let columns = self.custom_columns.len() + new_columns.len();
-        let names: usize = self.custom_columns.iter().chain(&new_columns).map(|name| 2 * name.len() + 16).sum();
+        // Its place in the header row.
+        let bytes = bytes + new_columns.iter().map(|name| 2 * name.len() + 16).sum::<usize>();
         // Each column is at least a comma in every row.
-        let total = self.bytes + bytes + names + (self.rows.len() + 1) * columns;
+        let total = self.bytes + bytes + (self.rows.len() + 1) * columns;
         if total > MAX_BYTES && !self.rows.is_empty() {
             return Ok(false);
         }
@@ -149,7 +151,7 @@ fn csv_text<R: ExportRow>(custom_columns: &BTreeSet<String>, rows: &[R], has_hea
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     let internal = |error: csv::Error| ApiError::from(StoreError::broken(error));
     if has_header {
-        let custom = custom_columns.iter().map(|name| format!("custom_fields.{name}"));
+        let custom = custom_columns.iter().map(|name| format!("{CUSTOM_FIELD}{name}"));
         let header = R::COLUMNS.iter().map(|name| (*name).to_owned()).chain(custom);
         writer.write_record(header).map_err(internal)?;
     }
