@@ -51,14 +51,19 @@ text_form!(TypeCode, |code| code.0);
 #[schema(value_type = String, format = "uri", max_length = 2048)]
 pub struct Website(String);
 
+/// The maximum length of a URL.
+const MAX_WEBSITE_BYTES: usize = 2_048;
+
 impl FromStr for Website {
     type Err = ValueError;
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let text = text.trim();
         check_visible(text)?;
         let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-        let fits = text.len() <= 2048
-            && host.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+        if text.len() > MAX_WEBSITE_BYTES {
+            return Err(ValueError::new(format!("must have at most {MAX_WEBSITE_BYTES} bytes; this has {}", text.len())));
+        }
+        let fits = host.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
             && !text.chars().any(|c| c.is_control() || c.is_whitespace());
         fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be a URL that begins with https:// or http://"))
     }
@@ -97,6 +102,12 @@ pub struct AssetTypeChange {
 }
 
 impl AssetType {
+    /// Returns a code as a value that no two asset types have.
+    #[must_use]
+    pub fn unique_code(code: &TypeCode) -> Unique {
+        Unique { field: "code", value: code.as_str().to_owned(), reserved_after_deletion: false }
+    }
+
     /// Returns the asset type with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &AssetTypeChange) -> Self {
@@ -130,7 +141,7 @@ impl Record for AssetType {
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Unique { field: "code", value: self.code.as_str().to_owned(), reserved_after_deletion: false }]
+        vec![Self::unique_code(&self.code)]
     }
 
     fn required_by_references(&self) -> Option<Vec<Requirement>> {
@@ -165,6 +176,12 @@ pub struct ManufacturerChange {
 }
 
 impl Manufacturer {
+    /// Returns a name as a value that no two manufacturers have.
+    #[must_use]
+    pub fn unique_name(name: &str) -> Unique {
+        Unique { field: "name", value: fold(name), reserved_after_deletion: false }
+    }
+
     /// Returns the manufacturer with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &ManufacturerChange) -> Self {
@@ -192,7 +209,7 @@ impl Record for Manufacturer {
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Unique { field: "name", value: fold(&self.name), reserved_after_deletion: false }]
+        vec![Self::unique_name(&self.name)]
     }
 
     fn required_by_references(&self) -> Option<Vec<Requirement>> {

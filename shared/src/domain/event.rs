@@ -49,7 +49,8 @@ pub enum Verb {
 }
 
 impl Verb {
-    const ALL: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
+    /// Every verb.
+    pub(super) const ALL: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
 
     /// Returns the text of the type of an event about a record of this kind, such as `asset.created`.
     #[must_use]

@@ -3,17 +3,39 @@
 use super::field_error::ValueError;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize, Serializer};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{OneOfBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// The error text for an amount below zero.
 const NEGATIVE: &str = "must not be negative: it must be from 0 to below 1000000000000";
+/// The error text for what is no amount.
+pub const FORM: &str = "must be a number from 0 to below 1000000000000, or its decimal text such as \"1249.00\"";
 
 /// A purchase price: 0 ≤ p < 10^12 with at most 4 fractional digits. `2499.00` stays `2499.00`.
 ///
 /// The table stores it as text, since a DynamoDB number drops trailing zeros. Responses write it as a JSON number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-#[schema(value_type = f64, minimum = 0, exclusive_maximum = 1_000_000_000_000_i64, examples(2499.00))]
 pub struct Price(Decimal);
+
+/// A price as responses write it.
+#[derive(utoipa::ToSchema)]
+#[schema(value_type = f64, minimum = 0, exclusive_maximum = 1_000_000_000_000_i64, examples(2499.00))]
+pub struct PriceNumber(());
+
+/// A price as text, which requests can have instead.
+#[derive(utoipa::ToSchema)]
+#[schema(value_type = String, pattern = r"^0*[0-9]{1,12}(\.[0-9]{1,4})?$", examples("2499.00"))]
+pub struct PriceText(());
+
+impl PartialSchema for Price {
+    fn schema() -> RefOr<Schema> {
+        OneOfBuilder::new().item(PriceNumber::schema()).item(PriceText::schema()).into()
+    }
+}
+
+impl ToSchema for Price {}
 
 impl Price {
     /// Parses the digits of a JSON number.
@@ -34,6 +56,30 @@ impl Price {
             return Err(ValueError::new("must have at most 4 fractional digits"));
         }
         Ok(Self(amount.abs()))
+    }
+
+    /// Returns the amount in ten-thousandths, the smallest fraction that a price can have.
+    #[must_use]
+    pub fn ten_thousandths(self) -> u64 {
+        let mut scaled = self.0;
+        scaled.rescale(4);
+        scaled.mantissa().try_into().unwrap_or_default()
+    }
+
+    /// Parses a decimal text: digits, and a point before the fractional ones. Other forms, such as those with an exponent
+    /// or with separators between thousands, are refused.
+    ///
+    /// # Errors
+    ///
+    /// As [`Price::from_json_number`].
+    pub fn from_decimal_text(text: &str) -> Result<Self, ValueError> {
+        let (integer, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number(integer.strip_prefix('-').unwrap_or(integer)) && is_number(fraction) {
+            Self::from_json_number(text)
+        } else {
+            Err(ValueError::new(FORM))
+        }
     }
 
     /// Writes the amount as a JSON number with exactly its digits.
@@ -73,6 +119,13 @@ fn outside_decimal(digits: &str) -> Result<Price, ValueError> {
 impl std::fmt::Display for Price {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl std::str::FromStr for Price {
+    type Err = ValueError;
+    fn from_str(digits: &str) -> Result<Self, ValueError> {
+        Self::from_json_number(digits)
     }
 }
 
@@ -121,6 +174,21 @@ mod tests {
         ] {
             let error = Price::from_json_number(wrong).expect_err(wrong).to_string();
             assert!(error.contains(why), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_decimal_text_is_read_as_the_number_and_nothing_else_is() {
+        for (text, expected) in [("1249.00", "1249.00"), ("0", "0"), ("007.5", "7.5"), ("999999999999.9999", "999999999999.9999")]
+        {
+            assert_eq!(Price::from_decimal_text(text).map(|price| price.to_string()), Ok(expected.into()), "{text}");
+        }
+        for wrong in ["", "1,249.00", "1.249,00", "1e3", "+1", ".5", "5.", " 5", "5 EUR", "0x10", "1_000", "-", "NaN", "\u{0661}"]
+        {
+            assert_eq!(Price::from_decimal_text(wrong), Err(ValueError::new(FORM)), "{wrong}");
+        }
+        for (wrong, why) in [("-1.00", "negative"), ("1000000000000", "below"), ("0.00001", "fractional")] {
+            assert!(Price::from_decimal_text(wrong).expect_err(wrong).to_string().contains(why), "{wrong}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::field_error::ValueError;
 use super::json::parse_strict;
-use super::receipt::{FORMAT, Receipt};
+use super::receipt::{FORMAT, MOVEMENT_FORMAT, MovementReceipt, Receipt};
 use super::receipt_key::{Jwks, SigningKey};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,6 +32,15 @@ pub struct Signature {
     pub value: String,
 }
 
+/// A movement's receipt with its signature.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct SignedMovementReceipt {
+    /// The receipt, which is what is signed.
+    pub receipt: MovementReceipt,
+    /// The signature.
+    pub signature: Signature,
+}
+
 impl SignedReceipt {
     /// Signs a receipt with `key`.
     ///
@@ -39,13 +48,34 @@ impl SignedReceipt {
     ///
     /// Returns an error if the receipt has no canonical form.
     pub fn new(receipt: Receipt, key: &SigningKey) -> Result<Self, ValueError> {
-        let text = receipt.canonical().map_err(|_| ValueError::new("must have a canonical form"))?;
-        let signature = Signature { alg: "EdDSA".into(), kid: key.public()?.kid(), value: key.sign(&text) };
-        Ok(Self { receipt, signature })
+        Ok(Self { signature: Signature::of(&receipt, key)?, receipt })
     }
 }
 
-/// Returns the receipt in `text`, a signed receipt, if the signature is valid for one of `keys`.
+impl SignedMovementReceipt {
+    /// Signs a receipt with `key`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the receipt has no canonical form.
+    pub fn new(receipt: MovementReceipt, key: &SigningKey) -> Result<Self, ValueError> {
+        Ok(Self { signature: Signature::of(&receipt, key)?, receipt })
+    }
+}
+
+impl Signature {
+    /// Signs the canonical JSON of a receipt.
+    fn of(receipt: &impl Serialize, key: &SigningKey) -> Result<Self, ValueError> {
+        let text = canonical(receipt)?;
+        Ok(Self { alg: "EdDSA".into(), kid: key.public()?.kid(), value: key.sign(&text) })
+    }
+}
+
+fn canonical(receipt: &impl Serialize) -> Result<String, ValueError> {
+    serde_json_canonicalizer::to_string(receipt).map_err(|_| ValueError::new("must have a canonical form"))
+}
+
+/// Returns the receipt in `text`, a signed receipt of a process instance or a movement, if the signature is valid for one of `keys`.
 ///
 /// # Errors
 ///
@@ -63,12 +93,11 @@ pub fn check(text: &str, keys: &Jwks) -> Result<Value, ValueError> {
     }
     let signature: Signature =
         serde_json::from_value(signature).map_err(|_| ValueError::new("must have a signature with alg, kid and value"))?;
-    if signature.alg != "EdDSA" || receipt["format"] != FORMAT {
-        return Err(ValueError::new(format!("must have the format {FORMAT} and a signature by EdDSA")));
+    if signature.alg != "EdDSA" || ![FORMAT, MOVEMENT_FORMAT].iter().any(|format| receipt["format"] == *format) {
+        return Err(ValueError::new(format!("must have the format {FORMAT} or {MOVEMENT_FORMAT}, and a signature by EdDSA")));
     }
     let key = keys.find(&signature.kid).ok_or_else(|| ValueError::new("is signed by a key that is not among those given"))?;
-    let canonical = serde_json_canonicalizer::to_string(&receipt).map_err(|_| ValueError::new("must have a canonical form"))?;
-    if key.verifies(&canonical, &signature.value) {
+    if key.verifies(&canonical(&receipt)?, &signature.value) {
         Ok(receipt)
     } else {
         Err(ValueError::new("has an invalid signature: the receipt was changed, or never signed"))

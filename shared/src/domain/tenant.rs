@@ -5,8 +5,11 @@ use super::asset_tag::{TagPrefix, TagTemplate};
 use super::field_error::ValueError;
 use super::id::TenantId;
 use super::json::parse_strict;
+use super::label_url::LabelUrlTemplate;
+use super::locale::Locale;
 use super::record::{Kind, Patch, Record, fields};
 use super::text::Name;
+use super::time_zone::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +55,15 @@ pub struct Tenant {
     /// The changes of status that a PATCH of an asset may make; `None` permits all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_transitions: Option<Transitions>,
+    /// The time zone of pages that people read.
+    #[serde(default)]
+    pub time_zone: TimeZone,
+    /// How pages that people read write dates.
+    #[serde(default)]
+    pub locale: Locale,
+    /// The address that codes of labels hold; `None` for the asset tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_url_template: Option<LabelUrlTemplate>,
 }
 
 /// A change to the settings.
@@ -65,6 +77,12 @@ pub struct TenantChange {
     pub asset_tag_template: Option<TagTemplate>,
     /// The new permitted changes of status.
     pub status_transitions: Patch<Transitions>,
+    /// The new time zone.
+    pub time_zone: Option<TimeZone>,
+    /// The new locale.
+    pub locale: Option<Locale>,
+    /// The new address that codes of labels hold.
+    pub label_url_template: Patch<LabelUrlTemplate>,
 }
 
 impl Tenant {
@@ -77,19 +95,33 @@ impl Tenant {
             asset_tag_prefix: TagPrefix::default(),
             asset_tag_template: TagTemplate::default(),
             status_transitions: None,
+            time_zone: TimeZone::default(),
+            locale: Locale::default(),
+            label_url_template: None,
         }
     }
 
     /// Returns the tenant with `change` applied.
     #[must_use]
     pub fn changed(&self, change: &TenantChange) -> Self {
-        let TenantChange { name, asset_tag_prefix, asset_tag_template, status_transitions } = change.clone();
+        let TenantChange {
+            name,
+            asset_tag_prefix,
+            asset_tag_template,
+            status_transitions,
+            time_zone,
+            locale,
+            label_url_template,
+        } = change.clone();
         Self {
             id: self.id,
             name: name.unwrap_or_else(|| self.name.clone()),
             asset_tag_prefix: asset_tag_prefix.unwrap_or_else(|| self.asset_tag_prefix.clone()),
             asset_tag_template: asset_tag_template.unwrap_or_else(|| self.asset_tag_template.clone()),
             status_transitions: status_transitions.or(self.status_transitions.clone()),
+            time_zone: time_zone.unwrap_or_else(|| self.time_zone.clone()),
+            locale: locale.unwrap_or_else(|| self.locale.clone()),
+            label_url_template: label_url_template.or(self.label_url_template.clone()),
         }
     }
 }
@@ -103,12 +135,16 @@ impl Record for Tenant {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        let Self { id: _, name, asset_tag_prefix, asset_tag_template, status_transitions } = self;
+        let Self { id: _, name, asset_tag_prefix, asset_tag_template, status_transitions, time_zone, locale, label_url_template } =
+            self;
         fields([
             ("name", json!(name)),
             ("asset_tag_prefix", json!(asset_tag_prefix)),
             ("asset_tag_template", json!(asset_tag_template)),
             ("status_transitions", json!(status_transitions)),
+            ("time_zone", json!(time_zone)),
+            ("locale", json!(locale)),
+            ("label_url_template", json!(label_url_template)),
         ])
     }
 }

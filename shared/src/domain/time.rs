@@ -1,7 +1,7 @@
 //! Times and dates as the API writes them.
 
 use super::field_error::{ValueError, text_form};
-use chrono::{DateTime, Datelike, NaiveDate, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::str::FromStr;
@@ -44,6 +44,11 @@ impl Timestamp {
     #[must_use]
     pub fn date(self) -> NaiveDate {
         self.to_chrono().date_naive()
+    }
+
+    /// Returns the date and the time of day in UTC.
+    pub(in crate::domain) fn naive(self) -> NaiveDateTime {
+        self.to_chrono().naive_utc()
     }
 
     fn parse(text: &str) -> Option<Self> {

@@ -15,6 +15,9 @@ use serde_json::{Map, Value, json};
 #[schema(value_type = String, format = Email, max_length = 254)]
 pub struct Email(String);
 
+/// The maximum length of an address (RFC 5321 §4.5.3.1.3, without angle brackets).
+const MAX_BYTES: usize = 254;
+
 impl Email {
     /// Returns the composed and case-folded address, by which addresses are compared.
     #[must_use]
@@ -37,8 +40,10 @@ impl std::str::FromStr for Email {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let text = text.trim();
         check_visible(text)?;
-        let fits = text.len() <= 254
-            && !text.chars().any(|c| c.is_control() || c.is_whitespace())
+        if text.len() > MAX_BYTES {
+            return Err(ValueError::new(format!("must have at most {MAX_BYTES} bytes; this has {}", text.len())));
+        }
+        let fits = !text.chars().any(|c| c.is_control() || c.is_whitespace())
             && text.split_once('@').is_some_and(|(local, domain)| {
                 (1..=64).contains(&local.len())
                     && !domain.contains('@')

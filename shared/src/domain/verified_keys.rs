@@ -33,12 +33,15 @@ struct Permission {
 pub struct VerifiedKeys(Mutex<HashMap<VerifiedKey, Permission>>);
 
 impl VerifiedKeys {
-    /// Returns whether a request of the key for this scope is likely to be permitted: the key was verified with this
-    /// secret and had the scope not long ago, has not been refused since, and is not known to have exceeded its rate.
+    /// Returns whether a request of the key that needs this scope, or none, is likely to be permitted: the key was verified
+    /// with this secret and had the scope not long ago, has not been refused since, and is not known to have exceeded its
+    /// rate.
     #[must_use]
-    pub fn permits(&self, token: &Token, scope: Scope, now: Timestamp) -> bool {
-        let is_permitted =
-            |known: &Permission| known.at.plus(MAX_AGE) > now && known.scopes.contains(&scope) && known.exhausted_until <= now;
+    pub fn permits(&self, token: &Token, scope: Option<Scope>, now: Timestamp) -> bool {
+        let is_permitted = |known: &Permission| {
+            let has_scope = scope.is_none_or(|scope| known.scopes.contains(&scope));
+            known.at.plus(MAX_AGE) > now && has_scope && known.exhausted_until <= now
+        };
         self.keys().get(&verified_key(token)).is_some_and(is_permitted)
     }
 
@@ -94,7 +97,7 @@ mod tests {
     }
 
     fn is_known(keys: &VerifiedKeys, token: &Token, at: Timestamp) -> bool {
-        keys.permits(token, Scope::AssetsRead, at)
+        keys.permits(token, Some(Scope::AssetsRead), at)
     }
 
     #[test]
@@ -104,7 +107,8 @@ mod tests {
         assert!(is_known(&keys, &token(1, 1), start));
         assert!(!is_known(&keys, &token(1, 2), start), "another secret");
         assert!(!is_known(&keys, &token(2, 1), start), "another key");
-        assert!(!keys.permits(&token(1, 1), Scope::AssetsWrite, start), "another scope");
+        assert!(!keys.permits(&token(1, 1), Some(Scope::AssetsWrite), start), "another scope");
+        assert!(keys.permits(&token(1, 1), None, start), "without a scope");
         keys.remove(&token(1, 2));
         assert!(is_known(&keys, &token(1, 1), start.plus(MAX_AGE - TimeDelta::milliseconds(1))));
         assert!(!is_known(&keys, &token(1, 1), start.plus(MAX_AGE)));

@@ -4,6 +4,7 @@ use super::{Instance, ProcessError, State};
 use crate::domain::field_error::{FieldError, ValueError};
 use crate::domain::id::UserId;
 use crate::domain::json::pointer_token;
+use crate::domain::nearest::nearest_first;
 use crate::domain::process::values::{CheckedValue, StepValues};
 use crate::domain::process::{Step, StepKind};
 use crate::domain::signature_image::{DecodedImages, SignatureImage};
@@ -15,9 +16,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// item.
 const MAX_STEP_VALUES_BYTES: usize = 128 * 1024;
 
-/// The result of advancing a process instance.
+/// How many unknown keys are answered with the known ones. A body can have 100,000.
+const MAX_NAMED_UNKNOWN: usize = 20;
+
+/// The result of submitting values to a process instance.
 #[derive(Debug, Clone)]
 pub struct Advancement {
+    /// The process instance after each submitted step but the last, in order.
+    pub earlier: Vec<Instance>,
     /// The process instance afterwards.
     pub instance: Instance,
     /// The submitted signatures, by step key.
@@ -45,7 +51,91 @@ struct Submission {
     changed_key: Option<String>,
 }
 
+impl Advancement {
+    /// Returns the process instance after each submitted step, in order.
+    #[must_use]
+    pub fn versions(&self) -> Vec<Instance> {
+        self.earlier.iter().chain([&self.instance]).cloned().collect()
+    }
+}
+
 impl Instance {
+    /// Keeps values of steps before the first one is submitted.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProcessError::Invalid`] if a key is not a step's, a value is not acceptable, or all values together are
+    /// too large.
+    pub fn with_values(
+        self,
+        step_data: &Map<String, Value>,
+        active_users: &BTreeSet<UserId>,
+        images: &DecodedImages,
+    ) -> Result<Advancement, ProcessError> {
+        let mut submission = self.submission(step_data, 0, &Checks { active_users, images });
+        submission.check_size();
+        if !submission.errors.is_empty() {
+            return Err(ProcessError::Invalid(submission.errors));
+        }
+        let instance = Self { step_values: StepValues(submission.step_values), ..self };
+        Ok(Advancement { earlier: Vec::new(), instance, signatures: submission.signatures })
+    }
+
+    /// Submits all steps from the current one up to the one with the key `through`, as [`Instance::advance`] submits each
+    /// with its own value. Values of later steps are kept when the last of them is submitted.
+    ///
+    /// # Errors
+    ///
+    /// As [`Instance::advance`] of the first step that can't be submitted. Also, once the current step is known to be
+    /// the expected one:
+    ///
+    /// - [`ProcessError::Invalid`] if `through` is not the key of a step.
+    /// - [`ProcessError::Submitted`] if that step is before the current one.
+    pub fn advance_through(
+        &self,
+        through: &str,
+        step_data: &Map<String, Value>,
+        expected_step: Option<usize>,
+        active_users: &BTreeSet<UserId>,
+        images: &DecodedImages,
+        at: Timestamp,
+    ) -> Result<Advancement, ProcessError> {
+        let current = self.current_step_if(expected_step)?;
+        let last = self.index_of(through).ok_or_else(|| ProcessError::Invalid(vec![self.no_step_to_go_through()]))?;
+        if last < current {
+            return Err(ProcessError::Submitted(through.to_owned()));
+        }
+        let (mut instance, mut earlier, mut signatures) = (self.clone(), Vec::new(), BTreeMap::new());
+        for step in current..=last {
+            let is_of_step = |key: &str| self.index_of(key).unwrap_or(current).clamp(current, last) == step;
+            let own = step_data.iter().filter(|(key, _)| is_of_step(key));
+            let own = own.map(|(key, value)| (key.clone(), value.clone())).collect();
+            let next = instance.advance(&own, None, active_users, images, at)?;
+            signatures.extend(next.signatures);
+            earlier.push(std::mem::replace(&mut instance, next.instance));
+        }
+        // The first is the instance before all of them.
+        earlier.remove(0);
+        Ok(Advancement { earlier, instance, signatures })
+    }
+
+    /// Returns the index of the step with this key.
+    #[must_use]
+    pub fn index_of(&self, key: &str) -> Option<usize> {
+        self.steps.as_slice().iter().position(|step| step.key == key)
+    }
+
+    fn no_step_to_go_through(&self) -> FieldError {
+        let keys: Vec<&str> = self.steps.as_slice().iter().map(|step| step.key.as_str()).collect();
+        FieldError::field("through", format!("must be the key of a step: {}", keys.join(", ")))
+    }
+
+    /// Returns the index of the current step, if that is the expected one.
+    fn current_step_if(&self, expected_step: Option<usize>) -> Result<usize, ProcessError> {
+        let current = self.open_step()?;
+        if expected_step.is_some_and(|expected| expected != current) { Err(ProcessError::Moved(current)) } else { Ok(current) }
+    }
+
     /// Submits the current step and moves on to the next one, or completes the instance.
     ///
     /// `step_data` may contain the current step's value, values of later steps, and unchanged values of earlier steps.
@@ -68,12 +158,11 @@ impl Instance {
         images: &DecodedImages,
         at: Timestamp,
     ) -> Result<Advancement, ProcessError> {
-        let current = self.open_step()?;
-        if expected_step.is_some_and(|expected| expected != current) {
-            return Err(ProcessError::Moved(current));
-        }
-        let checks = Checks { active_users, images };
-        let Submission { step_values, signatures, errors, changed_key } = self.submission(step_data, current, &checks);
+        let current = self.current_step_if(expected_step)?;
+        let mut submission = self.submission(step_data, current, &Checks { active_users, images });
+        submission.check_required(&self.steps.as_slice()[current]);
+        submission.check_size();
+        let Submission { step_values, signatures, errors, changed_key } = submission;
         if !errors.is_empty() {
             return Err(ProcessError::Invalid(errors));
         }
@@ -83,7 +172,7 @@ impl Instance {
         let is_last = current + 1 == self.steps.as_slice().len();
         let state = if is_last { State::Completed { at } } else { State::InProgress { step: current + 1 } };
         let instance = Self { state, step_values: StepValues(step_values), ..self.clone() };
-        Ok(Advancement { instance, signatures })
+        Ok(Advancement { earlier: Vec::new(), instance, signatures })
     }
 
     /// Checks `step_data` and merges it into the values submitted before.
@@ -93,6 +182,10 @@ impl Instance {
         let mut submission = Submission { step_values, signatures: BTreeMap::new(), errors: Vec::new(), changed_key: None };
         for (key, value) in step_data {
             match steps.iter().enumerate().find(|(_, step)| step.key == *key) {
+                None if submission.errors.len() < MAX_NAMED_UNKNOWN => {
+                    let known = nearest_first(key, steps.iter().map(|step| step.key.as_str()));
+                    submission.errors.push(step_error(key, format!("is not the key of a step; there are {}", known.join(", "))));
+                }
                 None => submission.errors.push(step_error(key, "is not the key of a step")),
                 Some((index, step)) if index < current => {
                     if !self.has_value(step, value, checks) {
@@ -108,8 +201,6 @@ impl Instance {
                 },
             }
         }
-        submission.check_required(&steps[current]);
-        submission.check_size();
         submission
     }
 

@@ -232,7 +232,7 @@ impl Instance {
     pub fn without_value(&self, step: &str) -> Self {
         let mut instance = self.clone();
         instance.step_values.0.remove(step);
-        let index = self.steps.as_slice().iter().position(|known| known.key == step);
+        let index = self.index_of(step);
         if let (State::InProgress { step: current }, Some(index)) = (&self.state, index) {
             instance.state = State::InProgress { step: index.min(*current) };
         }

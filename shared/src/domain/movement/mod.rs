@@ -1,6 +1,7 @@
 //! Movements: one process on several assets at once, such as the handover of a laptop, a dock and two screens. Each step is
 //! submitted once for all of them.
 
+mod groups;
 mod size;
 
 use super::field_error::ValueError;

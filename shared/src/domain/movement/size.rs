@@ -13,9 +13,12 @@ impl Movement {
     /// Each submission writes the stored response, and the process instances with their events. Of the current step and
     /// those that follow, it may pick another user than was picked ahead, which changes the references to both, and add
     /// the image of a signature. The last one also writes the assets with their events and the references to the process
-    /// definition, to all users who were picked, and to those who may lose an asset.
+    /// definition, to all users who were picked, and to those who may lose an asset. `has_values` says whether values
+    /// were sent with the start.
+    ///
+    /// Steps that are submitted together are not counted here: they have more events, and are refused if they don't fit.
     #[must_use]
-    pub fn items_of_largest_step(process: &Process, assets: &[Stored<Asset>]) -> usize {
+    pub fn items_of_largest_step(process: &Process, assets: &[Stored<Asset>], has_values: bool) -> usize {
         let steps = process.steps.as_slice();
         let count = |first: usize, kind: &StepKind| steps.iter().skip(first).filter(|step| step.kind == *kind).count();
         let all_pickers = count(0, &StepKind::UserPicker);
@@ -23,8 +26,8 @@ impl Movement {
         let losers = if all_pickers > 0 || process.target_status.clears_assignment() { assigned.len() } else { 0 };
         let items = |step: usize| {
             let (pickers, signatures) = (count(step, &StepKind::UserPicker), count(step, &StepKind::Signature));
-            // Before the first step nothing was picked.
-            let replaced = if step > 0 { pickers } else { 0 };
+            // Before the first step nothing was picked, except with the start.
+            let replaced = if step > 0 || has_values { pickers } else { 0 };
             if step + 1 == steps.len() {
                 4 * assets.len() + 2 + losers + all_pickers + replaced + signatures
             } else {
@@ -75,7 +78,7 @@ mod tests {
     fn the_largest_step_is_the_last_or_one_that_replaces_many_users() {
         let count = |types: &[&str], target_status, holders: &[Option<u128>]| {
             let process = Process { target_status, ..samples::process(&steps(types)) };
-            Movement::items_of_largest_step(&process, &assets(holders))
+            Movement::items_of_largest_step(&process, &assets(holders), false)
         };
         let holders = [Some(8), Some(8), Some(9), None];
         assert_eq!(count(&["text"], Status::InUse, &holders), 4 * 4 + 2, "assignments stay");
@@ -144,12 +147,13 @@ mod tests {
             types in prop::collection::vec(a_type(), 1..12),
             holders in prop::collection::vec(prop::option::of(1u128..25), 1..20),
             clears: bool,
-            masks in prop::collection::vec(prop_oneof![Just(u64::MAX), any::<u64>()], 12)
+            masks in prop::collection::vec(prop_oneof![Just(u64::MAX), any::<u64>()], 12),
+            ahead in prop::option::of(any::<u64>())
         ) {
             let target_status = if clears { Status::Returned } else { Status::InUse };
             let process = Process { target_status, ..samples::process(&steps(&types)) };
             let assets = assets(&holders);
-            let most = Movement::items_of_largest_step(&process, &assets);
+            let most = Movement::items_of_largest_step(&process, &assets, ahead.is_some());
             let starter = Starter { key_id: None, name: "Key".into() };
             let movement_id = Some(MovementId::from_uuid(Uuid::from_u128(99)));
             let mut now: Vec<(Instance, Asset)> = (1..).zip(&assets).map(|(n, asset)| {
@@ -158,6 +162,13 @@ mod tests {
                 (Instance { movement_id, ..instance }, asset)
             }).collect();
             let mut fresh = 1000;
+            if let Some(bits) = ahead {
+                let (data, users) = submission(&types, 0, bits, &mut fresh);
+                for (instance, _) in &mut now {
+                    let kept = instance.clone().with_values(&data, &users, &DecodedImages::default()).expect("acceptable");
+                    *instance = kept.instance;
+                }
+            }
             for (step, mask) in (0..types.len()).zip(masks) {
                 let cancelled: Vec<_> = now.iter().map(|(instance, asset)| {
                     let instance = instance.cancelled(None, samples::time(1)).expect("is open");
@@ -185,7 +196,7 @@ mod tests {
             let text = steps(&types).to_string();
             let Ok(steps) = Steps::from_json(&text) else { return Ok(()) };
             let process = Process { steps, ..samples::process(&super::tests::steps(&["text"])) };
-            prop_assert!(Movement::items_of_largest_step(&process, &assets(&[Some(1)])) <= MAX_TRANSACTION_ITEMS);
+            prop_assert!(Movement::items_of_largest_step(&process, &assets(&[Some(1)]), false) <= MAX_TRANSACTION_ITEMS);
         }
     }
 
@@ -194,11 +205,11 @@ mod tests {
         let pickers =
             |n: usize| Steps::from_json(&steps(&[&["text"][..], &vec!["user_picker"; n], &["text"]].concat()).to_string());
         let process = Process { steps: pickers(48).expect("allowed"), ..samples::process(&steps(&["text"])) };
-        assert!(Movement::items_of_largest_step(&process, &assets(&[Some(1)])) <= MAX_TRANSACTION_ITEMS);
+        assert!(Movement::items_of_largest_step(&process, &assets(&[Some(1)]), false) <= MAX_TRANSACTION_ITEMS);
         let all_but_one = [&["user_picker"; 48][..], &["signature"; 2]].concat();
         let steps_of_all = Steps::from_json(&steps(&all_but_one).to_string()).expect("allowed");
         let process = Process { steps: steps_of_all, ..process };
-        assert!(Movement::items_of_largest_step(&process, &assets(&[Some(1)])) <= MAX_TRANSACTION_ITEMS);
+        assert!(Movement::items_of_largest_step(&process, &assets(&[Some(1)]), false) <= MAX_TRANSACTION_ITEMS);
         assert!(Steps::from_json(&steps(&["user_picker"; 49]).to_string()).is_err());
     }
 }

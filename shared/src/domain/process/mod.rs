@@ -124,6 +124,12 @@ pub struct ProcessChange {
 pub struct SystemProcessFixed;
 
 impl Process {
+    /// Returns a slug as a value that no two processes have.
+    #[must_use]
+    pub fn unique_slug(slug: &Slug) -> Unique {
+        Unique { field: "slug", value: slug.as_str().to_owned(), reserved_after_deletion: false }
+    }
+
     /// Returns a reference to a process from the field `field`. Only an active process can be started.
     #[must_use]
     pub fn reference(field: &'static str, id: ProcessId) -> Reference {
@@ -176,7 +182,7 @@ impl Record for Process {
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Unique { field: "slug", value: self.slug.as_str().to_owned(), reserved_after_deletion: false }]
+        vec![Self::unique_slug(&self.slug)]
     }
 
     fn required_by_references(&self) -> Option<Vec<Requirement>> {

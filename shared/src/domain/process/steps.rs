@@ -4,6 +4,7 @@ use super::step::{Step, StepKind, StepType};
 use crate::domain::field_error::ValueError;
 use crate::domain::hex;
 use crate::domain::json::{parse_strict, pointer_token};
+use crate::domain::nearest::nearest_first;
 use crate::domain::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -94,7 +95,8 @@ impl StepReader<'_> {
         };
         let known = ["type", "key", "label", "required", "items", "options"];
         for name in members.keys().filter(|name| !known.contains(&name.as_str())) {
-            self.error(name, "is not a member of a step");
+            let known = nearest_first(name, known).join(", ");
+            self.error(name, format!("is not a member of a step; there are {known}"));
         }
         let step_type = self.text::<StepType>("type");
         if step_type == Some(StepType::Complete) && !is_last {

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
+/// How many bytes of choices an error names.
+const MAX_NAMED_BYTES: usize = 1_000;
+
 /// The submitted values by step key. A signature is `{"sha256", "bytes"}` of its image, which has an item of its own.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -73,7 +76,8 @@ impl Step {
     }
 
     fn check_entries(&self, value: &Value, items: &[String]) -> Result<Value, ValueError> {
-        let invalid = || ValueError::new("must be a list of the checklist's entries, each at most once");
+        let invalid =
+            || ValueError::new(format!("must be a list of entries of the checklist, each at most once: {}", named(items)));
         let entries: Option<Vec<&str>> = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
         let entries = entries.ok_or_else(invalid)?;
         let distinct: BTreeSet<&str> = entries.iter().copied().collect();
@@ -81,7 +85,7 @@ impl Step {
             return Err(invalid());
         }
         if self.is_required() && entries.len() != items.len() {
-            return Err(ValueError::new("must contain all entries of the checklist"));
+            return Err(ValueError::new(format!("must contain all entries of the checklist: {}", named(items))));
         }
         Ok(value.clone())
     }
@@ -104,7 +108,21 @@ fn check_true(value: &Value) -> Result<Value, ValueError> {
 
 fn check_option(value: &Value, options: &[String]) -> Result<Value, ValueError> {
     let is_option = options.iter().any(|option| *value == json!(option));
-    if is_option { Ok(value.clone()) } else { Err(ValueError::new("must be one of the step's options")) }
+    if is_option { Ok(value.clone()) } else { Err(ValueError::new(format!("must be one of {}", named(options)))) }
+}
+
+/// Returns what a step accepts, as an error names it: as many as fit a line or two.
+fn named(choices: &[String]) -> String {
+    let mut text = String::new();
+    for choice in choices {
+        if text.len() + choice.len() > MAX_NAMED_BYTES {
+            text.push_str(if text.is_empty() { "…" } else { ", …" });
+            break;
+        }
+        text.push_str(if text.is_empty() { "" } else { ", " });
+        text.push_str(choice);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -153,7 +171,7 @@ mod tests {
     fn a_required_checklist_needs_all_its_entries() {
         let kind = StepKind::Checklist { items: vec!["a".into(), "b".into()] };
         assert_eq!(check(Some(true), &kind, &json!(["b", "a"])), Ok(CheckedValue::Value(json!(["b", "a"]))));
-        let error = Err("must contain all entries of the checklist".to_owned());
+        let error = Err("must contain all entries of the checklist: a, b".to_owned());
         assert_eq!(check(Some(true), &kind, &json!(["a"])), error);
     }
 

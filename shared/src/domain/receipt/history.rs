@@ -45,6 +45,12 @@ pub(super) fn completes_step(event: &Event, index: usize, is_last: bool) -> bool
     }
 }
 
+/// Returns whether an event completed or cancelled its process instance.
+pub(super) fn ends_instance(event: &Event) -> bool {
+    let status = event.changes.get("status").and_then(|change| change["new"].as_str());
+    status.is_some_and(|status| status != "in_progress")
+}
+
 /// Returns the values of all fields after these events.
 fn replay<'a>(events: impl Iterator<Item = &'a Event>) -> Map<String, Value> {
     let mut fields = Map::new();

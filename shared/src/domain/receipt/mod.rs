@@ -1,6 +1,9 @@
 //! Receipts: a permanent account of a completed process instance, which others can verify without the service.
 
 mod history;
+mod movement;
+
+pub use movement::{InstancePart, MOVEMENT_FORMAT, MovementReceipt, MovementReceiptStep, ReceiptInstance};
 
 use super::asset::Status;
 use super::chain::{BrokenLink, ChainHead, HistoryEntry};
@@ -125,6 +128,9 @@ pub enum ReceiptError {
     /// A history that the receipt is based on is not valid.
     #[error("a history is not valid: {}", .0.reason)]
     BrokenLink(BrokenLink),
+    /// The process instances of a movement were completed with different values.
+    #[error("the process instances of the movement were completed with different values")]
+    Differs,
 }
 
 impl Receipt {
@@ -171,17 +177,8 @@ impl Receipt {
             started_by: started.actor.clone(),
             completed_at,
             steps,
-            events: instance_history.iter().zip(&events).map(|(entry, event)| receipt_event(entry, event)).collect(),
+            events: receipt_events(instance_history, &events),
         })
-    }
-
-    /// Returns the canonical JSON of the receipt (RFC 8785), which is signed.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a number is not finite, which no receipt contains.
-    pub fn canonical(&self) -> Result<String, serde_json::Error> {
-        serde_json_canonicalizer::to_string(self)
     }
 }
 
@@ -212,6 +209,13 @@ fn receipt_step(
     })
 }
 
-fn receipt_event(entry: &HistoryEntry, event: &Event) -> ReceiptEvent {
-    ReceiptEvent { id: event.id, version: event.version, event_type: event.event_type.clone(), hash: entry.hash.clone() }
+/// Returns the events of a history as a receipt shows them.
+fn receipt_events(history: &[HistoryEntry], events: &[Event]) -> Vec<ReceiptEvent> {
+    let shown = |(entry, event): (&HistoryEntry, &Event)| ReceiptEvent {
+        id: event.id,
+        version: event.version,
+        event_type: event.event_type.clone(),
+        hash: entry.hash.clone(),
+    };
+    history.iter().zip(events).map(shown).collect()
 }

@@ -1,9 +1,12 @@
 //! Records as their histories describe them: what a lost or outdated record was, as far as its events say it.
 
+mod past;
 mod processes;
 mod records;
 #[cfg(test)]
 mod tests;
+
+pub use past::{PastState, state_at};
 
 use super::asset::Asset;
 use super::catalog::Model;
@@ -55,6 +58,12 @@ impl<'a, T> Origin<'a, T> {
 
 /// A record that can be restored from its history.
 pub trait Restore: Record {
+    /// Returns fields that the histories of older records lack, with the values that these records have.
+    #[must_use]
+    fn later_fields() -> AuditFields {
+        AuditFields::new()
+    }
+
     /// Returns the record with these fields. What the history does not show comes from its origin.
     ///
     /// # Errors
@@ -69,8 +78,9 @@ pub trait Restore: Record {
 ///
 /// Returns a [`RestoreError`] when a part of the record is known from nowhere, or a field has no place in the record.
 pub fn restore<T: Restore>(id: T::Id, fields: &AuditFields, origin: &Origin<'_, T>) -> Result<T, RestoreError> {
-    let record = T::from_fields(id, &Fields(fields), origin)?;
-    let is_complete = without_nulls(&canonical(&record.audit())) == without_nulls(&canonical(fields));
+    let fields = T::later_fields().into_iter().chain(fields.clone()).collect();
+    let record = T::from_fields(id, &Fields(&fields), origin)?;
+    let is_complete = without_nulls(&canonical(&record.audit())) == without_nulls(&canonical(&fields));
     if is_complete { Ok(record) } else { Err(RestoreError::OtherFields) }
 }
 

@@ -1,17 +1,25 @@
 //! The tenant, its people, keys, assets and catalog.
 
-use super::{Fields, Origin, Restore, RestoreError};
+use super::{AuditFields, Fields, Origin, Restore, RestoreError};
 use crate::domain::api_key::ApiKey;
 use crate::domain::asset::Asset;
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::custom_fields::{CustomFields, FieldsSchema};
 use crate::domain::id::{ApiKeyId, AssetId, AssetTypeId, ManufacturerId, ModelId, ReceiptKeysId, TenantId, UserId};
+use crate::domain::locale::Locale;
 use crate::domain::receipt_key::ReceiptKeys;
+use crate::domain::record::fields;
 use crate::domain::tenant::Tenant;
 use crate::domain::time::Timestamp;
+use crate::domain::time_zone::TimeZone;
 use crate::domain::user::User;
+use serde_json::json;
 
 impl Restore for Tenant {
+    fn later_fields() -> AuditFields {
+        fields([("time_zone", json!(TimeZone::default())), ("locale", json!(Locale::default()))])
+    }
+
     fn from_fields(id: TenantId, fields: &Fields<'_>, _: &Origin<'_, Self>) -> Result<Self, RestoreError> {
         Ok(Self {
             id,
@@ -19,6 +27,9 @@ impl Restore for Tenant {
             asset_tag_prefix: fields.get("asset_tag_prefix")?,
             asset_tag_template: fields.get("asset_tag_template")?,
             status_transitions: fields.get("status_transitions")?,
+            time_zone: fields.get("time_zone")?,
+            locale: fields.get("locale")?,
+            label_url_template: fields.get("label_url_template")?,
         })
     }
 }

@@ -83,6 +83,17 @@ fn a_movement_and_a_tenant_come_back() {
 }
 
 #[test]
+fn a_tenant_comes_back_from_a_history_without_later_fields() {
+    let tenant = Tenant::new(TenantId::from_uuid(Uuid::from_u128(1)), "Acme".parse().expect("a name"));
+    let mut older = tenant.audit();
+    assert!(older.remove("time_zone").is_some() && older.remove("locale").is_some());
+    let creator = actor();
+    assert_eq!(restore(tenant.id, &older, &Origin::unknown(&creator)).as_ref(), Ok(&tenant));
+    older.insert("colour".into(), json!("red"));
+    assert_eq!(restore::<Tenant>(tenant.id, &older, &Origin::unknown(&creator)), Err(RestoreError::OtherFields));
+}
+
+#[test]
 fn a_key_comes_back_only_with_the_secret_that_it_has() {
     let id = ApiKeyId::from_uuid(Uuid::from_u128(1));
     let key = ApiKey::new(id, "ci".parse().expect("a name"), Scopes::new(), SecretHash("hash".into()), 5);

@@ -129,7 +129,10 @@ fn values_of_later_steps_are_stored_ahead_and_can_be_replaced_or_removed() {
 
 #[test]
 fn a_key_of_no_step_is_refused_with_an_escaped_pointer() {
-    let expected = [("/step_data/a~1b".to_owned(), "is not the key of a step".to_owned())];
+    let expected = [(
+        "/step_data/a~1b".to_owned(),
+        "is not the key of a step; there are parts, remark, employee, signature, complete".to_owned(),
+    )];
     assert_eq!(errors(&instance(2), json!({"a/b": 1})), expected);
 }
 

@@ -2,6 +2,7 @@
 
 mod advance;
 mod lifecycle;
+mod through;
 
 use super::*;
 use crate::domain::samples::{self, time};
