@@ -163,6 +163,12 @@ pub fn system_https() -> SharedHttpClient {
     aws_smithy_http_client::Builder::new().tls_provider(tls_provider()).build_https()
 }
 
+/// Returns what the operator's tools make clients of AWS from. They trust what the system trusts.
+#[must_use]
+pub fn operator_environment(region: Region, credentials: Credentials) -> Environment {
+    Environment { region, credentials, trusted: TlsContext::default(), http: system_https() }
+}
+
 pub(super) fn tls_provider() -> tls::Provider {
     tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)
 }

@@ -2,7 +2,7 @@
 
 use super::TenantStore;
 use super::error::StoreError;
-use super::filters::{AssetFilter, UserFilter};
+use super::filters::{AssetFilter, Page, PageRequest, UserFilter};
 use super::item;
 use super::list_index::{Columns, RowQuery, SortedRows, row_from_item};
 use crate::domain::asset::Asset;
@@ -43,7 +43,10 @@ impl TenantStore {
     ///
     /// As [`TenantStore::assets_after`].
     pub async fn users_after(&self, filter: &UserFilter, after: Option<<User as Record>::Id>) -> Result<Chunk<User>, StoreError> {
-        self.chunk_after(&filter.row_query(), after).await
+        let Some(email) = &filter.email else { return self.chunk_after(&filter.row_query(), after).await };
+        let Page { mut items, unreadable, .. } = self.user_with_email(email, filter, PageRequest { number: 1, limit: 1 }).await?;
+        items.retain(|user| after.is_none_or(|after| user.value.id > after));
+        Ok(Chunk { records: items, unreadable, next: None })
     }
 
     /// One page of a query, so that its size is bounded. Ids are the ends of sort keys, so both have the same order, and

@@ -1,14 +1,17 @@
 //! Pages, filters and orders of lists.
 
+use super::filter_values::{Assignee, Statuses};
 use super::list_index::{AssetColumns, InstanceColumns, RowQuery, SearchTerms, SortBy, SortOrder, SortValue, UserColumns};
 use crate::domain::asset::Status;
-use crate::domain::catalog::AssetKind;
-use crate::domain::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, ProcessId, UserId};
+use crate::domain::catalog::{AssetKind, TypeCode};
+use crate::domain::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, ProcessId};
 use crate::domain::instance::InstanceStatus;
-use crate::domain::process::ProcessStatus;
+use crate::domain::process::{ProcessStatus, Slug};
 use crate::domain::scope::Role;
 use crate::domain::string_enum::string_enum;
-use crate::domain::time::Date;
+use crate::domain::text::Name;
+use crate::domain::time::{Date, Timestamp};
+use crate::domain::user::Email;
 use uuid::Uuid;
 
 /// The page of a list that a request selects.
@@ -41,6 +44,14 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
+    /// Returns the requested page of a list that is known as a whole.
+    #[must_use]
+    pub fn cut_from(list: Vec<T>, request: PageRequest) -> Self {
+        let total = list.len();
+        let items = list.into_iter().skip(request.skip()).take(request.limit as usize).collect();
+        Self { items, total, request, unreadable: Vec::new() }
+    }
+
     /// Returns the page with `view` of each item.
     pub fn map<V>(self, view: impl FnMut(T) -> V) -> Page<V> {
         let Self { items, total, request, unreadable } = self;
@@ -107,14 +118,15 @@ impl AssetSort {
 #[expect(missing_docs, reason = "the query parameters of GET /assets")]
 pub struct AssetFilter {
     pub q: Option<String>,
-    pub status: Option<Status>,
+    pub status: Option<Statuses>,
     pub asset_type_id: Option<AssetTypeId>,
     pub kind: Option<AssetKind>,
-    pub assigned_to: Option<UserId>,
+    pub assigned_to: Option<Assignee>,
     pub model_id: Option<ModelId>,
     pub asset_tag: Option<String>,
     pub serial_number: Option<String>,
     pub warranty_before: Option<Date>,
+    pub updated_since: Option<Timestamp>,
     pub sort: AssetSort,
 }
 
@@ -122,25 +134,30 @@ impl AssetFilter {
     /// Returns the query of the list index. `logical_types` are the ids of the asset types of kind `logical`, sorted.
     pub(super) fn row_query(&self, logical_types: Vec<Uuid>) -> RowQuery<'_, AssetColumns> {
         let (asset_type, model) = (self.asset_type_id.map(Id::uuid), self.model_id.map(Id::uuid));
-        let (user, needs_serial) = (self.assigned_to.map(Id::uuid), self.serial_number.is_some());
+        let assigned_to = self.assigned_to.map(|assignee| assignee.user().map(Id::uuid));
+        let needs_serial = self.serial_number.is_some();
         let is_of_kind = move |kind: AssetKind, columns: &AssetColumns| {
             let is_logical = columns.asset_type.is_some_and(|id| logical_types.binary_search(&id).is_ok());
             is_logical == (kind == AssetKind::Logical)
         };
         let filter = move |columns: &AssetColumns| {
-            self.status.is_none_or(|status| columns.status == Some(status))
+            self.status.as_ref().is_none_or(|statuses| columns.status.is_some_and(|status| statuses.contains(status)))
                 && asset_type.is_none_or(|id| columns.asset_type == Some(id))
                 && model.is_none_or(|id| columns.model == Some(id))
-                && user.is_none_or(|id| columns.assigned_to == Some(id))
+                && assigned_to.is_none_or(|user| columns.assigned_to == user)
                 && (!needs_serial || columns.has_serial)
                 && self.warranty_before.is_none_or(|day| columns.warranty_until.is_some_and(|until| until < day))
+                && self.updated_since.is_none_or(|since| columns.updated_at >= since)
                 && self.kind.is_none_or(|kind| is_of_kind(kind, columns))
         };
         let has_filter = self.status.is_some()
             || self.kind.is_some()
             || self.warranty_before.is_some()
+            || self.updated_since.is_some()
+            || assigned_to.is_some()
             || needs_serial
-            || [asset_type, model, user].iter().any(Option::is_some);
+            || asset_type.is_some()
+            || model.is_some();
         let exact = [(AssetColumns::TAG, &self.asset_tag), (AssetColumns::SERIAL, &self.serial_number)];
         RowQuery {
             terms: SearchTerms::of(self.q.as_deref()),
@@ -158,10 +175,12 @@ pub struct UserFilter {
     pub q: Option<String>,
     pub role: Option<Role>,
     pub is_active: Option<bool>,
+    /// Compared as for uniqueness, by its marker: the list index does not know it.
+    pub email: Option<Email>,
 }
 
 impl UserFilter {
-    /// Returns the query of the list index.
+    /// Returns the query of the list index, without the address.
     pub(super) fn row_query(&self) -> RowQuery<'_, UserColumns> {
         let filter = |columns: &UserColumns| {
             self.role.is_none_or(|role| columns.role == Some(role))
@@ -173,20 +192,38 @@ impl UserFilter {
     }
 }
 
+/// The filter of a list of asset types.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the query parameters of GET /catalog/asset-types")]
+pub struct AssetTypeFilter {
+    pub q: Option<String>,
+    pub code: Option<TypeCode>,
+}
+
+/// The filter of a list of manufacturers.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the query parameters of GET /catalog/manufacturers")]
+pub struct ManufacturerFilter {
+    pub q: Option<String>,
+    pub name: Option<Name>,
+}
+
 /// The filter of a list of models.
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "the query parameters of GET /catalog/models")]
 pub struct ModelFilter {
     pub q: Option<String>,
+    pub name: Option<Name>,
     pub manufacturer_id: Option<ManufacturerId>,
     pub asset_type_id: Option<AssetTypeId>,
 }
 
 /// The filter of a list of process definitions.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "the query parameters of GET /processes")]
 pub struct ProcessFilter {
     pub status: Option<ProcessStatus>,
+    pub slug: Option<Slug>,
 }
 
 /// The filter of a list of process instances.

@@ -63,6 +63,14 @@ impl HistoryState {
         self.events.keys().next_back().copied().unwrap_or(0)
     }
 
+    /// Returns the highest version whose event has an id of `time` or earlier; 0 if there is none. Nothing may be known of the
+    /// events of single versions, which then count with the next one.
+    pub(super) fn last_version_until(&self, time: Timestamp) -> u64 {
+        let is_later = |(_, id): &(&u64, &EventId)| id.timestamp() > time;
+        let first_later = self.events.iter().find(is_later).map(|(version, _)| *version);
+        first_later.map_or(self.total(), |version| version - 1)
+    }
+
     /// Returns the latest event that the record or the index speaks of.
     pub(super) fn last_event(&self) -> Option<EventId> {
         self.events.values().next_back().copied()
@@ -113,18 +121,27 @@ impl UnverifiedStore {
         id: T::Id,
         rows: Option<u32>,
     ) -> Result<Option<HistoryState>, StoreError> {
-        let entity = id.uuid();
+        self.history_state_of(T::KIND, id.uuid(), rows).await
+    }
+
+    /// [`UnverifiedStore::history_state`] of a record of this kind.
+    pub(super) async fn history_state_of(
+        &self,
+        kind: Kind,
+        entity: Uuid,
+        rows: Option<u32>,
+    ) -> Result<Option<HistoryState>, StoreError> {
         let mut looks = 0;
         loop {
-            let head = self.history_head(T::KIND, entity);
+            let head = self.history_head(kind, entity);
             let rows = self.history_rows(entity, 0..=keys::LAST_VERSION, rows);
             let (head, rows) = tokio::try_join!(head, rows)?;
-            let state = HistoryState::new(T::KIND, entity, head, rows);
+            let state = HistoryState::new(kind, entity, head, rows);
             if state.head.is_some() || state.events.is_empty() {
                 return Ok((state.total() > 0).then_some(state));
             }
             match self.last_entry(&state).await? {
-                Some(entry) if subject(&entry.text).is_some_and(|((kind, _), _)| kind != Some(T::KIND)) => return Ok(None),
+                Some(entry) if subject(&entry.text).is_some_and(|((found, _), _)| found != Some(kind)) => return Ok(None),
                 Some(entry) if is_deletion(&entry.text) => return Ok(Some(state)),
                 // The record may just be created or deleted, which these reads may see in part.
                 _ => looks += 1,
@@ -219,7 +236,7 @@ impl PointReads {
     }
 
     /// Returns rows of the index: all those of `versions`, or the newest `limit` of them.
-    async fn history_rows(
+    pub(super) async fn history_rows(
         &self,
         entity: Uuid,
         versions: RangeInclusive<u64>,

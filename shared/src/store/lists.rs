@@ -1,36 +1,27 @@
-//! Lists: filter, search, sort, count, and cut out a page.
-//!
-//! Lists of assets, users, process instances and movements are made from a list index in memory. Of the other kinds a
-//! tenant has few records: all of them are read (docs/adr/0008).
+//! Lists of assets, users, process instances and movements, which are made from a list index in memory (docs/adr/0008).
 
-use super::content_items::without_content;
 use super::error::StoreError;
-use super::filters::{AssetFilter, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, UserFilter};
-use super::item;
-use super::keys::Item;
+use super::filter_values::Assignee;
+use super::filters::{AssetFilter, InstanceFilter, Page, PageRequest, UserFilter};
 use super::list_index::{
-    AssetColumns, AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SearchTerms,
-    SortedRows, UserColumns,
+    AssetColumns, AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SortedRows,
+    UserColumns,
 };
 use super::read::BatchGet;
 use super::{PointReads, TenantStore, UnverifiedStore};
-use crate::domain::api_key::ApiKey;
 use crate::domain::asset::{Asset, CatalogNames};
-use crate::domain::catalog::{AssetKind, AssetType, Manufacturer, Model};
-use crate::domain::id::Id;
+use crate::domain::catalog::{AssetType, Manufacturer, Model};
+use crate::domain::id::UserId;
 use crate::domain::instance::{Instance, InstanceStatus};
 use crate::domain::movement::Movement;
-use crate::domain::process::Process;
-use crate::domain::record::{Record, Stored};
-use crate::domain::text::fold;
-use crate::domain::user::User;
-use futures_util::future::try_join_all;
-use std::cmp::{Ordering, Reverse};
+use crate::domain::record::Stored;
+use crate::domain::user::{Email, User};
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
 
-/// How many bytes of records a list keeps in memory that reads all of a kind. Beyond that, the page is read again.
-const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
+/// How many records are read at once where all of a list is needed.
+const MAX_PAGE: u32 = 100;
 /// How many records that can't be read a page names at most.
 pub(super) const MAX_UNREADABLE: usize = 100;
 
@@ -70,7 +61,10 @@ impl UnverifiedStore {
     ///
     /// As [`UnverifiedStore::list_assets`].
     pub async fn list_users(&self, filter: &UserFilter, request: PageRequest) -> Result<Page<Stored<User>>, StoreError> {
-        self.list_rows(request, &filter.row_query(), |rows: &SortedRows<UserColumns>| rows).await
+        match &filter.email {
+            Some(email) => self.user_with_email(email, filter, request).await,
+            None => self.list_rows(request, &filter.row_query(), |rows: &SortedRows<UserColumns>| rows).await,
+        }
     }
 
     /// Returns a page of the tenant's process instances.
@@ -119,6 +113,17 @@ impl UnverifiedStore {
 }
 
 impl PointReads {
+    /// Returns a page of the list of users that have this address, and match the rest of the filter.
+    pub(super) async fn user_with_email(
+        &self,
+        email: &Email,
+        filter: &UserFilter,
+        request: PageRequest,
+    ) -> Result<Page<Stored<User>>, StoreError> {
+        let matches = |user: &Stored<User>| Ok(!self.arrange(&filter.row_query(), &[user])?.is_empty());
+        self.page_with_unique(&User::unique_email(email.folded()), request, matches).await
+    }
+
     /// Returns the names that each asset shows of the catalog, in one round trip. Entries that can't be read have none.
     ///
     /// # Errors
@@ -143,139 +148,24 @@ impl PointReads {
 }
 
 impl TenantStore {
-    /// Returns a page of the tenant's asset types; `q` searches name and code.
+    /// Returns all assets that are assigned to a user, newest first, and the IDs of those that can't be read.
     ///
     /// # Errors
     ///
     /// As [`UnverifiedStore::list_assets`].
-    pub async fn list_asset_types(&self, q: Option<&str>, request: PageRequest) -> Result<Page<Stored<AssetType>>, StoreError> {
-        let terms = SearchTerms::of(q);
-        self.list_all(request, |asset_type: &AssetType| occur_in(&terms, &[&asset_type.name, asset_type.code.as_str()])).await
-    }
-
-    /// Returns a page of the tenant's manufacturers; `q` searches the name.
-    ///
-    /// # Errors
-    ///
-    /// As [`UnverifiedStore::list_assets`].
-    pub async fn list_manufacturers(
-        &self,
-        q: Option<&str>,
-        request: PageRequest,
-    ) -> Result<Page<Stored<Manufacturer>>, StoreError> {
-        let terms = SearchTerms::of(q);
-        self.list_all(request, |manufacturer: &Manufacturer| occur_in(&terms, &[&manufacturer.name])).await
-    }
-
-    /// Returns a page of the tenant's models; `q` searches the name.
-    ///
-    /// # Errors
-    ///
-    /// As [`UnverifiedStore::list_assets`].
-    pub async fn list_models(&self, filter: &ModelFilter, request: PageRequest) -> Result<Page<Stored<Model>>, StoreError> {
-        let terms = SearchTerms::of(filter.q.as_deref());
-        self.list_all(request, |model: &Model| {
-            filter.manufacturer_id.is_none_or(|id| model.manufacturer_id == id)
-                && filter.asset_type_id.is_none_or(|id| model.asset_type_id == id)
-                && occur_in(&terms, &[&model.name])
-        })
-        .await
-    }
-
-    /// Returns a page of the tenant's process definitions.
-    ///
-    /// # Errors
-    ///
-    /// As [`UnverifiedStore::list_assets`].
-    pub async fn list_processes(&self, filter: ProcessFilter, request: PageRequest) -> Result<Page<Stored<Process>>, StoreError> {
-        self.list_all(request, |process: &Process| filter.status.is_none_or(|status| process.status == status)).await
-    }
-
-    /// Returns a page of the tenant's API keys.
-    ///
-    /// # Errors
-    ///
-    /// As [`UnverifiedStore::list_assets`].
-    pub async fn list_keys(&self, request: PageRequest) -> Result<Page<Stored<ApiKey>>, StoreError> {
-        self.list_all(request, |_: &ApiKey| true).await
-    }
-
-    /// Returns a page of a kind that a tenant has few records of. Reads them all, but keeps only what the page may need, in
-    /// bounded memory. Content is read for the page only. Records that can't be read are named on every page, since nothing
-    /// says which one they belong to.
-    async fn list_all<T: Record>(
-        &self,
-        request: PageRequest,
-        matches: impl Fn(&T) -> bool,
-    ) -> Result<Page<Stored<T>>, StoreError> {
-        let (mut matching, mut unreadable, mut kept_bytes) = (Vec::new(), Vec::new(), 0);
-        let mut pages = self.of_kind(T::KIND).into_paginator().send();
-        while let Some(page) = pages.next().await {
-            for item in page?.items.unwrap_or_default() {
-                match item::read::<T>(without_content(item.clone())) {
-                    Ok(stored) if matches(&stored.value) => {
-                        kept_bytes += item::size(&item);
-                        let kept = (kept_bytes <= MAX_KEPT_BYTES).then_some(item);
-                        matching.push((Reverse(stored.created_at), stored.value.id(), kept));
-                    }
-                    Ok(_) => {}
-                    Err(error) => unreadable.extend(error.unreadable_id()?),
-                }
+    pub async fn assets_of_user(&self, user: UserId) -> Result<(Vec<Stored<Asset>>, Vec<Uuid>), StoreError> {
+        let filter = AssetFilter { assigned_to: Some(Assignee::User(user)), ..AssetFilter::default() };
+        let (mut assets, mut unreadable, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+        for number in 1.. {
+            let page = self.as_unverified().list_assets(&filter, PageRequest { number, limit: MAX_PAGE }).await?;
+            let is_last = number as usize * MAX_PAGE as usize >= page.total;
+            // An asset that is assigned meanwhile moves others to the next page.
+            assets.extend(page.items.into_iter().map(|(asset, _)| asset).filter(|asset| seen.insert(asset.value.id)));
+            unreadable.extend(page.unreadable);
+            if is_last {
+                break;
             }
         }
-        let page = cut_page(matching, request, |a, b| (a.0, a.1).cmp(&(b.0, b.1)));
-        let key = |id: T::Id| self.keys.record(T::KIND, id.uuid());
-        // One by one at the same time: not every function may read batches, and there are 100 at most.
-        let read = page.items.into_iter().map(async |(_, id, kept)| match kept {
-            Some(item) => Ok(Some(item)),
-            None => self.item(&key(id)).await,
-        });
-        // One that was deleted meanwhile is left out.
-        let mut filled: Vec<Item> = try_join_all(read).await?.into_iter().flatten().collect();
-        self.fill_in_content(&mut filled).await?;
-        let mut items = Vec::new();
-        for item in filled {
-            match item::read(item) {
-                Ok(stored) => items.push(stored),
-                Err(error) => unreadable.extend(error.unreadable_id()?),
-            }
-        }
-        unreadable.truncate(MAX_UNREADABLE);
-        Ok(Page { items, total: page.total, request, unreadable })
-    }
-
-    /// Returns the ids of the asset types of kind `logical`, sorted.
-    pub(super) async fn logical_types(&self) -> Result<Vec<Uuid>, StoreError> {
-        let types = self.all_without_content::<AssetType>().await?;
-        let logical = types.iter().filter(|stored| stored.value.kind == AssetKind::Logical);
-        let mut ids: Vec<Uuid> = logical.map(|stored| stored.value.id.uuid()).collect();
-        ids.sort_unstable();
-        Ok(ids)
-    }
-}
-
-/// Whether every search term occurs in one of the texts.
-fn occur_in(terms: &SearchTerms, texts: &[&str]) -> bool {
-    terms.is_empty() || terms.occur_in(&texts.iter().map(|text| fold(text)).collect::<Vec<_>>().join("\n"))
-}
-
-/// Sorts and counts the items, and cuts out the page.
-fn cut_page<T>(mut items: Vec<T>, request: PageRequest, compare: impl FnMut(&T, &T) -> Ordering) -> Page<T> {
-    items.sort_unstable_by(compare);
-    let total = items.len();
-    let items = items.into_iter().skip(request.skip()).take(request.limit as usize).collect();
-    Page { items, total, request, unreadable: Vec::new() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_past_the_end_is_empty_with_the_true_total() {
-        let page = cut_page((0..5).collect(), PageRequest { number: 3, limit: 2 }, Ord::cmp);
-        assert_eq!((page.items, page.total), (vec![4], 5));
-        let page = cut_page((0..5).collect(), PageRequest { number: u32::MAX, limit: 100 }, Ord::cmp);
-        assert_eq!((page.items, page.total), (vec![], 5));
+        Ok((assets, unreadable))
     }
 }

@@ -8,6 +8,8 @@
 //!   key was verified lately, it gets even this only once its secret has been checked.
 //! - [`TenantStore`] reads and writes everything.
 
+mod as_of;
+mod assignments;
 mod change_context;
 mod check;
 pub mod client;
@@ -21,6 +23,7 @@ mod dry_run;
 mod error;
 mod export;
 mod feed;
+mod filter_values;
 mod filters;
 mod history;
 mod history_head;
@@ -34,14 +37,19 @@ pub mod object_store;
 mod rate;
 mod read;
 mod receipt_keys;
+mod record_names;
 mod reference_items;
 mod retry;
 mod serial_numbers;
 mod signature_images;
+mod small_lists;
+mod stats;
 mod stored_responses;
+mod tenant_deletion;
 mod tenants;
 mod transaction;
 mod transaction_items;
+mod unique_lists;
 mod unit_of_work;
 mod verify_history;
 mod verify_tenant;
@@ -53,15 +61,20 @@ pub use dry_run::DryRun;
 pub use error::{StoreError, UnreadableRecord, WriteError};
 pub use export::Chunk;
 pub use feed::{Feed, MAX_BODY_BEFORE_OMISSION};
-pub use filters::{AssetFilter, AssetSort, InstanceFilter, ModelFilter, Page, PageRequest, ProcessFilter, SortField, UserFilter};
+pub use filter_values::{Assignee, Statuses};
+pub use filters::{
+    AssetFilter, AssetSort, AssetTypeFilter, InstanceFilter, ManufacturerFilter, ModelFilter, Page, PageRequest, ProcessFilter,
+    SortField, UserFilter,
+};
 pub use history::HistoryPage;
 pub use list_index::{MAX_SNAPSHOT_TIME, SnapshotReport};
 pub use read::{BatchGet, BatchResult};
 pub use receipt_keys::KeyError;
+pub use record_names::RecordNames;
 pub use retry::{AttemptError, retry};
 pub use serial_numbers::SerialMatch;
 pub use stored_responses::PreviousRequest;
-pub use tenants::NewTenant;
+pub use tenants::{NewTenant, RegisteredTenant};
 pub use unit_of_work::{MAX_TRANSACTION_ITEMS, UnitOfWork};
 pub use verify_tenant::TenantVerification;
 

@@ -1,11 +1,12 @@
 //! Tenants. The operator creates and lists them on the command line; the API can't.
 
-use super::Store;
 use super::change_context::ChangeContext;
 use super::error::{StoreError, WriteError};
 use super::keys::{self, Key, PK, SK, TYPE};
+use super::tenant_deletion::{REGISTRATION, deletion_began};
 use super::transaction::{Condition, TransactionItem};
 use super::unit_of_work::UnitOfWork;
+use super::{Store, TenantStore};
 use crate::domain::api_key::ApiKey;
 use crate::domain::id::{ApiKeyId, Id, TenantId, UserId};
 use crate::domain::process::{Process, SYSTEM_PROCESSES};
@@ -13,6 +14,7 @@ use crate::domain::record::Stored;
 use crate::domain::scope::{Role, Scope};
 use crate::domain::tenant::Tenant;
 use crate::domain::text::Name;
+use crate::domain::time::Timestamp;
 use crate::domain::token::{Secret, Token};
 use crate::domain::user::{Email, User};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -28,6 +30,17 @@ pub struct NewTenant {
     pub api_key: Token,
     /// The id of its first user, if an address was given.
     pub user_id: Option<UserId>,
+}
+
+/// A tenant in the operator's registry.
+#[derive(Debug)]
+pub struct RegisteredTenant {
+    /// The tenant's id.
+    pub id: TenantId,
+    /// Its record; `None` if that can't be read.
+    pub record: Option<Stored<Tenant>>,
+    /// When its deletion began, if that is not finished yet.
+    pub deletion_began: Option<Timestamp>,
 }
 
 impl Store {
@@ -47,7 +60,7 @@ impl Store {
         let key = ApiKey::new(tenant.new_id(context.at)?, key_name, scopes, secret.hash(), rate_limit);
         let key_id = key.id;
         let mut registration = keys::registry(tenant_id).item();
-        registration.insert(TYPE.to_owned(), AttributeValue::S("registration".to_owned()));
+        registration.insert(TYPE.to_owned(), AttributeValue::S(REGISTRATION.to_owned()));
         let mut unit = UnitOfWork::new(&tenant, &context);
         unit.add(TransactionItem { condition: Condition::Invariant, write: self.put_new(registration)? });
         unit.create(Tenant::new(tenant_id, name))?;
@@ -68,59 +81,35 @@ impl Store {
         Ok(NewTenant { tenant_id, key_id, api_key: Token::new(tenant_id, key_id, secret), user_id })
     }
 
-    /// Adds the system processes that a tenant does not have yet, and returns their slugs.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`WriteError::Store`] when processes can't be read or written.
-    pub async fn upgrade_tenant(&self, id: TenantId) -> Result<Vec<String>, WriteError> {
-        let context = ChangeContext::operator(self.now());
-        let tenant = self.tenant(id);
-        let present: Vec<Stored<Process>> = tenant.all().await?;
-        let mut added = Vec::new();
-        for process in SYSTEM_PROCESSES {
-            let slug = process.slug();
-            if present.iter().any(|present| present.value.slug == slug) {
-                continue;
-            }
-            let process = process.process(tenant.new_id(context.at)?).map_err(StoreError::broken)?;
-            let mut unit = UnitOfWork::new(&tenant, &context);
-            unit.create(process)?;
-            match unit.commit().await {
-                // Another upgrade of the same tenant has just added it.
-                Err(WriteError::Duplicate(..)) => {}
-                committed => {
-                    committed?;
-                    added.push(slug.as_str().to_owned());
-                }
-            }
-        }
-        Ok(added)
-    }
-
-    /// Returns every tenant, oldest first; `None` for one whose record can't be read.
+    /// Returns every tenant, oldest first.
     ///
     /// # Errors
     ///
     /// Returns a [`StoreError`] when tenants can't be read.
-    pub async fn tenants(&self) -> Result<Vec<(TenantId, Option<Stored<Tenant>>)>, StoreError> {
+    pub async fn tenants(&self) -> Result<Vec<RegisteredTenant>, StoreError> {
         let mut tenants = Vec::new();
-        for id in self.tenant_ids().await? {
+        for (id, deletion_began) in self.registrations().await? {
             match self.tenant(id).get::<Tenant>(id).await {
-                Ok(tenant) => tenants.extend(tenant.map(|tenant| (id, Some(tenant)))),
-                Err(StoreError::Unreadable(_)) => tenants.push((id, None)),
+                Ok(record) => tenants.extend(record.map(|record| RegisteredTenant { id, record: Some(record), deletion_began })),
+                Err(StoreError::Unreadable(_)) => tenants.push(RegisteredTenant { id, record: None, deletion_began }),
                 Err(error) => return Err(error),
             }
         }
         Ok(tenants)
     }
 
-    /// Returns the ids of all tenants, in the order of their keys.
+    /// Returns the ids of all tenants that are not being deleted, in the order of their keys.
     ///
     /// # Errors
     ///
     /// Returns a [`StoreError`] when the registry can't be read.
     pub(super) async fn tenant_ids(&self) -> Result<Vec<TenantId>, StoreError> {
+        let registrations = self.registrations().await?.into_iter();
+        Ok(registrations.filter(|(_, deletion_began)| deletion_began.is_none()).map(|(id, _)| id).collect())
+    }
+
+    /// Returns the registered tenants, and when the deletion of each began.
+    async fn registrations(&self) -> Result<Vec<(TenantId, Option<Timestamp>)>, StoreError> {
         let query = self.client.query().table_name(&self.table).consistent_read(true);
         let mut pages = query
             .key_condition_expression("#pk = :pk AND begins_with(#sk, :sk)")
@@ -132,8 +121,40 @@ impl Store {
             .send();
         let mut tenants = Vec::new();
         while let Some(page) = pages.next().await {
-            tenants.extend(page?.items().iter().filter_map(Key::of).filter_map(|key| keys::registered_tenant(&key)));
+            let registration = |item| Some((keys::registered_tenant(&Key::of(item)?)?, deletion_began(item)));
+            tenants.extend(page?.items().iter().filter_map(registration));
         }
         Ok(tenants)
+    }
+}
+
+impl TenantStore {
+    /// Adds the system processes that the tenant does not have yet, and returns their slugs.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError::Store`] when processes can't be read or written.
+    pub async fn upgrade(&self) -> Result<Vec<String>, WriteError> {
+        let context = ChangeContext::operator(self.store.now());
+        let present: Vec<Stored<Process>> = self.all().await?;
+        let mut added = Vec::new();
+        for process in SYSTEM_PROCESSES {
+            let slug = process.slug();
+            if present.iter().any(|present| present.value.slug == slug) {
+                continue;
+            }
+            let process = process.process(self.new_id(context.at)?).map_err(StoreError::broken)?;
+            let mut unit = UnitOfWork::new(self, &context);
+            unit.create(process)?;
+            match unit.commit().await {
+                // Another upgrade of the same tenant has just added it.
+                Err(WriteError::Duplicate(..)) => {}
+                committed => {
+                    committed?;
+                    added.push(slug.as_str().to_owned());
+                }
+            }
+        }
+        Ok(added)
     }
 }

@@ -7,7 +7,7 @@ use super::keys::{HS, Item, Key, Keys, LS, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
 use super::{Store, TenantStore};
 use crate::domain::event::{self, Event, Verb};
-use crate::domain::id::{EventId, Id};
+use crate::domain::id::{AssetId, EventId, Id};
 use crate::domain::record::{Kind, Record, Stored, Unique};
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
 use serde_json::{Map, Value};
@@ -20,23 +20,48 @@ pub(super) struct NewEvent {
     pub(super) item: TransactionItem,
 }
 
+/// Returns the sort key, in the index `list_index`, of an event that assigns an asset to a user.
+fn assignment(kind: Kind, event: &Event) -> Option<AttributeValue> {
+    let user = event.changes.get("assigned_to").filter(|_| kind == Kind::Asset)?.get("new")?.as_str()?.parse().ok()?;
+    Some(Keys::assignment(user, AssetId::from_uuid(event.entity_id)))
+}
+
+/// The attribute of an event that is not the first of its record in its transaction: the version of the first.
+pub(super) const TRANSACTION_START: &str = "transaction_start";
+
+/// A change of a record, of which an event tells.
+pub(super) struct RecordChange<'a> {
+    pub(super) event_id: EventId,
+    pub(super) record: (Kind, Uuid),
+    pub(super) verb: Verb,
+    pub(super) version: u64,
+    pub(super) changes: Map<String, Value>,
+    pub(super) previous_hash: Option<&'a str>,
+    /// The version of the first change of the same record in the same transaction.
+    pub(super) transaction_start: u64,
+}
+
 impl TenantStore {
     fn record_key<T: Record>(&self, value: &T) -> Key {
         self.keys.record(T::KIND, value.id().uuid())
     }
 
-    /// Returns the event of a change to a record.
-    pub(super) fn event_item(
-        &self,
-        (kind, id): (Kind, Uuid),
-        verb: Verb,
-        version: u64,
-        context: &ChangeContext,
-        changes: Map<String, Value>,
-        previous_hash: Option<&str>,
-    ) -> Result<NewEvent, StoreError> {
+    /// Returns the ids of `count` events of one record that are written together, in ascending order: the change feed is in
+    /// the order of ids, and must have the record's versions in theirs.
+    pub(super) fn event_ids(&self, count: usize) -> Result<Vec<EventId>, StoreError> {
+        let ids: Result<Vec<EventId>, StoreError> =
+            (0..count).map(|_| Ok(EventId::new(self.store.now(), self.store.random()?))).collect();
+        ids.map(|mut ids| {
+            ids.sort_unstable();
+            ids
+        })
+    }
+
+    /// Returns the event of a change to a record, as a write and as what the record keeps of it.
+    pub(super) fn event_item(&self, context: &ChangeContext, change: RecordChange<'_>) -> Result<NewEvent, StoreError> {
+        let RecordChange { event_id, record: (kind, id), verb, version, changes, previous_hash, transaction_start } = change;
         let event = Event {
-            id: EventId::new(self.store.now(), self.store.random()?),
+            id: event_id,
             at: context.at,
             event_type: verb.event_type(kind),
             entity_id: id,
@@ -48,10 +73,14 @@ impl TenantStore {
         let entry = event.canonical().map_err(StoreError::broken)?;
         let hash = event::hash(&entry);
         let mut item = self.keys.event(event.id).item();
+        item.extend(assignment(kind, &event).map(|key| (LS.to_owned(), key)));
         item.insert(TYPE.to_owned(), AttributeValue::S("event".to_owned()));
         item.insert(HS.to_owned(), Keys::history(event.entity_id, version));
         item.insert("entry".to_owned(), AttributeValue::S(entry));
         item.insert("hash".to_owned(), AttributeValue::S(hash.clone()));
+        if version > transaction_start {
+            item.insert(TRANSACTION_START.to_owned(), number(transaction_start));
+        }
         let item = TransactionItem { condition: Condition::Invariant, write: self.store.put_new(item)? };
         Ok(NewEvent { id: event.id, hash, item })
     }

@@ -3,19 +3,19 @@
 //! A unit collects changes and commits them in one transaction: each record with its event, the markers of its unique
 //! values, and the reference counts of the records that it refers to.
 
+mod records;
+
 use super::TenantStore;
 use super::change_context::ChangeContext;
 use super::client::OPERATION_TIMEOUT;
-use super::content_items::{ContentName, ContentText, content_of};
+use super::content_items::{ContentName, ContentText};
 use super::error::{StoreError, WriteError};
 use super::item::{self, OWNER, USES};
-use super::keys::{self, HS, Item, Section};
+use super::keys::{self, HS, Item};
 use super::transaction::{Condition, TransactionError, TransactionItem};
-use crate::domain::event::{self, Verb};
 use crate::domain::id::Id;
-use crate::domain::record::{Kind, Record, Reference, Stored, Unique};
+use crate::domain::record::{Kind, Record, Reference, Stored};
 use crate::domain::request::StoredResponse;
-use serde_json::Map;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -70,117 +70,10 @@ impl<'a> UnitOfWork<'a> {
         }
     }
 
-    /// Adds a new record.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Internal`] when the record can't be stored, or when it is of a listed kind and its id was
-    /// not created at the context's time.
-    pub fn create<T: Record>(&mut self, value: T) -> Result<Stored<T>, StoreError> {
-        let changes = event::changes(&Map::new(), &value.audit());
-        let event = self.store.event_item((T::KIND, value.id().uuid()), Verb::Created, 1, self.context, changes, None)?;
-        let at = self.context.at;
-        if Section::of(T::KIND, value.is_ended()).is_some() && value.id().timestamp() != at {
-            return Err(StoreError::broken("lists take a record's creation time from its id, and this id has another"));
-        }
-        let (last_hash, last_event) = (event.hash, event.id);
-        let stored = Stored { value, version: 1, created_at: at, updated_at: at, last_hash, last_event };
-        let (item, content) = item::from_record(&self.store.keys, &stored)?;
-        let put = self.store.store.put_new(item)?;
-        self.put_content(content)?;
-        self.items.extend([TransactionItem { condition: Condition::RecordState, write: put }, event.item]);
-        self.items.extend(self.store.unique_markers(&stored.value, &[], &stored.value.unique())?);
-        self.items.extend(self.store.reference_item_put(&stored.value)?);
-        self.count_references(&[], &stored.value.references());
-        self.store.note_assigned(&stored.value.id().to_string());
-        Ok(stored)
-    }
-
-    /// Replaces `old` by `next`, if the record is still at `old`'s version.
-    ///
-    /// If the two are equal, nothing is written and the version stays.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`WriteError::PreconditionFailed`] when the request expects another version than `old`'s, and
-    /// [`WriteError::Store`] when the record can't be stored.
-    pub fn update<T: Record>(&mut self, old: &Stored<T>, next: T) -> Result<Stored<T>, WriteError> {
-        self.replace(old, next, false)
-    }
-
-    /// Replaces `old` by `next`, if the record is still at `old`'s version and nothing references it.
-    ///
-    /// # Errors
-    ///
-    /// As [`UnitOfWork::update`]. If the record is referenced, [`UnitOfWork::commit`] returns [`WriteError::InUse`].
-    pub fn update_unreferenced<T: Record>(&mut self, old: &Stored<T>, next: T) -> Result<Stored<T>, WriteError> {
-        self.replace(old, next, true)
-    }
-
-    fn replace<T: Record>(&mut self, old: &Stored<T>, next: T, is_unreferenced: bool) -> Result<Stored<T>, WriteError> {
-        self.check_precondition(old)?;
-        // The audited fields can't decide this: an API key's secret, for one, is stored and never shown.
-        if old.value == next {
-            return Ok(old.clone());
-        }
-        let changes = old.changes_to(&next);
-        let version = old.version + 1;
-        let updated_at = if changes.keys().any(|field| T::is_shown(field)) { self.context.at } else { old.updated_at };
-        let event = self.store.event_item(
-            (T::KIND, next.id().uuid()),
-            Verb::Updated,
-            version,
-            self.context,
-            changes,
-            Some(&old.last_hash),
-        )?;
-        let (last_hash, last_event) = (event.hash, event.id);
-        let stored = Stored { value: next, version, updated_at, last_hash, last_event, ..old.clone() };
-        let (before, _) = item::attributes(&old.value)?;
-        let (after, content) = item::attributes(&stored.value)?;
-        let write = self.store.update_item(old, &stored, &before, &after)?;
-        self.updated_bytes += item::size(&after);
-        if content_of(&before) != content_of(&after) {
-            self.put_content(content)?;
-        }
-        self.items.extend([TransactionItem { condition: Condition::RecordState, write }, event.item]);
-        self.items.extend(self.store.reference_item_update(old, &stored.value, is_unreferenced)?);
-        self.items.extend(self.store.unique_markers(&stored.value, &old.value.unique(), &stored.value.unique())?);
-        self.count_references(&old.value.references(), &stored.value.references());
-        if self.store.dry_run.is_some() {
-            self.updated_items.push(item::from_record(&self.store.keys, &stored)?.0);
-        }
-        Ok(stored)
-    }
-
-    /// Deletes a record, if it is still at `old`'s version and nothing references it. Its events stay, and a tombstone
-    /// takes its place, so that the end of its history is known.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`WriteError::PreconditionFailed`] when the request expects another version than `old`'s, and
-    /// [`WriteError::Store`] when the event can't be stored.
-    pub fn delete<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
-        self.check_precondition(old)?;
-        let changes = event::changes(&old.value.audit(), &Map::new());
-        let version = old.version + 1;
-        let event = self.store.event_item(
-            (T::KIND, old.value.id().uuid()),
-            Verb::Deleted,
-            version,
-            self.context,
-            changes,
-            Some(&old.last_hash),
-        )?;
-        let write = self.store.delete_item(old)?;
-        let tombstone = self.store.tombstone_item(T::KIND, old.value.id().uuid(), version, &event)?;
-        self.items.extend([TransactionItem { condition: Condition::RecordState, write }, event.item]);
-        self.items.extend(self.store.reference_item_deletion(&old.value)?);
-        self.items.push(tombstone);
-        let freed: Vec<Unique> = old.value.unique().into_iter().filter(|unique| !unique.reserved_after_deletion).collect();
-        self.items.extend(self.store.unique_markers(&old.value, &freed, &[])?);
-        self.count_references(&old.value.references(), &[]);
-        Ok(())
+    /// Returns whether the changes so far fit into one transaction, with a stored response but whatever that contains.
+    #[must_use]
+    pub fn fits(&self) -> bool {
+        self.items.len() + self.reference_counts.len() < MAX_TRANSACTION_ITEMS
     }
 
     /// Requires that `reference` could be added now, also if it was there before.

@@ -1,6 +1,7 @@
 //! How a record and its events can differ.
 
 use crate::domain::chain::{BrokenLink, Chain, ChainError, ChainHead};
+use crate::domain::process::MAX_STEPS;
 
 /// What a record and its events are to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +20,9 @@ pub(super) enum ChainState {
     Broken(BrokenLink),
 }
 
-/// How many entries at the end of a history can be replaced: what one transaction holds beside the record.
-const MAX_LOST_ENTRIES: u64 = 50;
+/// How many entries at the end of a history can be replaced: those that one transaction writes of a process instance,
+/// which it starts and completes.
+const MAX_LOST_ENTRIES: u64 = 1 + MAX_STEPS as u64;
 
 /// Returns the state of a chain that has all of its events; `newest` is the highest version among them.
 pub(super) fn classify(chain: Chain, head: Option<&ChainHead>, newest: u64) -> ChainState {

@@ -11,6 +11,7 @@ use crate::store::counters::{LAST_NUMBER, WIDTH};
 use crate::store::error::StoreError;
 use crate::store::item::OWNER;
 use crate::store::keys::{self, COUNTERS, Item, Key, MARKERS, TYPE};
+use crate::store::tenant_deletion::REGISTRATION;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::BTreeMap;
 
@@ -31,7 +32,7 @@ impl TenantCheck<'_> {
             return Ok(());
         }
         let mut registration = key.item();
-        registration.insert(TYPE.to_owned(), AttributeValue::S("registration".to_owned()));
+        registration.insert(TYPE.to_owned(), AttributeValue::S(REGISTRATION.to_owned()));
         let change = self.change().insert(registration)?;
         let subject = named((Kind::Tenant, id.uuid()));
         self.repair(subject, "the registry of tenants lacks it", "registers it", change).await.map(drop)

@@ -81,6 +81,13 @@ impl TenantCheck<'_> {
     }
 
     async fn repair_history<T: Restore>(&mut self, id: Uuid, state: ChainState) -> Result<(), StoreError> {
+        let state = match state {
+            ChainState::Broken(link) => match self.remove_torn_entries::<T>(id, &link).await? {
+                Some(ChainState::Consistent) => return Ok(()),
+                state => state.unwrap_or(ChainState::Broken(link)),
+            },
+            state => state,
+        };
         let subject = named((T::KIND, id));
         let is_known = self.records.contains_key(&(T::KIND, id));
         if let ChainState::Broken(link) = state {

@@ -4,8 +4,9 @@
 //! may hold a part of what was written last. The check looks for such parts and completes them:
 //!
 //! 1. `histories.rs`, `record_history.rs`, `tombstones.rs`: each record agrees with its events. A record that is behind or
-//!    lost becomes what its events say. A lost event is replaced by an entry of the operator's. No event is ever changed
-//!    or removed.
+//!    lost becomes what its events say. A lost event is replaced by an entry of the operator's. No event is ever changed,
+//!    and none removed but the rest of a transaction that has lost an earlier event of the same record
+//!    (`torn_histories.rs`).
 //! 2. `responses.rs`: each stored response tells of something that happened.
 //! 3. `processes.rs`: movements, their instances and the assets agree.
 //! 4. `derived.rs`, `references.rs`: what can be computed from the records: unique markers, reference items, counters, the
@@ -34,6 +35,7 @@ mod responses;
 mod scan;
 mod tag_counters;
 mod tombstones;
+mod torn_histories;
 mod unreadable;
 
 use super::TenantStore;
@@ -150,6 +152,8 @@ struct TenantCheck<'a> {
     recent: HashMap<Uuid, Vec<HistoryEntry>>,
     /// The events that the check wrote. Any other event since it began is somebody else's.
     own_events: HashSet<EventId>,
+    /// The events that the check removed, or would remove.
+    removed_events: HashSet<EventId>,
     /// When it last looked for events of others.
     looked_at: Timestamp,
     /// The time in the id of the latest event of the service.
@@ -186,6 +190,7 @@ impl<'a> TenantCheck<'a> {
             history_lengths: HashMap::new(),
             recent: HashMap::new(),
             own_events: HashSet::new(),
+            removed_events: HashSet::new(),
             looked_at: began,
             latest_event: None,
             is_disturbed: false,

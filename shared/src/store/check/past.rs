@@ -12,7 +12,7 @@ use crate::store::error::StoreError;
 use crate::store::history::entry_of;
 use crate::store::keys::{HISTORY, HS, Item, Key, Keys, LAST_VERSION, PK};
 use serde_json::Map;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use uuid::Uuid;
 
 /// The unbroken history of a record.
@@ -38,7 +38,7 @@ impl Past {
 }
 
 impl TenantCheck<'_> {
-    /// Reads the items of a record's events that the index `history` names.
+    /// Reads the items of a record's events that the index `history` names, and the recent ones that it may still lack.
     pub(super) async fn entries(&self, record: Uuid) -> Result<Vec<Item>, StoreError> {
         let query = self.store.store.client.query().table_name(&self.store.store.table).index_name(HISTORY);
         let query = query
@@ -49,7 +49,9 @@ impl TenantCheck<'_> {
             .expression_attribute_values(":from", Keys::history(record, 0))
             .expression_attribute_values(":to", Keys::history(record, LAST_VERSION));
         let rows = self.store.every(query).await?;
-        let keys: Vec<Key> = rows.iter().filter_map(Key::of).collect();
+        let recent = self.recent.get(&record).into_iter().flatten().map(|entry| self.store.keys.event(entry.id));
+        let keys: HashSet<Key> = rows.iter().filter_map(Key::of).chain(recent).collect();
+        let keys: Vec<Key> = keys.into_iter().collect();
         Ok(self.store.items(&keys).await?.into_values().collect())
     }
 
@@ -57,7 +59,7 @@ impl TenantCheck<'_> {
     pub(super) async fn past(&self, record: Uuid) -> Result<Option<Past>, StoreError> {
         let stored = self.entries(record).await?;
         let recent = self.recent.get(&record).into_iter().flatten().cloned();
-        let entries = stored.iter().filter_map(entry_of).chain(recent);
+        let entries = stored.iter().filter_map(entry_of).chain(recent).filter(|entry| !self.removed_events.contains(&entry.id));
         let entries = entries.filter_map(|entry| Some((subject(&entry.text)?.1, entry))).collect();
         Ok(unbroken(entries))
     }

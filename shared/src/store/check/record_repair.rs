@@ -5,7 +5,7 @@ use super::facts::RecordFacts;
 use super::{RecordKey, TenantCheck, named};
 use crate::domain::chain::ChainHead;
 use crate::domain::event::{self, Actor, Verb};
-use crate::domain::id::Id;
+use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Kind, Record, Stored};
 use crate::domain::restore::{AuditFields, canonical};
 use crate::store::change_context::ChangeContext;
@@ -13,6 +13,7 @@ use crate::store::error::StoreError;
 use crate::store::history_head::HistoryHead;
 use crate::store::item;
 use crate::store::keys::Item;
+use crate::store::transaction_items::RecordChange;
 use uuid::Uuid;
 
 /// A record that exists, and its item.
@@ -56,7 +57,9 @@ impl TenantCheck<'_> {
         previous_hash: Option<&str>,
     ) -> Result<(Change, HistoryHead), StoreError> {
         let changes = event::changes(&canonical(before), &canonical(after));
-        let event = self.store.event_item(record, verb, version, &self.context(), changes, previous_hash)?;
+        let event_id = EventId::new(self.store.store.now(), self.store.store.random()?);
+        let described = RecordChange { event_id, record, verb, version, changes, previous_hash, transaction_start: version };
+        let event = self.store.event_item(&self.context(), described)?;
         let item = event.item.write.put().map(|put| put.item().clone());
         let change = change.insert(item.ok_or_else(|| StoreError::broken("an event that is not put"))?)?;
         let chain = ChainHead { version, last_hash: event.hash };

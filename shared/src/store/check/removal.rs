@@ -41,7 +41,7 @@ pub enum Removal {
 
 impl TenantStore {
     /// Removes a record that can't be read, and ends its history with an entry of the operator's. Whatever refers to it,
-    /// or is derived from it, is left to [`TenantStore::check_items`].
+    /// or is derived from it, is left to [`TenantStore::check_items`]. In a dry run nothing is removed.
     ///
     /// # Errors
     ///
@@ -50,7 +50,8 @@ impl TenantStore {
         if kind == Kind::Tenant {
             return Ok(Removal::Tenant);
         }
-        let mut check = TenantCheck::new(self, CheckMode::Repair);
+        let mode = if self.is_dry_run() { CheckMode::ReadOnly } else { CheckMode::Repair };
+        let mut check = TenantCheck::new(self, mode);
         let key = self.keys.record(kind, id);
         let Some(item) = self.item(&key).await? else { return Ok(Removal::Missing) };
         let mut filled = [item.clone()];

@@ -4,6 +4,7 @@ use super::{HS, Item, Key, Keys};
 use crate::domain::id::{EventId, Id};
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::TimeDelta;
 use uuid::Uuid;
 
 /// The prefix of events' sort keys.
@@ -41,6 +42,12 @@ impl Keys {
     pub fn events_since(since: Timestamp) -> (AttributeValue, AttributeValue) {
         let first = EventId::new(since, [0; 10]).short();
         (AttributeValue::S(format!("{PREFIX}{first}")), AttributeValue::S(format!("{PREFIX}~")))
+    }
+
+    /// Returns the last id that an event can have which was created before `end`.
+    #[must_use]
+    pub fn last_event_before(end: Timestamp) -> EventId {
+        EventId::new(end.plus(TimeDelta::milliseconds(-1)), [u8::MAX; 10])
     }
 
     /// Returns the first and the last sort key that an event can have that follows `after`, or follows nothing, and
@@ -94,5 +101,7 @@ mod tests {
         assert!(*to > key(EventId::new(at(1999), [255; 10])) && *to <= key(EventId::new(at(2000), [0; 10])));
         assert_eq!(Keys::events_between(Some(event), at(1000)), None);
         assert!(Keys::events_between(None, at(1000)).is_some());
+        let last = Keys::last_event_before(at(2000));
+        assert!(last >= EventId::new(at(1999), [255; 10]) && last < EventId::new(at(2000), [0; 10]));
     }
 }

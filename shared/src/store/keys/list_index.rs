@@ -2,6 +2,7 @@
 
 use super::Keys;
 use crate::domain::base62;
+use crate::domain::id::{AssetId, Id, UserId};
 use crate::domain::record::Kind;
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
@@ -10,6 +11,9 @@ use uuid::Uuid;
 const BUCKET_DIGITS: usize = 2;
 /// How many buckets the index `list_index` has for each section.
 pub const BUCKETS: usize = 62 * 62;
+
+/// The letter that the keys of events begin with that assign an asset to a user.
+const ASSIGNMENTS: char = 'H';
 
 /// A part of the index `list_index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,5 +75,42 @@ impl Keys {
     pub fn list_index(kind: Kind, id: Uuid, is_ended: bool) -> Option<AttributeValue> {
         let bucket = usize::try_from(id.as_u128() % BUCKETS as u128).unwrap_or_default();
         Some(Section::of(kind, is_ended)?.bucket(bucket))
+    }
+
+    /// Returns the sort key, in the index, of an event that assigns an asset to a user: `H<user><asset>`.
+    #[must_use]
+    pub fn assignment(user: UserId, asset: AssetId) -> AttributeValue {
+        AttributeValue::S(format!("{ASSIGNMENTS}{}{}", user.short(), asset.short()))
+    }
+
+    /// Returns what the sort keys of all assignments to a user begin with.
+    #[must_use]
+    pub fn assignments(user: UserId) -> AttributeValue {
+        AttributeValue::S(format!("{ASSIGNMENTS}{}", user.short()))
+    }
+
+    /// Returns the asset in a sort key of an assignment.
+    #[must_use]
+    pub fn assigned_asset(key: &AttributeValue) -> Option<AssetId> {
+        let ids = key.as_s().ok()?.strip_prefix(ASSIGNMENTS)?;
+        AssetId::from_short(ids.get(base62::WIDTH..)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::Id;
+
+    #[test]
+    fn assignments_are_in_no_section_and_name_their_asset() {
+        let (user, asset) = (UserId::from_uuid(Uuid::from_u128(7)), AssetId::from_uuid(Uuid::from_u128(u128::MAX)));
+        let key = Keys::assignment(user, asset);
+        assert_eq!(Keys::assigned_asset(&key), Some(asset));
+        let text = |key: &AttributeValue| key.as_s().cloned().unwrap_or_default();
+        assert!(text(&key).starts_with(&text(&Keys::assignments(user))));
+        let sections = [Section::Assets, Section::Users, Section::OpenInstances, Section::EndedInstances, Section::Movements];
+        assert!(sections.iter().all(|section| section.bucket_number(&key).is_none() && section.letter() != ASSIGNMENTS));
+        assert_eq!(Keys::assigned_asset(&Section::Assets.bucket(3)), None);
     }
 }

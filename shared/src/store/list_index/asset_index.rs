@@ -9,6 +9,7 @@ use super::snapshot_rows::{decode_flag, decode_rows, decode_text, encode_rows};
 use super::sorted_rows::SortedRows;
 use crate::domain::asset::{Asset, CatalogNames, Status};
 use crate::domain::catalog::AssetKind;
+use crate::domain::money::Price;
 use crate::domain::record::Kind;
 use crate::domain::text::{Name, fold};
 use crate::domain::time::{Date, Timestamp};
@@ -16,7 +17,7 @@ use crate::store::keys::{Item, Section};
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// What lists of assets filter and sort by, besides name, asset tag and serial number.
+/// What lists of assets filter and sort by, besides name, asset tag and serial number, and what statistics count.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AssetColumns {
     pub updated_at: Timestamp,
@@ -25,6 +26,8 @@ pub struct AssetColumns {
     pub assigned_to: Option<Uuid>,
     pub warranty_until: Option<Date>,
     pub status: Option<Status>,
+    /// The purchase price, in ten-thousandths; zero also without one.
+    pub price: u64,
     /// Distinguishes an empty serial number from none.
     pub has_serial: bool,
 }
@@ -40,12 +43,14 @@ impl AssetColumns {
     pub const TAG: usize = 0;
     /// The exact text with the serial number.
     pub const SERIAL: usize = 1;
+    /// The exact text with the manufacturer.
+    pub const MANUFACTURER: usize = 2;
 }
 
 impl Columns for AssetColumns {
     type Record = Asset;
     const SECTIONS: &'static [Section] = &[Section::Assets];
-    const TEXT_COLUMNS: TextColumns = TextColumns { searched: 3, exact: 2 };
+    const TEXT_COLUMNS: TextColumns = TextColumns { searched: 3, exact: 3 };
 
     fn set_field(row: &mut Row<Self>, field: &str, value: Option<&str>) -> Result<(), Inconsistent> {
         let columns = &mut row.columns;
@@ -62,6 +67,8 @@ impl Columns for AssetColumns {
                 set_text(&mut row.searched, Self::SEARCHED_SERIAL, fold(serial));
                 set_text(&mut row.exact, Self::SERIAL, serial.to_owned());
             }
+            "manufacturer" => set_text(&mut row.exact, Self::MANUFACTURER, value.unwrap_or_default().to_owned()),
+            "purchase_price" => columns.price = value.map_or(Ok(0), |price| parse::<Price>(price).map(Price::ten_thousandths))?,
             "status" => columns.status = value.map(parse).transpose()?,
             "asset_type_id" => columns.asset_type = value.map(parse_id).transpose()?,
             "model_id" => columns.model = value.map(parse_id).transpose()?,
@@ -77,13 +84,14 @@ impl Columns for AssetColumns {
     }
 
     fn encode(&self, encoder: &mut Encoder) {
-        let Self { updated_at, asset_type, model, assigned_to, warranty_until, status, has_serial } = *self;
+        let Self { updated_at, asset_type, model, assigned_to, warranty_until, status, price, has_serial } = *self;
         encoder.bytes(&updated_at.millis().to_le_bytes());
         for id in [asset_type, model, assigned_to] {
             encoder.option(id, Encoder::id);
         }
         encoder.option(warranty_until, |encoder, date| encoder.bytes(&date.days().to_le_bytes()));
         encoder.text(status.map_or("", Status::as_str));
+        encoder.number(price);
         encoder.byte(has_serial.into());
     }
 
@@ -95,6 +103,7 @@ impl Columns for AssetColumns {
             assigned_to: decoder.option(Decoder::id)?,
             warranty_until: decoder.option(|decoder| Date::from_days(i32::from_le_bytes(decoder.array()?)))?,
             status: decode_text(decoder)?,
+            price: decoder.number()?,
             has_serial: decode_flag(decoder)?,
         })
     }

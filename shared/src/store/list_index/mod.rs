@@ -43,12 +43,13 @@ mod torn_reads;
 
 pub(super) use asset_index::{AssetColumns, AssetIndex};
 pub(super) use cache::ListIndexCache;
+pub(super) use change_event::ChangeEvent;
 pub(super) use delays::{max_event_delay, max_secondary_index_delay};
 pub(super) use index::{Columns, ListIndex, row_from_item};
 pub(super) use open_instances::OpenInstances;
 pub(super) use other_columns::{InstanceColumns, MovementColumns, UserColumns};
 pub(super) use refresh::Freshness;
-pub(super) use row::SortKey;
+pub(super) use row::{RowRef, SortKey};
 pub(super) use row_query::{RowQuery, SortBy, SortOrder, SortValue};
 pub(super) use search_terms::SearchTerms;
 pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 const MAGIC: [u8; 8] = *b"ALSNAPSH";
 /// The format, which every change of what is written must raise: of the columns, of how texts are folded, of the order of
 /// rows. Snapshots of other formats are ignored, and written anew by the version that is deployed.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// A checksum has as many bytes.
 const CHECKSUM_BYTES: usize = 32;
 /// No header is larger than this.

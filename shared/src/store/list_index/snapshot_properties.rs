@@ -52,14 +52,21 @@ fn body(snapshot: &[u8]) -> &[u8] {
 
 fn asset_columns() -> impl Strategy<Value = AssetColumns> {
     let ids = (any::<Option<u128>>(), any::<Option<u128>>(), any::<Option<u128>>());
-    (ids, any::<i64>(), proptest::option::of(700_000..720_000i32), proptest::option::of(0..Status::ALL.len()), any::<bool>())
-        .prop_map(|((asset_type, model, assigned_to), updated_at, days, status, has_serial)| AssetColumns {
+    (
+        ids,
+        any::<i64>(),
+        proptest::option::of(700_000..720_000i32),
+        proptest::option::of(0..Status::ALL.len()),
+        (any::<u64>(), any::<bool>()),
+    )
+        .prop_map(|((asset_type, model, assigned_to), updated_at, days, status, (price, has_serial))| AssetColumns {
             updated_at: Timestamp::from_millis(updated_at),
             asset_type: asset_type.map(Uuid::from_u128),
             model: model.map(Uuid::from_u128),
             assigned_to: assigned_to.map(Uuid::from_u128),
             warranty_until: days.and_then(Date::from_days),
             status: status.map(|status| Status::ALL[status]),
+            price,
             has_serial,
         })
 }
@@ -72,7 +79,7 @@ fn assets() -> impl Strategy<Value = AssetIndex> {
         for (n, version, columns, name, tag) in rows {
             let id = Uuid::from_u128(u128::from(n / 2) << 80 | u128::from(n));
             let searched = vec![name, tag.to_lowercase(), String::new()];
-            index.assets.upsert(Row { id, version, columns, searched, exact: vec![tag, String::new()] });
+            index.assets.upsert(Row { id, version, columns, searched, exact: vec![tag, String::new(), String::new()] });
         }
         index
     })
@@ -196,14 +203,18 @@ fn body_hash<I: ListIndex>(index: I) -> String {
 fn the_format_is_the_one_that_its_number_names() {
     let id = Uuid::from_u128(5 << 80);
     let (mut assets, mut users, mut instances) = (AssetIndex::default(), SortedRows::default(), SortedRows::default());
-    let columns =
-        AssetColumns { status: Some(Status::InUse), warranty_until: Date::from_days(730_000), ..AssetColumns::default() };
+    let columns = AssetColumns {
+        status: Some(Status::InUse),
+        warranty_until: Date::from_days(730_000),
+        price: 300,
+        ..AssetColumns::default()
+    };
     let searched = ["name", "tag", "serial"].map(str::to_owned).into();
-    assets.assets.upsert(Row { id, version: 300, columns, searched, exact: vec!["Tag".to_owned(), "Serial".to_owned()] });
+    assets.assets.upsert(Row { id, version: 300, columns, searched, exact: ["Tag", "Serial", "Dell"].map(str::to_owned).into() });
     let columns = UserColumns { role: Some(Role::Viewer), is_active: true };
     users.upsert(Row { id, version: 1, columns, searched: vec!["ada".to_owned(), "a@b.c".to_owned()], exact: Vec::new() });
     let columns = InstanceColumns { asset: Some(id), ..InstanceColumns::default() };
     instances.upsert(Row { id, version: 2, columns, searched: Vec::new(), exact: Vec::new() });
     let hashes = [body_hash(assets), body_hash(users), body_hash(instances)];
-    assert_eq!(hashes, ["a11e6395ee873db1", "3db5688372521e17", "8081ee8dfcd07dd5"]);
+    assert_eq!(hashes, ["514d21abb0e2c160", "3db5688372521e17", "8081ee8dfcd07dd5"]);
 }

@@ -4,7 +4,7 @@ use super::cache::{CacheSlot, SharedSlot};
 use super::delays::max_event_delay;
 use super::index::ListIndex;
 use super::refresh::{LoadedIndex, RefreshError};
-use super::snapshot::encode_snapshot;
+use super::snapshot::{SnapshotSource, encode_snapshot};
 use super::{AssetIndex, InstanceColumns, MovementColumns, SortedRows, UserColumns};
 use crate::domain::id::{EventId, Id, TenantId};
 use crate::domain::record::{Kind, Record};
@@ -131,6 +131,13 @@ impl Store {
 }
 
 impl TenantStore {
+    /// Returns the keys of the tenant's snapshots in the object store.
+    #[must_use]
+    pub fn snapshot_keys(&self) -> Vec<String> {
+        let source = |kind| SnapshotSource { table: &self.store.table, tenant: self.id, kind };
+        KINDS.iter().map(|kind| source(*kind).key()).collect()
+    }
+
     /// Returns for each kind whether its snapshot must be written.
     async fn due_snapshots(&self) -> Vec<(Kind, Result<bool, SnapshotWriteError>)> {
         let now = self.store.now();

@@ -1,4 +1,4 @@
-//! Objects in an S3 bucket: GET and PUT, signed and sent with the parts that the SDK's client of the table is made of.
+//! Objects in an S3 bucket: GET, PUT and DELETE, signed and sent with the parts that the SDK's client of the table is made of.
 //! The SDK's own client of S3 would make every function larger by more than what is below (docs/adr/0013).
 
 use super::{ObjectStore, ObjectStoreError};
@@ -92,6 +92,21 @@ impl S3 {
             request.headers_mut().insert("range", range);
         }
         Ok(request)
+    }
+
+    /// Deletes an object, if it is there. Not part of [`ObjectStore`], because only the operator's command line does it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`ObjectStoreError`] when the object can't be deleted.
+    pub async fn delete(&self, key: &str) -> Result<(), ObjectStoreError> {
+        let deleted = async {
+            match self.send(self.request("DELETE", key, None, Vec::new())?, 0).await? {
+                (200 | 204 | 404, _) => Ok(()),
+                (status, _) => Err(ObjectStoreError::Status(status)),
+            }
+        };
+        within(GET_TIMEOUT, deleted).await
     }
 
     /// Sends a request, and returns the status and the body, at most `max_bytes` of it.

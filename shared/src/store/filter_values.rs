@@ -1,0 +1,118 @@
+//! Values of filters that are more than one value of a field.
+
+use crate::domain::asset::Status;
+use crate::domain::field_error::ValueError;
+use crate::domain::id::UserId;
+use std::str::FromStr;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// The text that stands for no user.
+const NOBODY: &str = "none";
+
+/// Statuses of which an asset must have one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statuses(Vec<Status>);
+
+impl Statuses {
+    /// Returns whether `status` is one of them.
+    #[must_use]
+    pub fn contains(&self, status: Status) -> bool {
+        self.0.contains(&status)
+    }
+}
+
+impl FromStr for Statuses {
+    type Err = ValueError;
+
+    /// Parses statuses that are separated by commas.
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let mut statuses = Vec::new();
+        for name in text.split(',') {
+            let status = name
+                .parse()
+                .map_err(|error: ValueError| ValueError::new(format!("{error}, or several of them, separated by commas")))?;
+            if statuses.contains(&status) {
+                return Err(ValueError::new(format!("must name {status} once")));
+            }
+            statuses.push(status);
+        }
+        Ok(Self(statuses))
+    }
+}
+
+impl PartialSchema for Statuses {
+    fn schema() -> RefOr<Schema> {
+        ArrayBuilder::new().items(Status::schema()).min_items(Some(1)).unique_items(true).into()
+    }
+}
+
+impl ToSchema for Statuses {}
+
+/// Whom an asset must be assigned to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Assignee {
+    /// To nobody.
+    Nobody,
+    /// To this user.
+    User(UserId),
+}
+
+impl Assignee {
+    /// Returns the user whom an asset must be assigned to; `None` for an asset that must not be assigned.
+    #[must_use]
+    pub fn user(self) -> Option<UserId> {
+        match self {
+            Self::Nobody => None,
+            Self::User(id) => Some(id),
+        }
+    }
+}
+
+impl FromStr for Assignee {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        if text == NOBODY {
+            return Ok(Self::Nobody);
+        }
+        text.parse().map(Self::User).map_err(|error: ValueError| ValueError::new(format!("{error}, or {NOBODY}")))
+    }
+}
+
+impl PartialSchema for Assignee {
+    fn schema() -> RefOr<Schema> {
+        let nobody = ObjectBuilder::new().enum_values(Some([NOBODY]));
+        OneOfBuilder::new().item(UserId::schema()).item(nobody).into()
+    }
+}
+
+impl ToSchema for Assignee {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_statuses_has_each_once_and_no_gaps() {
+        let statuses: Statuses = "in_use,returned".parse().expect("two statuses");
+        assert!(statuses.contains(Status::InUse) && statuses.contains(Status::Returned) && !statuses.contains(Status::InStock));
+        let error = |text: &str| text.parse::<Statuses>().expect_err(text).to_string();
+        assert_eq!(error("in_use,in_use"), "must name in_use once");
+        for wrong in ["", ",", "in_use,", ",in_use", "in_use,,returned", "in_use, returned", "lost"] {
+            assert!(error(wrong).starts_with("must be one of in_stock, preparing, "), "{wrong}");
+            assert!(error(wrong).ends_with("separated by commas"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_assignee_is_a_user_or_nobody() {
+        let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+        assert_eq!("none".parse(), Ok(Assignee::Nobody));
+        assert_eq!(id.parse::<Assignee>().map(Assignee::user), Ok(id.parse().ok()));
+        for wrong in ["", "None", "null", "me"] {
+            assert!(wrong.parse::<Assignee>().expect_err(wrong).to_string().ends_with(", or none"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Lists of the one record that has a unique value.
+
+use super::PointReads;
+use super::error::StoreError;
+use super::filters::{Page, PageRequest};
+use super::item::OWNER;
+use super::keys::record_id_of_sort_key;
+use crate::domain::id::Id;
+use crate::domain::record::{Record, Stored, Unique};
+
+impl PointReads {
+    /// Returns a page of the list of records that have a unique value and match: there is at most one. Takes two round
+    /// trips, however many records the tenant has.
+    ///
+    /// Reads of marker and record are not isolated from a change of the value. A record that lost it in between is left
+    /// out: at that moment, no record had it.
+    pub(super) async fn page_with_unique<T: Record>(
+        &self,
+        unique: &Unique,
+        request: PageRequest,
+        matches: impl Fn(&Stored<T>) -> Result<bool, StoreError>,
+    ) -> Result<Page<Stored<T>>, StoreError> {
+        let marker = self.item(&self.keys.unique(T::KIND, unique)).await?;
+        let owner = marker.as_ref().and_then(|marker| marker.get(OWNER)?.as_s().ok());
+        let id = owner.and_then(|sort_key| record_id_of_sort_key(T::KIND, sort_key)).map(T::Id::from_uuid);
+        let mut page = Page { items: Vec::new(), total: 0, request, unreadable: Vec::new() };
+        let Some(id) = id else { return Ok(page) };
+        match self.get::<T>(id).await {
+            Ok(Some(stored)) if stored.value.unique().contains(unique) && matches(&stored)? => {
+                page.total = 1;
+                page.items.extend((request.skip() == 0).then_some(stored));
+            }
+            Ok(_) => {}
+            Err(error) => page.unreadable.extend(error.unreadable_id()?),
+        }
+        Ok(page)
+    }
+}
