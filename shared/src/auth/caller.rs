@@ -5,7 +5,9 @@ use crate::app::App;
 use crate::domain::api_key::ApiKey;
 use crate::domain::field_error::FieldError;
 use crate::domain::record::{Record, Stored};
-use crate::domain::scope::{Role, Scopes};
+use crate::domain::request::StoredResponse;
+use crate::domain::scope::{Role, Scope, Scopes};
+use crate::domain::user::User;
 use crate::http::RequestNotes;
 use crate::http::error::ApiError;
 use crate::http::response::{Success, found};
@@ -22,6 +24,8 @@ pub struct Caller {
     pub role: Role,
     /// The key.
     pub key: ApiKey,
+    /// The user whom the key is bound to; `None` for a key of the tenant.
+    pub owner: Option<User>,
     /// Who changes something, and when.
     pub context: ChangeContext,
     /// What the function keeps between requests.
@@ -33,6 +37,39 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// Checks that the key has a further scope, for an endpoint that needs two.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Forbidden`] if it does not.
+    pub fn check_scope(&self, scope: Scope) -> Result<(), ApiError> {
+        if self.scopes.contains(&scope) { Ok(()) } else { Err(ApiError::Forbidden(scope)) }
+    }
+
+    /// Returns the same caller without an idempotency key, for the single changes of a request that stores its response at
+    /// the end ([`Caller::store_finished`]).
+    #[must_use]
+    pub fn without_idempotency_key(&self) -> Self {
+        let mut caller = self.clone();
+        caller.context.idempotency = None;
+        caller
+    }
+
+    /// Stores the response to a request whose changes are made, if it has an idempotency key. A response that is too long
+    /// is not stored: a repetition makes its own, and nothing twice.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Conflict`] if a copy of the request has stored its response before, which is sent instead, and
+    /// [`ApiError::Unavailable`] if the table can't be written.
+    pub async fn store_finished(&self, response: &StoredResponse) -> Result<(), ApiError> {
+        let Some(request) = &self.context.idempotency else { return Ok(()) };
+        match self.store.store_response_alone(request, response).await {
+            Ok(()) | Err(WriteError::ResponseTooLong) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Creates a record and returns the response that `respond` makes of it. The same response is stored for a
     /// repetition of the request, without images.
     ///

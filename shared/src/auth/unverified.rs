@@ -67,7 +67,24 @@ impl UnverifiedRequest {
             received.params()?.finish()?;
             read(store).await
         };
-        self.authorize_any_query(scope, read).await
+        self.authorize_any_query(Some(scope), read).await
+    }
+
+    /// [`UnverifiedRequest::authorize`] for an endpoint that every key may use, whatever its scopes.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnverifiedRequest::authorize`], without [`ApiError::Forbidden`].
+    pub async fn authorize_any_key<T, F: Future<Output = Result<T, ApiError>>>(
+        self,
+        read: impl FnOnce(UnverifiedStore) -> F,
+    ) -> Result<(Caller, T), ApiError> {
+        let received = Arc::clone(&self.received);
+        let read = |store| async move {
+            received.params()?.finish()?;
+            read(store).await
+        };
+        self.authorize_any_query(None, read).await
     }
 
     /// [`UnverifiedRequest::authorize`] for an endpoint with query parameters, which `read` gets.
@@ -81,12 +98,12 @@ impl UnverifiedRequest {
         query: QueryParams<Q>,
         read: impl FnOnce(UnverifiedStore, Q) -> F,
     ) -> Result<(Caller, T), ApiError> {
-        self.authorize_any_query(scope, |store| async move { read(store, query.parse()?).await }).await
+        self.authorize_any_query(Some(scope), |store| async move { read(store, query.parse()?).await }).await
     }
 
     async fn authorize_any_query<T, F: Future<Output = Result<T, ApiError>>>(
         self,
-        scope: Scope,
+        scope: Option<Scope>,
         read: impl FnOnce(UnverifiedStore) -> F,
     ) -> Result<(Caller, T), ApiError> {
         let token = self.token.as_ref().ok_or(ApiError::Unauthorized)?;

@@ -20,11 +20,12 @@ const LAST_USED_PRECISION: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 /// The name of the metric in the log lines of requests that could not be counted.
 const UNCOUNTED: &str = "uncounted_requests";
 
-/// A key that is being verified for a scope.
+/// A key that is being verified.
 pub(super) struct KeyCheck<'a> {
     pub(super) app: &'a App,
     pub(super) token: &'a Token,
-    pub(super) scope: Scope,
+    /// The scope that the request needs, if any.
+    pub(super) scope: Option<Scope>,
     pub(super) notes: &'a RequestNotes,
 }
 
@@ -74,13 +75,16 @@ impl KeyCheck<'_> {
         let scopes = key.effective_scopes(owner);
         let reads = reads.clone();
         // First, so that the request's reads don't wait for the write that follows.
-        let store = scopes.contains(&self.scope).then(|| verification.pass());
+        let store = match self.scope.filter(|scope| !scopes.contains(scope)) {
+            None => Ok(verification.pass()),
+            Some(scope) => Err(ApiError::Forbidden(scope)),
+        };
         if is_outdated(key.last_used_at, now)
             && let Err(error) = reads.touch_key(token.key, now).await
         {
             tracing::warn!(error = %error, key_id = %token.key, "could not record that a key was used");
         }
-        let store = store.ok_or(ApiError::Forbidden(self.scope))?;
+        let store = store?;
         let actor = Actor {
             key_id: Some(token.key),
             key_name: key.name.to_string(),
@@ -88,9 +92,10 @@ impl KeyCheck<'_> {
             user_name: owner.map(|owner| owner.display_name.to_string()),
         };
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };
-        let (role, key) = (key.role(owner.map(|owner| owner.role)), key.clone());
+        let role = key.role(owner.map(|owner| owner.role));
         let (app, notes) = (self.app.clone(), self.notes.clone());
-        Ok(Caller { store, scopes, role, key, context, app, notes, is_resumed: false })
+        let Credentials { key, owner } = credentials;
+        Ok(Caller { store, scopes, role, key, owner, context, app, notes, is_resumed: false })
     }
 
     /// Reads the key and, once its secret is known to be right, the owner of a bound key: one round trip, two for a bound

@@ -2,13 +2,12 @@
 
 use super::error::ApiError;
 pub use super::from_json::{BoundedInteger, FromJson, RateLimit, StepData};
+pub use super::read_only::ReadOnlyFields;
 use crate::domain::field_error::{ErrorLocation, FieldError};
 use crate::domain::json::UNPAIRED_SURROGATE;
 use crate::domain::nearest::nearest_first;
 use crate::domain::record::Patch;
-use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 use utoipa::PartialSchema;
@@ -125,13 +124,14 @@ impl<'a> Fields<'a> {
 
     /// Takes the members that are `read_only`, to be compared with what they are.
     pub fn read_only(&mut self, read_only: &[&str]) -> ReadOnlyFields {
-        let mut fields = Vec::new();
+        let mut fields: Vec<(String, Option<serde_json::Value>)> = Vec::new();
         for (name, raw) in self.members.iter_mut().filter(|(name, _)| read_only.contains(&name.as_str())) {
             if let Some(raw) = raw.take() {
-                fields.push((name.clone(), serde_json::from_str(raw.get()).ok()));
+                let value = serde_json::from_str(raw.get()).ok();
+                fields.push((name.clone(), value));
             }
         }
-        ReadOnlyFields(fields)
+        fields.into()
     }
 
     /// Returns all errors, with one for each member that was not taken: it is unknown or, in a creation, read-only.
@@ -162,52 +162,6 @@ pub(super) fn unknown_name(name: &str, known: Option<&[&str]>, what: &str) -> St
         None => format!("is not a {what}"),
         Some(known) if known.is_empty() => format!("is not a {what}: there is none"),
         Some(known) => format!("is not a {what}; there are {}", known.join(", ")),
-    }
-}
-
-/// The read-only fields that a PATCH sends along. They are accepted if they are what the resource has, so that a client can
-/// send back what it has read.
-#[derive(Debug, Default)]
-pub struct ReadOnlyFields(Vec<(String, Option<Value>)>);
-
-impl ReadOnlyFields {
-    /// Returns whether the body has none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns the names of the fields.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(name, _)| name.as_str())
-    }
-
-    /// Returns an error for each field that differs from that of `present`, the resource as a GET shows it. A field that it
-    /// lacks counts as null.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Internal`] if `present` can't be serialized.
-    pub fn errors(&self, present: &impl Serialize) -> Result<Vec<FieldError>, ApiError> {
-        if self.is_empty() {
-            return Ok(Vec::new());
-        }
-        // As text, since a number must be compared as a client reads it.
-        let text = serde_json::to_string(present).map_err(|error| ApiError::Internal(error.into()))?;
-        let present: Value = serde_json::from_str(&text).map_err(|error| ApiError::Internal(error.into()))?;
-        let differs = |(name, value): &&(String, Option<Value>)| value.as_ref() != Some(&present[name.as_str()]);
-        let error = |(name, _): &(String, _)| FieldError::field(name, "is read-only, and differs from what it is");
-        Ok(self.0.iter().filter(differs).map(error).collect())
-    }
-
-    /// Checks that every field is that of `present`, and that there are no other `errors`.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Invalid`] with all of them.
-    pub fn check(&self, present: &impl Serialize, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
-        errors.extend(self.errors(present)?);
-        if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
     }
 }
 

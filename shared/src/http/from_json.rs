@@ -8,9 +8,11 @@ use crate::domain::asset_tag::{TagPrefix, TagTemplate};
 use crate::domain::catalog::{AssetKind, TypeCode, Website};
 use crate::domain::custom_fields::{CustomFields, FieldsSchema};
 use crate::domain::field_error::ValueError;
-use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, UserId};
+use crate::domain::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, ProcessId, UserId};
 use crate::domain::json::parse_strict;
-use crate::domain::money::Price;
+use crate::domain::label_url::LabelUrlTemplate;
+use crate::domain::locale::Locale;
+use crate::domain::money::{self, Price};
 use crate::domain::movement::AssetIds;
 use crate::domain::process::{MAX_STEPS, ProcessStatus, Slug, Steps};
 use crate::domain::request::ExpectedVersions;
@@ -18,6 +20,7 @@ use crate::domain::scope::{Role, Scope, Scopes};
 use crate::domain::tenant::Transitions;
 use crate::domain::text::{Line, Name, Notes};
 use crate::domain::time::{Date, Timestamp};
+use crate::domain::time_zone::TimeZone;
 use crate::domain::user::Email;
 use serde_json::value::RawValue;
 
@@ -55,8 +58,8 @@ macro_rules! from_json_string {
 }
 
 from_json_string! {
-    AssetId, AssetTypeId, Date, Email, Line, ManufacturerId, ModelId, Name, Notes, Slug, TagPrefix, TagTemplate, Timestamp, TypeCode,
-    UserId, Website,
+    AssetId, AssetTypeId, Date, Email, LabelUrlTemplate, Line, Locale, ManufacturerId, ModelId, Name, Notes, ProcessId, Slug, TagPrefix,
+    TagTemplate, TimeZone, Timestamp, TypeCode, UserId, Website,
 }
 
 /// Values that are no text get the same error as texts that are none of the enumeration's: it lists them.
@@ -92,10 +95,11 @@ impl FromJson for bool {
 
 impl FromJson for Price {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
-            return Err(ValueError::new("must be a number from 0 to below 1000000000000"));
+        match serde_json::from_str::<String>(text) {
+            Ok(text) => Self::from_decimal_text(&text),
+            Err(_) if text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => Self::from_json_number(text),
+            Err(_) => Err(ValueError::new(money::FORM)),
         }
-        Self::from_json_number(text)
     }
 }
 
@@ -156,8 +160,10 @@ impl FromJson for Transitions {
 
 impl FromJson for Scopes {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        let scopes: Vec<String> =
-            serde_json::from_str(text).map_err(|_| ValueError::new("must be a list of scopes, such as [\"assets:read\"]"))?;
+        let scopes: Vec<String> = serde_json::from_str(text).map_err(|_| {
+            let known = Scope::ALL.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", ");
+            ValueError::new(format!("must be a list of scopes, each one of {known}"))
+        })?;
         if scopes.is_empty() {
             return Err(ValueError::new("must name at least one scope"));
         }

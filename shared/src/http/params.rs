@@ -4,16 +4,20 @@ use super::body::{MAX_NAMED_UNKNOWN, unknown_name};
 use super::bulk::export::ExportFormat;
 use super::bulk::import::{AssetMatch, OnError, UserMatch};
 use super::error::ApiError;
-use crate::domain::asset::Status;
 use crate::domain::catalog::AssetKind;
+use crate::domain::event_filter::EventTypes;
 use crate::domain::field_error::{FieldError, ValueError};
 use crate::domain::id::{AssetId, AssetTypeId, EventId, ManufacturerId, ModelId, ProcessId, TenantId, UserId};
 use crate::domain::instance::InstanceStatus;
+use crate::domain::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
+use crate::domain::process::Slug;
 use crate::domain::scope::Role;
-use crate::domain::text::SearchText;
-use crate::domain::time::Date;
-use crate::store::{AssetSort, PageRequest};
+use crate::domain::text::{Name, SearchText};
+use crate::domain::time::{Date, Timestamp};
+use crate::domain::user::Email;
+use crate::store::{AssetSort, Assignee, PageRequest, Statuses};
 use percent_encoding::percent_decode_str;
+use std::str::FromStr;
 
 /// The highest page number that is accepted.
 const MAX_PAGE_NUMBER: u32 = 1_000_000_000;
@@ -37,8 +41,30 @@ macro_rules! from_param {
 }
 
 from_param! {
-    AssetId, AssetKind, AssetMatch, AssetSort, AssetTypeId, Date, EventId, ExportFormat, InstanceStatus, ManufacturerId, ModelId,
-    OnError, ProcessId, Role, SearchText, Status, TenantId, UserId, UserMatch,
+    AssetId, AssetKind, AssetMatch, AssetSort, AssetTypeId, Assignee, Date, EventId, EventTypes, ExportFormat, InstanceStatus,
+    ManufacturerId, ModelId, Name, OnError, ProcessId, Role, SearchText, Slug, Statuses, TenantId, UserId, UserMatch,
+}
+
+/// Reads a value that can contain a `+` and no space.
+fn parse_with_plus<T: FromStr<Err = ValueError>>(text: &str) -> Result<T, ValueError> {
+    let hint = if text.contains(' ') { "; in a query, + means a space: send %2B" } else { "" };
+    text.parse().map_err(|error| ValueError::new(format!("{error}{hint}")))
+}
+
+impl FromParam for Email {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        parse_with_plus(text)
+    }
+}
+
+impl FromParam for Timestamp {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        parse_with_plus(text)
+    }
+}
+
+from_param! {
+    LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels,
 }
 
 impl FromParam for bool {
@@ -75,6 +101,9 @@ impl FromParam for Limit {
     }
 }
 
+/// How far ahead a client's clock may be, in seconds.
+const MAX_CLOCK_DIFFERENCE: u32 = 60;
+
 /// Returns the requested page; by default page 1 with 20 items.
 #[must_use]
 pub fn page(number: Option<PageNumber>, limit: Option<Limit>) -> PageRequest {
@@ -85,6 +114,18 @@ pub fn page(number: Option<PageNumber>, limit: Option<Limit>) -> PageRequest {
 #[must_use]
 pub fn page_of(number: Option<PageNumber>, limit: Option<Limit>, default: u32) -> PageRequest {
     PageRequest { number: number.map_or(1, |n| n.0), limit: limit.map_or(default, |l| l.0) }
+}
+
+/// Refuses a time in the future, but for a minute, because clocks differ.
+///
+/// # Errors
+///
+/// Returns [`ApiError::Invalid`] that names the parameter.
+pub fn check_past(name: &str, at: Timestamp, now: Timestamp) -> Result<(), ApiError> {
+    if at <= now.plus_seconds(MAX_CLOCK_DIFFERENCE) {
+        return Ok(());
+    }
+    Err(ApiError::Invalid(vec![FieldError::parameter(name, format!("must not be in the future; it is {now} now"))]))
 }
 
 impl Limit {
