@@ -2,34 +2,82 @@
 
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
-use shared::domain::id::EventId;
+use shared::domain::event::EventType;
+use shared::domain::event_filter::{EventFilter, EventTypes};
+use shared::domain::field_error::ValueError;
+use shared::domain::id::{EventId, Id};
 use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
 use shared::http::extract::QueryParams;
 use shared::http::history::EventView;
 use shared::http::openapi::ListErrors;
-use shared::http::params::Limit;
+use shared::http::params::{FromParam, Limit};
 use shared::http::response::Json;
+use shared::store::{Feed, RecordNames, TenantStore};
 use utoipa::ToSchema;
 
 /// How many events a response has by default.
 const DEFAULT_LIMIT: u32 = 20;
 
+/// Where to begin in the feed.
+#[derive(Debug, Clone, Copy)]
+pub enum Start {
+    /// With what happens from now on.
+    Now,
+    /// After this event.
+    After(EventId),
+}
+
+impl FromParam for Start {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        if text == "now" {
+            return Ok(Self::Now);
+        }
+        text.parse().map(Self::After).map_err(|error: ValueError| ValueError::new(format!("{error}, or now")))
+    }
+}
+
+/// The ID of an event, or `now`.
+#[derive(ToSchema)]
+#[schema(value_type = String, pattern = "^(now|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$")]
+pub struct StartText(());
+
 shared::query! {
     /// Part of the feed.
     pub struct EventQuery {
-        /// ID of the event to continue after. Default: from the first event.
-        after: EventId as EventId,
+        /// ID of the event to continue after. `now` begins with the changes of about ten seconds before the request, so that
+        /// none is missed. Default: from the first event.
+        after: Start as StartText,
         /// Maximum number of events. Default 20, maximum 100.
         limit: Limit as Limit,
+        /// Types of events, separated by commas: exact ones such as `asset.created`, or all of a kind, such as `asset.*`.
+        #[param(style = Form, explode = false)]
+        types: EventTypes as EventTypes,
+        /// Only events about this resource.
+        entity_id: EventId as EventId,
     }
+}
+
+/// A change in the feed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct FeedEntry {
+    /// The change, as the history shows it.
+    #[serde(flatten)]
+    event: EventView,
+    /// Name of the resource now; last name if it was deleted. An instance has its asset's, a movement its number. Not part
+    /// of what is hashed.
+    #[schema(required)]
+    entity_name: Option<String>,
+    /// Asset tag, of an asset or an instance. Not part of what is hashed.
+    #[schema(required)]
+    entity_tag: Option<String>,
 }
 
 /// A part of the feed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventFeed {
     /// Changes, oldest first.
-    data: Vec<EventView>,
+    data: Vec<FeedEntry>,
     /// How to continue.
     meta: FeedMeta,
 }
@@ -42,22 +90,46 @@ pub struct FeedMeta {
     /// Value of `after` for the next request. Null while the tenant has no events.
     #[schema(required)]
     after: Option<EventId>,
-    /// Whether more events are available now.
+    /// Whether more events are available now. With `types` or `entity_id`, they may not match.
     has_more: bool,
 }
 
 /// List events
 ///
 /// All changes in the tenant, oldest first, about ten seconds after they happen. Send `meta.after` as `after` to
-/// continue: no event is missed, and none comes twice.
+/// continue: no event is missed, and none comes twice. With `types` or `entity_id`, `data` can be empty although
+/// `has_more` is true.
 #[utoipa::path(get, path = "/events", tag = "events", security(("api_key" = ["events:read"])), responses(ListErrors))]
 pub async fn list_events(request: UnverifiedRequest, query: QueryParams<EventQuery>) -> Result<Json<EventFeed>, ApiError> {
-    let (_, (limit, feed)) = request
+    let (_, feed) = request
         .authorize_with_query(Scope::EventsRead, query, async |store, query| {
             let limit = query.limit.map_or(DEFAULT_LIMIT, Limit::get);
-            Ok((limit, store.verified().await.events(query.after, limit).await?))
+            let store = store.verified().await;
+            let after = match query.after {
+                Some(Start::Now) => {
+                    let meta = FeedMeta { limit, after: Some(store.end_of_feed()), has_more: false };
+                    return Ok(EventFeed { data: Vec::new(), meta });
+                }
+                Some(Start::After(id)) => Some(id),
+                None => None,
+            };
+            let filter = EventFilter { types: query.types, entity: query.entity_id.map(Id::uuid) };
+            let feed = store.matching_events(after, limit, &filter).await?;
+            let meta = FeedMeta { limit, after: feed.last, has_more: feed.has_more };
+            Ok(EventFeed { data: with_names(&store, feed).await?, meta })
         })
         .await?;
-    let meta = FeedMeta { limit, after: feed.last, has_more: feed.has_more };
-    Ok(Json(EventFeed { data: feed.entries.into_iter().filter_map(EventView::read).collect(), meta }))
+    Ok(Json(feed))
+}
+
+/// Returns the events with the names of what they are about.
+async fn with_names(store: &TenantStore, feed: Feed) -> Result<Vec<FeedEntry>, ApiError> {
+    let events: Vec<EventView> = feed.entries.into_iter().filter_map(EventView::read).collect();
+    let record = |event: &EventView| Some((EventType::parse(&event.event_type)?.kind?, event.entity_id));
+    let names = store.record_names(events.iter().filter_map(record).collect()).await?;
+    let entry = |event: EventView| {
+        let RecordNames { name, tag } = record(&event).and_then(|record| names.get(&record).cloned()).unwrap_or_default();
+        FeedEntry { event, entity_name: name, entity_tag: tag }
+    };
+    Ok(events.into_iter().map(entry).collect())
 }

@@ -3,10 +3,13 @@
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
 use shared::domain::asset_tag::{TagPrefix, TagTemplate};
+use shared::domain::label_url::LabelUrlTemplate;
+use shared::domain::locale::Locale;
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::domain::tenant::{NumberRange, Tenant, TenantChange, Transitions, fullest};
 use shared::domain::text::Name;
+use shared::domain::time_zone::TimeZone;
 use shared::http::error::ApiError;
 use shared::http::extract::JsonBody;
 use shared::http::openapi::{ListErrors, PatchErrors};
@@ -29,14 +32,29 @@ shared::body! {
         optional asset_tag_template: TagTemplate,
         /// For each status, the statuses that a PATCH may change it to. Null permits every change.
         nullable status_transitions: Transitions,
+        /// Name of a time zone in the IANA database. Pages that people read, such as printed receipts, show times in it.
+        optional time_zone: TimeZone,
+        /// BCP 47 language tag. Pages that people read write dates as its language does.
+        optional locale: Locale,
+        /// Address that codes of labels hold, http or https, with `{asset_tag}` or `{id}` in it. Null for the asset tag.
+        nullable label_url_template: LabelUrlTemplate,
     }
     unchanged: &["number_ranges", "number_range_count"]
 }
 
 impl From<SettingsPatch> for TenantChange {
     fn from(patch: SettingsPatch) -> Self {
-        let SettingsPatch { name, asset_tag_prefix, asset_tag_template, status_transitions, unchanged: _ } = patch;
-        Self { name, asset_tag_prefix, asset_tag_template, status_transitions }
+        let SettingsPatch {
+            name,
+            asset_tag_prefix,
+            asset_tag_template,
+            status_transitions,
+            time_zone,
+            locale,
+            label_url_template,
+            unchanged: _,
+        } = patch;
+        Self { name, asset_tag_prefix, asset_tag_template, status_transitions, time_zone, locale, label_url_template }
     }
 }
 
@@ -73,6 +91,13 @@ pub struct SettingsView {
     /// For each status, the statuses that a PATCH may change it to. Null permits every change.
     #[schema(required)]
     status_transitions: Option<Transitions>,
+    /// Time zone of pages that people read.
+    time_zone: TimeZone,
+    /// BCP 47 language tag: how pages that people read write dates.
+    locale: Locale,
+    /// Address that codes of labels hold, with `{asset_tag}` or `{id}` in it. Null for the asset tag.
+    #[schema(required)]
+    label_url_template: Option<LabelUrlTemplate>,
     /// Number ranges in use, at most 100: those with the highest fill level, in the order of their patterns.
     number_ranges: Vec<NumberRangeView>,
     /// Number of all ranges in use, at most 10000.
@@ -81,10 +106,29 @@ pub struct SettingsView {
 
 impl SettingsView {
     fn new(stored: Stored<Tenant>, ranges: Vec<NumberRange>) -> Self {
-        let Tenant { name, asset_tag_prefix, asset_tag_template, status_transitions, .. } = stored.value;
+        let Tenant {
+            id: _,
+            name,
+            asset_tag_prefix,
+            asset_tag_template,
+            status_transitions,
+            time_zone,
+            locale,
+            label_url_template,
+        } = stored.value;
         let number_range_count = ranges.len();
         let number_ranges = fullest(ranges, MAX_SHOWN_RANGES).into_iter().map(NumberRangeView::from).collect();
-        Self { name, asset_tag_prefix, asset_tag_template, status_transitions, number_ranges, number_range_count }
+        Self {
+            name,
+            asset_tag_prefix,
+            asset_tag_template,
+            status_transitions,
+            time_zone,
+            locale,
+            label_url_template,
+            number_ranges,
+            number_range_count,
+        }
     }
 }
 

@@ -1,14 +1,16 @@
 //! The endpoints of assets.
 
 use crate::commands::{self, AssetInputs, CreateAsset, UpdateAsset};
-use crate::wire::{AssetPatch, AssetQuery, AssetView, DeletedAsset, NewAsset};
+use crate::expand::{ExpandedUsers, without_users};
+use crate::query::{AssetQuery, OneAssetQuery};
+use crate::wire::{AssetPatch, AssetView, DeletedAsset, NewAsset};
 use shared::auth::{Command, UnverifiedRequest};
 use shared::domain::asset::Asset;
+use shared::domain::field_error::FieldError;
 use shared::domain::id::AssetId;
 use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
-use shared::http::history::{self, History, HistoryQuery};
 use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
 use shared::http::params;
 use shared::http::response::{Created, Json, Versioned, found};
@@ -19,13 +21,18 @@ use shared::store::Page;
 /// Newest first by default. A list includes every write that was acknowledged before the request.
 #[utoipa::path(get, path = "/assets", tag = "assets", security(("api_key" = ["assets:read"])), responses(ListErrors))]
 pub async fn list_assets(request: UnverifiedRequest, query: QueryParams<AssetQuery>) -> Result<Page<AssetView>, ApiError> {
-    let (_, page) = request
+    let (caller, (page, expand)) = request
         .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
-            let page = params::page(query.page, query.limit);
-            Ok(store.list_assets(&query.into(), page).await?)
+            let (page, expand) = (params::page(query.page, query.limit), query.expand);
+            Ok((store.list_assets(&query.into(), page).await?, expand))
         })
         .await?;
-    Ok(page.map(|(asset, names)| AssetView::new(asset, names)))
+    let mut page = page.map(|(asset, names)| AssetView::new(asset, names));
+    let users = ExpandedUsers::read(&caller, page.items.iter().filter_map(|asset| asset.assigned_to), expand).await?;
+    for asset in &mut page.items {
+        asset.assigned_user = users.of(asset.assigned_to)?;
+    }
+    Ok(page)
 }
 
 /// Create an asset
@@ -45,11 +52,37 @@ pub async fn create_asset(request: UnverifiedRequest, body: JsonBody<NewAsset>) 
 }
 
 /// Get an asset
+///
+/// With `as_of`, as it was at that time, even if it has been deleted since.
 #[utoipa::path(get, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:read"])), responses(GetErrors))]
-pub async fn get_asset(request: UnverifiedRequest, id: PathId<AssetId>) -> Result<Versioned<AssetView>, ApiError> {
-    let (caller, asset) =
-        request.authorize(Scope::AssetsRead, async |store| found(store.get::<Asset>(id.parse()?).await?)).await?;
-    commands::view(&caller.store, asset).await
+pub async fn get_asset(
+    request: UnverifiedRequest,
+    id: PathId<AssetId>,
+    query: QueryParams<OneAssetQuery>,
+) -> Result<Versioned<AssetView>, ApiError> {
+    let (caller, (asset, names, expand)) = request
+        .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
+            let id = id.parse()?;
+            let Some(at) = query.as_of else { return Ok((found(store.get::<Asset>(id).await?)?, None, query.expand)) };
+            params::check_past("as_of", at, store.store().now())?;
+            if query.expand.is_some() {
+                let detail = "can't be sent with as_of: it shows users as they are now";
+                return Err(ApiError::Invalid(vec![FieldError::parameter("expand", detail)]));
+            }
+            let (asset, names) = found(store.asset_as_of(id, at).await?)?;
+            Ok((asset, Some(names), query.expand))
+        })
+        .await?;
+    let users = ExpandedUsers::read(&caller, asset.value.assigned_to, expand);
+    let view = async {
+        match names {
+            Some(names) => Ok(Versioned { version: asset.version, data: AssetView::new(asset.clone(), names) }),
+            None => commands::view(&caller.store, asset.clone()).await,
+        }
+    };
+    let (mut view, users) = tokio::try_join!(view, users)?;
+    view.data.assigned_user = users.of(view.data.assigned_to)?;
+    Ok(view)
 }
 
 /// Update an asset
@@ -65,7 +98,7 @@ pub async fn update_asset(
         .authorize(Scope::AssetsWrite, async |store| {
             let id = id.parse()?;
             let (mut body, errors) = body.parse_early(&store).await?;
-            let unchanged = std::mem::take(&mut body.unchanged);
+            let unchanged = without_users(std::mem::take(&mut body.unchanged));
             let mut command = UpdateAsset { id, change: body.into_change(errors) };
             let inputs = command.read(&store).await?;
             command.check_unchanged(&unchanged, &inputs, &store).await?;
@@ -85,21 +118,4 @@ pub async fn delete_asset(request: UnverifiedRequest, id: PathId<AssetId>) -> Re
         request.authorize(Scope::AssetsWrite, async |store| found(store.get::<Asset>(id.parse()?).await?)).await?;
     caller.delete(asset, commands::check_deletable).await?;
     Ok(Json(DeletedAsset { message: "Asset deleted." }))
-}
-
-/// List an asset's history
-///
-/// Newest first. Also works for deleted assets.
-#[utoipa::path(get, path = "/assets/{id}/history", tag = "assets", security(("api_key" = ["assets:read"])), responses(GetErrors))]
-pub async fn get_asset_history(
-    request: UnverifiedRequest,
-    id: PathId<AssetId>,
-    query: QueryParams<HistoryQuery>,
-) -> Result<Json<History>, ApiError> {
-    let (_, history) = request
-        .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
-            history::read::<Asset>(&store, id.parse()?, query).await
-        })
-        .await?;
-    Ok(Json(history))
 }

@@ -2,11 +2,14 @@
 
 pub mod bulk;
 mod commands;
+pub mod details;
+mod expand;
 mod handlers;
-mod startable;
+mod query;
 mod wire;
 
+pub use wire::AssetView;
+
 shared::endpoints! {
-    handlers: list_assets, create_asset, get_asset, update_asset, delete_asset, get_asset_history;
-    startable: list_asset_processes;
+    handlers: list_assets, create_asset, get_asset, update_asset, delete_asset;
 }

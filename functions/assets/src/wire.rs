@@ -1,5 +1,6 @@
-//! Bodies, queries and views of assets.
+//! Bodies and views of assets.
 
+use crate::expand::AssignedUser;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use shared::domain::asset::{Asset, CatalogNames, Status};
@@ -8,12 +9,10 @@ use shared::domain::catalog::AssetKind;
 use shared::domain::custom_fields::CustomFields;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, AssetTypeId, ModelId, UserId};
-use shared::domain::money::Price;
+use shared::domain::money::{Price, PriceNumber};
 use shared::domain::record::Stored;
-use shared::domain::text::{Line, Name, Notes, SearchText};
+use shared::domain::text::{Line, Name, Notes};
 use shared::domain::time::{Date, Timestamp};
-use shared::http::params::{Limit, PageNumber};
-use shared::store::{AssetFilter, AssetSort};
 use utoipa::ToSchema;
 
 /// Read-only fields of an asset.
@@ -24,6 +23,7 @@ const READ_ONLY: &[&str] = &[
     "asset_kind",
     "catalog_manufacturer_name",
     "catalog_model_name",
+    "assigned_user",
     "created_at",
     "updated_at",
 ];
@@ -47,7 +47,7 @@ shared::body! {
         nullable serial_number: Line,
         /// Date of purchase, `YYYY-MM-DD`.
         nullable purchase_date: Date,
-        /// Purchase price, a decimal number. Every digit is kept.
+        /// Purchase price, a number or its decimal text. Every digit is kept.
         nullable purchase_price: Price,
         /// Last day of the warranty, `YYYY-MM-DD`.
         nullable warranty_until: Date,
@@ -80,7 +80,7 @@ shared::body! {
         nullable serial_number: Line,
         /// Date of purchase, `YYYY-MM-DD`.
         nullable purchase_date: Date,
-        /// Purchase price, a decimal number. Every digit is kept.
+        /// Purchase price, a number or its decimal text. Every digit is kept.
         nullable purchase_price: Price,
         /// Last day of the warranty, `YYYY-MM-DD`.
         nullable warranty_until: Date,
@@ -140,59 +140,6 @@ impl AssetPatch {
     }
 }
 
-/// A sort order.
-#[derive(ToSchema)]
-#[schema(value_type = String, pattern = "^-?(created_at|updated_at|name|asset_tag|status)$", examples("-name"))]
-pub struct SortText(());
-
-shared::query! {
-    /// Assets to list.
-    pub struct AssetQuery {
-        /// Page number. Default 1.
-        page: PageNumber as PageNumber,
-        /// Items per page. Default 20, maximum 100.
-        limit: Limit as Limit,
-        /// Search text. Every word must occur in the name, asset tag or serial number.
-        q: SearchText as SearchText,
-        /// Filter by status.
-        status: Status as Status,
-        /// Filter by asset type.
-        asset_type_id: AssetTypeId as AssetTypeId,
-        /// Filter by kind: `physical` or `logical`.
-        kind: AssetKind as AssetKind,
-        /// Filter by assigned user.
-        assigned_to: UserId as UserId,
-        /// Filter by catalog model.
-        model_id: ModelId as ModelId,
-        /// Filter by asset tag, exactly.
-        asset_tag: SearchText as SearchText,
-        /// Filter by serial number, exactly.
-        serial_number: SearchText as SearchText,
-        /// Filter by a warranty that ends before this day.
-        warranty_before: Date as Date,
-        /// `created_at`, `updated_at`, `name`, `asset_tag` or `status`, with a leading `-` for descending order. Default
-        /// `-created_at`.
-        sort: AssetSort as SortText,
-    }
-}
-
-impl From<AssetQuery> for AssetFilter {
-    fn from(query: AssetQuery) -> Self {
-        Self {
-            q: query.q.map(String::from),
-            status: query.status,
-            asset_type_id: query.asset_type_id,
-            kind: query.kind,
-            assigned_to: query.assigned_to,
-            model_id: query.model_id,
-            asset_tag: query.asset_tag.map(String::from),
-            serial_number: query.serial_number.map(String::from),
-            warranty_before: query.warranty_before,
-            sort: query.sort.unwrap_or_default(),
-        }
-    }
-}
-
 /// An asset.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AssetView {
@@ -237,14 +184,18 @@ pub struct AssetView {
     purchase_date: Option<Date>,
     /// Purchase price, with the digits that were sent.
     #[serde(serialize_with = "Price::serialize_number")]
-    #[schema(required)]
+    #[schema(required, value_type = Option<PriceNumber>, inline)]
     purchase_price: Option<Price>,
     /// Last day of the warranty.
     #[schema(required)]
     warranty_until: Option<Date>,
     /// Assigned user.
     #[schema(required)]
-    assigned_to: Option<UserId>,
+    pub(crate) assigned_to: Option<UserId>,
+    /// Assigned user, with `expand=assigned_to`. Null if there is none, or if the user can't be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AssignedUser>, required = false)]
+    pub(crate) assigned_user: Option<Option<AssignedUser>>,
     /// Internal notes.
     #[schema(required)]
     notes: Option<Notes>,
@@ -258,7 +209,9 @@ pub struct AssetView {
 }
 
 impl AssetView {
-    pub(crate) fn new(stored: Stored<Asset>, names: CatalogNames) -> Self {
+    /// Returns the view of an asset with the catalog names that it shows.
+    #[must_use]
+    pub fn new(stored: Stored<Asset>, names: CatalogNames) -> Self {
         let asset = stored.value;
         Self {
             id: asset.id,
@@ -278,6 +231,7 @@ impl AssetView {
             purchase_price: asset.purchase_price,
             warranty_until: asset.warranty_until,
             assigned_to: asset.assigned_to,
+            assigned_user: None,
             notes: asset.notes,
             custom_fields: asset.custom_fields.as_map().clone(),
             created_at: stored.created_at,

@@ -1,23 +1,54 @@
 //! The endpoints of asset types.
 
-use super::CatalogQuery;
 use serde::Serialize;
 use serde_json::Value;
 use shared::auth::UnverifiedRequest;
 use shared::domain::catalog::{AssetKind, AssetType, AssetTypeChange, MAX_ASSET_TYPES, TypeCode};
 use shared::domain::custom_fields::FieldsSchema;
+use shared::domain::field_error::ValueError;
 use shared::domain::id::AssetTypeId;
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
-use shared::domain::text::Name;
+use shared::domain::text::{Name, SearchText};
 use shared::domain::time::Timestamp;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
-use shared::http::params;
+use shared::http::params::{self, FromParam, Limit, PageNumber};
 use shared::http::response::{Created, Data, Versioned, found};
-use shared::store::Page;
+use shared::store::{AssetTypeFilter, Page};
 use utoipa::ToSchema;
+
+/// A code in any case.
+#[derive(Debug, ToSchema)]
+#[schema(value_type = String, pattern = "^[A-Za-z0-9]{2,8}$", examples("LAP"))]
+pub struct CodeFilter(TypeCode);
+
+impl FromParam for CodeFilter {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        text.to_ascii_uppercase().parse().map(Self)
+    }
+}
+
+shared::query! {
+    /// Asset types to list.
+    pub struct AssetTypeQuery {
+        /// Page number. Default 1.
+        page: PageNumber as PageNumber,
+        /// Items per page. Default 20, maximum 100.
+        limit: Limit as Limit,
+        /// Search text. Every word must occur in the name or code.
+        q: SearchText as SearchText,
+        /// Filter by code, exactly but without regard to case.
+        code: CodeFilter as CodeFilter,
+    }
+}
+
+impl From<AssetTypeQuery> for AssetTypeFilter {
+    fn from(query: AssetTypeQuery) -> Self {
+        Self { q: query.q.map(String::from), code: query.code.map(|code| code.0) }
+    }
+}
 
 shared::body! {
     /// A new asset type.
@@ -90,12 +121,12 @@ impl From<Stored<AssetType>> for AssetTypeView {
 #[utoipa::path(get, path = "/catalog/asset-types", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ListErrors))]
 pub async fn list_asset_types(
     request: UnverifiedRequest,
-    query: QueryParams<CatalogQuery>,
+    query: QueryParams<AssetTypeQuery>,
 ) -> Result<Page<AssetTypeView>, ApiError> {
     let (_, page) = request
         .authorize_with_query(Scope::CatalogRead, query, async |store, query| {
             let page = params::page(query.page, query.limit);
-            Ok(store.verified().await.list_asset_types(query.q.as_deref(), page).await?)
+            Ok(store.verified().await.list_asset_types(&query.into(), page).await?)
         })
         .await?;
     Ok(page.map(AssetTypeView::from))

@@ -1,21 +1,40 @@
 //! The endpoints of manufacturers.
 
-use super::CatalogQuery;
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
 use shared::domain::catalog::{Manufacturer, ManufacturerChange, Website};
 use shared::domain::id::ManufacturerId;
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
-use shared::domain::text::{Name, Notes};
+use shared::domain::text::{Name, Notes, SearchText};
 use shared::domain::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
-use shared::http::params;
+use shared::http::params::{self, Limit, PageNumber};
 use shared::http::response::{Created, Data, Versioned, found};
-use shared::store::Page;
+use shared::store::{ManufacturerFilter, Page};
 use utoipa::ToSchema;
+
+shared::query! {
+    /// Manufacturers to list.
+    pub struct ManufacturerQuery {
+        /// Page number. Default 1.
+        page: PageNumber as PageNumber,
+        /// Items per page. Default 20, maximum 100.
+        limit: Limit as Limit,
+        /// Search text. Every word must occur in the name.
+        q: SearchText as SearchText,
+        /// Filter by name, exactly but without regard to case.
+        name: Name as Name,
+    }
+}
+
+impl From<ManufacturerQuery> for ManufacturerFilter {
+    fn from(query: ManufacturerQuery) -> Self {
+        Self { q: query.q.map(String::from), name: query.name }
+    }
+}
 
 shared::body! {
     /// A new manufacturer.
@@ -82,12 +101,12 @@ impl From<Stored<Manufacturer>> for ManufacturerView {
 #[utoipa::path(get, path = "/catalog/manufacturers", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(ListErrors))]
 pub async fn list_manufacturers(
     request: UnverifiedRequest,
-    query: QueryParams<CatalogQuery>,
+    query: QueryParams<ManufacturerQuery>,
 ) -> Result<Page<ManufacturerView>, ApiError> {
     let (_, page) = request
         .authorize_with_query(Scope::CatalogRead, query, async |store, query| {
             let page = params::page(query.page, query.limit);
-            Ok(store.verified().await.list_manufacturers(query.q.as_deref(), page).await?)
+            Ok(store.verified().await.list_manufacturers(&query.into(), page).await?)
         })
         .await?;
     Ok(page.map(ManufacturerView::from))

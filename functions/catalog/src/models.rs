@@ -27,6 +27,8 @@ shared::query! {
         limit: Limit as Limit,
         /// Search text. Every word must occur in the name.
         q: SearchText as SearchText,
+        /// Filter by name, exactly but without regard to case.
+        name: Name as Name,
         /// Filter by manufacturer.
         manufacturer_id: ManufacturerId as ManufacturerId,
         /// Filter by asset type.
@@ -36,8 +38,8 @@ shared::query! {
 
 impl From<ModelQuery> for ModelFilter {
     fn from(query: ModelQuery) -> Self {
-        let ModelQuery { q, manufacturer_id, asset_type_id, .. } = query;
-        Self { q: q.map(String::from), manufacturer_id, asset_type_id }
+        let ModelQuery { q, name, manufacturer_id, asset_type_id, .. } = query;
+        Self { q: q.map(String::from), name, manufacturer_id, asset_type_id }
     }
 }
 

@@ -1,67 +1,100 @@
 //! Starting, advancing and cancelling a process instance.
 
-use crate::instance_wire::{Advance, InstanceOrMovement, InstanceView};
+use crate::instance_wire::{InstanceOrMovement, InstanceView};
 use crate::process_error::process_error;
+use crate::submission::{Submission, change_asset, put_images, too_many_steps};
 use crate::views;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use shared::auth::{Caller, Command};
 use shared::domain::asset::Asset;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, InstanceId, ProcessId, UserId};
-use shared::domain::instance::{Instance, InstanceStatus, ProcessError, Starter, State, candidate_users};
+use shared::domain::instance::{Instance, InstanceStatus, ProcessError, Starter, State};
 use shared::domain::process::Process;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
-use shared::domain::signature_image::DecodedImages;
 use shared::domain::text::Notes;
-use shared::domain::user::User;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::response::{Created, Versioned, found};
-use shared::store::{AttemptError, BatchGet, BatchResult, PointReads, StoreError, UnitOfWork, WriteError};
+use shared::store::{AttemptError, BatchGet, PointReads, StoreError, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
 
 /// The start of a process on one asset.
 pub(crate) struct StartInstance {
     pub(crate) process: ProcessId,
     pub(crate) asset: AssetId,
-    /// Errors of the request that are known already. Those found later are reported together with them.
-    pub(crate) errors: Vec<FieldError>,
+    pub(crate) submission: Submission,
+}
+
+/// What a start on one asset needs to know.
+pub(crate) struct StartInputs {
+    process: Stored<Process>,
+    asset: Stored<Asset>,
+    /// Those of the users in the step data who can be picked.
+    active: BTreeSet<UserId>,
+}
+
+impl StartInstance {
+    /// Adds the instance, its asset and the reference count of the definition to `unit`.
+    fn add(
+        &self,
+        caller: &Caller,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &StartInputs,
+        through: Option<&str>,
+    ) -> Result<Stored<Instance>, AttemptError<ApiError>> {
+        let StartInputs { process, asset, active } = inputs;
+        let id = caller.store.new_id(caller.context.at)?;
+        let started = Instance::start(id, &process.value, &asset.value, &Starter::from(&caller.context.actor));
+        let (instance, reserved) = started.map_err(process_error)?;
+        let begun = self.submission.begin(instance, through, active, caller.context.at)?;
+        change_asset(unit, asset, vec![reserved], begun.last())?;
+        put_images(caller, unit, begun.last(), &begun.signatures)?;
+        Ok(unit.create_in_steps(begun.created, begun.later)?)
+    }
 }
 
 impl Command for StartInstance {
-    type Inputs = (Stored<Process>, Stored<Asset>);
+    type Inputs = StartInputs;
     type Outcome = Stored<Instance>;
 
-    async fn read(&self, reads: &PointReads) -> Result<Self::Inputs, ApiError> {
+    async fn read(&self, reads: &PointReads) -> Result<StartInputs, ApiError> {
         let batch = BatchGet::new().with::<Process>(Some(self.process)).with::<Asset>(Some(self.asset));
-        let batch = reads.batch_get(batch).await?;
+        let batch = reads.batch_get(self.submission.with_users(batch)).await?;
         let process = found(batch.get::<Process>(Some(self.process))?)?;
-        let mut errors = self.errors.clone();
+        let active = self.submission.active_users(&batch)?;
+        let mut errors = self.submission.errors.clone();
         match batch.get::<Asset>(Some(self.asset))? {
-            Some(asset) if errors.is_empty() => return Ok((process, asset)),
+            Some(asset) if errors.is_empty() => return Ok(StartInputs { process, asset, active }),
             Some(_) => {}
             None => errors.push(FieldError::field("asset_id", "does not exist in this tenant")),
         }
         Err(ApiError::Invalid(errors))
     }
 
-    /// The instance, its asset and the reference count of the definition change together.
     fn decide(
         &self,
         caller: &Caller,
         unit: &mut UnitOfWork<'_>,
-        (process, asset): &Self::Inputs,
+        inputs: &StartInputs,
     ) -> Result<Stored<Instance>, AttemptError<ApiError>> {
-        let id = caller.store.new_id(caller.context.at)?;
-        let started = Instance::start(id, &process.value, &asset.value, &Starter::from(&caller.context.actor));
-        let (instance, next) = started.map_err(process_error)?;
-        let instance = unit.create(instance)?;
-        unit.update(asset, next)?;
+        let instance = self.add(caller, unit, inputs, self.submission.through.as_deref())?;
+        if !unit.fits() {
+            let fits = |through: &str| {
+                let mut trial = UnitOfWork::new(&caller.store, &caller.context);
+                self.add(caller, &mut trial, inputs, Some(through)).is_ok() && trial.fits()
+            };
+            return Err(too_many_steps(self.submission.steps_through(&instance.value, 0), fits).into());
+        }
         Ok(instance)
     }
 
     fn stored_response(&self, instance: &Stored<Instance>) -> Result<StoredResponse, StoreError> {
         views::stored_response(instance, created)
+    }
+
+    fn judge(&self, error: WriteError, instance: &Stored<Instance>) -> AttemptError<ApiError> {
+        self.submission.judge(error, &instance.value)
     }
 }
 
@@ -70,48 +103,7 @@ pub(crate) fn created(view: InstanceView) -> Created<InstanceOrMovement> {
     Created::new("processes/instances", view.id, InstanceOrMovement::Instance(Box::new(view)))
 }
 
-/// The submission of step data.
-pub(crate) struct Submission {
-    pub(crate) data: Map<String, Value>,
-    /// The step that the client expects to be open.
-    pub(crate) expected_step: Option<usize>,
-    /// Errors of the request that are known already.
-    pub(crate) errors: Vec<FieldError>,
-    /// The images of the data.
-    pub(crate) images: DecodedImages,
-}
-
-impl From<(Advance, Vec<FieldError>)> for Submission {
-    fn from((body, errors): (Advance, Vec<FieldError>)) -> Self {
-        let expected_step = body.current_step.map(|step| step.0 as usize);
-        Self { data: body.step_data.0, expected_step, errors, images: DecodedImages::default() }
-    }
-}
-
-impl Submission {
-    /// Returns what the domain decided, or all errors of the request together.
-    pub(crate) fn result<T>(&self, decided: Result<T, ProcessError>) -> Result<T, ApiError> {
-        match decided {
-            Err(ProcessError::Invalid(more)) => Err(ApiError::Invalid([self.errors.clone(), more].concat())),
-            _ if !self.errors.is_empty() => Err(ApiError::Invalid(self.errors.clone())),
-            decided => decided.map_err(process_error),
-        }
-    }
-
-    /// Adds the users whom the data may pick to a batch. Which steps pick a user is known only from the instance; this
-    /// way both are read together.
-    pub(crate) fn with_users(&self, batch: BatchGet) -> BatchGet {
-        batch.with_all::<User>(candidate_users(&self.data))
-    }
-
-    /// Returns those of the users who can be picked: the active ones.
-    pub(crate) fn active_users(&self, batch: &BatchResult) -> Result<BTreeSet<UserId>, StoreError> {
-        let users = batch.get_all::<User>(candidate_users(&self.data))?;
-        Ok(users.iter().filter(|user| user.value.is_active).map(|user| user.value.id).collect())
-    }
-}
-
-/// The submission of an instance's open step.
+/// The submission of an instance's open step, and perhaps of those that follow.
 pub(crate) struct AdvanceInstance {
     pub(crate) id: InstanceId,
     pub(crate) submission: Submission,
@@ -138,8 +130,8 @@ impl Command for AdvanceInstance {
         let instance = found(batch.get::<Instance>(Some(self.id))?)?;
         let active = self.submission.active_users(&batch)?;
         let open_step = instance.value.open_step().ok();
-        let is_last = open_step.is_some_and(|step| step + 1 == instance.value.steps.as_slice().len());
-        let asset = if is_last { reads.get::<Asset>(instance.value.asset_id).await? } else { None };
+        let asset =
+            if self.submission.completes(&instance.value) { reads.get::<Asset>(instance.value.asset_id).await? } else { None };
         Ok(AdvanceInputs { instance, active, asset, meant_step: open_step })
     }
 
@@ -163,17 +155,24 @@ impl Command for AdvanceInstance {
         if let Some(step) = meant_step {
             check_still_open(&instance.value, *step)?;
         }
-        let at = caller.context.at;
-        let advanced = instance.value.advance(&submission.data, submission.expected_step, active, &submission.images, at);
-        let next = submission.result(advanced)?;
-        if next.instance.status() == InstanceStatus::Completed {
-            let asset = asset.as_ref().ok_or(AttemptError::Outdated(WriteError::Stale))?;
-            complete(unit, asset, &next.instance)?;
+        let advance = |unit: &mut UnitOfWork<'_>, through: Option<&str>| {
+            let next = submission.advance(&instance.value, &submission.data, through, active, caller.context.at)?;
+            if next.instance.status() == InstanceStatus::Completed {
+                let asset = asset.as_ref().ok_or(AttemptError::Outdated(WriteError::Stale))?;
+                change_asset(unit, asset, Vec::new(), &next.instance)?;
+            }
+            put_images(caller, unit, &next.instance, &next.signatures)?;
+            Ok::<_, AttemptError<ApiError>>(unit.update_in_steps(instance, next.versions())?)
+        };
+        let advanced = advance(unit, submission.through.as_deref())?;
+        if !unit.fits() {
+            let fits = |through: &str| {
+                let mut trial = UnitOfWork::new(&caller.store, &caller.context);
+                advance(&mut trial, Some(through)).is_ok() && trial.fits()
+            };
+            return Err(too_many_steps(submission.steps_through(&instance.value, instance.value.current_step()), fits).into());
         }
-        for (step, image) in &next.signatures {
-            unit.put_signature_image(&caller.store, &instance.value.image_name(step, image.hash()), image)?;
-        }
-        Ok(unit.update(instance, next.instance)?)
+        Ok(advanced)
     }
 
     fn stored_response(&self, instance: &Stored<Instance>) -> Result<StoredResponse, StoreError> {
@@ -181,10 +180,7 @@ impl Command for AdvanceInstance {
     }
 
     fn judge(&self, error: WriteError, instance: &Stored<Instance>) -> AttemptError<ApiError> {
-        match error {
-            WriteError::MissingReference("assigned_to") => recipient_inactive(instance.value.recipient()).into(),
-            error => error.into(),
-        }
+        self.submission.judge(error, &instance.value)
     }
 }
 
@@ -195,21 +191,6 @@ fn check_still_open(instance: &Instance, meant: usize) -> Result<(), ApiError> {
         State::Cancelled { .. } => Err(process_error(ProcessError::Closed(instance.status()))),
         State::InProgress { .. } | State::Completed { .. } => Err(process_error(ProcessError::Moved(instance.current_step()))),
     }
-}
-
-/// Changes the asset of an instance that is completed. The recipient must be active, even if the asset is assigned to
-/// them already.
-pub(crate) fn complete(unit: &mut UnitOfWork<'_>, asset: &Stored<Asset>, instance: &Instance) -> Result<(), WriteError> {
-    if let Some(user) = instance.recipient() {
-        unit.require(User::reference("assigned_to", user));
-    }
-    unit.update(asset, instance.asset_after(&asset.value)).map(|_| ())
-}
-
-/// Returns the error of a last step whose recipient has become inactive.
-pub(crate) fn recipient_inactive(user: Option<UserId>) -> ApiError {
-    let detail = "The picked user is no longer active. Activate the user, or cancel the instance.";
-    ApiError::conflict(ConflictCode::Conflict, detail, json!({"user_id": user}))
 }
 
 /// The cancellation of an instance, which ends it before its last step and frees its asset.

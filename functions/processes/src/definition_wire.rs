@@ -151,8 +151,10 @@ shared::query! {
         page: PageNumber as PageNumber,
         /// Items per page. Default and maximum 100.
         limit: Limit as Limit,
-        /// `active`, `inactive` or `all`. Default `active`.
+        /// `active`, `inactive` or `all`. Default `active`, or `all` with `slug`.
         status: StatusFilter as StatusFilter,
+        /// Filter by slug, exactly.
+        slug: Slug as Slug,
     }
 }
 

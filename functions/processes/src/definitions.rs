@@ -40,16 +40,17 @@ const MAX_RANDOM_SLUGS: u32 = 5;
 pub async fn list_processes(request: UnverifiedRequest, query: QueryParams<ProcessQuery>) -> Result<Page<ProcessView>, ApiError> {
     let (_, page) = request
         .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
-            let filter = ProcessFilter { status: query.status.unwrap_or(StatusFilter::Active).into() };
+            let default_status = if query.slug.is_some() { StatusFilter::All } else { StatusFilter::Active };
+            let filter = ProcessFilter { status: query.status.unwrap_or(default_status).into(), slug: query.slug };
             let store = store.verified().await;
-            let list = |limit| store.list_processes(filter, params::page_of(query.page, query.limit, limit));
+            let list = |limit| store.list_processes(&filter, params::page_of(query.page, query.limit, limit));
             let page = list(DEFAULT_LIMIT).await?.map(ProcessView::from);
             // Without a limit of its own, a request must not fail because of one. Whether pages are smaller depends on the
             // first one, so that it is the same for all.
             if query.limit.is_some() {
                 return Ok(page);
             }
-            let first = if query.page.is_none() { None } else { Some(store.list_processes(filter, FIRST_PAGE).await?) };
+            let first = if query.page.is_none() { None } else { Some(store.list_processes(&filter, FIRST_PAGE).await?) };
             let is_too_large = match first {
                 Some(first) => exceeds_response(&first.map(ProcessView::from))?,
                 None => exceeds_response(&page)?,

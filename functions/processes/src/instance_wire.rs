@@ -26,6 +26,10 @@ shared::body! {
         optional asset_id: AssetId,
         /// 2 to 20 such assets, for a movement. All instances start, or none does.
         optional asset_ids: AssetIds,
+        /// Values by step key. They are stored until their steps are submitted.
+        optional step_data: StepData,
+        /// Key of a step. All steps up to and including it are submitted with the start.
+        optional through: String,
     }
     read_only: &[]
 }
@@ -38,6 +42,8 @@ shared::body! {
         required step_data: StepData,
         /// Index of the step that you expect to be open. If another one is open, nothing is submitted.
         optional current_step: StepIndex,
+        /// Key of the open step or a later one. All steps up to and including it are submitted. Default: the open step.
+        optional through: String,
     }
     read_only: &[]
 }

@@ -1,8 +1,9 @@
 //! The endpoints of process instances.
 
-use crate::commands::{self, AdvanceInstance, CancelInstance, StartInstance, Submission};
+use crate::commands::{self, AdvanceInstance, CancelInstance, StartInstance};
 use crate::instance_wire::{Advance, Cancel, InstanceOrMovement, InstanceQuery, InstanceView, ShowQuery, Start};
 use crate::movement_start::{self, StartMovement};
+use crate::submission::Submission;
 use crate::views;
 use shared::auth::{Command, UnverifiedRequest};
 use shared::domain::field_error::FieldError;
@@ -26,7 +27,7 @@ enum StartTarget {
 /// Start a process
 ///
 /// Starts an instance on one asset (`asset_id`), or a movement on several (`asset_ids`). At most one instance can be in
-/// progress on an asset.
+/// progress on an asset. `through` submits steps in the same transaction.
 #[utoipa::path(post, path = "/processes/{id}/start", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors))]
 pub async fn start_process(
     request: UnverifiedRequest,
@@ -37,15 +38,16 @@ pub async fn start_process(
         .authorize(Scope::ProcessesWrite, async |store| {
             let process = id.parse()?;
             let (body, mut errors) = body.parse_early(&store).await?;
+            let submission = |errors| Submission::at_start(body.step_data, body.through, errors);
             match (body.asset_id, body.asset_ids) {
                 (Some(asset), None) => {
-                    let command = StartInstance { process, asset, errors };
+                    let command = StartInstance { process, asset, submission: submission(errors) };
                     let inputs = command.read(&store).await?;
                     Ok(StartTarget::Asset(command, Box::new(inputs)))
                 }
                 (None, Some(assets)) => {
-                    let assets = assets.as_slice().to_vec();
-                    let command = StartMovement { process, assets, errors, number: String::new() };
+                    let (assets, submission) = (assets.as_slice().to_vec(), submission(errors));
+                    let command = StartMovement { process, assets, submission, number: String::new() };
                     let inputs = command.read(&store).await?;
                     Ok(StartTarget::Assets(command, Box::new(inputs)))
                 }
@@ -114,7 +116,7 @@ pub async fn get_instance(
 
 /// Advance a process instance
 ///
-/// Submits the open step and opens the next one. The last step completes the instance and changes the asset.
+/// Submits the open step, and those that follow up to `through`, and opens the next one. The last step completes the instance and changes the asset.
 #[utoipa::path(post, path = "/processes/instances/{id}/advance", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors))]
 pub async fn advance_instance(
     request: UnverifiedRequest,

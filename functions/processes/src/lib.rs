@@ -1,4 +1,5 @@
-//! `/v1/processes` and `/v1/movements`: process definitions, process instances and movements.
+//! `/v1/processes` and `/v1/movements`: process definitions, process instances and movements; and the offboarding of users,
+//! which starts movements.
 
 mod commands;
 mod definition_wire;
@@ -8,14 +9,18 @@ mod instances;
 mod movement_commands;
 mod movement_start;
 mod movements;
+mod offboard;
+mod offboard_wire;
 mod process_error;
 mod receipt_page;
 mod receipts;
+mod submission;
 mod views;
 
 shared::endpoints! {
     definitions: list_processes, create_process, get_process, update_process, delete_process;
     instances: start_process, list_instances, get_instance, advance_instance, cancel_instance, get_signature, get_instance_history;
-    receipts: get_receipt;
+    receipts: get_receipt, get_movement_receipt;
+    offboard: offboard_user;
     movements: list_movements, get_movement, advance_movement, cancel_movement;
 }

@@ -1,11 +1,10 @@
 //! Advancing and cancelling a movement: all its process instances change in one transaction.
 
-use crate::commands::{self, Submission};
 use crate::process_error::process_error;
+use crate::submission::{Submission, change_asset, invalid, put_images, too_many_steps};
 use crate::views;
 use shared::auth::{Caller, Command};
 use shared::domain::asset::Asset;
-use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, MovementId, UserId};
 use shared::domain::instance::{Instance, InstanceStatus, ProcessError};
 use shared::domain::movement::{Movement, data_for_instance, overall_status};
@@ -19,11 +18,6 @@ use std::collections::{BTreeSet, HashMap};
 
 /// A movement with its instances, as a command leaves it.
 pub(crate) type ChangedMovement = (Stored<Movement>, Vec<Stored<Instance>>);
-
-/// Returns the error of one field.
-pub(crate) fn invalid(field: &str, detail: &str) -> ApiError {
-    ApiError::Invalid(vec![FieldError::field(field, detail)])
-}
 
 /// What a change of a movement needs to know.
 pub(crate) struct MovementInputs {
@@ -70,10 +64,6 @@ impl MovementInputs {
         self.instances.iter().filter(|instance| instance.value.status() == InstanceStatus::InProgress)
     }
 
-    fn is_last_step_open(&self) -> bool {
-        self.open_instances().any(|it| it.value.current_step() + 1 == it.value.steps.as_slice().len())
-    }
-
     /// Returns the asset of an instance in progress. It can't be deleted: without it, the instance has just ended.
     fn asset_of(&self, instance: &Instance) -> Result<&Stored<Asset>, AttemptError<ApiError>> {
         self.assets.get(&instance.asset_id).ok_or(AttemptError::Outdated(WriteError::Stale))
@@ -92,10 +82,44 @@ fn open_step(instances: &[Stored<Instance>], meant: Option<usize>) -> Result<usi
     })
 }
 
-/// The submission of the open step of all instances in progress.
+/// The submission of the open step of all instances in progress, and perhaps of those that follow.
 pub(crate) struct AdvanceMovement {
     pub(crate) id: MovementId,
     pub(crate) submission: Submission,
+}
+
+impl AdvanceMovement {
+    /// Adds the changes of all instances in progress to `unit`, and returns all instances as they are afterwards.
+    fn add(
+        &self,
+        caller: &Caller,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &MovementInputs,
+        through: Option<&str>,
+    ) -> Result<Vec<Stored<Instance>>, AttemptError<ApiError>> {
+        let (mut instances, mut has_images) = (Vec::new(), false);
+        for instance in &inputs.instances {
+            if instance.value.status() != InstanceStatus::InProgress {
+                instances.push(instance.clone());
+                continue;
+            }
+            // More than one transaction holds is refused, so the rest need not be made.
+            if !unit.fits() {
+                break;
+            }
+            let own_data = data_for_instance(&instance.value, &inputs.instances, &self.submission.data);
+            let next = self.submission.advance(&instance.value, &own_data, through, &inputs.active, caller.context.at)?;
+            if next.instance.status() == InstanceStatus::Completed {
+                change_asset(unit, inputs.asset_of(&instance.value)?, Vec::new(), &next.instance)?;
+            }
+            // All instances share the images, so only the first one adds them.
+            if !std::mem::replace(&mut has_images, true) {
+                put_images(caller, unit, &next.instance, &next.signatures)?;
+            }
+            instances.push(unit.update_in_steps(instance, next.versions())?);
+        }
+        Ok(instances)
+    }
 }
 
 impl Command for AdvanceMovement {
@@ -104,7 +128,8 @@ impl Command for AdvanceMovement {
 
     async fn read(&self, reads: &PointReads) -> Result<MovementInputs, ApiError> {
         let inputs = MovementInputs::read(reads, self.id, Some(&self.submission)).await?;
-        if inputs.is_last_step_open() { inputs.with_assets(reads).await } else { Ok(inputs) }
+        let completes = inputs.open_instances().any(|instance| self.submission.completes(&instance.value));
+        if completes { inputs.with_assets(reads).await } else { Ok(inputs) }
     }
 
     async fn reread(&self, previous: MovementInputs, reads: &PointReads) -> Result<MovementInputs, ApiError> {
@@ -117,28 +142,17 @@ impl Command for AdvanceMovement {
         unit: &mut UnitOfWork<'_>,
         inputs: &MovementInputs,
     ) -> Result<ChangedMovement, AttemptError<ApiError>> {
-        let Submission { data, expected_step, images, .. } = &self.submission;
-        if let Err(error) = open_step(&inputs.instances, inputs.meant_step) {
-            self.submission.result::<()>(Err(error))?;
-        }
-        let (mut instances, mut has_images) = (Vec::new(), false);
-        for instance in &inputs.instances {
-            if instance.value.status() != InstanceStatus::InProgress {
-                instances.push(instance.clone());
-                continue;
-            }
-            let own_data = data_for_instance(&instance.value, &inputs.instances, data);
-            let advanced = instance.value.advance(&own_data, *expected_step, &inputs.active, images, caller.context.at);
-            let next = self.submission.result(advanced)?;
-            if next.instance.status() == InstanceStatus::Completed {
-                commands::complete(unit, inputs.asset_of(&instance.value)?, &next.instance)?;
-            }
-            // All instances share the images, so only the first one adds them.
-            for (key, image) in next.signatures.iter().filter(|_| !has_images) {
-                unit.put_signature_image(&caller.store, &instance.value.image_name(key, image.hash()), image)?;
-            }
-            has_images = true;
-            instances.push(unit.update(instance, next.instance)?);
+        let open_step = open_step(&inputs.instances, inputs.meant_step);
+        let open_step = open_step.or_else(|error| self.submission.result(Err(error)))?;
+        let instances = self.add(caller, unit, inputs, self.submission.through.as_deref())?;
+        if !unit.fits()
+            && let Some(instance) = inputs.open_instances().next()
+        {
+            let fits = |through: &str| {
+                let mut trial = UnitOfWork::new(&caller.store, &caller.context);
+                self.add(caller, &mut trial, inputs, Some(through)).is_ok() && trial.fits()
+            };
+            return Err(too_many_steps(self.submission.steps_through(&instance.value, open_step), fits).into());
         }
         Ok((inputs.movement.clone(), instances))
     }
@@ -148,17 +162,21 @@ impl Command for AdvanceMovement {
     }
 
     fn judge(&self, error: WriteError, (_, instances): &ChangedMovement) -> AttemptError<ApiError> {
-        match error {
-            WriteError::MissingReference("assigned_to") => {
-                let mut completed = instances.iter().filter(|it| it.value.status() == InstanceStatus::Completed);
-                commands::recipient_inactive(completed.next_back().and_then(|it| it.value.recipient())).into()
-            }
-            WriteError::TooLarge => {
-                let detail = "makes all instances together too large for one transaction; send less with this step, or cancel some instances";
-                invalid("step_data", detail).into()
-            }
-            error => error.into(),
-        }
+        judge(&self.submission, error, instances)
+    }
+}
+
+/// Returns what a failed commit of these instances means.
+pub(crate) fn judge(submission: &Submission, error: WriteError, instances: &[Stored<Instance>]) -> AttemptError<ApiError> {
+    if matches!(error, WriteError::TooLarge) && submission.through.is_none() {
+        let detail =
+            "makes all instances together too large for one transaction; send less with this step, or cancel some instances";
+        return invalid("step_data", detail.to_owned()).into();
+    }
+    let changed = instances.iter().rfind(|it| it.value.status() == InstanceStatus::Completed).or(instances.last());
+    match changed {
+        Some(instance) => submission.judge(error, &instance.value),
+        None => error.into(),
     }
 }
 

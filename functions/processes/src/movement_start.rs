@@ -1,15 +1,16 @@
 //! Starting a movement: one process on several assets, all or none.
 
 use crate::instance_wire::{InstanceOrMovement, MovementView};
-use crate::movement_commands::{ChangedMovement, invalid};
+use crate::movement_commands::{ChangedMovement, judge};
 use crate::process_error::process_error;
+use crate::submission::{Submission, change_asset, invalid, put_images, too_many_steps};
 use crate::views;
 use serde_json::{Map, Value, json};
 use shared::auth::{Caller, Command};
 use shared::domain::asset::Asset;
 use shared::domain::asset_tag::TagTemplate;
 use shared::domain::field_error::FieldError;
-use shared::domain::id::{AssetId, InstanceId, MovementId, ProcessId};
+use shared::domain::id::{AssetId, MovementId, ProcessId, UserId};
 use shared::domain::instance::{Instance, ProcessError, Starter};
 use shared::domain::movement::{Movement, NUMBER_TEMPLATE};
 use shared::domain::process::Process;
@@ -18,13 +19,13 @@ use shared::domain::request::StoredResponse;
 use shared::http::error::ApiError;
 use shared::http::response::{Created, found};
 use shared::store::{AttemptError, BatchGet, MAX_TRANSACTION_ITEMS, PointReads, StoreError, UnitOfWork, WriteError};
+use std::collections::BTreeSet;
 
 /// The start of a process on several assets.
 pub(crate) struct StartMovement {
     pub(crate) process: ProcessId,
     pub(crate) assets: Vec<AssetId>,
-    /// Errors of the request that are known already.
-    pub(crate) errors: Vec<FieldError>,
+    pub(crate) submission: Submission,
     /// The movement's number, once it is taken.
     pub(crate) number: String,
 }
@@ -41,15 +42,96 @@ impl StartMovement {
     }
 }
 
+/// What a start on several assets needs to know.
+pub(crate) struct StartInputs {
+    process: Stored<Process>,
+    assets: Vec<Stored<Asset>>,
+    /// Those of the users in the step data who can be picked.
+    active: BTreeSet<UserId>,
+}
+
+impl StartMovement {
+    /// Adds the movement and the instances of these assets to `unit`. All of them start, or none does.
+    fn add(
+        &self,
+        caller: &Caller,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &StartInputs,
+        assets: &[Stored<Asset>],
+        through: Option<&str>,
+    ) -> Result<ChangedMovement, AttemptError<ApiError>> {
+        let (process, at) = (&inputs.process.value, caller.context.at);
+        let id: MovementId = caller.store.new_id(at)?;
+        let starter = Starter::from(&caller.context.actor);
+        let (mut started, mut errors) = (Vec::new(), Vec::new());
+        for asset in assets {
+            match Instance::start(caller.store.new_id(at)?, process, &asset.value, &starter) {
+                Ok((instance, reserved)) => started.push((Instance { movement_id: Some(id), ..instance }, asset, reserved)),
+                Err(error) => errors.push((asset.value.id, error)),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(start_error(errors).into());
+        }
+        let mut instances = Vec::new();
+        for (instance, asset, reserved) in started {
+            // More than one transaction holds is refused, so the rest need not be made.
+            if !unit.fits() {
+                break;
+            }
+            let begun = self.submission.begin(instance, through, &inputs.active, at)?;
+            change_asset(unit, asset, vec![reserved], begun.last())?;
+            // All instances share the images, so only the first one adds them.
+            if instances.is_empty() {
+                put_images(caller, unit, begun.last(), &begun.signatures)?;
+            }
+            instances.push(unit.create_in_steps(begun.created, begun.later)?);
+        }
+        let movement = Movement {
+            id,
+            number: self.number.clone(),
+            process_id: process.id,
+            process_name: process.name.clone(),
+            instance_ids: instances.iter().map(|instance| instance.value.id).collect(),
+            started_by: starter.key_id,
+            started_by_name: starter.name,
+        };
+        Ok((unit.create(movement)?, instances))
+    }
+
+    /// Returns the error of steps that don't fit into the transaction of the start.
+    fn too_many_steps(&self, caller: &Caller, inputs: &StartInputs, instance: &Instance) -> ApiError {
+        let fits = |assets: &[Stored<Asset>], through: Option<&str>| {
+            let mut trial = UnitOfWork::new(&caller.store, &caller.context);
+            self.add(caller, &mut trial, inputs, assets, through).is_ok() && trial.fits()
+        };
+        let through = self.submission.through.as_deref();
+        let counts: Vec<usize> = (1..=inputs.assets.len()).collect();
+        let most = counts.partition_point(|count| fits(inputs.assets.get(..*count).unwrap_or_default(), through));
+        let error = too_many_steps(self.submission.steps_through(instance, 0), |key| fits(&inputs.assets, Some(key)));
+        match error {
+            ApiError::Invalid(errors) if through.is_some() && most > 0 => {
+                let with_count = |error: FieldError| {
+                    let detail = format!("{}; with all steps, the first {most} of the assets fit", error.detail);
+                    FieldError { detail, ..error }
+                };
+                ApiError::Invalid(errors.into_iter().map(with_count).collect())
+            }
+            error => error,
+        }
+    }
+}
+
 impl Command for StartMovement {
-    type Inputs = (Stored<Process>, Vec<Stored<Asset>>);
+    type Inputs = StartInputs;
     type Outcome = ChangedMovement;
 
-    async fn read(&self, reads: &PointReads) -> Result<Self::Inputs, ApiError> {
+    async fn read(&self, reads: &PointReads) -> Result<StartInputs, ApiError> {
         let batch = BatchGet::new().with::<Process>(Some(self.process)).with_all::<Asset>(self.assets.iter().copied());
-        let batch = reads.batch_get(batch).await?;
+        let batch = reads.batch_get(self.submission.with_users(batch)).await?;
         let process = found(batch.get::<Process>(Some(self.process))?)?;
-        let (mut assets, mut errors) = (Vec::new(), self.errors.clone());
+        let active = self.submission.active_users(&batch)?;
+        let (mut assets, mut errors) = (Vec::new(), self.submission.errors.clone());
         for (place, id) in self.assets.iter().enumerate() {
             match batch.get::<Asset>(Some(*id))? {
                 Some(asset) => assets.push(asset),
@@ -58,70 +140,44 @@ impl Command for StartMovement {
                 }
             }
         }
-        if errors.is_empty() { Ok((process, assets)) } else { Err(ApiError::Invalid(errors)) }
+        if errors.is_empty() { Ok(StartInputs { process, assets, active }) } else { Err(ApiError::Invalid(errors)) }
     }
 
-    /// All instances start, or none does.
     fn decide(
         &self,
         caller: &Caller,
         unit: &mut UnitOfWork<'_>,
-        (process, assets): &Self::Inputs,
+        inputs: &StartInputs,
     ) -> Result<ChangedMovement, AttemptError<ApiError>> {
-        if Movement::items_of_largest_step(&process.value, assets) > MAX_TRANSACTION_ITEMS {
-            let fits = |count: &usize| {
-                let some = assets.get(..*count).unwrap_or_default();
-                Movement::items_of_largest_step(&process.value, some) <= MAX_TRANSACTION_ITEMS
-            };
-            let most = (1..assets.len()).rev().find(fits).unwrap_or(1);
+        let StartInputs { process, assets, .. } = inputs;
+        let has_values = !self.submission.data.is_empty();
+        let fits = |assets| Movement::items_of_largest_step(&process.value, assets, has_values) <= MAX_TRANSACTION_ITEMS;
+        if !fits(assets) {
+            let most = (1..assets.len()).rev().find(|count| fits(assets.get(..*count).unwrap_or_default())).unwrap_or(1);
             let detail = format!(
                 "are too many for one transaction, with the users whom they are assigned to and those whom the process \
                  picks; the first {most} fit, so start at most these together"
             );
-            return Err(invalid("asset_ids", &detail).into());
+            return Err(invalid("asset_ids", detail).into());
         }
-        let id: MovementId = caller.store.new_id(caller.context.at)?;
-        let starter = Starter::from(&caller.context.actor);
-        let (mut instances, mut errors) = (Vec::new(), Vec::new());
-        for asset in assets {
-            let instance_id = caller.store.new_id(caller.context.at)?;
-            match Instance::start(instance_id, &process.value, &asset.value, &starter) {
-                Ok((instance, next)) => {
-                    instances.push(unit.create(Instance { movement_id: Some(id), ..instance })?);
-                    unit.update(asset, next)?;
-                }
-                Err(error) => errors.push((asset.value.id, error)),
-            }
+        let (movement, instances) = self.add(caller, unit, inputs, assets, self.submission.through.as_deref())?;
+        match instances.first() {
+            Some(instance) if !unit.fits() => Err(self.too_many_steps(caller, inputs, &instance.value).into()),
+            _ => Ok((movement, instances)),
         }
-        if !errors.is_empty() {
-            return Err(start_error(errors).into());
-        }
-        let instance_ids: Vec<InstanceId> = instances.iter().map(|instance| instance.value.id).collect();
-        let movement = Movement {
-            id,
-            number: self.number.clone(),
-            process_id: process.value.id,
-            process_name: process.value.name.clone(),
-            instance_ids,
-            started_by: starter.key_id,
-            started_by_name: starter.name,
-        };
-        Ok((unit.create(movement)?, instances))
     }
 
     fn stored_response(&self, (movement, instances): &ChangedMovement) -> Result<StoredResponse, StoreError> {
         views::stored_movement(movement, instances, created)
     }
 
-    fn judge(&self, error: WriteError, _: &ChangedMovement) -> AttemptError<ApiError> {
-        match error {
-            WriteError::TooLarge => {
-                let detail =
-                    "are too large for one transaction, with their notes and custom fields; start fewer of them together";
-                invalid("asset_ids", detail).into()
-            }
-            error => error.into(),
+    fn judge(&self, error: WriteError, (_, instances): &ChangedMovement) -> AttemptError<ApiError> {
+        if matches!(error, WriteError::TooLarge) && self.submission.through.is_none() {
+            let detail =
+                "are too large for one transaction, with their notes, custom fields and values; start fewer of them together";
+            return invalid("asset_ids", detail.to_owned()).into();
         }
+        judge(&self.submission, error, instances)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The endpoints of movements: one process on several assets at once.
 
-use crate::commands::Submission;
 use crate::instance_wire::{Advance, Cancel, MovementQuery, MovementView};
 use crate::movement_commands::{AdvanceMovement, CancelMovement, MovementInputs};
+use crate::submission::Submission;
 use crate::views;
 use shared::auth::{Command, UnverifiedRequest};
 use shared::domain::id::{Id, MovementId};
@@ -66,7 +66,7 @@ pub async fn get_movement(request: UnverifiedRequest, id: PathId<MovementId>) ->
 
 /// Advance a movement
 ///
-/// Submits the open step of all instances in progress, in one transaction.
+/// Submits the open step of all instances in progress, and those that follow up to `through`, in one transaction.
 #[utoipa::path(post, path = "/movements/{id}/advance", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors))]
 pub async fn advance_movement(
     request: UnverifiedRequest,

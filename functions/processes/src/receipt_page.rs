@@ -1,28 +1,33 @@
 //! A receipt as a page to print. The template escapes every text.
 
 use askama::Template;
-use base64_simd::STANDARD;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use shared::domain::event::Actor;
 use shared::domain::hex;
-use shared::domain::id::{InstanceId, TenantId};
-use shared::domain::process::StepKind;
-use shared::domain::receipt::{Receipt, ReceiptEvent, ReceiptStep};
+use shared::domain::id::{Id, TenantId};
+use shared::domain::instance::InstanceStatus;
+use shared::domain::locale::Locale;
+use shared::domain::process::{Step, StepKind};
+use shared::domain::receipt::{
+    MovementReceipt, MovementReceiptStep, Receipt, ReceiptAsset, ReceiptEvent, ReceiptInstance, ReceiptProcess,
+};
 use shared::domain::signature_image::data_url;
-use shared::domain::signed_receipt::SignedReceipt;
+use shared::domain::signed_receipt::{Signature, SignedMovementReceipt, SignedReceipt};
+use shared::domain::tenant::Tenant;
+use shared::domain::time::Timestamp;
+use shared::domain::time_zone::LocalClock;
 use std::collections::HashMap;
 
 /// The page's style. The response's Content-Security-Policy permits this text and no other.
-const STYLE: &str = "body{font:11pt/1.4 sans-serif;max-width:46em;margin:2em auto;padding:0 1em;color:#111}\
-table{border-collapse:collapse;width:100%;margin:1em 0}th,td{border:1px solid #999;padding:.35em .5em;text-align:left;\
-vertical-align:top;overflow-wrap:anywhere}img{max-width:20em;max-height:10em;background:#fff}\
-code{font-size:9pt;overflow-wrap:anywhere}td{white-space:pre-line}tr{break-inside:avoid}";
-
-/// Returns the style's hash, as a Content-Security-Policy has it (CSP 3 §2.3.1).
-pub(crate) fn style_hash() -> String {
-    format!("sha256-{}", STANDARD.encode_to_string(Sha256::digest(STYLE)))
-}
+pub(crate) const STYLE: &str = "body{font:11pt/1.4 sans-serif;max-width:46em;margin:2em auto;padding:0 1em;color:#111;background:#fff}\
+h1{font-size:1.5em;margin:.2em 0}h2{font-size:1.15em;margin:1.5em 0 .4em;break-after:avoid}\
+h3{font-size:1em;margin:1em 0 .3em;break-after:avoid}p{margin:.4em 0}\
+table{border-collapse:collapse;width:100%;margin:.4em 0 1em}th,td{border:1px solid #999;padding:.35em .5em;text-align:left;\
+vertical-align:top;overflow-wrap:anywhere}th{font-weight:600}img{display:block;max-width:min(20em,100%);max-height:10em;background:#fff}\
+code{font-size:9pt;overflow-wrap:anywhere}td{white-space:pre-line}tr{break-inside:avoid}.note{font-size:9pt;color:#444}\
+@media screen and (max-width:34em){body{margin:1em auto}tr{display:block;border:1px solid #999;margin-bottom:.6em}\
+th,td{display:block;border:0;padding:.25em .5em}}\
+@media print{@page{margin:16mm}body{margin:0;padding:0;max-width:none}}";
 
 /// The images of signatures by step key, and the paths of those that the page has no room for.
 pub(crate) struct Images {
@@ -33,15 +38,24 @@ pub(crate) struct Images {
 #[derive(Template)]
 #[template(path = "receipt.html")]
 struct ReceiptPage<'a> {
+    /// The name of the process.
     title: &'a str,
     style: &'a str,
+    organization: &'a str,
     facts: Vec<(&'static str, Vec<Run>)>,
-    instance_id: InstanceId,
     tenant_id: TenantId,
+    /// The assets of a movement.
+    assets: Vec<AssetRow<'a>>,
     steps: Vec<StepRow<'a>>,
-    events: &'a [ReceiptEvent],
-    kid: &'a str,
-    signature: &'a str,
+    histories: Vec<History<'a>>,
+    time_zone: String,
+    signature: &'a Signature,
+}
+
+struct AssetRow<'a> {
+    asset: &'a ReceiptAsset,
+    details: Vec<Run>,
+    outcome: Vec<Run>,
 }
 
 struct StepRow<'a> {
@@ -50,10 +64,21 @@ struct StepRow<'a> {
     by: Vec<Run>,
 }
 
-/// A part of a text. What people have named is isolated from the rest, so that its direction changes nothing around it.
+/// The events of an instance or a movement.
+struct History<'a> {
+    of: Vec<Run>,
+    events: &'a [ReceiptEvent],
+}
+
+/// A part of a text.
 enum Run {
     Text(String),
+    /// What people have named or typed. It is isolated from the rest, so that its direction changes nothing around it.
     Name(String),
+    /// An identifier.
+    Code(String),
+    /// A time as it is signed, and as it is shown.
+    Time(Timestamp, String),
 }
 
 /// A submitted value, as the page shows it.
@@ -79,6 +104,10 @@ fn name(text: impl Into<String>) -> Run {
     Run::Name(text.into())
 }
 
+fn code(id: impl Id) -> Run {
+    Run::Code(id.to_string())
+}
+
 fn person(actor: &Actor) -> Vec<Run> {
     let key = name(&actor.key_name);
     match &actor.user_name {
@@ -87,14 +116,63 @@ fn person(actor: &Actor) -> Vec<Run> {
     }
 }
 
+/// How the organization's people read times.
+struct Times<'a> {
+    clock: LocalClock,
+    locale: &'a Locale,
+}
+
+impl<'a> Times<'a> {
+    fn of(tenant: &'a Tenant) -> Self {
+        Self { clock: LocalClock::from(&tenant.time_zone), locale: &tenant.locale }
+    }
+
+    fn time(&self, at: Timestamp) -> Run {
+        Run::Time(at, self.locale.format(&self.clock.local(at)))
+    }
+
+    fn time_and_person(&self, at: Timestamp, between: &str, actor: &Actor) -> Vec<Run> {
+        let mut runs = vec![self.time(at), text(between)];
+        runs.extend(person(actor));
+        runs
+    }
+
+    /// Returns when and by whom a step was submitted, and closed if that was another time.
+    fn submission(&self, step: &MovementReceiptStep) -> Vec<Run> {
+        let mut runs = self.time_and_person(step.submitted_at, "\n", &step.submitted_by);
+        if step.submitted_at != step.closed_at {
+            runs.push(text("\nstep closed "));
+            runs.extend(self.time_and_person(step.closed_at, "\n", &step.closed_by));
+        }
+        runs
+    }
+
+    /// Returns how an instance of a movement ended.
+    fn outcome(&self, instance: &ReceiptInstance) -> Vec<Run> {
+        let mut runs = vec![text(instance.status.to_string())];
+        if instance.status == InstanceStatus::Cancelled {
+            runs.push(text(": not handled by this movement\n"));
+            runs.extend(self.time_and_person(instance.ended_at, "\n", &instance.ended_by));
+            runs.extend(instance.cancel_reason.iter().flat_map(|reason| [text("\nReason: "), name(&**reason)]));
+        }
+        runs
+    }
+}
+
+/// Returns what is known of an asset besides its tag and its name.
+fn details(asset: &ReceiptAsset) -> Vec<(&'static str, Vec<Run>)> {
+    let texts = [("Manufacturer", &asset.manufacturer), ("Model", &asset.model), ("Serial number", &asset.serial_number)];
+    texts.into_iter().filter_map(|(field, value)| Some((field, vec![name(value.clone()?)]))).collect()
+}
+
 /// Returns what was submitted to a step.
-fn text_of(step: &ReceiptStep, images: &Images) -> StepText {
+fn text_of(step: &MovementReceiptStep, images: &Images) -> StepText {
     let runs = match (&step.value, &step.step.kind) {
         (Value::Null, _) => vec![text("–")],
         (Value::Bool(true), _) => vec![text("yes")],
         (signed, StepKind::Signature) => return signature(&step.step.key, signed, images),
         (Value::String(id), StepKind::UserPicker) => {
-            vec![name(step.user_name.as_deref().unwrap_or_default()), text(format!(" ({id})"))]
+            vec![name(step.user_name.as_deref().unwrap_or_default()), text("\n"), Run::Code(id.clone())]
         }
         (Value::String(value), _) => vec![name(value)],
         (Value::Array(entries), _) => {
@@ -117,45 +195,89 @@ fn signature(key: &str, signed: &Value, images: &Images) -> StepText {
     StepText::Signature { picture, hash: hash.to_owned() }
 }
 
-/// Returns when and by whom a step was submitted, and closed if that was another time.
-fn submission(step: &ReceiptStep) -> Vec<Run> {
-    let mut runs = vec![text(format!("{}\n", step.submitted_at))];
-    runs.extend(person(&step.submitted_by));
-    if step.submitted_at != step.closed_at {
-        runs.push(text(format!("\nstep closed {}\n", step.closed_at)));
-        runs.extend(person(&step.closed_by));
-    }
-    runs
+fn step_rows<'a>(steps: &'a [MovementReceiptStep], images: &Images, times: &Times<'_>) -> Vec<StepRow<'a>> {
+    let row = |step: &'a MovementReceiptStep| {
+        let Step { label, .. } = &step.step;
+        StepRow { label, value: text_of(step, images), by: times.submission(step) }
+    };
+    steps.iter().map(row).collect()
 }
 
-/// Returns the whole page.
+fn asset_row<'a>(instance: &'a ReceiptInstance, times: &Times<'_>) -> AssetRow<'a> {
+    let line = |(field, value): (&str, Vec<Run>)| [text(format!("{field}: "))].into_iter().chain(value).chain([text("\n")]);
+    let details = details(&instance.asset).into_iter().flat_map(line).collect();
+    AssetRow { asset: &instance.asset, details, outcome: times.outcome(instance) }
+}
+
+/// Returns what happened when, and what became of the assets.
+fn course(
+    times: &Times<'_>,
+    process: &ReceiptProcess,
+    started: (Timestamp, &Actor),
+    completed_at: Timestamp,
+) -> Vec<(&'static str, Vec<Run>)> {
+    vec![
+        ("Status afterwards", vec![text(process.target_status.to_string())]),
+        ("Started", times.time_and_person(started.0, " by ", started.1)),
+        ("Completed", vec![times.time(completed_at)]),
+    ]
+}
+
+/// Returns the page of an instance's receipt. The tenant is as it is now.
 ///
 /// # Errors
 ///
 /// Returns the template's error, which writing to memory never causes.
-pub(crate) fn render(signed: &SignedReceipt, images: &Images) -> askama::Result<String> {
+pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant) -> askama::Result<String> {
     let Receipt { asset, process, started_at, started_by, completed_at, .. } = &signed.receipt;
-    let mut facts = vec![("Asset", vec![text(format!("{} ", asset.asset_tag)), name(&*asset.name)])];
-    let texts = [("Manufacturer", &asset.manufacturer), ("Model", &asset.model), ("Serial number", &asset.serial_number)];
-    facts.extend(texts.into_iter().filter_map(|(field, value)| Some((field, vec![name(value.clone()?)]))));
-    facts.push(("Status afterwards", vec![text(process.target_status.to_string())]));
-    facts.push(("Started", [vec![text(format!("{started_at} by "))], person(started_by)].into_iter().flatten().collect()));
-    facts.push(("Completed", vec![text(completed_at.to_string())]));
-    let steps = signed.receipt.steps.iter().map(|step| StepRow {
-        label: &step.step.label,
-        value: text_of(step, images),
-        by: submission(step),
-    });
+    let times = Times::of(tenant);
+    let mut facts = vec![("Asset", vec![name(&asset.asset_tag), text(" "), name(&asset.name)])];
+    facts.extend(details(asset));
+    facts.extend(course(&times, process, (*started_at, started_by), *completed_at));
+    facts.push(("Process instance", vec![code(signed.receipt.instance_id)]));
+    let steps: Vec<MovementReceiptStep> = signed.receipt.steps.iter().cloned().map(MovementReceiptStep::from).collect();
     let page = ReceiptPage {
         title: &process.name,
         style: STYLE,
+        organization: &tenant.name,
         facts,
-        instance_id: signed.receipt.instance_id,
         tenant_id: signed.receipt.tenant_id,
-        steps: steps.collect(),
-        events: &signed.receipt.events,
-        kid: &signed.signature.kid,
-        signature: &signed.signature.value,
+        assets: Vec::new(),
+        steps: step_rows(&steps, images, &times),
+        histories: vec![History { of: Vec::new(), events: &signed.receipt.events }],
+        time_zone: tenant.time_zone.to_string(),
+        signature: &signed.signature,
+    };
+    page.render()
+}
+
+/// Returns the page of a movement's receipt. The tenant is as it is now.
+///
+/// # Errors
+///
+/// Returns the template's error, which writing to memory never causes.
+pub(crate) fn render_movement(signed: &SignedMovementReceipt, images: &Images, tenant: &Tenant) -> askama::Result<String> {
+    let MovementReceipt { number, process, started_at, started_by, completed_at, .. } = &signed.receipt;
+    let times = Times::of(tenant);
+    let mut facts = vec![("Movement", vec![text(number)])];
+    facts.extend(course(&times, process, (*started_at, started_by), *completed_at));
+    facts.push(("Movement ID", vec![code(signed.receipt.movement_id)]));
+    let mut histories = vec![History { of: vec![text("Movement")], events: &signed.receipt.events }];
+    histories.extend(signed.receipt.instances.iter().map(|instance| {
+        let of = vec![name(&instance.asset.asset_tag), text(", process instance "), code(instance.instance_id)];
+        History { of, events: &instance.events }
+    }));
+    let page = ReceiptPage {
+        title: &process.name,
+        style: STYLE,
+        organization: &tenant.name,
+        facts,
+        tenant_id: signed.receipt.tenant_id,
+        assets: signed.receipt.instances.iter().map(|instance| asset_row(instance, &times)).collect(),
+        steps: step_rows(&signed.receipt.steps, images, &times),
+        histories,
+        time_zone: tenant.time_zone.to_string(),
+        signature: &signed.signature,
     };
     page.render()
 }

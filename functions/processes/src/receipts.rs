@@ -1,29 +1,40 @@
-//! The endpoint of receipts (docs/adr/0009).
+//! The endpoints of receipts (docs/adr/0009).
 
-use crate::receipt_page::{self, Images};
+use crate::movement_commands::MovementInputs;
+use crate::receipt_page::{self, Images, STYLE};
 use crate::views;
-use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::future::try_join_all;
+use serde::Serialize;
 use serde_json::{Value, json};
 use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::asset::Asset;
+use shared::domain::chain::HistoryEntry;
 use shared::domain::field_error::ValueError;
-use shared::domain::id::InstanceId;
+use shared::domain::id::{InstanceId, MovementId, UserId};
 use shared::domain::instance::{Instance, InstanceStatus};
-use shared::domain::receipt::{Receipt, ReceiptError};
+use shared::domain::movement::{Movement, overall_status};
+use shared::domain::receipt::{InstancePart, MovementReceipt, Receipt, ReceiptError};
+use shared::domain::receipt_key::SigningKey;
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
-use shared::domain::signed_receipt::SignedReceipt;
+use shared::domain::signed_receipt::{SignedMovementReceipt, SignedReceipt};
+use shared::domain::tenant::Tenant;
 use shared::domain::user::User;
 use shared::http::describe::{Describe, Schemas, add_response, reference};
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{PathId, QueryParams};
+use shared::http::html;
 use shared::http::openapi::ReceiptErrors;
 use shared::http::params::FromParam;
 use shared::http::response::{ApiResponse, Json, Success, found};
+use shared::store::{StoreError, TenantStore};
 use std::collections::BTreeMap;
 use utoipa::openapi::path::Operation;
 use utoipa::{PartialSchema, ToSchema};
+
+/// How many instances' histories are read at once for a movement's receipt. They are kept only until its part is made.
+const HISTORIES_AT_ONCE: usize = 10;
 
 /// The format of a receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
@@ -54,31 +65,31 @@ shared::query! {
 }
 
 /// A receipt, in either format.
-pub enum ReceiptResponse {
+pub enum ReceiptResponse<R> {
     /// The signed data and its signature.
-    Json(Box<SignedReceipt>),
+    Json(Box<R>),
     /// A page to print.
     Html(String),
 }
 
-impl Success for ReceiptResponse {
+impl<R: Serialize> Success for ReceiptResponse<R> {
     fn to_response(&self) -> Result<ApiResponse, ApiError> {
         match self {
             Self::Json(receipt) => Json(receipt).to_response(),
-            Self::Html(page) => html(page.clone()),
+            Self::Html(page) => html::page(page.clone(), STYLE),
         }
     }
 }
 
-impl IntoResponse for ReceiptResponse {
+impl<R: Serialize> IntoResponse for ReceiptResponse<R> {
     fn into_response(self) -> Response {
         self.to_response().into_response()
     }
 }
 
-impl Describe for ReceiptResponse {
+impl<R: ToSchema> Describe for ReceiptResponse<R> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        let contents = [("application/json", reference::<SignedReceipt>(schemas)), ("text/html", String::schema())];
+        let contents = [("application/json", reference::<R>(schemas)), ("text/html", String::schema())];
         add_response(operation, "200", "The receipt", contents);
     }
 }
@@ -93,29 +104,96 @@ pub async fn get_receipt(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
     query: QueryParams<ReceiptQuery>,
-) -> Result<ReceiptResponse, ApiError> {
+) -> Result<ReceiptResponse<SignedReceipt>, ApiError> {
     let (caller, (format, instance)) = request
         .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
             Ok((query.format, found(store.get::<Instance>(id.parse()?).await?)?))
         })
         .await?;
     let receipt = receipt(&caller, &instance).await?;
+    let signed = SignedReceipt::new(receipt, &signing_key(&caller).await?).map_err(|error| ApiError::Internal(error.into()))?;
+    if format != Some(Format::Html) {
+        return Ok(ReceiptResponse::Json(Box::new(signed)));
+    }
+    let (images, tenant) = tokio::try_join!(images(&caller, &instance), tenant(&caller))?;
+    page(receipt_page::render(&signed, &images, &tenant))
+}
+
+/// Get a movement's receipt
+///
+/// One receipt for all its instances: the steps once, and each asset with its history. Signed as the receipt of an
+/// instance is. Available once no instance is in progress and at least one is completed.
+#[utoipa::path(get, path = "/movements/{id}/receipt", tag = "processes", security(("api_key" = ["processes:read"])), responses(ReceiptErrors))]
+pub async fn get_movement_receipt(
+    request: UnverifiedRequest,
+    id: PathId<MovementId>,
+    query: QueryParams<ReceiptQuery>,
+) -> Result<ReceiptResponse<SignedMovementReceipt>, ApiError> {
+    let (caller, (format, inputs)) = request
+        .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
+            Ok((query.format, MovementInputs::read(&store, id.parse()?, None).await?))
+        })
+        .await?;
+    let completed = completed_instance(&inputs.instances)?;
+    let receipt = movement_receipt(&caller, &inputs, completed).await?;
+    let key = signing_key(&caller).await?;
+    let signed = SignedMovementReceipt::new(receipt, &key).map_err(|error| ApiError::Internal(error.into()))?;
+    if format != Some(Format::Html) {
+        return Ok(ReceiptResponse::Json(Box::new(signed)));
+    }
+    // All instances share the images.
+    let (images, tenant) = tokio::try_join!(images(&caller, completed), tenant(&caller))?;
+    page(receipt_page::render_movement(&signed, &images, &tenant))
+}
+
+/// Returns the first completed instance of a movement that has ended.
+fn completed_instance(instances: &[Stored<Instance>]) -> Result<&Stored<Instance>, ApiError> {
+    let (status, _) = overall_status(instances.iter().map(|it| (it.value.status(), it.value.current_step())));
+    let mut completed = instances.iter().filter(|instance| instance.value.status() == InstanceStatus::Completed);
+    match completed.next() {
+        Some(instance) if status == InstanceStatus::Completed => Ok(instance),
+        _ => {
+            let detail = format!("The movement is {status}. Only completed movements have a receipt.");
+            Err(ApiError::conflict(ConflictCode::Conflict, detail, json!({"instance_status": status})))
+        }
+    }
+}
+
+/// Returns the key that signs the tenant's receipts.
+async fn signing_key(caller: &Caller) -> Result<SigningKey, ApiError> {
     let key_encryption = caller.app.key_encryption().ok_or_else(|| {
         let detail = "Receipts are not available: the operator has not configured an encryption key for their signing keys.";
         ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
     })?;
-    let key = caller.store.signing_key(key_encryption, &caller.context).await?;
-    let signed = SignedReceipt::new(receipt, &key).map_err(|error| ApiError::Internal(error.into()))?;
-    if format != Some(Format::Html) {
-        return Ok(ReceiptResponse::Json(Box::new(signed)));
-    }
-    let shown = views::shown_images(std::slice::from_ref(&instance))?;
+    Ok(caller.store.signing_key(key_encryption, &caller.context).await?)
+}
+
+/// Returns the tenant, whose settings say how a page is shown.
+async fn tenant(caller: &Caller) -> Result<Tenant, ApiError> {
+    let tenant = caller.store.get::<Tenant>(caller.store.id()).await?;
+    tenant.map(|tenant| tenant.value).ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))
+}
+
+/// Returns the images of an instance's signatures, as many as a page has room for.
+async fn images(caller: &Caller, instance: &Stored<Instance>) -> Result<Images, ApiError> {
+    let shown = views::shown_images(std::slice::from_ref(instance))?;
     let left_out = instance.value.signatures().map(|(name, _)| name).filter(|name| !shown.contains(name));
     let paths = left_out.map(|name| (name.step.clone(), instance.value.signature_path(&name.step))).collect();
     let images = caller.store.signature_images(shown).await?;
-    let images = images.into_iter().map(|(name, image)| (name.step, image)).collect();
-    let page = receipt_page::render(&signed, &Images { images, paths });
-    Ok(ReceiptResponse::Html(page.map_err(|error| ApiError::Internal(error.into()))?))
+    Ok(Images { images: images.into_iter().map(|(name, image)| (name.step, image)).collect(), paths })
+}
+
+fn page<R>(page: askama::Result<String>) -> Result<ReceiptResponse<R>, ApiError> {
+    page.map(ReceiptResponse::Html).map_err(|error| ApiError::Internal(error.into()))
+}
+
+/// Reads the histories of the users whom an instance picked.
+async fn user_histories(store: &TenantStore, instance: &Instance) -> Result<BTreeMap<UserId, Vec<HistoryEntry>>, StoreError> {
+    let mut users = BTreeMap::new();
+    for user in instance.picked_users() {
+        users.insert(user, store.whole_history::<User>(user).await?.unwrap_or_default());
+    }
+    Ok(users)
 }
 
 /// Reads what a receipt is made from, and makes it.
@@ -124,17 +202,32 @@ async fn receipt(caller: &Caller, instance: &Stored<Instance>) -> Result<Receipt
     if value.status() != InstanceStatus::Completed {
         return Err(receipt_error(ReceiptError::NotCompleted(value.status())));
     }
-    let users = async {
-        let mut users = BTreeMap::new();
-        for user in value.picked_users() {
-            users.insert(user, store.whole_history::<User>(user).await?.unwrap_or_default());
-        }
-        Ok(users)
-    };
     let (history, asset) = (store.whole_history::<Instance>(value.id), store.whole_history::<Asset>(value.asset_id));
-    let (history, asset, users) = tokio::try_join!(history, asset, users)?;
+    let (history, asset, users) = tokio::try_join!(history, asset, user_histories(store, value))?;
     let (history, asset) = (history.unwrap_or_default(), asset.unwrap_or_default());
     Receipt::new(store.id(), instance, &history, &asset, &users).map_err(receipt_error)
+}
+
+/// Reads what a movement's receipt is made from, and makes it. All completed instances picked the same users.
+async fn movement_receipt(
+    caller: &Caller,
+    inputs: &MovementInputs,
+    completed: &Stored<Instance>,
+) -> Result<MovementReceipt, ApiError> {
+    let (store, movement) = (&caller.store, &inputs.movement);
+    let history = store.whole_history::<Movement>(movement.value.id);
+    let (history, users) = tokio::try_join!(history, user_histories(store, &completed.value))?;
+    let part = async |instance: &Stored<Instance>| {
+        let (id, asset) = (instance.value.id, instance.value.asset_id);
+        let (history, asset) = tokio::try_join!(store.whole_history::<Instance>(id), store.whole_history::<Asset>(asset))?;
+        let (history, asset) = (history.unwrap_or_default(), asset.unwrap_or_default());
+        InstancePart::new(store.id(), instance, &history, &asset, &users).map_err(receipt_error)
+    };
+    let mut parts = Vec::new();
+    for instances in inputs.instances.chunks(HISTORIES_AT_ONCE) {
+        parts.extend(try_join_all(instances.iter().map(&part)).await?);
+    }
+    MovementReceipt::new(store.id(), movement, &history.unwrap_or_default(), parts).map_err(receipt_error)
 }
 
 fn receipt_error(error: ReceiptError) -> ApiError {
@@ -142,6 +235,10 @@ fn receipt_error(error: ReceiptError) -> ApiError {
         ReceiptError::NotCompleted(status) => {
             let detail = format!("The instance is {status}. Only completed instances have a receipt.");
             (detail, json!({"instance_status": status}))
+        }
+        ReceiptError::Differs => {
+            let detail = "The instances of the movement were completed with different values. Get the receipt of each instance.";
+            (detail.to_owned(), Value::Null)
         }
         ReceiptError::BrokenLink(broken) => {
             tracing::error!(event_id = ?broken.event_id, version = broken.version, reason = %broken.reason, "the history of a receipt is broken");
@@ -151,18 +248,4 @@ fn receipt_error(error: ReceiptError) -> ApiError {
         }
     };
     ApiError::conflict(ConflictCode::Conflict, detail, context)
-}
-
-/// Returns a page that loads nothing, runs nothing and can't be framed.
-fn html(page: String) -> Result<ApiResponse, ApiError> {
-    let policy = format!(
-        "default-src 'none'; img-src data:; style-src '{}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        receipt_page::style_hash()
-    );
-    let policy = HeaderValue::try_from(policy).map_err(|error| ApiError::Internal(error.into()))?;
-    let referrer = (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
-    Ok(ApiResponse::new("text/html; charset=utf-8", page)
-        .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
-        .with_header(referrer.0, referrer.1)
-        .with_header(header::CONTENT_SECURITY_POLICY, policy))
 }

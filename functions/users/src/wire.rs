@@ -71,13 +71,15 @@ shared::query! {
         role: Role as Role,
         /// Filter by whether users are active.
         is_active: bool as bool,
+        /// Filter by e-mail address, exactly but without regard to case.
+        email: Email as Email,
     }
 }
 
 impl From<UserQuery> for UserFilter {
     fn from(query: UserQuery) -> Self {
-        let UserQuery { q, role, is_active, .. } = query;
-        Self { q: q.map(String::from), role, is_active }
+        let UserQuery { q, role, is_active, email, .. } = query;
+        Self { q: q.map(String::from), role, is_active, email }
     }
 }
 

@@ -2,17 +2,17 @@
 
 use super::text;
 use percent_encoding::percent_decode_str;
-use shared::domain::asset::Status;
 use shared::domain::catalog::AssetKind;
 use shared::domain::field_error::ErrorLocation;
 use shared::domain::id::{AssetId, AssetTypeId};
 use shared::domain::instance::InstanceStatus;
 use shared::domain::scope::Role;
 use shared::domain::text::SearchText;
-use shared::domain::time::Date;
+use shared::domain::time::{Date, Timestamp};
+use shared::domain::user::Email;
 use shared::http::error::ApiError;
 use shared::http::params::{FromQuery, Limit, PageNumber, Params};
-use shared::store::AssetSort;
+use shared::store::{AssetSort, Assignee, Statuses};
 use std::fmt::Write;
 
 shared::query! {
@@ -24,8 +24,14 @@ shared::query! {
         limit: Limit as Limit,
         /// Search text.
         q: SearchText as SearchText,
-        /// An asset status.
-        status: Status as Status,
+        /// Asset statuses.
+        status: Statuses as Statuses,
+        /// A user or none.
+        assigned_to: Assignee as Assignee,
+        /// A time.
+        since: Timestamp as Timestamp,
+        /// An address.
+        email: Email as Email,
         /// A process instance status.
         state: InstanceStatus as InstanceStatus,
         /// An asset kind.

@@ -2,6 +2,7 @@
 
 use super::assets_in_bulk::AssetsInBulk;
 use super::operation::{Action, AssetOperation, AssetOutcome, AssetWrite, Target};
+use crate::expand::without_users;
 use crate::wire::{AssetPatch, AssetView, DeletedAsset, NewAsset};
 use shared::auth::UnverifiedRequest;
 use shared::domain::asset_change::AssetChange;
@@ -45,7 +46,7 @@ fn operation(raw: &RawOperation, assets: &Arc<AssetsInBulk>) -> AssetOperation {
             write(Some(name), change, ReadOnlyFields::default())
         }),
         OperationKind::Update => raw.read::<AssetPatch>().map(|(mut body, errors)| {
-            let unchanged = std::mem::take(&mut body.unchanged);
+            let unchanged = without_users(std::mem::take(&mut body.unchanged));
             let mut change = body.into_change(errors);
             write(change.name.take(), change, unchanged)
         }),

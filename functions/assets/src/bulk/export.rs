@@ -16,7 +16,7 @@ use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::error::ApiError;
 use shared::http::extract::QueryParams;
 use shared::http::openapi::ListErrors;
-use shared::store::{AssetFilter, AssetSort, BatchGet, StoreError, TenantStore, has_time_for_operation};
+use shared::store::{AssetFilter, AssetSort, Assignee, BatchGet, Statuses, StoreError, TenantStore, has_time_for_operation};
 use std::collections::HashMap;
 
 shared::query! {
@@ -28,14 +28,15 @@ shared::query! {
         after: AssetId as AssetId,
         /// Search text. Every word must occur in the name, asset tag or serial number.
         q: SearchText as SearchText,
-        /// Filter by status.
-        status: Status as Status,
+        /// Filter by status: one, or several separated by commas.
+        #[param(style = Form, explode = false)]
+        status: Statuses as Statuses,
         /// Filter by asset type.
         asset_type_id: AssetTypeId as AssetTypeId,
         /// Filter by kind: `physical` or `logical`.
         kind: AssetKind as AssetKind,
-        /// Filter by assigned user.
-        assigned_to: UserId as UserId,
+        /// Filter by assigned user. `none` for assets that are not assigned.
+        assigned_to: Assignee as Assignee,
         /// Filter by catalog model.
         model_id: ModelId as ModelId,
         /// Filter by asset tag, exactly.
@@ -44,6 +45,8 @@ shared::query! {
         serial_number: SearchText as SearchText,
         /// Filter by a warranty that ends before this day.
         warranty_before: Date as Date,
+        /// Filter by `updated_at`: assets that were changed at this time or later.
+        updated_since: Timestamp as Timestamp,
     }
 }
 
@@ -143,6 +146,7 @@ pub async fn export_assets(
         asset_tag: query.asset_tag.map(String::from),
         serial_number: query.serial_number.map(String::from),
         warranty_before: query.warranty_before,
+        updated_since: query.updated_since,
         sort: AssetSort::default(),
     };
     let mut known = ExportNames::default();

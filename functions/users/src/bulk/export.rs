@@ -27,6 +27,8 @@ shared::query! {
         role: Role as Role,
         /// Filter by whether users are active.
         is_active: bool as bool,
+        /// Filter by e-mail address, exactly but without regard to case.
+        email: Email as Email,
     }
 }
 
@@ -76,7 +78,7 @@ pub async fn export_users(
     let text = query.text().to_owned();
     let (caller, query) = request.authorize_with_query(Scope::UsersRead, query, async |_, query| Ok(query)).await?;
     let mut export = Export::new(query.format.unwrap_or(ExportFormat::Csv), "/v1/users/export", &text);
-    let filter = UserFilter { q: query.q.map(String::from), role: query.role, is_active: query.is_active };
+    let filter = UserFilter { q: query.q.map(String::from), role: query.role, is_active: query.is_active, email: query.email };
     let mut after = query.after;
     for _ in 0..MAX_CHUNKS {
         let chunk = caller.store.users_after(&filter, after).await?;

@@ -1,0 +1,107 @@
+//! The endpoint that says whose key a request has.
+
+use serde::Serialize;
+use shared::auth::{Caller, UnverifiedRequest};
+use shared::domain::api_key::prefix;
+use shared::domain::id::{ApiKeyId, Id, TenantId, UserId};
+use shared::domain::locale::Locale;
+use shared::domain::scope::{Role, Scopes};
+use shared::domain::tenant::Tenant;
+use shared::domain::text::Name;
+use shared::domain::time::Timestamp;
+use shared::domain::time_zone::TimeZone;
+use shared::domain::user::{Email, User};
+use shared::http::error::ApiError;
+use shared::http::openapi::ListErrors;
+use shared::http::response::Data;
+use utoipa::ToSchema;
+
+/// The API key of a request, its tenant and its owner.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MeView {
+    /// The API key.
+    key: OwnKeyView,
+    /// The tenant.
+    tenant: OwnTenantView,
+    /// The user whom the key is bound to. Null for a key of the tenant.
+    #[schema(required)]
+    user: Option<OwnerView>,
+}
+
+/// The API key of a request.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OwnKeyView {
+    /// ID.
+    id: ApiKeyId,
+    /// Name that says what the key is for.
+    name: Name,
+    /// The key's first 12 characters.
+    prefix: String,
+    /// What the key permits now: its scopes, as far as its owner's role permits them.
+    scopes: Scopes,
+    /// Time of expiry; of this secret, after a rotation.
+    #[schema(required)]
+    expires_at: Option<Timestamp>,
+    /// Maximum number of requests per minute.
+    rate_limit_per_minute: u32,
+    /// Time of creation.
+    created_at: Timestamp,
+}
+
+/// The tenant of a key.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OwnTenantView {
+    /// ID.
+    id: TenantId,
+    /// Name of the organization.
+    name: Name,
+    /// Time zone of pages that people read.
+    time_zone: TimeZone,
+    /// BCP 47 language tag: how pages that people read write dates.
+    locale: Locale,
+}
+
+/// The user whom a key is bound to.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OwnerView {
+    /// ID.
+    id: UserId,
+    /// E-mail address.
+    email: Email,
+    /// Display name.
+    display_name: Name,
+    /// Role, which limits the key's scopes.
+    role: Role,
+}
+
+impl MeView {
+    fn new(caller: Caller, tenant: Tenant) -> Self {
+        let Caller { key, scopes, owner, .. } = caller;
+        let Tenant { id, name, time_zone, locale, .. } = tenant;
+        let owner_view = |User { id, email, display_name, role, .. }| OwnerView { id, email, display_name, role };
+        Self {
+            key: OwnKeyView {
+                id: key.id,
+                prefix: prefix(key.id),
+                scopes,
+                expires_at: key.expires_at,
+                rate_limit_per_minute: key.rate_limit_per_minute,
+                // A record is created in the millisecond that its ID names.
+                created_at: key.id.timestamp(),
+                name: key.name,
+            },
+            tenant: OwnTenantView { id, name, time_zone, locale },
+            user: owner.map(owner_view),
+        }
+    }
+}
+
+/// Get the API key of the request
+///
+/// The key, what it permits now, its tenant and its owner. Needs no scope.
+#[utoipa::path(get, path = "/me", tag = "keys", security(("api_key" = [])), responses(ListErrors))]
+pub async fn get_me(request: UnverifiedRequest) -> Result<Data<MeView>, ApiError> {
+    let (caller, tenant) = request.authorize_any_key(async |store| Ok(store.get::<Tenant>(store.id()).await?)).await?;
+    let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;
+    Ok(Data { data: MeView::new(caller, tenant.value) })
+}

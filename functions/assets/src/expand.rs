@@ -1,0 +1,83 @@
+//! `expand`: records that are shown with the assets that refer to them.
+
+use serde::Serialize;
+use shared::auth::Caller;
+use shared::domain::field_error::ValueError;
+use shared::domain::id::UserId;
+use shared::domain::record::Stored;
+use shared::domain::scope::Scope;
+use shared::domain::text::Name;
+use shared::domain::user::{Email, User};
+use shared::http::body::ReadOnlyFields;
+use shared::http::error::ApiError;
+use shared::http::params::FromParam;
+use shared::store::{BatchGet, BatchResult, StoreError};
+use utoipa::ToSchema;
+
+/// What to add to an asset.
+#[derive(Debug, Clone, Copy, ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum Expand {
+    /// The assigned user.
+    AssignedTo,
+}
+
+impl FromParam for Expand {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        if text == "assigned_to" { Ok(Self::AssignedTo) } else { Err(ValueError::new("must be assigned_to")) }
+    }
+}
+
+/// The user whom an asset is assigned to.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AssignedUser {
+    /// ID.
+    id: UserId,
+    /// Display name.
+    display_name: Name,
+    /// E-mail address.
+    email: Email,
+}
+
+impl From<Stored<User>> for AssignedUser {
+    fn from(stored: Stored<User>) -> Self {
+        let User { id, display_name, email, .. } = stored.value;
+        Self { id, display_name, email }
+    }
+}
+
+/// The users to show.
+pub(crate) struct ExpandedUsers(Option<BatchResult>);
+
+impl ExpandedUsers {
+    /// Reads the users with these IDs, if `expand` asks for them. Takes one round trip.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Forbidden`] if the caller may not read users: their names are not the assets' own data.
+    pub(crate) async fn read(
+        caller: &Caller,
+        ids: impl IntoIterator<Item = UserId>,
+        expand: Option<Expand>,
+    ) -> Result<Self, ApiError> {
+        let Some(Expand::AssignedTo) = expand else { return Ok(Self(None)) };
+        caller.check_scope(Scope::UsersRead)?;
+        Ok(Self(Some(caller.store.batch_get_without_content(BatchGet::new().with_all::<User>(ids)).await?)))
+    }
+
+    /// Returns what an asset that is assigned to this user shows. Users who are gone or can't be read are shown as null.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] if the user can't be read for another reason than its own.
+    pub(crate) fn of(&self, assigned_to: Option<UserId>) -> Result<Option<Option<AssignedUser>>, StoreError> {
+        let Some(users) = &self.0 else { return Ok(None) };
+        Ok(Some(users.get_readable(assigned_to)?.map(AssignedUser::from)))
+    }
+}
+
+/// Returns the read-only fields that a PATCH sends along, with the assigned user as `assigned_to` names it: the asset itself
+/// has nothing else of the user.
+pub(crate) fn without_users(unchanged: ReadOnlyFields) -> ReadOnlyFields {
+    unchanged.by_reference("assigned_user", "assigned_to")
+}

@@ -1,0 +1,79 @@
+//! Query parameters of assets.
+
+use crate::expand::Expand;
+use shared::domain::catalog::AssetKind;
+use shared::domain::id::{AssetTypeId, ModelId};
+use shared::domain::text::SearchText;
+use shared::domain::time::{Date, Timestamp};
+use shared::http::params::{Limit, PageNumber};
+use shared::store::{AssetFilter, AssetSort, Assignee, Statuses};
+use utoipa::ToSchema;
+
+/// A sort order.
+#[derive(ToSchema)]
+#[schema(value_type = String, pattern = "^-?(created_at|updated_at|name|asset_tag|status)$", examples("-name"))]
+pub struct SortText(());
+
+shared::query! {
+    /// Assets to list.
+    pub struct AssetQuery {
+        /// Page number. Default 1.
+        page: PageNumber as PageNumber,
+        /// Items per page. Default 20, maximum 100.
+        limit: Limit as Limit,
+        /// Search text. Every word must occur in the name, asset tag or serial number.
+        q: SearchText as SearchText,
+        /// Filter by status: one, or several separated by commas.
+        #[param(style = Form, explode = false)]
+        status: Statuses as Statuses,
+        /// Filter by asset type.
+        asset_type_id: AssetTypeId as AssetTypeId,
+        /// Filter by kind: `physical` or `logical`.
+        kind: AssetKind as AssetKind,
+        /// Filter by assigned user. `none` for assets that are not assigned.
+        assigned_to: Assignee as Assignee,
+        /// Filter by catalog model.
+        model_id: ModelId as ModelId,
+        /// Filter by asset tag, exactly.
+        asset_tag: SearchText as SearchText,
+        /// Filter by serial number, exactly.
+        serial_number: SearchText as SearchText,
+        /// Filter by a warranty that ends before this day.
+        warranty_before: Date as Date,
+        /// Filter by `updated_at`: assets that were changed at this time or later.
+        updated_since: Timestamp as Timestamp,
+        /// `created_at`, `updated_at`, `name`, `asset_tag` or `status`, with a leading `-` for descending order. Default
+        /// `-created_at`.
+        sort: AssetSort as SortText,
+        /// What to add to each asset. `assigned_to` adds `assigned_user`, and needs the scope `users:read`.
+        expand: Expand as Expand,
+    }
+}
+
+impl From<AssetQuery> for AssetFilter {
+    fn from(query: AssetQuery) -> Self {
+        Self {
+            q: query.q.map(String::from),
+            status: query.status,
+            asset_type_id: query.asset_type_id,
+            kind: query.kind,
+            assigned_to: query.assigned_to,
+            model_id: query.model_id,
+            asset_tag: query.asset_tag.map(String::from),
+            serial_number: query.serial_number.map(String::from),
+            warranty_before: query.warranty_before,
+            updated_since: query.updated_since,
+            sort: query.sort.unwrap_or_default(),
+        }
+    }
+}
+
+shared::query! {
+    /// How to show an asset.
+    pub struct OneAssetQuery {
+        /// Shows the asset as it was at this time, from its history.
+        as_of: Timestamp as Timestamp,
+        /// What to add. `assigned_to` adds `assigned_user`, and needs the scope `users:read`.
+        expand: Expand as Expand,
+    }
+}

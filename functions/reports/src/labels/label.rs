@@ -1,0 +1,83 @@
+//! What a label shows, and how large it is.
+
+use super::code::Code;
+use super::layout::{Layout, Request};
+use super::text;
+use shared::domain::asset::Asset;
+use shared::domain::label::{LabelSize, Resolution};
+use shared::domain::label_url::LabelUrlTemplate;
+
+/// What a label shows of an asset.
+pub struct Label {
+    pub(super) code: Code,
+    pub(super) layout: Layout,
+    /// The tag and the name.
+    pub(super) title: String,
+}
+
+/// The content of a label's code doesn't fit its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooSmall {
+    /// The side in millimetres of the smallest square label that has room for the code, if a label can be that large.
+    pub needed: Option<u32>,
+}
+
+/// The size of a label, and what is not to be printed on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Blank {
+    /// The size in millimetres.
+    pub size: LabelSize,
+    /// The margins at the left and the right, and at the top and the bottom, in millimetres.
+    pub margins: (f64, f64),
+    /// The dots per inch that the places are multiples of.
+    pub dpi: u32,
+}
+
+/// The margin of a single label in millimetres.
+const MARGIN: f64 = 1.0;
+/// The resolution of images. Printers with 600 and 1200 dots per inch print them without loss as well.
+pub(super) const IMAGE_DPI: u32 = 300;
+
+impl Blank {
+    /// Returns a single label for an image.
+    #[must_use]
+    pub fn image(size: LabelSize) -> Self {
+        Self { size, margins: (MARGIN, MARGIN), dpi: IMAGE_DPI }
+    }
+
+    /// Returns a single label for a label printer.
+    #[must_use]
+    pub fn printer(size: LabelSize, resolution: Resolution) -> Self {
+        let dpi = match resolution {
+            Resolution::Dpi203 => 203,
+            Resolution::Dpi300 => 300,
+        };
+        Self { dpi, ..Self::image(size) }
+    }
+
+    /// Returns how many dots this many millimetres are.
+    pub(super) fn dots(&self, millimetres: f64) -> u32 {
+        (millimetres * f64::from(self.dpi) / 25.4).round() as u32
+    }
+
+    /// Returns how many millimetres this many dots are.
+    pub(super) fn millimetres(&self, dots: u32) -> f64 {
+        f64::from(dots) * 25.4 / f64::from(self.dpi)
+    }
+}
+
+impl Label {
+    /// Lays out a label.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TooSmall`] if the modules of the code would be too small to scan.
+    pub fn new(asset: &Asset, url: Option<&LabelUrlTemplate>, blank: Blank) -> Result<Self, TooSmall> {
+        let content = url.map_or_else(|| asset.asset_tag.to_string(), |url| url.url(&asset.asset_tag, asset.id));
+        let code = Code::new(&content).ok_or(TooSmall { needed: None })?;
+        let (tag, name) = (text::printable(&asset.asset_tag), text::printable(&asset.name));
+        let request = Request { modules: code.modules(), tag: &tag, name: &name };
+        let layout = Layout::new(blank, &request)?;
+        Ok(Self { code, layout, title: format!("{tag} {name}") })
+    }
+}

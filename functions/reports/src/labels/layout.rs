@@ -1,0 +1,234 @@
+//! Where a label has its code and its texts. Every rendering follows this one decision. Places are whole dots, so that the
+//! modules of a code are all of one size.
+
+use super::code::QUIET_ZONE;
+use super::label::{Blank, TooSmall};
+use super::text::{Direction, cells, shorten, wrap};
+use shared::domain::label::LabelSize;
+
+/// The smallest side of a module in millimetres: two dots of a printer with 203 dots per inch.
+const MIN_MODULE: f64 = 0.25;
+/// The side of a module, in millimetres, up to which a code grows at the cost of texts.
+const GOOD_MODULE: f64 = 0.5;
+/// The largest side of a module in millimetres.
+const MAX_MODULE: f64 = 1.0;
+/// The smallest size of letters in millimetres: nearly 5 points.
+const MIN_LETTERS: f64 = 1.7;
+/// The largest size of a tag's letters in millimetres.
+const MAX_LETTERS: f64 = 6.0;
+/// The least room for texts beside a code, in millimetres.
+const MIN_TEXT_WIDTH: f64 = 12.0;
+/// The part of a label that texts beside, and below, a code should have.
+const TEXT_BESIDE: f64 = 0.45;
+const TEXT_BELOW: f64 = 0.25;
+
+/// What is to be laid out.
+pub struct Request<'a> {
+    /// The number of modules of the code's side.
+    pub modules: u32,
+    /// The tag.
+    pub tag: &'a str,
+    /// The name.
+    pub name: &'a str,
+}
+
+/// The places on a label, in dots from its top left corner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layout {
+    /// The label.
+    pub blank: Blank,
+    /// The left edge of the code's first module.
+    pub left: u32,
+    /// The top edge of the code's first module.
+    pub top: u32,
+    /// The side of a module.
+    pub module: u32,
+    /// The lines of text, from the top.
+    pub lines: Vec<Line>,
+}
+
+/// A line of text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The text.
+    pub text: String,
+    /// Where the text begins: at the right of this for a text that is read from left to right. Its middle, if it is centred.
+    pub x: u32,
+    /// The top of the line.
+    pub top: u32,
+    /// The size of the letters.
+    pub size: u32,
+    /// Whether the text is centred at `x`.
+    pub is_centred: bool,
+    /// Whether the letters are bold.
+    pub is_bold: bool,
+    /// The direction of the text that the line is a part of.
+    pub direction: Direction,
+}
+
+/// The room for texts.
+struct Area {
+    left: u32,
+    top: u32,
+    width: u32,
+    height: u32,
+}
+
+/// Texts of one size.
+struct Paragraph {
+    lines: Vec<String>,
+    size: u32,
+    direction: Direction,
+}
+
+/// Returns the height of a line with letters of this size.
+pub fn line_height(size: u32) -> u32 {
+    size + size.div_ceil(5)
+}
+
+/// Returns how many cells of letters of this size fit; a cell is 0.6 times as wide as the letters are high.
+fn cells_in(width: u32, size: u32) -> usize {
+    (width * 10 / (size * 6)) as usize
+}
+
+impl Line {
+    /// Returns the place of the baseline. Below it, letters such as g take about a fifth of their size.
+    pub fn baseline(&self) -> u32 {
+        self.top + line_height(self.size) - self.size * 3 / 10
+    }
+}
+
+impl Paragraph {
+    /// Breaks a text into lines.
+    fn new(text: &str, size: u32, width: u32) -> Self {
+        Self { lines: wrap(text, cells_in(width, size)), size, direction: Direction::of(text) }
+    }
+
+    fn height(&self) -> u32 {
+        self.lines.len() as u32 * line_height(self.size)
+    }
+
+    /// Returns the text in the largest letters with which it fits, or else shortened in the smallest ones.
+    fn fitted(text: &str, sizes: std::ops::RangeInclusive<u32>, width: u32, height: u32) -> Self {
+        let smallest = *sizes.start();
+        let fitting = sizes.rev().map(|size| Self::new(text, size, width)).find(|paragraph| paragraph.height() <= height);
+        fitting.unwrap_or_else(|| {
+            let paragraph = Self::new(text, smallest, width);
+            let most = (height / line_height(smallest)) as usize;
+            Self { lines: shorten(paragraph.lines, most, cells_in(width, smallest)), ..paragraph }
+        })
+    }
+}
+
+impl Layout {
+    /// Decides on the places: the code at the left and texts beside it, or texts below it, whichever permits larger modules.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TooSmall`] if the modules would be too small to scan.
+    pub fn new(blank: Blank, request: &Request) -> Result<Self, TooSmall> {
+        Self::arrange(blank, request).ok_or_else(|| {
+            let fits = |side: &u32| {
+                let size = LabelSize { width: f64::from(*side), height: f64::from(*side) };
+                Self::arrange(Blank { size, ..blank }, request).is_some()
+            };
+            TooSmall { needed: (12..=160).find(fits) }
+        })
+    }
+
+    fn arrange(blank: Blank, request: &Request) -> Option<Self> {
+        let (width, height) = (blank.dots(blank.size.width), blank.dots(blank.size.height));
+        let (margin_x, margin_y) = (blank.dots(blank.margins.0), blank.dots(blank.margins.1));
+        let min_letters = blank.dots(MIN_LETTERS).max(1);
+        // What the code and its quiet zone take, at a side that faces an edge with this margin.
+        let edge = |module: u32, margin: u32| margin.max(QUIET_ZONE * module);
+        let inner = |module: u32| (request.modules + QUIET_ZONE) * module;
+        let beside = |module: u32, text: u32| {
+            edge(module, margin_y) * 2 + request.modules * module <= height
+                && edge(module, margin_x) + inner(module) + text + margin_x <= width
+        };
+        let below = |module: u32, text: u32| {
+            edge(module, margin_x) * 2 + request.modules * module <= width
+                && edge(module, margin_y) + inner(module) + text + margin_y <= height
+        };
+        let (least_beside, line) = (blank.dots(MIN_TEXT_WIDTH), line_height(min_letters));
+        let share = |length: u32, part: f64| (f64::from(length) * part) as u32;
+        let in_beside = module(blank, beside, least_beside, least_beside.max(share(width, TEXT_BESIDE)));
+        // Below a code, there is a line for the tag and one for the name; on the smallest labels, only that of the tag.
+        let in_below = [line * 2, line]
+            .map(|least| module(blank, below, least, least.max(share(height, TEXT_BELOW))))
+            .into_iter()
+            .find(|module| blank.millimetres(*module) >= MIN_MODULE)
+            .unwrap_or_default();
+        let module = in_beside.max(in_below);
+        if blank.millimetres(module) < MIN_MODULE {
+            return None;
+        }
+        let is_beside = in_beside >= in_below;
+        let side = request.modules * module;
+        let (left, top, area) = if is_beside {
+            let left = edge(module, margin_x);
+            let text = left + inner(module);
+            let area =
+                Area { left: text, top: margin_y, width: width - text - margin_x, height: height.saturating_sub(2 * margin_y) };
+            (left, (height - side) / 2, area)
+        } else {
+            let top = edge(module, margin_y);
+            let text = top + inner(module);
+            let area =
+                Area { left: margin_x, top: text, width: width.saturating_sub(2 * margin_x), height: height - text - margin_y };
+            ((width - side) / 2, top, area)
+        };
+        let (lines, unused) = texts(&area, request, min_letters, blank.dots(MAX_LETTERS), !is_beside);
+        let shifted = |line: Line| Line { top: line.top + unused / 2, ..line };
+        let lines = lines.into_iter().map(shifted).collect();
+        // Below each other, code and texts are centred together.
+        let top = if is_beside { top } else { top + unused / 2 };
+        Some(Self { blank, left, top, module, lines })
+    }
+}
+
+/// Returns the largest side of a module for which `fits` leaves the preferred room for texts; or, up to a good size, the
+/// least room.
+fn module(blank: Blank, fits: impl Fn(u32, u32) -> bool, least: u32, preferred: u32) -> u32 {
+    let largest = |text: u32| (1..=blank.dots(MAX_MODULE)).rev().find(|module| fits(*module, text)).unwrap_or_default();
+    largest(least).min(largest(preferred).max(blank.dots(GOOD_MODULE)))
+}
+
+/// Returns the lines of tag and name, and how much of the area's height is left.
+fn texts(area: &Area, request: &Request, min: u32, max: u32, is_centred: bool) -> (Vec<Line>, u32) {
+    // The tag's letters take up to a third of the height.
+    let largest = (area.height / 3).clamp(min, max.max(min));
+    // Smaller letters are better than a tag in two lines, or than a part of one.
+    let in_one_line = (min * 4 / 5..=largest).rev().find(|size| cells(request.tag) <= cells_in(area.width, *size));
+    let size = in_one_line.unwrap_or(min);
+    let tag = Paragraph::fitted(request.tag, min.min(size)..=size, area.width, area.height);
+    let rest = area.height - tag.height();
+    let name = Paragraph::fitted(request.name, min..=(largest * 3 / 4).min(tag.size).max(min), area.width, rest);
+    let gap = (tag.size / 3).min(rest - name.height());
+    let mut lines = Vec::new();
+    let mut top = area.top;
+    for (paragraph, is_bold) in [(tag, true), (name, false)] {
+        let Paragraph { lines: texts, size, direction } = paragraph;
+        if texts.is_empty() {
+            continue;
+        }
+        if !is_bold {
+            top += gap;
+        }
+        let x = match (is_centred, direction) {
+            (true, _) => area.left + area.width / 2,
+            (false, Direction::Ltr) => area.left,
+            (false, Direction::Rtl) => area.left + area.width,
+        };
+        for text in texts {
+            lines.push(Line { text, x, top, size, is_centred, is_bold, direction });
+            top += line_height(size);
+        }
+    }
+    (lines, area.top + area.height - top)
+}
+
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;
