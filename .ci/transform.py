@@ -100,7 +100,7 @@ def check_functions(template):
     functions = of_type(template, "AWS::Lambda::Function")
     groups = of_type(template, "AWS::Logs::LogGroup")
     roles = of_type(template, "AWS::IAM::Role")
-    check(len(functions) == 8, f"{len(functions)} functions")
+    check(len(functions) == 9, f"{len(functions)} functions")
     check(len(roles) == len(functions), "SAM generates a role: " + ", ".join(roles))
     for name, properties in functions.items():
         own = name.removesuffix("Function")

@@ -11,10 +11,11 @@ use utoipa::openapi::tag::TagBuilder;
 type Function = (fn() -> Router<App>, fn() -> OpenApi);
 
 /// All functions, in the order of the document.
-const FUNCTIONS: [Function; 7] = [
+const FUNCTIONS: [Function; 8] = [
     (meta::routes, meta::description),
     (assets::routes, assets::description),
     (bulk::routes, bulk::description),
+    (reports::routes, reports::description),
     (processes::routes, processes::description),
     (users::routes, users::description),
     (catalog::routes, catalog::description),
@@ -52,6 +53,7 @@ pub fn document() -> OpenApi {
         ("processes", "Process definitions, process instances, and movements of several assets"),
         ("users", "The people that assets are assigned to"),
         ("catalog", "Asset types, manufacturers and models"),
+        ("reports", "Statistics of the inventory and of process instances"),
         ("settings", "Settings of the tenant"),
         ("keys", "API keys"),
         ("events", "The audit trail: every change in the tenant"),

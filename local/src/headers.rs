@@ -51,13 +51,14 @@ fn request_headers() -> [(&'static str, Parameter); 3] {
 }
 
 /// Returns the response headers.
-fn response_headers() -> [(&'static str, Header); 15] {
+fn response_headers() -> [(&'static str, Header); 17] {
     let header = |name: &'static str, schema: ObjectBuilder, description: &str| {
         (name, HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build())
     };
     [
         header("Cache-Control", matching("^no-store$"), "Always `no-store`."),
-        header("Content-Disposition", matching("^attachment; filename="), "Proposes a name for the file."),
+        header("Content-Disposition", matching("^(attachment|inline); filename="), "Proposes a name for the file."),
+        header("Content-Security-Policy", matching("^default-src 'none'"), "Keeps browsers from loading or running anything."),
         header("Dry-Run", matching("^true$"), "Present if nothing was written, because of `dry_run=true`."),
         header(
             "ETag",
@@ -75,6 +76,7 @@ fn response_headers() -> [(&'static str, Header); 15] {
             "The path of the next part, as `rel=\"next\"`. Absent on the last part.",
         ),
         header("Location", matching("^/v1/"), "The path of the new resource."),
+        header("Referrer-Policy", matching("^no-referrer$"), "Keeps browsers from telling others the address of the page."),
         header("Retry-After", integer(0), "The number of seconds to wait before you send the request again."),
         header("WWW-Authenticate", matching("^Bearer$"), "The authentication scheme, always `Bearer`."),
         header("X-Content-Type-Options", matching("^nosniff$"), "Forbids browsers to take the body for anything else."),
@@ -157,21 +159,29 @@ impl Endpoint<'_> {
     fn add_response_headers(self, status: &str, needs_key: bool, response: &mut Response) {
         let is_success = status.starts_with('2');
         let is_part_of_export = is_success && self.path.ends_with("/export");
+        let is_file = is_success && self.path.ends_with("/label");
+        // Receipts have these headers as pages, and not as JSON.
+        let is_page = is_success && self.path.ends_with("/labels");
         // Responses with a secret are shown once, so they have no entity tag.
         let shows_secret = self.method == "POST" && self.path.starts_with("/v1/keys");
         let has_entity_tag = !shows_secret && (status == "201" || self.is_versioned() && self.method != "DELETE");
         let names = [
             ("Cache-Control", true),
-            ("Content-Disposition", is_part_of_export),
+            ("Content-Disposition", is_part_of_export || is_file),
+            ("Content-Security-Policy", is_page || is_file),
             ("Dry-Run", status == "200" && self.method != "GET"),
             ("ETag", status == "304" || is_success && has_entity_tag),
             ("Idempotent-Replayed", is_success && self.method == "POST"),
             ("Link", is_part_of_export),
             ("Location", status == "201"),
+            ("Referrer-Policy", is_page),
             // 409 when a request with the same idempotency key is still in progress.
             ("Retry-After", ["409", "429", "503"].contains(&status)),
             ("WWW-Authenticate", status == "401"),
-            ("X-Content-Type-Options", is_part_of_export || is_success && self.path.ends_with("/signatures/{key}")),
+            (
+                "X-Content-Type-Options",
+                is_part_of_export || is_page || is_file || is_success && self.path.ends_with("/signatures/{key}"),
+            ),
             ("X-RateLimit-Limit", needs_key && status != "401"),
             ("X-RateLimit-Remaining", needs_key && status != "401"),
             ("X-RateLimit-Reset", needs_key && status != "401"),

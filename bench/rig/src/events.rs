@@ -17,7 +17,7 @@ pub struct Sample {
     pub event: String,
 }
 
-/// Returns all sample events, sorted by name. Their effects build on each other in this order.
+/// Returns all sample events, sorted by name, those with `-x-` in it last. Their effects build on each other in this order.
 ///
 /// # Errors
 ///
@@ -35,14 +35,15 @@ pub fn samples(api_key: &str, asset_id: &str) -> Result<Vec<Sample>> {
         let text = std::fs::read_to_string(&path)?;
         let event = text.replace("apl_REPLACE_WITH_YOUR_KEY", api_key).replace("REPLACE_WITH_AN_ASSET_ID", asset_id);
         let function = match name.split('-').next().unwrap_or_default() {
-            "settings" | "keys" | "events" => "account",
+            "settings" | "keys" | "events" | "me" => "account",
             function => function,
         };
         let status = name.rsplit('-').next().and_then(|status| status.parse().ok());
         let status = status.with_context(|| format!("the file name {name} doesn't end in a status"))?;
         samples.push(Sample { function: function.to_owned(), status, event, name });
     }
-    samples.sort_by(|a, b| a.name.cmp(&b.name));
+    // The asset is deleted last, whatever function the others are of.
+    samples.sort_by_key(|sample| (sample.name.contains("-x-"), sample.name.clone()));
     Ok(samples)
 }
 

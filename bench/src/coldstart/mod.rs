@@ -16,9 +16,10 @@ use std::time::Duration;
 /// The minimal function that others are compared with.
 const BASELINE: &str = "hello";
 /// Each function, with a path of its routes that reads the table.
-const FUNCTIONS: [(&str, &str); 7] = [
+const FUNCTIONS: [(&str, &str); 8] = [
     ("assets", "/v1/assets/ASSET"),
     ("bulk", "/v1/users/export"),
+    ("reports", "/v1/stats"),
     ("processes", "/v1/processes"),
     ("users", "/v1/users"),
     ("catalog", "/v1/catalog/asset-types"),

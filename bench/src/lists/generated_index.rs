@@ -12,8 +12,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How many rows have about 1 MB.
 const PAGE_ROWS: usize = 3_600;
 /// What the index has of an asset, besides the keys.
-const ATTRIBUTES: [&str; 10] =
-    ["PK", "SK", "LS", "name", "asset_tag", "serial_number", "status", "asset_type_id", "model_id", "updated_at"];
+const ATTRIBUTES: [&str; 12] = [
+    "PK",
+    "SK",
+    "LS",
+    "name",
+    "asset_tag",
+    "serial_number",
+    "status",
+    "asset_type_id",
+    "model_id",
+    "manufacturer",
+    "purchase_price",
+    "updated_at",
+];
 
 /// A generated index, if there is one.
 #[derive(Clone, Default)]

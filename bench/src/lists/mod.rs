@@ -57,6 +57,9 @@ pub const SEARCH: &str = "search without matches";
 /// A search that matches a third of all assets and must sort them: it gets slower with their number.
 pub const BROAD: &str = "a third of all, sorted by name";
 
+/// Counts of all assets and process instances.
+pub const STATS: &str = "statistics";
+
 /// Returns the name and the query of each list.
 fn lists(size: usize) -> Vec<(&'static str, String)> {
     let last_page = size.div_ceil(20);
@@ -131,7 +134,10 @@ async fn measure(report: &mut Report, size: usize, options: &Options) -> Result<
         let warm = sample(&service, sample_count, async || request_page(&service, &query, size).await).await?;
         report.add(Measurement::new(size, name, &warm, &baseline, None))?;
     }
-    Ok(())
+    // The first one loads the index of process instances.
+    request_stats(&service, size).await?;
+    let stats = sample(&service, sample_count, async || request_stats(&service, size).await).await?;
+    report.add(Measurement::new(size, STATS, &stats, &baseline, None))
 }
 
 /// Measures cold lists from a snapshot that is written from generated rows.
@@ -183,6 +189,14 @@ async fn request_page(service: &Service, query: &str, size: usize) -> Result<()>
         let is_filtered = query.contains("=in_use") || query.contains("q=");
         ensure!(is_filtered || total == size as u64, "the list has {total} of {size} assets");
     }
+    Ok(())
+}
+
+/// Requests the statistics and checks that they have all assets.
+async fn request_stats(service: &Service, size: usize) -> Result<()> {
+    let response = service.send("GET", "/stats", "").await?;
+    let total = &response["data"]["assets"]["total"];
+    ensure!(*total == size, "the statistics have {total} of {size} assets");
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use super::service::Service;
 use super::tenant::{Record, Tenant, UserState, id_in};
 use crate::weak::SeededRandom;
 use futures_util::future::join_all;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// How many users a tenant has at most.
 const MAX_USERS: usize = 30;
@@ -38,7 +38,8 @@ async fn create(service: &Service, tenant: &Tenant, random: &SeededRandom) {
         model.users.push(user);
         (model.users.len() - 1, name)
     };
-    let body = json!({"email": format!("{}@example.com", name.replace(' ', ".")), "display_name": name});
+    let email = format!("{}@example.com", name.replace(' ', "."));
+    let body = json!({"email": email, "display_name": name});
     let rivals = if random.below(3) == 0 { 2 } else { 1 };
     let requests: Vec<_> = (0..rivals)
         .map(|_| {
@@ -51,6 +52,11 @@ async fn create(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let created: Vec<_> = responses.iter().filter(|response| response.status == 201).collect();
     if created.len() != 1 || responses.iter().any(|response| !matches!(response.status, 201 | 409)) {
         service.add_violation(format!("{}: one user is created as {responses:?}", tenant.name));
+    }
+    // The address finds the user as soon as the creation was acknowledged.
+    let found = service.settle(&tenant.request("GET", format!("/users?email={}", email.to_uppercase()), Value::Null)).await;
+    if created.iter().any(|response| found.body["data"][0]["id"] != id_in(response)) {
+        service.add_violation(format!("{}: {email} finds {} {}", tenant.name, found.status, found.body));
     }
     let mut model = tenant.model();
     let user = &mut model.users[place];

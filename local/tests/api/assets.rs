@@ -131,7 +131,7 @@ async fn every_error_in_a_body_is_reported() {
     let before = api.dump().await;
     let body = json!({
         "name": " ", "status": "lost", "asset_type_id": "x", "serial_number": "s".repeat(256), "purchase_date": "2024-02-30",
-        "purchase_price": "12", "warranty_until": "2326-01-01", "notes": "n".repeat(10_001), "custom_fields": [], "id": UNKNOWN_ID,
+        "purchase_price": "12,50", "warranty_until": "2326-01-01", "notes": "n".repeat(10_001), "custom_fields": [], "id": UNKNOWN_ID,
         "asset_tag": "X-1", "assigned_to": "x", "colour": "red", "a/b~c": 1
     });
     assert_eq!(
@@ -170,9 +170,39 @@ async fn a_price_keeps_every_digit() {
         let read = client.get(&format!("/assets/{}", reply.id())).await;
         assert!(read.text().contains(&expected), "{digits}: {}", read.text());
     }
-    for invalid in ["-1", "1000000000000", "0.00001", "1e12", "\"1\"", "true"] {
+    for invalid in ["-1", "1000000000000", "0.00001", "1e12", "\"1e3\"", "\"-1\"", "\"1000000000000\"", "true"] {
         let reply = client.post_text("/assets", &format!(r#"{{"name":"x","purchase_price":{invalid}}}"#)).await;
         assert_eq!(reply.field_errors(), ["/purchase_price"], "{invalid}");
+    }
+}
+
+#[tokio::test]
+async fn a_price_can_be_sent_as_text_wherever_it_can_be_sent() {
+    let (_api, client) = Api::with_tenant().await;
+    let expected = r#""purchase_price":1249.00,"#;
+    let created = client.post("/assets", json!({"name": "x", "purchase_price": "1249.00", "serial_number": "s"})).await;
+    assert!(created.text().contains(expected), "{}", created.text());
+    let path = format!("/assets/{}", created.id());
+    let tag = created.header("etag").to_owned();
+    let patched = client.patch(&path, json!({"purchase_price": "1249.00"})).await;
+    assert_eq!(patched.header("etag"), tag, "the same price changes nothing");
+    client.patch(&path, json!({"purchase_price": "1"})).await.data();
+    let operations = [json!({"op": "update", "id": created.id(), "body": {"purchase_price": "1249.00"}})];
+    let batch = client.batch("/assets/batch", &operations, false).await;
+    assert!(batch.text().contains(expected), "{}", batch.text());
+    let put =
+        client.send("PUT", "/assets/by-serial/t", Some("application/json"), r#"{"name":"y","purchase_price":"1249.00"}"#).await;
+    assert!(put.text().contains(expected), "{}", put.text());
+    let line = r#"{"name":"z","purchase_price":"1249.00"}"#;
+    let imported = client.send("POST", "/assets/import", Some("application/x-ndjson"), line).await;
+    assert_eq!(imported.json()["meta"]["created"], 1, "{}", imported.text());
+    assert_eq!(client.get("/assets").await.text().matches(expected).count(), 3);
+    let reply = client.patch(&path, json!({"purchase_price": "1,249.00"})).await;
+    assert!(reply.text().contains("from 0 to below 1000000000000, or its decimal text"), "{}", reply.text());
+    for (id, bad) in [("1", "\"1e3\""), ("2", "\"\""), ("3", "\" 5\"")] {
+        let line = format!(r#"{{"name":"{id}","purchase_price":{bad}}}"#);
+        let refused = client.send("POST", "/assets/import", Some("application/x-ndjson"), line).await;
+        assert_eq!(refused.json()["meta"]["refused"], 1, "{}", refused.text());
     }
 }
 

@@ -40,6 +40,8 @@ async fn unknown_names_are_answered_with_the_known_ones_nearest_first() {
 fn enumerated(document: &Value, schema: &Value) -> Option<Vec<String>> {
     let schema = resolved(document, schema);
     let any = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
+    // A list of values, in a parameter.
+    let schema = if schema["items"].is_object() { resolved(document, &schema["items"]) } else { schema };
     let own =
         schema["enum"].as_array().map(|values| values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect());
     own.or_else(|| any.filter_map(|schema| enumerated(document, schema)).next())
@@ -66,8 +68,9 @@ async fn enumerations_name_their_values_and_bounds_their_bounds() {
             seen += 1;
         }
     };
-    for operation in operations.iter().filter(|operation| operation.scope.is_some()) {
+    for operation in operations.iter().filter(|operation| operation.needs_key) {
         let (path, body) = samples.request(&operation.method, &operation.path);
+        let path = path.split('?').next().unwrap();
         for parameter in operation.description["parameters"].as_array().into_iter().flatten().filter(|it| it["in"] == "query") {
             let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
             if enumerated(&document, schema).is_none() && bounds(&document, schema).is_empty() {
@@ -85,7 +88,7 @@ async fn enumerations_name_their_values_and_bounds_their_bounds() {
             for wrong in ["-1", "\"nothing\""] {
                 let mut sent: Value = serde_json::from_str(&body).unwrap();
                 sent[name] = serde_json::from_str(wrong).unwrap();
-                let reply = client.send(&operation.method, &path, Some("application/json"), sent.to_string()).await;
+                let reply = client.send(&operation.method, path, Some("application/json"), sent.to_string()).await;
                 check(error_at(&reply, &format!("/{name}")), &document, schema, &format!("{operation} {name}"));
             }
         }
@@ -97,6 +100,80 @@ async fn enumerations_name_their_values_and_bounds_their_bounds() {
     assert!(error_at(&reply, "sort").contains("created_at, updated_at, name, asset_tag, status"), "{}", reply.text());
     let reply = client.patch("/settings", json!({"status_transitions": {"lost": []}})).await;
     assert!(error_at(&reply, "/status_transitions").contains("in_stock"), "{}", reply.text());
+}
+
+/// Returns the maximum length of a text in a schema.
+fn max_length(document: &Value, schema: &Value) -> Option<u64> {
+    let schema = resolved(document, schema);
+    let any = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
+    schema["maxLength"].as_u64().or_else(|| any.filter_map(|schema| max_length(document, schema)).next())
+}
+
+#[tokio::test]
+async fn a_text_that_is_too_long_is_answered_with_the_bound() {
+    let (_api, client) = Api::with_tenant().await;
+    let samples = Samples::create(&client).await;
+    let (document, operations) = operations(&client).await;
+    let mut seen = 0;
+    for operation in operations.iter().filter(|operation| operation.needs_key) {
+        let (path, body) = samples.request(&operation.method, &operation.path);
+        let content_type = Some(content_type(&operation.path));
+        for parameter in operation.description["parameters"].as_array().into_iter().flatten().filter(|it| it["in"] == "query") {
+            let Some(max) = max_length(&document, &parameter["schema"]) else { continue };
+            let (name, long) = (parameter["name"].as_str().unwrap(), "a".repeat(max as usize + 1));
+            let reply = client.send(&operation.method, &format!("{path}?{name}={long}"), content_type, body.clone()).await;
+            assert!(error_at(&reply, name).contains(&max.to_string()), "{operation} {name}: {}", reply.text());
+            seen += 1;
+        }
+        let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
+        for (name, schema) in resolved(&document, schema)["properties"].as_object().into_iter().flatten() {
+            let Some(max) = max_length(&document, schema) else { continue };
+            let mut sent: Value = serde_json::from_str(&body).unwrap();
+            sent[name] = "a".repeat(max as usize + 1).into();
+            let reply = client.send(&operation.method, &path, content_type, sent.to_string()).await;
+            let detail = error_at(&reply, &format!("/{name}"));
+            // What must be one of known names is answered with these.
+            let says_more = detail.contains("the nearest are ");
+            assert!(says_more || detail.contains(&max.to_string()), "{operation} {name}: {detail}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 30, "only {seen}");
+}
+
+#[tokio::test]
+async fn a_missing_field_is_named_wherever_another_was_misspelt() {
+    let (_api, client) = Api::with_tenant().await;
+    let asset = client.asset(json!({"name": "a"})).await;
+    let process = client.get("/processes?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
+    let step = json!({"type": "text", "kye": "a", "label": "A"});
+    let definition = json!({"name": "n", "trigger_status": "in_stock", "target_status": "in_use", "steps": [step]});
+    let operations = json!({"operations": [{"op": "update", "idd": asset, "body": {}}, {"op": "create", "bdoy": {"name": "n"}}]});
+    for (path, body, errors) in [
+        ("/processes", definition, vec!["/steps/0/key", "/steps/0/kye"]),
+        ("/assets/batch", operations, vec!["/operations/0/id", "/operations/0/idd", "/operations/1/bdoy", "/operations/1/body"]),
+        (&format!("/processes/{process}/start"), json!({"assetid": asset}), vec!["/asset_id", "/assetid"]),
+        (
+            "/users",
+            json!({"mail": "a@example.com", "display_nam": "A"}),
+            vec!["/display_nam", "/display_name", "/email", "/mail"],
+        ),
+        ("/keys", json!({"name": "n", "scope": ["assets:read"]}), vec!["/scope", "/scopes"]),
+    ] {
+        let reply = client.post(path, body).await;
+        assert_eq!(reply.field_errors(), errors, "{path}");
+        let problem = reply.json();
+        let unknown = problem["errors"].as_array().unwrap().iter().map(|error| error["detail"].as_str().unwrap());
+        let unknown: Vec<&str> = unknown.filter(|detail| detail.starts_with("is not a ")).collect();
+        assert_eq!(unknown.len() * 2, errors.len(), "{problem}");
+        for detail in unknown {
+            let nearest = detail.split("there are ").nth(1).unwrap().split(", ").next().unwrap();
+            assert!(errors.iter().any(|known| known.ends_with(&format!("/{nearest}"))), "{path}: {detail}");
+        }
+    }
+    let row = client.import("/assets", "", "nmae,status\nx,in_use\n").await;
+    assert_eq!(row.field_errors(), ["nmae"], "of a file, the columns");
+    assert!(row.text().contains("there are name, "), "{}", row.text());
 }
 
 async fn detail(client: &Client, method: &str, path: &str, status: u16, code: &str) -> String {
@@ -111,6 +188,13 @@ async fn a_404_tells_a_wrong_path_from_a_missing_resource_and_says_what_exists()
     assert!(missing.contains("no such resource"), "{missing}");
     let wrong = detail(&client, "GET", &format!("/assets/{UNKNOWN_ID}/histroy"), 404, "NOT_FOUND").await;
     assert!(wrong.starts_with("There is no such path. There are GET /v1/assets/{id}/history"), "{wrong}");
+    for below in ["foo", "labels", "history/1", "histroy"] {
+        let wrong = detail(&client, "GET", &format!("/assets/{UNKNOWN_ID}/{below}"), 404, "NOT_FOUND").await;
+        for path in ["GET /v1/assets/{id}/history", "GET /v1/assets/{id}/processes"] {
+            assert!(wrong.contains(path), "{below}: {wrong}");
+        }
+        assert!(!wrong.contains("/v1/users"), "{below}: {wrong}");
+    }
     let wrong = detail(&client, "GET", "/asset", 404, "NOT_FOUND").await;
     assert!(wrong.starts_with("There is no such path. There are GET/POST /v1/assets,"), "{wrong}");
     let outside = call(&client.router, Request::builder().uri("/assets").body(Body::empty()).unwrap()).await;
@@ -124,6 +208,8 @@ async fn a_405_says_what_the_path_takes_and_what_is_below_it() {
     let hint = detail(&client, "PATCH", &path, 405, "METHOD_NOT_ALLOWED").await;
     assert!(hint.starts_with("This path takes GET, HEAD. Below it: "), "{hint}");
     assert!(hint.contains("POST /v1/processes/instances/{id}/cancel"), "{hint}");
+    let hint = detail(&client, "POST", &format!("/processes/{UNKNOWN_ID}"), 405, "METHOD_NOT_ALLOWED").await;
+    assert!(hint.starts_with("This path takes GET, HEAD, PATCH, DELETE. Below it: POST /v1/processes/{id}/start"), "{hint}");
     let hint = detail(&client, "PUT", "/assets", 405, "METHOD_NOT_ALLOWED").await;
     assert!(hint.starts_with("This path takes GET, HEAD, POST."), "{hint}");
 }

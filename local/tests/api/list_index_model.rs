@@ -1,5 +1,5 @@
 //! Random writes by two replicas whose clocks differ, while writes take effect late and the index lags: every list equals
-//! a plain filter over the table.
+//! a plain filter over the table, and so do the statistics.
 
 use crate::list_index_races::{MAX_LAG_MILLIS, MAX_WRITE_MILLIS};
 use crate::support::fault_injection::Held;
@@ -26,7 +26,8 @@ enum Step {
     ReleaseLate,
     NewUser(usize, String),
     ChangeUser(usize, usize, bool),
-    Start(usize, usize),
+    /// A process is started, and perhaps completed at once.
+    Start(usize, usize, bool),
     Cancel(usize, usize),
     Rename(usize, String),
     Wait(i64),
@@ -46,6 +47,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         prop_oneof![Just("in_stock"), Just("in_use"), Just("scrapped")].prop_map(|status| json!({"status": status})),
         proptest::option::of(1..28u32).prop_map(|day| json!({"warranty_until": day.map(|day| format!("2028-01-{day:02}"))})),
         Just(json!({"notes": "n"})),
+        (1..99_999u32).prop_map(|cents| json!({"purchase_price": f64::from(cents) / 100.0})),
+        proptest::option::of("[ab]{1,2}").prop_map(|manufacturer| json!({"manufacturer": manufacturer})),
         any::<bool>().prop_map(|typed| json!({"asset_type_id": typed})),
         any::<bool>().prop_map(|assigned| json!({"assigned_to": assigned})),
     ];
@@ -57,7 +60,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::ReleaseLate),
         2 => (on.clone(), "[ab]{1,2}").prop_map(|(on, name)| Step::NewUser(on, name)),
         2 => (on.clone(), which.clone(), any::<bool>()).prop_map(|(on, which, active)| Step::ChangeUser(on, which, active)),
-        3 => (on.clone(), which.clone()).prop_map(|(on, which)| Step::Start(on, which)),
+        3 => (on.clone(), which.clone(), any::<bool>()).prop_map(|(on, which, completes)| Step::Start(on, which, completes)),
         1 => (on.clone(), which).prop_map(|(on, which)| Step::Cancel(on, which)),
         1 => (on.clone(), "[ab]{1,2}").prop_map(|(on, name)| Step::Rename(on, name)),
         3 => prop_oneof![1..3_000i64, 3_000..12_000i64, Just(90_000i64)].prop_map(Step::Wait),
@@ -184,10 +187,13 @@ impl World {
                 let Some(id) = self.users.get(which) else { return };
                 self.clients[on].patch(&format!("/users/{id}"), json!({"is_active": active})).await.data();
             }
-            Step::Start(on, which) => {
+            Step::Start(on, which, completes) => {
                 let Some(id) = self.assets.get(which) else { return };
                 let path = format!("/processes/{}/start", self.process);
-                let started = self.clients[on].post(&path, json!({"asset_id": id})).await;
+                let through = completes.then_some("c");
+                let mut body = json!({"asset_id": id});
+                body.as_object_mut().unwrap().extend(through.map(|through| ("through".to_owned(), json!(through))));
+                let started = self.clients[on].post(&path, body).await;
                 self.instances.extend(started.status.is_success().then(|| started.id()));
             }
             Step::Cancel(on, which) => {
@@ -241,6 +247,7 @@ impl World {
                     "/processes/instances",
                     "/processes/instances?status=cancelled",
                     "/processes/instances?status=in_progress",
+                    "/stats",
                 ] {
                     let (listed, expected) = (self.clients[on].get(path).await, self.without_index.get(path).await);
                     assert_eq!(listed.status, 200, "{}", listed.text());

@@ -19,7 +19,11 @@ const STEPS: u64 = 3;
 #[derive(Debug, Clone, Copy)]
 enum Action {
     Start,
+    /// Starts a process and submits its first step.
+    StartWithStep,
     Advance,
+    /// Submits all steps that are left.
+    Finish,
     Cancel,
     Scrap,
     Restock,
@@ -43,7 +47,7 @@ struct ModelAsset {
 
 fn actions() -> impl Strategy<Value = Vec<(usize, Action)>> {
     let action = prop_oneof![
-        4 => Just(Action::Start), 6 => Just(Action::Advance), 2 => Just(Action::Cancel), 1 => Just(Action::Scrap),
+        4 => Just(Action::Start), 2 => Just(Action::StartWithStep), 6 => Just(Action::Advance), 2 => Just(Action::Finish), 2 => Just(Action::Cancel), 1 => Just(Action::Scrap),
         3 => Just(Action::Restock), 1 => Just(Action::Rename), 1 => Just(Action::Delete)
     ];
     proptest::collection::vec((0..ASSETS, action), 1..30)
@@ -56,6 +60,13 @@ async fn send(client: &Client, process: &str, asset: &ModelAsset, action: Action
     let instance = running.or(asset.closed.last().map(|(id, _)| id)).unwrap_or(&asset.id);
     let reply = match action {
         Action::Start => client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset.id})).await,
+        Action::StartWithStep => {
+            client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset.id, "through": "k0"})).await
+        }
+        Action::Finish => {
+            let body = json!({"step_data": {}, "through": format!("k{}", STEPS - 1)});
+            client.post(&format!("/processes/instances/{instance}/advance"), body).await
+        }
         Action::Advance => client.post(&format!("/processes/instances/{instance}/advance"), json!({"step_data": {}})).await,
         Action::Cancel => client.post(&format!("/processes/instances/{instance}/cancel"), json!({})).await,
         Action::Scrap => client.patch(&path, json!({"status": "scrapped"})).await,
@@ -70,19 +81,19 @@ async fn send(client: &Client, process: &str, asset: &ModelAsset, action: Action
 fn expected(asset: &ModelAsset, action: Action) -> (u16, ModelAsset) {
     let mut next = asset.clone();
     let status = match (action, &asset.running) {
-        (Action::Advance | Action::Cancel, None) if asset.closed.is_empty() => 404,
-        (Action::Advance | Action::Cancel, None) => 409,
-        (Action::Start, _) if !asset.exists => 422,
+        (Action::Advance | Action::Finish | Action::Cancel, None) if asset.closed.is_empty() => 404,
+        (Action::Advance | Action::Finish | Action::Cancel, None) => 409,
+        (Action::Start | Action::StartWithStep, _) if !asset.exists => 422,
         (_, _) if !asset.exists => 404,
-        (Action::Start, None) if asset.status == "in_stock" => {
-            next.running = Some((String::new(), 0));
+        (Action::Start | Action::StartWithStep, None) if asset.status == "in_stock" => {
+            next.running = Some((String::new(), u64::from(matches!(action, Action::StartWithStep))));
             next.events += 1;
             201
         }
-        (Action::Start, _) => 409,
-        (Action::Advance, Some((instance, step))) => {
+        (Action::Start | Action::StartWithStep, _) => 409,
+        (Action::Advance | Action::Finish, Some((instance, step))) => {
             next.running = Some((instance.clone(), step + 1));
-            if step + 1 == STEPS {
+            if step + 1 == STEPS || matches!(action, Action::Finish) {
                 next.running = None;
                 next.closed.push((instance.clone(), "completed"));
                 next.status = "in_use";
@@ -178,7 +189,7 @@ fn check_consecutive_requests(runtime: &Runtime, api: &Api) {
                 let (status, body) = send(&client, &process, &assets[place], action, n).await;
                 assert_eq!(status, expected_status, "{action:?} on {:?}: {body}", assets[place]);
                 if status == 201 {
-                    next.running = Some((body["data"]["id"].as_str().unwrap().to_owned(), 0));
+                    next.running = next.running.map(|(_, step)| (body["data"]["id"].as_str().unwrap().to_owned(), step));
                 }
                 assets[place] = next;
             }
@@ -257,7 +268,8 @@ fn in_some_order(asset: &ModelAsset, succeeded: &[(Action, Value)], stored: &(Op
             return None;
         }
         if status == 201 {
-            next.running = Some((body["data"]["id"].as_str()?.to_owned(), 0));
+            let id = body["data"]["id"].as_str()?;
+            next.running = next.running.map(|(_, step)| (id.to_owned(), step));
         }
         // The response to an advance has the next step, and that to a change of an asset its status at the time.
         let data = &body["data"];

@@ -40,7 +40,7 @@ async fn every_operation_that_needs_a_key_lists_the_responses_of_the_key_check()
     for operation in &operations {
         for status in ["401", "403", "429"] {
             let is_listed = operation.description["responses"].get(status).is_some();
-            if operation.scope.is_some() {
+            if operation.needs_key {
                 missing.extend((!is_listed).then(|| format!("{operation} lacks {status}")));
             } else {
                 assert!(!is_listed, "{operation} needs no key, but lists {status}");
@@ -118,7 +118,7 @@ async fn responses_are_as_the_document_describes_them() {
             let media_type = reply.header("content-type").split(';').next().unwrap();
             let schema = &described["content"][media_type]["schema"];
             assert!(!schema.is_null(), "{operation} {status} has a body of {media_type}, which is not listed");
-            if ["image/png", "text/csv"].contains(&media_type) {
+            if ["image/png", "image/svg+xml", "text/csv", "text/html"].contains(&media_type) {
                 continue;
             }
             // Compiling is slow in a debug build, and most operations share their schemas.

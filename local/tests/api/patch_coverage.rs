@@ -94,8 +94,11 @@ impl References {
             ("/v1/processes/{id}", "target_status", ["in_service", "returned"].map(Value::from)),
             ("/v1/processes/{id}", "trigger_status", ["preparing", "scrapped"].map(Value::from)),
             ("/v1/settings", "name", ["y", "z"].map(Value::from)),
+            ("/v1/settings", "time_zone", ["Europe/Berlin", "America/Sao_Paulo"].map(Value::from)),
+            ("/v1/settings", "locale", ["de-CH", "pt-BR"].map(Value::from)),
             ("/v1/settings", "asset_tag_prefix", ["YY", "ZZ"].map(Value::from)),
             ("/v1/settings", "asset_tag_template", ["{PREFIX}-NNN", "{PREFIX}-{YYYY}-NNNN"].map(Value::from)),
+            ("/v1/settings", "label_url_template", ["https://e.com/{id}", "http://e.com?t={asset_tag}"].map(Value::from)),
             ("/v1/settings", "status_transitions", [json!({"scrapped": []}), json!({"in_stock": ["preparing", "in_use"]})]),
         ]
     }

@@ -110,6 +110,8 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     let other = owner.model("Lenovo", "T14", &asset_type).await;
     let user = owner.user("Ada").await;
     let linked = owner.asset(json!({"name": "linked", "model_id": model})).await;
+    let holder = owner.user("Holder").await;
+    owner.assigned_asset("assigned", &holder).await;
     let bound = json!({"name": "bound", "scopes": ["assets:read", "assets:write", "processes:read", "users:read",
         "catalog:read", "settings:read", "keys:read"], "user_id": owner.user("Grace").await});
     let samples = Samples::create(owner).await;
@@ -139,6 +141,7 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
         "assets" => {
             let path = format!("/assets/{linked}");
             own.get(&path).await.data();
+            own.get(&format!("{path}?as_of={}", api.now())).await.data();
             own.get("/assets?kind=physical&limit=100").await;
             for body in [json!({"assigned_to": user}), json!({"model_id": other}), json!({"assigned_to": null, "model_id": null})]
             {
@@ -167,6 +170,10 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
             assert_eq!(own.get(&format!("/processes/instances/{instance}/receipt")).await.status, 200);
             own.get("/processes/instances").await;
         }
+        "reports" => {
+            own.get(&format!("/users/{holder}/assets")).await.data();
+            own.get(&format!("/users/{holder}/assets?as_of={}", api.now())).await.data();
+        }
         "catalog" => {
             let body = json!({"name": "Z13", "manufacturer_id": own.get("/catalog/manufacturers").await.data()[0]["id"],
                 "asset_type_id": asset_type});
@@ -181,6 +188,7 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
         "account" => {
             let made = own.post("/keys", json!({"name": "x", "scopes": ["assets:read"], "user_id": user})).await.id();
             own.delete(&format!("/keys/{made}")).await.data();
+            own.get(&format!("/events?entity_id={user}")).await.data();
         }
         _ => {}
     }

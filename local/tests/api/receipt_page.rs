@@ -2,7 +2,7 @@
 
 use crate::support::Api;
 use crate::support::history::set_attribute;
-use crate::support::processes::{advance, start};
+use crate::support::processes::{advance, create_process, start};
 use crate::support::samples::SIGNATURE;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -10,6 +10,8 @@ use serde_json::json;
 use sha2::Digest;
 use shared::domain::id::InstanceId;
 use shared::domain::instance::Instance;
+use shared::domain::locale::Locale;
+use shared::domain::time_zone::LocalClock;
 use shared::store::keys::Keys;
 
 #[tokio::test]
@@ -65,4 +67,36 @@ async fn the_page_shows_signatures_and_escapes_every_text() {
     set_attribute(&api, &key, "image", AttributeValue::B(Blob::new(b"other"))).await;
     let text = client.get(&path).await.text().to_owned();
     assert!(!text.contains("<img") && text.contains("a different one now"), "{text}");
+}
+
+/// The template, the tag and the organization are typed by people too, in any direction of writing.
+#[tokio::test]
+async fn the_page_names_the_organization_and_isolates_every_typed_text() {
+    let (_api, client) = Api::with_tenant().await;
+    let settings =
+        json!({"name": "שלום & Co", "asset_tag_template": "נכס-NNN", "time_zone": "America/New_York", "locale": "de-DE"});
+    client.patch("/settings", settings).await.data();
+    let steps = json!([
+        {"type": "textarea", "key": "t", "label": "הערה"}, {"type": "date", "key": "d", "label": "D"},
+        {"type": "complete", "key": "c", "label": "C"}
+    ]);
+    let process = create_process(&client, steps).await;
+    let asset = client.asset(json!({"name": "מחשב", "serial_number": "ס-1"})).await;
+    let body = json!({"asset_id": asset, "step_data": {"t": "א\nb", "d": "2026-03-05"}, "through": "c"});
+    let instance = client.post(&format!("/processes/{process}/start"), body).await.data();
+    let path = format!("/processes/instances/{}/receipt", instance["id"].as_str().unwrap());
+    let page = client.get(&format!("{path}?format=html")).await.text().to_owned();
+    let body = page.split_once("</head>").unwrap().1;
+    let outside: String = body.split("<bdi>").map(|part| part.split_once("</bdi>").map_or(part, |(_, rest)| rest)).collect();
+    assert!(!outside.chars().any(|c| ('\u{5d0}'..='\u{5ea}').contains(&c)), "{outside}");
+    assert!(page.contains("<bdi>שלום &#38; Co</bdi>") && page.contains("<title>Receipt: &#x2068;Own&#x2069;</title>"), "{page}");
+    // The signed receipt has times in UTC; the page has them as the organization's clocks show them.
+    let signed = client.get(&path).await.json();
+    let at = signed["receipt"]["completed_at"].as_str().unwrap();
+    let shown = page.split_once(&format!("<time datetime=\"{at}\">")).unwrap().1.split_once("</time>").unwrap().0;
+    let clock = LocalClock::from(&"America/New_York".parse().unwrap());
+    assert_eq!(shown, "de".parse::<Locale>().unwrap().format(&clock.local(at.parse().unwrap())));
+    assert!(shown.contains("E") && shown.contains("(UTC-0"), "{shown}");
+    assert!(page.contains("those of America/New_York.") && page.contains("are not signed."));
+    assert!(!signed.to_string().contains("שלום"));
 }

@@ -55,7 +55,7 @@ async fn the_role_of_the_writer_of_snapshots_allows_its_calls_and_no_others() {
 fn functions_that_list_may_read_snapshots_and_only_the_writer_writes_them() {
     for (function, expected) in FUNCTIONS.iter().map(|function| function.resource).chain([SCHEDULED.resource]).map(|name| {
         let expected: &[&str] = match name {
-            "Assets" | "Bulk" | "Processes" | "Users" => &["s3:GetObject", "s3:ListBucket"],
+            "Assets" | "Bulk" | "Processes" | "Reports" | "Users" => &["s3:GetObject", "s3:ListBucket"],
             "Snapshots" => &["s3:GetObject", "s3:PutObject", "s3:ListBucket"],
             _ => &[],
         };

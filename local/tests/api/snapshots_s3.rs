@@ -37,6 +37,10 @@ async fn objects_are_read_as_they_were_written() {
     assert_eq!(bucket.get(key, 5).await.unwrap().unwrap(), object[..5]);
     bucket.put(key, b"other".to_vec()).await.unwrap();
     assert_eq!(bucket.get(key, 100).await.unwrap().unwrap(), b"other");
+    for _ in 0..2 {
+        bucket.delete(key).await.unwrap();
+        assert_eq!(bucket.get(key, 100).await.unwrap(), None);
+    }
 }
 
 /// The S3 API checks signatures, or this would prove nothing.

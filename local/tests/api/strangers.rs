@@ -64,7 +64,7 @@ async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() 
                 api.meter.take();
                 let reply = operation.send(&stranger, &samples).await;
                 let cost = api.meter.take();
-                assert_eq!(reply.status == 401, operation.scope.is_some(), "{name}, {operation}");
+                assert_eq!(reply.status == 401, operation.needs_key, "{name}, {operation}");
                 let units = cost.read_units + cost.write_units;
                 assert!(units <= MAX_UNITS, "{name}, {function} function, {operation}: {cost:?}");
             }

@@ -41,7 +41,7 @@ async fn every_request_stays_in_its_tenant_reads_consistently_and_writes_conditi
     let (_, operations) = operations(&client).await;
     let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();
     let mut checked = 0;
-    for operation in by_method(&operations, &METHODS).filter(|operation| operation.scope.is_some()) {
+    for operation in by_method(&operations, &METHODS).filter(|operation| operation.needs_key) {
         api.faults.take_requests();
         if operation.is_write() {
             operation.send_dry_run(&client, &samples).await;

@@ -90,7 +90,8 @@ async fn the_index_list_index_has_the_attributes_of_lists_and_history_every_even
     let (api, client) = Api::with_tenant().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let model = client.model("Dell", "XPS", &laptop).await;
-    let body = json!({"name": "x", "serial_number": "s", "warranty_until": "2028-01-01", "model_id": model, "notes": "long"});
+    let body = json!({"name": "x", "serial_number": "s", "warranty_until": "2028-01-01", "model_id": model, "notes": "long",
+        "purchase_price": 1});
     let id = client.asset(body).await;
     client.patch(&format!("/assets/{id}"), json!({"assigned_to": client.user("Ada").await})).await.data();
     let query = |index: &str, sort: &str, prefix: String| {
@@ -118,7 +119,8 @@ async fn the_index_list_index_has_the_attributes_of_lists_and_history_every_even
     for (letter, expected) in [
         (
             "A",
-            "LS PK SK asset_tag asset_type_id assigned_to model_id name serial_number status updated_at version warranty_until",
+            "LS PK SK asset_tag asset_type_id assigned_to manufacturer model_id name purchase_price serial_number status updated_at \
+             version warranty_until",
         ),
         ("U", "LS PK SK display_name email is_active role updated_at version"),
         ("I", "LS PK SK asset_id asset_tag process_id status updated_at version"),

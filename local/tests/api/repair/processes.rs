@@ -7,6 +7,9 @@ test_each_item!(
     advance_by_picking,
     advance_by_signing,
     last_advance,
+    start_through_the_last_step,
+    advance_through_the_last_step,
+    movement_start_through_the_last_step,
     last_advance_without_effect,
     cancellation,
     movement_start,
@@ -108,6 +111,26 @@ pub mod transactions {
         let fixture = Fixture::new("in_use").await;
         let path = fixture.instance(&[fixture.pick(), sign()]).await;
         fixture.post(&format!("{path}/advance"), json!({"step_data": {"note": "x"}})).await
+    }
+
+    pub async fn start_through_the_last_step() -> Transaction {
+        let fixture = Fixture::new("in_use").await;
+        let (path, data) = (fixture.path(), json!({"who": fixture.user, "sign": SIGNATURE}));
+        let body = json!({"asset_id": fixture.assets[0], "step_data": data, "through": "note"});
+        fixture.post(&path, body).await
+    }
+
+    pub async fn advance_through_the_last_step() -> Transaction {
+        let fixture = Fixture::new("returned").await;
+        let path = fixture.instance(&[fixture.pick()]).await;
+        fixture.post(&format!("{path}/advance"), json!({"step_data": sign(), "through": "note"})).await
+    }
+
+    pub async fn movement_start_through_the_last_step() -> Transaction {
+        let fixture = Fixture::new("in_use").await;
+        let (path, data) = (fixture.path(), json!({"who": fixture.user, "sign": SIGNATURE}));
+        let body = json!({"asset_ids": fixture.assets, "step_data": data, "through": "note"});
+        fixture.post(&path, body).await
     }
 
     /// The asset keeps its status and its assignment.

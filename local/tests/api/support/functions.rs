@@ -32,9 +32,10 @@ macro_rules! function {
 }
 
 /// Every function. A test compares them with the folder.
-pub const FUNCTIONS: [Function; 7] = [
+pub const FUNCTIONS: [Function; 8] = [
     function!(assets, "Assets", routes),
     function!(bulk, "Bulk", routes),
+    function!(reports, "Reports", routes),
     function!(processes, "Processes", routes),
     function!(users, "Users", routes),
     function!(catalog, "Catalog", routes),

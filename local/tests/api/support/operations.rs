@@ -14,8 +14,10 @@ pub const WRITE_METHODS: [&str; 4] = ["PATCH", "PUT", "POST", "DELETE"];
 pub struct Operation {
     pub method: String,
     pub path: String,
-    /// The scope that a key needs; `None` where no key is needed.
-    pub scope: Option<String>,
+    /// Whether a key is needed.
+    pub needs_key: bool,
+    /// The scopes that a key needs; none where every key may, and where no key is needed.
+    pub scopes: Vec<String>,
     pub description: Value,
 }
 
@@ -37,7 +39,7 @@ impl Operation {
 
     /// Returns whether the operation changes something on behalf of a key.
     pub fn is_write(&self) -> bool {
-        self.method != "GET" && self.scope.is_some()
+        self.method != "GET" && self.needs_key
     }
 }
 
@@ -58,12 +60,16 @@ pub async fn operations(client: &Client) -> (Value, Vec<Operation>) {
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap().iter().filter(|(_, value)| value.get("responses").is_some()) {
-            let scope = operation["security"][0]["api_key"][0].as_str().map(str::to_owned);
-            assert_eq!(scope.is_none(), OPEN_PATHS.contains(&path.as_str()), "{method} {path} needs a scope");
+            let required = operation["security"][0]["api_key"].as_array();
+            let scopes: Vec<String> = required.into_iter().flatten().map(|scope| scope.as_str().unwrap().to_owned()).collect();
+            let needs_key = required.is_some();
+            assert_eq!(!needs_key, OPEN_PATHS.contains(&path.as_str()), "{method} {path} needs a key");
+            assert!(!scopes.is_empty() || !needs_key || path == "/v1/me", "{method} {path} needs a scope");
             operations.push(Operation {
                 method: method.to_uppercase(),
                 path: path.clone(),
-                scope,
+                needs_key,
+                scopes,
                 description: operation.clone(),
             });
         }

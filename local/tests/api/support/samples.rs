@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 /// The paths that need no key.
 pub const OPEN_PATHS: [&str; 3] = ["/v1/health", "/v1/openapi.json", RECEIPT_KEYS];
 const RECEIPT_KEYS: &str = "/v1/.well-known/receipt-keys";
+const LABELS: &str = "/v1/assets/labels";
 
 /// The smallest possible PNG, as a data URL.
 pub const SIGNATURE: &str =
@@ -68,8 +69,15 @@ impl Samples {
         for data in [json!({SIGNATURE_STEP: SIGNATURE}), json!({"a": "x"}), json!({})] {
             client.post(&format!("/processes/instances/{completed}/advance"), json!({"step_data": data})).await.data();
         }
+        let mut assets = Vec::new();
+        for _ in 0..2 {
+            assets.push(client.asset(json!({"name": "Sample asset of a completed movement"})).await);
+        }
+        let whole = json!({"asset_ids": assets, "step_data": {SIGNATURE_STEP: SIGNATURE}, "through": "b"});
+        let completed_movement = client.post(&start, whole).await.id();
         let ids = vec![
             ("/v1/processes/instances/{id}/receipt", completed),
+            ("/v1/movements/{id}/receipt", completed_movement),
             ("/v1/movements", movement),
             ("/v1/assets", client.asset(json!({"name": "Sample asset"})).await),
             ("/v1/users", client.user("Sample User").await),
@@ -101,6 +109,9 @@ impl Samples {
         if path == RECEIPT_KEYS {
             return format!("{below}?tenant={}", self.tenant);
         }
+        if path == LABELS {
+            return format!("{below}?ids={}", self.idle_asset);
+        }
         if !path.contains("{id}") {
             return below.replace("{serial}", NEW_SERIAL);
         }
@@ -130,7 +141,13 @@ impl Samples {
                 json!({"name": "n", "manufacturer_id": self.manufacturer, "asset_type_id": self.asset_type})
             }
             ("POST", "/v1/keys") => json!({"name": "n", "scopes": ["assets:read"]}),
-            ("POST", "/v1/keys/{id}/rotate" | "/v1/processes/instances/{id}/cancel" | "/v1/movements/{id}/cancel") => json!({}),
+            (
+                "POST",
+                "/v1/keys/{id}/rotate"
+                | "/v1/processes/instances/{id}/cancel"
+                | "/v1/movements/{id}/cancel"
+                | "/v1/users/{id}/offboard",
+            ) => json!({}),
             ("POST", "/v1/processes") => process_definition("n"),
             ("POST", "/v1/processes/{id}/start") => json!({"asset_id": self.idle_asset}),
             ("POST", "/v1/processes/instances/{id}/advance" | "/v1/movements/{id}/advance") => json!({"step_data": {}}),

@@ -1,0 +1,197 @@
+//! Exact filters of lists and exports.
+
+use crate::support::{Api, Client, Replica};
+use serde_json::{Value, json};
+
+/// Returns the names of a list's entries, and checks that they are all on the first page.
+async fn names(client: &Client, path: &str) -> Vec<String> {
+    let reply = client.get(path).await;
+    let data = reply.data();
+    let names: Vec<String> = data
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["display_name"].as_str().or(entry["name"].as_str()).unwrap().to_owned())
+        .collect();
+    assert_eq!(reply.json()["meta"]["total"], names.len(), "{path}");
+    names
+}
+
+#[tokio::test]
+async fn unique_values_find_the_one_that_has_them() {
+    let (_api, client) = Api::with_tenant().await;
+    for (email, name, role) in [("Jürgen@Example.com", "Jürgen", "viewer"), ("ada+1@example.com", "Ada", "admin")] {
+        client.post("/users", json!({"email": email, "display_name": name, "role": role})).await.data();
+    }
+    client.asset_type("Laptop", "LAP", "physical").await;
+    client.asset_type("Tablet", "TAB", "physical").await;
+    client.post("/catalog/manufacturers", json!({"name": "Groß AG"})).await.data();
+    client.post("/catalog/manufacturers", json!({"name": "Other"})).await.data();
+    let none: [&str; 0] = [];
+    for (path, expected) in [
+        ("/users?email=ju%CC%88rgen@example.COM", &["Jürgen"][..]),
+        ("/users?email=ada%2B1@example.com", &["Ada"]),
+        ("/users?email=ada%2B1@example.com&role=admin&is_active=true&q=ada", &["Ada"]),
+        ("/users?email=ada%2B1@example.com&role=viewer", &none),
+        ("/users?email=eve@example.com", &none),
+        ("/catalog/asset-types?code=LAP", &["Laptop"]),
+        ("/catalog/asset-types?code=tab", &["Tablet"]),
+        ("/catalog/asset-types?code=tab&q=laptop", &none),
+        ("/catalog/asset-types?code=NO", &none),
+        ("/catalog/manufacturers?name=GROSS+ag", &["Groß AG"]),
+        ("/catalog/manufacturers?name=Gro%C3%9F", &none),
+        ("/processes?slug=device-return", &["Device Return"]),
+        ("/processes?slug=device-return&status=inactive", &none),
+        ("/processes?slug=no-such-process", &none),
+    ] {
+        assert_eq!(names(&client, path).await, expected, "{path}");
+    }
+    let second = client.get("/users?email=ada%2B1@example.com&page=2&limit=1").await.json();
+    assert_eq!(second, json!({"data": [], "meta": {"total": 1, "page": 2, "limit": 1, "total_pages": 1}}));
+    let found = client.get("/processes?slug=device-return").await.data()[0]["id"].as_str().unwrap().to_owned();
+    client.patch(&format!("/processes/{found}"), json!({"status": "inactive"})).await.data();
+    assert_eq!(names(&client, "/processes?slug=device-return").await.len(), 1, "a name is looked up whatever the status");
+}
+
+#[tokio::test]
+async fn a_unique_value_finds_whoever_has_it_now() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    let path = "/users?email=ada@example.com";
+    assert_eq!(names(&client, path).await, ["Ada"]);
+    client.patch(&format!("/users/{ada}"), json!({"email": "lovelace@example.com"})).await.data();
+    assert_eq!(names(&client, path).await.len(), 0);
+    client.post("/users", json!({"email": "ADA@example.com", "display_name": "Other"})).await.data();
+    assert_eq!(names(&client, path).await, ["Other"]);
+    assert_eq!(names(&client, "/users?email=lovelace@example.com").await, ["Ada"]);
+    client.delete(&format!("/users/{ada}")).await.data();
+    assert_eq!(names(&client, "/users?email=lovelace@example.com").await.len(), 0);
+    let other = api.tenant().await;
+    assert_eq!(names(&other, path).await.len(), 0, "another tenant's");
+}
+
+#[tokio::test]
+async fn a_unique_value_costs_two_reads_however_many_there_are() {
+    let (api, client) = Api::with_tenant().await;
+    for n in 0..30 {
+        client.user(&format!("User {n}")).await;
+        client.post("/catalog/manufacturers", json!({"name": format!("M{n}")})).await.data();
+    }
+    for path in ["/users?email=user.7@example.com", "/catalog/manufacturers?name=m7", "/processes?slug=device-return"] {
+        client.get(path).await.data();
+        api.meter.take();
+        client.get(path).await.data();
+        let cost = api.meter.take();
+        // With the check of the key, and counting the request. Steps come from memory.
+        assert!(cost.calls <= 4 && cost.round_trips <= 3 && cost.read_units <= 4.0, "{path}: {cost:?}");
+    }
+}
+
+#[tokio::test]
+async fn models_are_found_by_name_without_regard_to_case() {
+    let (_api, client) = Api::with_tenant().await;
+    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
+    client.model("Dell", "Straße 1", &laptop).await;
+    client.model("Lenovo", "STRASSE 1", &laptop).await;
+    client.model("Apple", "Straße 12", &laptop).await;
+    assert_eq!(names(&client, "/catalog/models?name=strasse+1").await, ["STRASSE 1", "Straße 1"]);
+    assert_eq!(names(&client, "/catalog/models?name=strasse").await.len(), 0);
+    let dell = client.get("/catalog/manufacturers?name=dell").await.data()[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(names(&client, &format!("/catalog/models?name=strasse+1&manufacturer_id={dell}")).await, ["Straße 1"]);
+}
+
+/// Checks a filter of assets in lists from an index and from the table, and in exports.
+async fn check_assets(client: &Client, without_index: &Replica, query: &str, expected: &[&str]) {
+    for client in [client, &without_index.client(client)] {
+        assert_eq!(names(client, &format!("/assets?sort=name&{query}")).await, expected, "{query}");
+    }
+    let lines = client.export(&format!("/assets/export?format=ndjson&{query}")).await.concat();
+    let mut exported: Vec<String> =
+        lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].as_str().unwrap().to_owned()).collect();
+    exported.sort();
+    assert_eq!(exported, expected, "an export with {query}");
+}
+
+#[tokio::test]
+async fn assets_are_found_by_several_statuses_and_by_having_no_user() {
+    let (api, client) = Api::with_tenant().await;
+    let without_index = api.replica(0, 0);
+    let user = client.user("Ada").await;
+    let assigned = client.asset(json!({"name": "a", "status": "in_use", "assigned_to": user})).await;
+    client.asset(json!({"name": "b", "status": "returned"})).await;
+    client.asset(json!({"name": "c"})).await;
+    let of_ada = format!("assigned_to={user}");
+    for (query, expected) in [
+        ("status=in_use,returned", &["a", "b"][..]),
+        ("status=returned%2Cin_use", &["a", "b"]),
+        ("status=in_stock", &["c"]),
+        ("status=in_service,scrapped", &[]),
+        ("assigned_to=none", &["b", "c"]),
+        (&of_ada, &["a"]),
+        ("assigned_to=none&status=in_use,in_stock", &["c"]),
+    ] {
+        check_assets(&client, &without_index, query, expected).await;
+    }
+    client.patch(&format!("/assets/{assigned}"), json!({"assigned_to": null})).await.data();
+    check_assets(&client, &without_index, "assigned_to=none", &["a", "b", "c"]).await;
+}
+
+#[tokio::test]
+async fn assets_are_found_by_when_they_were_changed() {
+    let (api, client) = Api::with_tenant().await;
+    let without_index = api.replica(0, 0);
+    let old = client.asset(json!({"name": "old"})).await;
+    api.advance_clock(60);
+    let new = client.post("/assets", json!({"name": "new"})).await.data();
+    let at = new["updated_at"].as_str().unwrap().to_owned();
+    let (before, after) = (at.replace('Z', "%2B00:00"), at.replace("2026", "2027"));
+    for (since, expected) in [
+        (at.as_str(), &["new"][..]),
+        (&before, &["new"]),
+        (&after, &[]),
+        ("2026-03-05T09:00:00Z", &["new", "old"]),
+        ("2026-03-05T12:00:00%2B02:00", &["new", "old"]),
+    ] {
+        check_assets(&client, &without_index, &format!("updated_since={since}"), expected).await;
+    }
+    client.patch(&format!("/assets/{old}"), json!({"notes": "changed"})).await.data();
+    check_assets(&client, &without_index, &format!("updated_since={at}"), &["new", "old"]).await;
+}
+
+#[tokio::test]
+async fn a_user_is_exported_by_address() {
+    let (_api, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    client.user("Eve").await;
+    let export = client.export("/users/export?email=ADA@example.com").await;
+    assert_eq!(export.len(), 1);
+    assert_eq!(export[0].lines().count(), 2, "{export:?}");
+    assert!(export[0].contains(&ada));
+    let after = client.export(&format!("/users/export?email=ada@example.com&after={ada}")).await;
+    assert_eq!(after[0].lines().count(), 1, "{after:?}");
+    assert_eq!(client.export("/users/export?email=ada@example.com&role=admin").await[0].lines().count(), 1);
+}
+
+#[tokio::test]
+async fn values_that_nothing_can_have_are_refused_with_what_would_be_accepted() {
+    let (_api, client) = Api::with_tenant().await;
+    for (path, parameter, hint) in [
+        ("/assets?status=in_use,,returned", "status", "separated by commas"),
+        ("/assets?status=in_use,", "status", "separated by commas"),
+        ("/assets?status=in_use,in_use", "status", "must name in_use once"),
+        ("/assets/export?status=lost", "status", "must be one of in_stock, preparing, in_use, "),
+        ("/assets?assigned_to=nobody", "assigned_to", "or none"),
+        ("/assets?updated_since=yesterday", "updated_since", "RFC 3339"),
+        ("/assets?updated_since=2026-03-05T12:00:00+02:00", "updated_since", "send %2B"),
+        ("/users?email=ada", "email", "must be an e-mail address"),
+        ("/users?email=ada+1@example.com", "email", "send %2B"),
+        ("/catalog/asset-types?code=L-P", "code", "2 to 8"),
+        ("/catalog/manufacturers?name=", "name", "must not be empty"),
+        ("/catalog/models?name=", "name", "must not be empty"),
+        ("/processes?slug=Device", "slug", "a-z"),
+    ] {
+        let reply = client.get(path).await;
+        assert_eq!(reply.field_errors(), [parameter], "{path}");
+        assert!(reply.json()["errors"][0]["detail"].as_str().unwrap().contains(hint), "{path}: {}", reply.text());
+    }
+}

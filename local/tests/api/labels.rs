@@ -1,0 +1,288 @@
+//! Labels: that codes can be read back, in every format, and that no text gets out of its place.
+
+use crate::support::{Api, Client, Reply, UNKNOWN_ID};
+use serde_json::json;
+
+/// A gray image.
+pub struct Image {
+    pub width: usize,
+    pub height: usize,
+    pub pixels: Vec<u8>,
+}
+
+impl Image {
+    /// Reads a PNG; of colours, the red part is enough for black and white.
+    pub fn of_png(bytes: &[u8]) -> Self {
+        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        let pixels = pixels.into_iter().step_by(info.color_type.samples()).collect();
+        Self { width: info.width as usize, height: info.height as usize, pixels }
+    }
+
+    /// Returns the texts of the codes in the image.
+    pub fn codes(&self) -> Vec<String> {
+        let pixel = |x: usize, y: usize| self.pixels[y * self.width + x];
+        let mut prepared = rqrr::PreparedImage::prepare_from_greyscale(self.width, self.height, pixel);
+        prepared.detect_grids().into_iter().map(|grid| grid.decode().unwrap().1).collect()
+    }
+}
+
+fn png(reply: &Reply) -> Image {
+    assert_eq!((reply.status.as_u16(), reply.header("content-type")), (200, "image/png"), "{:?}", reply.bytes);
+    let reader = png::Decoder::new(std::io::Cursor::new(&reply.bytes)).read_info().unwrap();
+    let dots = reader.info().pixel_dims.unwrap();
+    assert_eq!((dots.xppu, dots.yppu, dots.unit), (11811, 11811, png::Unit::Meter), "300 dots per inch");
+    Image::of_png(&reply.bytes)
+}
+
+/// Draws the path of an SVG's code, ten pixels for each module.
+fn svg_code(svg: &str) -> Image {
+    let path = svg.split_once(" d=\"").unwrap().1.split_once('"').unwrap().0;
+    let runs: Vec<Vec<usize>> = path
+        .split('M')
+        .skip(1)
+        .map(|run| run.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect())
+        .collect();
+    let modules = runs.iter().map(|run| run[1]).max().unwrap() + 1;
+    let width = (modules + 8) * 10;
+    let mut image = Image { width, height: width, pixels: vec![255; width * width] };
+    for run in runs {
+        let [x, y, length, _, _] = run[..] else { panic!("{run:?}") };
+        for row in (y + 4) * 10..(y + 5) * 10 {
+            image.pixels[row * width + (x + 4) * 10..][..length * 10].fill(0);
+        }
+    }
+    image
+}
+
+/// Draws the bitmap of a label printer's commands.
+fn zpl_code(zpl: &str) -> Image {
+    let field = zpl.split_once("^GFA,").unwrap().1.split_once("^FS").unwrap().0;
+    let [total, _, row, hex] = field.split(',').collect::<Vec<_>>()[..] else { panic!("{field}") };
+    let (total, row): (usize, usize) = (total.parse().unwrap(), row.parse().unwrap());
+    assert_eq!(hex.len(), total * 2);
+    let dark = |x: usize, y: usize| {
+        let byte = u8::from_str_radix(&hex[(y * row + x / 8) * 2..][..2], 16).unwrap();
+        byte & (0x80 >> (x % 8)) != 0
+    };
+    let (width, margin) = (row * 8 + 80, 40);
+    let height = total / row + 80;
+    let inside = |x: usize, y: usize| (margin..margin + row * 8).contains(&x) && (margin..margin + total / row).contains(&y);
+    let pixel = |place: usize| {
+        let (x, y) = (place % width, place / width);
+        if inside(x, y) && dark(x - margin, y - margin) { 0 } else { 255 }
+    };
+    Image { width, height, pixels: (0..width * height).map(pixel).collect() }
+}
+
+async fn tag(client: &Client, id: &str) -> String {
+    client.get(&format!("/assets/{id}")).await.data()["asset_tag"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn the_code_of_a_label_holds_the_tag_in_every_format() {
+    let (_api, client) = Api::with_tenant().await;
+    let id = client.asset(json!({"name": "Dell XPS 15"})).await;
+    let path = format!("/assets/{id}/label");
+    let svg = client.get(&path).await;
+    assert_eq!((svg.status.as_u16(), svg.header("content-type")), (200, "image/svg+xml"));
+    assert!(svg.text().contains(" width=\"50mm\" height=\"20mm\" viewBox=\"0 0 50 20\""), "{}", svg.text());
+    assert!(svg.text().contains(">AST-000001</text>") && svg.text().contains(">Dell XPS 15</text>"), "{}", svg.text());
+    assert_eq!(svg_code(svg.text()).codes(), ["AST-000001"]);
+    let policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    assert_eq!(svg.header("content-security-policy"), policy);
+    for (size, width, height) in
+        [("", 591, 236), ("&size=20x20", 236, 236), ("&size=12x12", 142, 142), ("&size=101.6x152.4", 1200, 1800)]
+    {
+        let reply = client.get(&format!("{path}?format=png{size}")).await;
+        let image = png(&reply);
+        assert_eq!((image.width, image.height), (width, height));
+        assert_eq!(image.codes(), ["AST-000001"], "{size}");
+        assert_eq!(reply.header("content-disposition"), "inline; filename=\"AST-000001.png\"");
+        assert_eq!(reply.header("x-content-type-options"), "nosniff");
+    }
+    for (dpi, width) in [("", "^PW400\n^LL160\n"), ("&dpi=203", "^PW400\n^LL160\n"), ("&dpi=300", "^PW591\n^LL236\n")] {
+        let zpl = client.get(&format!("{path}?format=zpl{dpi}")).await;
+        assert_eq!((zpl.status.as_u16(), zpl.header("content-type")), (200, "text/plain; charset=utf-8"));
+        assert!(zpl.text().starts_with("^XA\n^CI28\n") && zpl.text().ends_with("^XZ\n"), "{}", zpl.text());
+        assert!(zpl.text().contains(width), "{}", zpl.text());
+        assert_eq!(zpl_code(zpl.text()).codes(), ["AST-000001"]);
+    }
+}
+
+#[tokio::test]
+async fn the_code_can_hold_an_address_with_the_tag_or_the_id() {
+    let (_api, client) = Api::with_tenant().await;
+    let body = json!({"label_url_template": "https://example.com/a/{asset_tag}?id={id}", "asset_tag_template": "Büro 1/#NNN"});
+    client.patch("/settings", body).await.data();
+    let id = client.asset(json!({"name": "x"})).await;
+    let path = format!("/assets/{id}/label");
+    let address = format!("https://example.com/a/B%C3%BCro%201%2F%23001?id={id}");
+    let svg = client.get(&path).await;
+    assert_eq!(svg_code(svg.text()).codes(), [address.as_str()]);
+    assert!(svg.text().contains("Büro 1/#001"));
+    assert_eq!(svg.header("content-disposition"), "inline; filename=\"B_ro_1__001.svg\"");
+    assert_eq!(png(&client.get(&format!("{path}?format=png&size=25x25")).await).codes(), [address]);
+    // Without a template the code holds the tag, in UTF-8.
+    client.patch("/settings", json!({"label_url_template": null})).await.data();
+    assert_eq!(png(&client.get(&format!("{path}?format=png")).await).codes(), ["Büro 1/#001"]);
+    // The longest address fits a label of 20 mm, and is refused where it could not be scanned.
+    let long = format!("https://example.com/{}{{asset_tag}}", "x".repeat(224));
+    client.patch("/settings", json!({"label_url_template": long})).await.data();
+    assert_eq!(client.get(&format!("{path}?format=png&size=19x19")).await.field_errors(), ["size"]);
+    let reply = client.get(&format!("{path}?format=png&size=25x25")).await;
+    assert_eq!(png(&reply).codes(), [long.replace("{asset_tag}", "B%C3%BCro%201%2F%23001")]);
+    assert_eq!(client.get(&format!("/assets/labels?ids={id}&layout=letter-80")).await.field_errors(), ["layout"]);
+    // The largest codes of a full page fit a response.
+    let emoji = format!("NNN{}", "🙂".repeat(27));
+    let long = format!("https://example.com/{}{{asset_tag}}{{id}}", "x".repeat(220));
+    client.patch("/settings", json!({"asset_tag_template": emoji, "label_url_template": long})).await.data();
+    let mut ids = Vec::new();
+    for _ in 0..100 {
+        ids.push(client.asset(json!({"name": "x".repeat(255)})).await);
+    }
+    let page = client.get(&format!("/assets/labels?ids={}&layout=a4-21", ids.join(","))).await;
+    assert!(page.status.is_success() && page.bytes.len() < 5_000_000, "{} {}", page.status, page.bytes.len());
+}
+
+#[tokio::test]
+async fn no_name_gets_out_of_its_place() {
+    let (_api, client) = Api::with_tenant().await;
+    let names = [
+        "<script>alert('x')</script>&\"",
+        "^XZ^XA~JA _5E",
+        "מחשב נייד של דנה",
+        "حاسوب محمول",
+        "笔记本电脑",
+        "👩‍💻 Ada’s laptop – 14″",
+        "]]><svg onload=\"x\">",
+        &"long name ".repeat(25),
+        &"x".repeat(255),
+    ];
+    let mut ids = Vec::new();
+    for name in names {
+        let id = client.asset(json!({"name": name})).await;
+        let path = format!("/assets/{id}/label");
+        let tag = tag(&client, &id).await;
+        for size in ["20x20", "50x20", "12x80", "100x150"] {
+            let svg = client.get(&format!("{path}?size={size}")).await;
+            let text = svg.text();
+            assert_eq!(text.matches("<svg").count() + text.matches("<script").count(), 1, "{text}");
+            assert!(!text.contains("onload=\"") && !text.contains("style") && !text.contains("href"), "{text}");
+            assert_eq!(text.matches('<').count(), text.matches('>').count(), "{text}");
+            assert_eq!(svg_code(text).codes(), [tag.as_str()]);
+            let zpl = client.get(&format!("{path}?format=zpl&size={size}")).await;
+            let text = zpl.text();
+            assert_eq!(
+                (text.matches("^XA").count(), text.matches("^XZ").count(), text.matches('~').count()),
+                (1, 1, 0),
+                "{text}"
+            );
+            assert_eq!(text.matches("^FD").count(), text.matches("^FH_").count(), "{text}");
+            assert_eq!(
+                png(&client.get(&format!("{path}?format=png&size={size}")).await).codes(),
+                [tag.as_str()],
+                "{name} {size}"
+            );
+        }
+        ids.push(id);
+    }
+    let page = client.get(&format!("/assets/labels?ids={}", ids.join(","))).await;
+    let text = page.text();
+    assert!(!text.contains("<script") && !text.contains("<svg onload") && !text.contains(" style="), "{text}");
+    let rtl = text.matches("direction=\"rtl\"").count();
+    assert!(rtl >= 2 && text.contains("unicode-bidi=\"isolate\""), "{rtl}");
+}
+
+#[tokio::test]
+async fn a_page_has_each_label_in_its_place() {
+    let (_api, client) = Api::with_tenant().await;
+    let mut ids = Vec::new();
+    for number in 0..100 {
+        ids.push(client.asset(json!({"name": format!("Asset {number}")})).await);
+    }
+    let ids = ids.join(",");
+    for (layout, skip, sheets, first) in [
+        ("a4-21", 0, 5, "x=\"7.21\" y=\"15.15\""),
+        ("a4-24", 23, 6, "x=\"140\" y=\"259.5\""),
+        ("a4-65", 0, 2, "x=\"4.67\" y=\"10.7\""),
+        ("letter-30", 1, 4, "x=\"74.6125\" y=\"12.7\""),
+        ("letter-80", 61, 3, "x=\"59.5312\" y=\"203.2\""),
+    ] {
+        let page = client.get(&format!("/assets/labels?ids={ids}&layout={layout}&skip={skip}")).await;
+        assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"), "{}", page.text());
+        let text = page.text();
+        assert_eq!(text.matches("<svg class=\"sheet\"").count(), sheets, "{layout}");
+        let labels: Vec<&str> = text.split("<svg xmlns").skip(1).collect();
+        assert_eq!(labels.len(), 100);
+        assert!(labels[0].contains(first), "{layout}: {}", labels[0]);
+        for (label, number) in labels.iter().zip(1..) {
+            assert_eq!(svg_code(label).codes(), [format!("AST-{number:06}")]);
+        }
+        let policy = page.header("content-security-policy");
+        let style = text.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+        let digest = <sha2::Sha256 as sha2::Digest>::digest(style);
+        assert!(policy.contains(&base64_simd::STANDARD.encode_to_string(digest)) && policy.starts_with("default-src 'none'"));
+        assert!(style.contains(if layout.starts_with("a4") {
+            "@page{size:210mm 297mm;margin:0}"
+        } else {
+            "@page{size:8.5in 11in;margin:0}"
+        }));
+    }
+}
+
+#[tokio::test]
+async fn bad_requests_for_labels_are_refused() {
+    let (api, client) = Api::with_tenant().await;
+    let id = client.asset(json!({"name": "x"})).await;
+    let label = format!("/assets/{id}/label");
+    for (query, parameter) in [
+        ("format=pdf", "format"),
+        ("size=11x20", "size"),
+        ("size=50x161", "size"),
+        ("dpi=203", "dpi"),
+        ("format=zpl&dpi=600", "dpi"),
+        ("sizes=1", "sizes"),
+    ] {
+        assert_eq!(client.get(&format!("{label}?{query}")).await.field_errors(), [parameter]);
+    }
+    client.get(&format!("/assets/{UNKNOWN_ID}/label")).await.problem(404, "NOT_FOUND");
+    client.get("/assets/x/label").await.problem(404, "NOT_FOUND");
+    assert_eq!(client.get("/assets/labels").await.field_errors(), ["ids"]);
+    for query in ["", "x", &format!("{id},{id}"), &vec![UNKNOWN_ID; 101].join(",")] {
+        assert_eq!(client.get(&format!("/assets/labels?ids={query}")).await.field_errors(), ["ids"], "{query}");
+    }
+    for (query, parameter) in
+        [("layout=a3", "layout"), ("skip=24", "skip"), ("skip=-1", "skip"), ("layout=a4-21&skip=21", "skip")]
+    {
+        assert_eq!(client.get(&format!("/assets/labels?ids={id}&{query}")).await.field_errors(), [parameter]);
+    }
+    // Assets of other tenants are unknown, and each unknown one is named.
+    let other = api.tenant().await;
+    let foreign = other.asset(json!({"name": "x"})).await;
+    let problem = client.get(&format!("/assets/labels?ids={UNKNOWN_ID},{id},{foreign}")).await.problem(422, "VALIDATION_ERROR");
+    let errors = problem["errors"].as_array().unwrap();
+    let details: Vec<&str> = errors.iter().map(|error| error["detail"].as_str().unwrap()).collect();
+    assert_eq!(details, [format!("number 1: there is no asset {UNKNOWN_ID}"), format!("number 3: there is no asset {foreign}")]);
+    let key = client.post("/keys", json!({"name": "k", "scopes": ["users:read"]})).await.data();
+    let stranger = client.with_key_of(&key);
+    stranger.get(&label).await.problem(403, "FORBIDDEN");
+    stranger.get(&format!("/assets/labels?ids={id}")).await.problem(403, "FORBIDDEN");
+}
+
+#[tokio::test]
+async fn the_template_of_addresses_is_a_setting_with_a_history() {
+    let (api, client) = Api::with_tenant().await;
+    assert_eq!(client.get("/settings").await.data()["label_url_template"], json!(null));
+    for wrong in ["", "example.com/{id}", "https://example.com/", "https://example.com/{name}", "javascript:{id}"] {
+        assert_eq!(client.patch("/settings", json!({"label_url_template": wrong})).await.field_errors(), ["/label_url_template"]);
+    }
+    let template = "https://example.com/{asset_tag}";
+    let settings = client.patch("/settings", json!({"label_url_template": template})).await.data();
+    assert_eq!(settings["label_url_template"], template);
+    api.advance_clock(11);
+    let events = client.get("/events?limit=100").await.data();
+    let changed = events.as_array().unwrap().iter().any(|event| event.to_string().contains(template));
+    assert!(changed, "{events}");
+}
