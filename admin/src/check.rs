@@ -1,10 +1,11 @@
 //! Checks a tenant's items against one another, and repairs what a restore has torn.
 
-use crate::output::Output;
+use crate::output::{Field, Output, cell};
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use shared::store::{CheckMode, CheckReport, Finding, StoreError, TenantStore};
+use terminal::Column;
 
 /// How often the check repairs before it reports what is left. One repair can make another possible.
 const MAX_ROUNDS: u32 = 3;
@@ -40,8 +41,17 @@ pub async fn tenant(store: &TenantStore, mode: CheckMode) -> Result<Output> {
         "tenant_id": store.id(), "records": report.records, "events": report.events, "findings": rows, "open": open,
         "repairable": repairable
     });
-    Ok(Output { value, is_success: open == 0 })
+    Ok(Output::nested(value, "findings", FIELDS).with_success(open == 0))
 }
+
+const FIELDS: &[Field] = &[
+    (Column::text("SUBJECT"), |row| cell(&row["subject"])),
+    (Column::text("PROBLEM"), |row| cell(&row["problem"])),
+    (Column::text("REPAIR"), |row| {
+        let text = if row["repair"].is_null() { format!("none: {}", cell(&row["obstacle"])) } else { cell(&row["repair"]) };
+        if row["repaired"] == true { format!("{text} (done)") } else { text }
+    }),
+];
 
 async fn run(store: &TenantStore, mode: CheckMode) -> Result<CheckReport, StoreError> {
     // Drawn on stderr, and only on a terminal.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use aws_config::{BehaviorVersion, SdkConfig};
-use aws_sdk_dynamodb::config::{ProvideCredentials, SharedCredentialsProvider};
+use aws_sdk_dynamodb::config::{Credentials, ProvideCredentials, SharedCredentialsProvider};
 use shared::store::client;
 
 /// Loads the AWS configuration (profiles, single sign-on, credential processes, roles) and its credentials.
@@ -17,6 +17,15 @@ pub async fn load() -> Result<SdkConfig> {
     }
     let provider = config.credentials_provider().context("no AWS credentials")?;
     // Loaded once, since a credential process may prompt the user each time.
-    let credentials = provider.provide_credentials().await.context("no AWS credentials")?;
+    let credentials = credentials(&provider).await?;
     Ok(config.into_builder().credentials_provider(SharedCredentialsProvider::new(credentials)).build())
+}
+
+/// Returns the credentials of a provider.
+///
+/// # Errors
+///
+/// Returns an error when it has none.
+pub async fn credentials(provider: &SharedCredentialsProvider) -> Result<Credentials> {
+    provider.provide_credentials().await.context("no AWS credentials")
 }

@@ -1,21 +1,40 @@
 //! Lists a tenant's changes.
 
+use crate::output::{Field, Output, cell};
 use anyhow::Result;
 use serde_json::Value;
 use shared::domain::id::{EventId, Id};
 use shared::domain::time::Timestamp;
 use shared::store::TenantStore;
+use terminal::Column;
 
 /// How many events one query reads.
 const PAGE_SIZE: u32 = 1000;
 
-/// Returns the entries of a tenant's audit trail as a JSON array, oldest first; with `since`, only those from that time
+const FIELDS: &[Field] = &[
+    (Column::new("TIME (UTC)"), |row| cell(&row["at"])),
+    (Column::new("TYPE"), |row| cell(&row["type"])),
+    (Column::new("RECORD"), |row| cell(&row["entity_id"])),
+    (Column::number("VERSION"), |row| cell(&row["version"])),
+    (Column::text("BY"), actor),
+    (Column::text("FIELDS"), |row| {
+        let names = row["changes"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    }),
+];
+
+fn actor(row: &Value) -> String {
+    let names = ["user_name", "key_name"].into_iter().map(|name| &row["actor"][name]);
+    names.filter(|name| !name.is_null()).map(cell).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the entries of a tenant's audit trail, oldest first; with `since`, only those from that time
 /// on. The last few seconds are left out, because earlier entries could still appear there.
 ///
 /// # Errors
 ///
 /// Returns an error when the table can't be read or an entry is not JSON.
-pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Value> {
+pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Output> {
     let mut after = since.map(|time| EventId::new(time, [0; 10]));
     let mut entries = Vec::new();
     loop {
@@ -24,7 +43,7 @@ pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Value
             entries.push(serde_json::from_str(&entry.text)?);
         }
         if !feed.has_more {
-            return Ok(Value::Array(entries));
+            return Ok(Output::table(entries, FIELDS, "There are no changes."));
         }
         after = feed.last;
     }

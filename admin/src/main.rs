@@ -1,31 +1,40 @@
 //! The operator's command line: manages tenants and API keys, and verifies audit trails, directly on the table.
 //!
-//! It takes credentials and region from the AWS environment, like any AWS tool, and prints JSON.
+//! It takes credentials and region from the AWS environment, like any AWS tool. It prints tables on a terminal, and JSON
+//! Lines otherwise.
 
 mod check;
 mod clock;
 mod commands;
+mod deletion;
 mod environment;
 mod events;
+mod keys;
 mod options;
 mod output;
 mod receipts;
+mod records;
+mod snapshots;
+mod tenant_name;
+mod tenants;
 mod verify;
 
 use clap::Parser;
 use options::Options;
-use output::Output;
-use std::io::Write;
 use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let options = Options::parse();
-    match commands::run(options).await {
-        Ok(Output { value, is_success }) => match writeln!(std::io::stdout(), "{value:#}") {
-            Ok(()) if is_success => ExitCode::SUCCESS,
-            Ok(()) | Err(_) => ExitCode::FAILURE,
-        },
+    let is_json = options.json;
+    let printed = async {
+        let output = commands::run(options).await?;
+        output.print(is_json)?;
+        anyhow::Ok(output.is_success())
+    };
+    match printed.await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE

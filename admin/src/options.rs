@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand};
 use shared::domain::api_key::{DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT};
-use shared::domain::id::{ApiKeyId, TenantId};
+use shared::domain::id::ApiKeyId;
 use shared::domain::record::Kind;
 use shared::domain::scope::{Scopes, parse_list};
 use shared::domain::text::Name;
@@ -13,24 +13,30 @@ use uuid::Uuid;
 
 /// Manage tenants and API keys of the asset lifecycle service, and verify its audit trail.
 ///
-/// Works directly on the DynamoDB table and prints JSON. Credentials, region and endpoint come from the usual AWS
-/// environment: AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_DYNAMODB, …
+/// Works directly on the DynamoDB table. Prints tables on a terminal, and otherwise a JSON object on each line.
+/// Credentials, region and endpoint come from the usual AWS environment: AWS_PROFILE, AWS_REGION,
+/// AWS_ENDPOINT_URL_DYNAMODB, …
+///
+/// A tenant is named by its ID or, without regard to case, by its name, if no other tenant has that.
 #[derive(Debug, Parser)]
 #[command(name = "admin", version)]
 pub struct Options {
     /// DynamoDB table: the CloudFormation stack's output TableName.
     #[arg(long, env = "TABLE_NAME", global = true, default_value = "asset-lifecycle", display_order = 100)]
     pub table: String,
+    /// Print JSON on a terminal, too.
+    #[arg(long, global = true, display_order = 101)]
+    pub json: bool,
     #[command(subcommand)]
     pub command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Create, list and upgrade tenants.
+    /// Create, list, upgrade and delete tenants.
     #[command(subcommand)]
     Tenant(TenantCommand),
-    /// Create and revoke API keys.
+    /// Create, list and revoke API keys.
     #[command(subcommand)]
     Key(KeyCommand),
     /// Remove records that can't be read.
@@ -49,9 +55,9 @@ pub enum Command {
     },
     /// Print every change in a tenant, oldest first. Changes of the last few seconds may be missing.
     Events {
-        /// Tenant ID.
-        #[arg(long, value_name = "ID")]
-        tenant: TenantId,
+        /// Tenant ID or name.
+        #[arg(long)]
+        tenant: String,
         /// Print only changes from this time on, for example 2027-01-01T00:00:00Z.
         #[arg(long, value_name = "TIME")]
         since: Option<Timestamp>,
@@ -62,9 +68,9 @@ pub enum Command {
     /// processes, references, unique values and stored responses, and prints what differs and what would repair it. Stop
     /// whatever writes to the tenant first.
     Check {
-        /// Tenant ID.
-        #[arg(long, value_name = "ID")]
-        tenant: TenantId,
+        /// Tenant ID or name.
+        #[arg(long)]
+        tenant: String,
         /// Repair what is found, then check again. No entry of the audit trail is changed or removed.
         #[arg(long)]
         repair: bool,
@@ -76,10 +82,18 @@ pub enum Command {
     ///
     /// Recomputes the hash chain of every record and compares it with the record itself.
     Verify {
-        /// Tenant ID.
-        #[arg(long, value_name = "ID")]
-        tenant: TenantId,
+        /// Tenant ID or name.
+        #[arg(long)]
+        tenant: String,
     },
+}
+
+/// Whether a command that writes does so.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Effect {
+    /// Say what would happen, and write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -92,14 +106,35 @@ pub enum TenantCommand {
         /// Also create a user with the role admin and this email address.
         #[arg(long, value_name = "EMAIL")]
         admin_email: Option<Email>,
+        #[command(flatten)]
+        effect: Effect,
     },
     /// List all tenants, oldest first.
     List,
     /// Add the system processes that tenants created by an older version don't have yet.
     Upgrade {
-        /// Tenant ID [default: all tenants].
-        #[arg(long, value_name = "ID")]
-        tenant: Option<TenantId>,
+        /// Tenant ID or name [default: all tenants].
+        #[arg(long)]
+        tenant: Option<String>,
+        #[command(flatten)]
+        effect: Effect,
+    },
+    /// Delete a tenant with everything that it has.
+    ///
+    /// Says first what goes and what stays, and asks for the tenant's name. A deletion that is interrupted goes on when the
+    /// command is repeated. Set SNAPSHOTS_URL to the value that the functions have, so that the tenant's snapshots in S3 are
+    /// deleted, too.
+    Delete {
+        /// Tenant ID or name.
+        tenant: String,
+        /// Delete without asking.
+        #[arg(long)]
+        yes: bool,
+        /// How long to wait for requests that began before the API keys were deleted.
+        #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+        settle: u64,
+        #[command(flatten)]
+        effect: Effect,
     },
 }
 
@@ -107,14 +142,22 @@ pub enum TenantCommand {
 pub enum KeyCommand {
     /// Create an API key. The key is shown once.
     Create(NewKey),
+    /// List a tenant's API keys, oldest first: what they may do, who owns them, and when they were last used.
+    List {
+        /// Tenant ID or name.
+        #[arg(long)]
+        tenant: String,
+    },
     /// Revoke an API key, effective with its next request.
     Revoke {
-        /// Tenant ID.
-        #[arg(long, value_name = "ID")]
-        tenant: TenantId,
+        /// Tenant ID or name.
+        #[arg(long)]
+        tenant: String,
         /// API key ID.
         #[arg(long, value_name = "ID")]
         key: ApiKeyId,
+        #[command(flatten)]
+        effect: Effect,
     },
 }
 
@@ -125,15 +168,17 @@ pub enum RecordCommand {
     /// First try `admin check --repair`, which restores what it can from the history. Use this for the rest, such as API
     /// keys, and run `admin check --repair` afterwards for what referred to the record.
     Remove {
-        /// Tenant ID.
-        #[arg(long, value_name = "ID")]
-        tenant: TenantId,
+        /// Tenant ID or name.
+        #[arg(long)]
+        tenant: String,
         /// Kind of record, as `admin check` names it, for example asset.
         #[arg(long, value_parser = kind)]
         kind: Kind,
         /// Record ID, as `admin check` and `meta.unreadable` of a list name it.
         #[arg(long)]
         id: Uuid,
+        #[command(flatten)]
+        effect: Effect,
     },
 }
 
@@ -151,17 +196,19 @@ pub enum ReceiptKeyCommand {
     /// stored encrypted: set RECEIPT_KMS_KEY_ID to the value that the processes function has or, for a dev server,
     /// RECEIPT_KEY_FILE to the file receipt.key in its data folder.
     Rotate {
-        /// Tenant ID.
-        #[arg(long, value_name = "ID")]
-        tenant: TenantId,
+        /// Tenant ID or name.
+        #[arg(long)]
+        tenant: String,
+        #[command(flatten)]
+        effect: Effect,
     },
 }
 
 #[derive(Debug, Args)]
 pub struct NewKey {
-    /// Tenant ID.
-    #[arg(long, value_name = "ID")]
-    pub tenant: TenantId,
+    /// Tenant ID or name.
+    #[arg(long)]
+    pub tenant: String,
     /// Key name, for example ci.
     #[arg(long)]
     pub name: Name,
@@ -174,4 +221,6 @@ pub struct NewKey {
     /// Requests allowed per minute.
     #[arg(long, value_name = "N", default_value_t = DEFAULT_RATE_LIMIT, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RATE_LIMIT)))]
     pub rate_limit: u32,
+    #[command(flatten)]
+    pub effect: Effect,
 }

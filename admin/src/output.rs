@@ -1,17 +1,155 @@
 //! What a command prints, and its exit code.
 
+use anyhow::Result;
 use serde_json::Value;
+use std::borrow::Cow;
+use terminal::Column;
+
+/// A column of a table, and what it shows of a row.
+pub type Field = (Column, fn(&Value) -> String);
+
+/// How people see the result.
+enum View {
+    /// One thing, with a line for each member.
+    Record,
+    /// A text of its own.
+    Text(String),
+    /// Several things, or a text if there is none.
+    Table(&'static [Field], &'static str),
+    /// A table of the objects in this member, and the other members below it.
+    Nested(&'static str, &'static [Field]),
+}
 
 /// The result of a command that ran to its end.
 pub struct Output {
-    /// What it prints.
-    pub value: Value,
-    /// Whether its exit code is 0.
-    pub is_success: bool,
+    values: Vec<Value>,
+    view: View,
+    is_success: bool,
 }
 
 impl From<Value> for Output {
     fn from(value: Value) -> Self {
-        Self { value, is_success: true }
+        Self { values: vec![value], view: View::Record, is_success: true }
+    }
+}
+
+impl Output {
+    /// Returns a result of several things; `empty` says that there is none.
+    pub fn table(values: Vec<Value>, fields: &'static [Field], empty: &'static str) -> Self {
+        Self { values, view: View::Table(fields, empty), is_success: true }
+    }
+
+    /// Returns a result that people see as this text.
+    pub fn described(value: Value, text: String) -> Self {
+        Self { values: vec![value], view: View::Text(text), is_success: true }
+    }
+
+    /// Returns a result whose member `list` has several things.
+    pub fn nested(value: Value, list: &'static str, fields: &'static [Field]) -> Self {
+        Self { values: vec![value], view: View::Nested(list, fields), is_success: true }
+    }
+
+    /// Returns the result with whether the exit code is 0.
+    pub fn with_success(self, is_success: bool) -> Self {
+        Self { is_success, ..self }
+    }
+
+    /// Returns whether the exit code is 0.
+    pub fn is_success(&self) -> bool {
+        self.is_success
+    }
+
+    /// Prints a table on a terminal, and otherwise, or with `is_json`, a JSON object on each line.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when standard output can't be written.
+    pub fn print(&self, is_json: bool) -> Result<()> {
+        let text = if is_json || !terminal::is_terminal() { self.json_lines() } else { Some(self.text(terminal::width())) };
+        text.map_or(Ok(()), |text| Ok(terminal::print(&text)?))
+    }
+
+    fn json_lines(&self) -> Option<String> {
+        let lines: Vec<String> = self.values.iter().map(Value::to_string).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    fn text(&self, width: Option<usize>) -> String {
+        match (&self.view, self.values.as_slice()) {
+            (View::Text(text), _) => text.clone(),
+            (View::Table(_, empty), []) => (*empty).to_owned(),
+            (View::Table(fields, _), values) => table(values, fields, width),
+            (View::Record, values) => values.iter().map(|value| record(value, "", width)).collect::<Vec<_>>().join("\n\n"),
+            (View::Nested(list, fields), values) => {
+                let nested = values.iter().flat_map(|value| {
+                    let rows = value[*list].as_array().map(Vec::as_slice).unwrap_or_default();
+                    let table = (!rows.is_empty()).then(|| table(rows, fields, width));
+                    table.into_iter().chain([record(value, list, width)])
+                });
+                nested.collect::<Vec<_>>().join("\n\n")
+            }
+        }
+    }
+}
+
+fn table(values: &[Value], fields: &[Field], width: Option<usize>) -> String {
+    let columns: Vec<Column> = fields.iter().map(|(column, _)| *column).collect();
+    let mut table = terminal::Table::new(&columns);
+    values.iter().for_each(|value| table.add(fields.iter().map(|(_, cell)| cell(value))));
+    table.render(width)
+}
+
+/// Returns the members of an object but `left_out`.
+fn record(value: &Value, left_out: &str, width: Option<usize>) -> String {
+    let members = value.as_object().into_iter().flatten().filter(|(name, _)| *name != left_out);
+    let titles: Vec<(String, String)> = members.map(|(name, value)| (title(name).into_owned(), cell(value))).collect();
+    terminal::record(titles.iter().map(|(title, text)| (title.as_str(), text.clone())), width)
+}
+
+fn title(name: &str) -> Cow<'_, str> {
+    match name.strip_suffix("_at") {
+        Some(name) => format!("{} at (UTC)", name.replace('_', " ")).into(),
+        None => name.replace('_', " ").into(),
+    }
+}
+
+/// Returns a value as people read it.
+pub fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::Bool(is_so) => if *is_so { "yes" } else { "no" }.to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => terminal::time(text),
+        Value::Array(values) if values.is_empty() => "-".to_owned(),
+        Value::Array(values) => values.iter().map(cell).collect::<Vec<_>>().join(", "),
+        Value::Object(members) if members.is_empty() => "-".to_owned(),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| format!("{} {}", title(name), cell(value))).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const FIELDS: &[Field] = &[(Column::new("ID"), |row| cell(&row["id"])), (Column::text("NAME"), |row| cell(&row["name"]))];
+
+    #[test]
+    fn people_see_tables_and_records() {
+        let output = Output::table(vec![json!({"id": "1", "name": "Küche"}), json!({"id": "2", "name": null})], FIELDS, "None.");
+        assert_eq!(output.text(Some(80)), "ID  NAME\n1   Küche\n2   -");
+        assert_eq!(Output::table(vec![], FIELDS, "None.").text(None), "None.");
+        let value = json!({"rows": [{"id": "1", "name": "a"}], "created_at": "2027-01-01T08:30:00.000Z", "items": {"user": 2}});
+        let output = Output::nested(value, "rows", FIELDS);
+        assert_eq!(output.text(None), "ID  NAME\n1   a\n\ncreated at (UTC)  2027-01-01 08:30\nitems             user 2");
+    }
+
+    #[test]
+    fn programs_get_an_object_on_each_line() {
+        let output = Output::table(vec![json!({"id": "1"}), json!({"id": "2"})], FIELDS, "None.");
+        assert_eq!(output.json_lines().as_deref(), Some("{\"id\":\"1\"}\n{\"id\":\"2\"}"));
+        assert_eq!(Output::table(vec![], FIELDS, "None.").json_lines(), None);
     }
 }

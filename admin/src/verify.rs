@@ -1,8 +1,9 @@
 //! Verifies a tenant's audit trail.
 
+use crate::output::Output;
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
+use serde_json::json;
 use shared::domain::chain::BrokenLink;
 use shared::domain::record::Kind;
 use shared::store::TenantStore;
@@ -13,7 +14,7 @@ use uuid::Uuid;
 /// # Errors
 ///
 /// Returns an error that names the first broken link, or when the table can't be read.
-pub async fn tenant(store: &TenantStore) -> Result<Value> {
+pub async fn tenant(store: &TenantStore) -> Result<Output> {
     // Drawn on stderr, and only on a terminal.
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:40} {pos} of {len} changes, {elapsed}")?);
     let verification = store
@@ -27,7 +28,8 @@ pub async fn tenant(store: &TenantStore) -> Result<Value> {
         let (broken, total) = (verification.broken_links.len(), verification.records);
         bail!("{broken} of {total} histories are broken; the first: {}", describe(*kind, *id, link));
     }
-    Ok(json!({"tenant_id": store.id(), "valid": true, "records": verification.records, "events": verification.events}))
+    let (records, events) = (verification.records, verification.events);
+    Ok(json!({"tenant_id": store.id(), "valid": true, "records": records, "events": events}).into())
 }
 
 fn describe(kind: Option<Kind>, id: Uuid, link: &BrokenLink) -> String {

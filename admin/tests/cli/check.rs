@@ -73,7 +73,7 @@ async fn a_tenant_without_any_item_is_not_found() {
     let operator = Operator::start().await;
     let arguments = ["check", "--tenant", UNKNOWN_ID, "--repair"];
     assert!(operator.error(&arguments).contains(&format!("tenant {UNKNOWN_ID} not found")));
-    assert_eq!(operator.json(&["tenant", "list"]), json!([]));
+    assert!(operator.lines(&["tenant", "list"]).is_empty());
 }
 
 /// Sets an attribute of an item to a text that it can't have.
@@ -112,7 +112,7 @@ async fn a_damaged_tenant_or_key_does_not_stop_the_operator() {
     let keys = Keys::of(tenant.parse().unwrap());
     damage(&operator, &keys.record(Kind::Tenant, uuid::Uuid::nil()).item()).await;
     let list = operator.json(&["tenant", "list"]);
-    assert_eq!((&list[0]["tenant_id"], &list[0]["name"]), (&json!(tenant), &Value::Null));
+    assert_eq!((&list["tenant_id"], &list["name"]), (&json!(tenant), &Value::Null));
     let made = operator.json(&["key", "create", "--tenant", &tenant, "--name", "ci", "--scopes", "assets:read"]);
     let key = made["key_id"].as_str().unwrap();
     damage(&operator, &keys.record(Kind::ApiKey, key.parse().unwrap()).item()).await;
@@ -121,5 +121,5 @@ async fn a_damaged_tenant_or_key_does_not_stop_the_operator() {
     assert!(operator.error(&revoke).contains("not found in tenant"));
     check(&operator, &tenant, &["--repair"]);
     assert_eq!(check(&operator, &tenant, &[]).0, Some(0));
-    assert_eq!(operator.json(&["tenant", "list"])[0]["name"], "Acme");
+    assert_eq!(operator.json(&["tenant", "list"])["name"], "Acme");
 }

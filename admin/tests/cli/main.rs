@@ -3,8 +3,10 @@
 
 mod check;
 mod clock;
+mod deletion;
 mod environment;
 mod events;
+mod keys;
 mod operator;
 mod receipts;
 mod tenants;

@@ -52,12 +52,21 @@ impl Operator {
             .unwrap()
     }
 
-    /// Runs a command that must succeed, and returns what it prints.
+    /// Runs a command that must succeed, and returns the one object that it prints.
     #[track_caller]
     pub fn json(&self, arguments: &[&str]) -> Value {
+        let mut lines = self.lines(arguments);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        lines.remove(0)
+    }
+
+    /// Runs a command that must succeed, and returns the objects that it prints.
+    #[track_caller]
+    pub fn lines(&self, arguments: &[&str]) -> Vec<Value> {
         let output = self.run(arguments);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Runs a command that must fail with exit code 1 and one line on stderr, and returns the line.

@@ -12,12 +12,16 @@ use std::process::Output;
 
 /// Returns a receipt that is signed with the key of this seed.
 fn signed(seed: u8) -> Value {
-    let key = SigningKey::from_seed(&[seed; KEY_BYTES]).unwrap();
     let receipt = json!({
         "format": "asset-lifecycle-receipt/1", "tenant_id": "t", "instance_id": "i", "asset": {"asset_tag": "AST-1"},
         "completed_at": "2026-03-05T10:00:00.000Z"
     });
-    let value = key.sign(&serde_json_canonicalizer::to_string(&receipt).unwrap());
+    with_signature(&receipt, seed)
+}
+
+fn with_signature(receipt: &Value, seed: u8) -> Value {
+    let key = SigningKey::from_seed(&[seed; KEY_BYTES]).unwrap();
+    let value = key.sign(&serde_json_canonicalizer::to_string(receipt).unwrap());
     json!({"receipt": receipt, "signature": {"alg": "EdDSA", "kid": key.public().unwrap().kid(), "value": value}})
 }
 
@@ -55,6 +59,16 @@ async fn a_receipt_is_verified_without_a_table() {
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!((&result["valid"], &result["asset"]["asset_tag"]), (&json!(true), &json!("AST-1")));
     }
+    let instances = json!([{"instance_id": "i", "status": "cancelled", "asset": {"asset_tag": "AST-1"}, "events": []}]);
+    let of_movement = json!({
+        "format": "asset-lifecycle-movement-receipt/1", "tenant_id": "t", "movement_id": "m", "number": "MOV-000001",
+        "instances": instances, "completed_at": "2026-03-05T10:00:00.000Z"
+    });
+    std::fs::write(&receipt, with_signature(&of_movement, 1).to_string()).unwrap();
+    let output = verify(&operator, &receipt, &set);
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let instances = json!([{"instance_id": "i", "status": "cancelled", "asset": {"asset_tag": "AST-1"}}]);
+    assert_eq!((&result["valid"], &result["number"], &result["instances"]), (&json!(true), &json!("MOV-000001"), &instances));
     let valid = signed(1).to_string();
     for (text, reason) in [
         (valid.replace("AST-1", "AST-2"), "was changed, or never signed"),

@@ -1,0 +1,129 @@
+//! Deletes a tenant with everything that it has.
+
+use crate::output::Output;
+use crate::snapshots::{self, Bucket};
+use crate::tenants;
+use anyhow::{Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use shared::domain::tenant::Tenant;
+use shared::store::{Store, StoreError, TenantStore};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How a tenant is deleted.
+pub struct Deletion {
+    /// Whether to skip the confirmation.
+    pub yes: bool,
+    /// How long to wait for requests that began before the API keys were deleted.
+    pub settle: Duration,
+    /// Whether nothing is written.
+    pub is_dry_run: bool,
+}
+
+/// What is deleted.
+struct Plan {
+    /// The tenant's name; its id if the name can't be read.
+    name: String,
+    /// How many items there are of each kind.
+    items: BTreeMap<String, u64>,
+    /// What stays of the tenant outside of the table.
+    stays: Vec<String>,
+}
+
+/// Deletes the tenant with this id or name.
+///
+/// # Errors
+///
+/// Returns an error when there is no such tenant, when the deletion is not confirmed, or when it can't go on.
+pub async fn delete(store: &Store, tenant: &str, deletion: Deletion) -> Result<Output> {
+    let store = store.tenant(tenants::id_of(store, tenant).await?);
+    let bucket = Bucket::from_env().await?;
+    let plan = plan(&store, bucket.is_some()).await?;
+    let id = store.id();
+    if deletion.is_dry_run {
+        let value = json!({"tenant_id": id, "name": plan.name, "items": plan.items, "stays": plan.stays, "dry_run": true});
+        return Ok(Output::described(value, plan.text()));
+    }
+    eprintln!("{}", plan.text());
+    if !deletion.yes && !is_confirmed(&plan.name)? {
+        bail!("the names differ, so nothing was deleted");
+    }
+    eprintln!("deleting tenant {id} ({})", terminal::clean(&plan.name));
+    // Drawn on stderr, and only on a terminal.
+    let bar = ProgressBar::new(plan.items.values().sum())
+        .with_style(ProgressStyle::with_template("{bar:40} {pos} of {len} items, {elapsed}")?);
+    store.begin_deletion().await?;
+    let deleted = store.delete_items(deletion.settle, |done| bar.set_position(done)).await?;
+    bar.finish_and_clear();
+    if let Some(bucket) = &bucket {
+        bucket.delete(&store).await?;
+    }
+    store.finish_deletion().await?;
+    eprintln!("deleted tenant {id}: {deleted} items and the tenant itself");
+    Ok(json!({"tenant_id": id, "name": plan.name, "deleted": true, "items": deleted + 1, "snapshots": bucket.is_some()}).into())
+}
+
+/// Reads what a deletion would delete.
+async fn plan(store: &TenantStore, has_bucket: bool) -> Result<Plan> {
+    let name = match store.get::<Tenant>(store.id()).await {
+        Ok(tenant) => tenant.map(|tenant| tenant.value.name.to_string()),
+        Err(StoreError::Unreadable(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let bar = ProgressBar::new_spinner().with_message("counting items");
+    let items = store.count_items(|_| bar.tick()).await?;
+    bar.finish_and_clear();
+    if items.is_empty() && store.deletion_began().await?.is_none() {
+        bail!("tenant {} not found; `admin tenant list` shows all tenants", store.id());
+    }
+    Ok(Plan { name: name.unwrap_or_else(|| store.id().to_string()), items, stays: stays(has_bucket) })
+}
+
+/// Returns what a deletion leaves.
+fn stays(has_bucket: bool) -> Vec<String> {
+    let snapshots =
+        format!("snapshots of lists in S3, which expire within 7 days: set {} to delete them, too", snapshots::VARIABLE);
+    let mut stays = vec![
+        "backups: the table's point-in-time recovery (35 days) and any exports or copies".to_owned(),
+        "logs, until they expire; they have ids, and no names".to_owned(),
+        "request counters, which expire after 10 minutes".to_owned(),
+        "receipts that were handed out, which can be verified only with public keys that were saved before".to_owned(),
+    ];
+    stays.extend((!has_bucket).then_some(snapshots));
+    stays
+}
+
+impl Plan {
+    fn text(&self) -> String {
+        let mut lines = vec![format!("This deletes tenant {}:", terminal::clean(&self.name))];
+        lines.extend(self.items.iter().map(|(kind, count)| format!("  {count:>9}  {}", kind.replace('_', " "))));
+        lines.push("This stays:".to_owned());
+        lines.extend(self.stays.iter().map(|what| format!("  - {what}")));
+        lines.join("\n")
+    }
+}
+
+/// Asks for the tenant's name, exactly: others may differ from it in case alone.
+fn is_confirmed(name: &str) -> Result<bool> {
+    let Some(typed) = terminal::ask("Type the tenant's name to delete it:")? else {
+        bail!("nothing was deleted: type the tenant's name, or use --yes");
+    };
+    Ok(typed.trim() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plan_says_what_goes_and_what_stays() {
+        let items = BTreeMap::from([("asset".to_owned(), 1_200), ("api_key".to_owned(), 3)]);
+        let text = Plan { name: "Acme\u{1b}[2J".into(), items, stays: stays(false) }.text();
+        assert!(
+            text.starts_with("This deletes tenant Acme\u{fffd}[2J:\n          3  api key\n       1200  asset\nThis stays:\n"),
+            "{text}"
+        );
+        assert!(text.contains("SNAPSHOTS_URL") && !stays(true).concat().contains("SNAPSHOTS_URL"), "{text}");
+    }
+}
