@@ -77,7 +77,7 @@ fn describe(reply: &Reply, problem: &Problem) -> String {
         300..=399 => format!("\nSet --base-url to where it redirects: {}", reply.location.as_deref().unwrap_or("unknown")),
         401 => "\nCheck the key in ASSETCTL_API_KEY or in the file that ASSETCTL_API_KEY_FILE names.".into(),
         403 => "\nUse a key with the scope that is named.".into(),
-        404 | 405 => "\nCheck --base-url: it ends in /v1.".into(),
+        404 | 405 if problem.code.is_empty() => "\nCheck --base-url: it ends in /v1.".into(),
         _ => String::new(),
     };
     text + &hint

@@ -2,6 +2,8 @@
 
 use crate::columns::{Kind, Mapping};
 use crate::convert::DateFormat;
+use crate::label_args::Labels;
+use crate::offboard_args::Offboard;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -10,11 +12,12 @@ Exit codes:
   0    everything is done, all rows are fine
   1    something failed; an import can be resumed
   2    the command line, the environment or the columns don't fit; nothing was sent
-  3    some rows were refused, and are in a file of their own; or an export lacks
-       records that the service can't read
+  3    some rows were refused, and are in a file of their own; an export lacks
+       records that the service can't read; or a process could not start on
+       all assets of a user
   130  interrupted by Ctrl-C; an import can be resumed";
 
-/// Brings an inventory in, and takes it out again.
+/// Brings an inventory in and takes it out again, prints labels, and takes back what people had.
 #[derive(Debug, Parser)]
 #[command(name = "assetctl", version, after_help = EXIT_CODES, after_long_help = EXIT_CODES)]
 pub struct Cli {
@@ -53,6 +56,14 @@ pub enum Command {
     Import(Box<Import>),
     /// Export assets or users to a file or to standard output
     Export(Export),
+    /// Print sheets of asset labels, or single ones as SVG, PNG or ZPL
+    Labels(Box<Labels>),
+    /// Start the return of everything that a user has, and deactivate the user
+    Offboard(Offboard),
+    /// Show what there is: assets by status, type and manufacturer, their value and warranty, process instances
+    Stats,
+    /// Show whose the API key is, and what it may do
+    Me,
     /// Print the completions of a shell
     Completions {
         /// The shell
@@ -126,12 +137,35 @@ pub struct Export {
     /// Format; by the file's name without
     #[arg(long)]
     pub format: Option<Format>,
-    /// A filter of the list: --filter status=in_use
-    #[arg(long = "filter", value_name = "NAME=VALUE", value_parser = filter)]
-    pub filters: Vec<(String, String)>,
+    /// What of it
+    #[command(flatten)]
+    pub filters: Filters,
     /// How long to wait for a service that is busy or can't be reached
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub give_up_after: u64,
+}
+
+/// Which of the records are meant: filters of the list.
+#[derive(Debug, Args)]
+pub struct Filters {
+    /// A filter of the list: --filter warranty_before=2027-01-01
+    #[arg(long = "filter", value_name = "NAME=VALUE", value_parser = filter)]
+    filters: Vec<(String, String)>,
+    /// Those with this status: --filter status=STATUS
+    #[arg(long)]
+    status: Option<String>,
+    /// Those that a search finds: --filter q=TEXT
+    #[arg(long, value_name = "TEXT")]
+    q: Option<String>,
+}
+
+impl Filters {
+    /// Returns the filters as they are in a query.
+    pub fn pairs(&self) -> impl Iterator<Item = (String, String)> {
+        let named = [("status", &self.status), ("q", &self.q)];
+        let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
+        self.filters.iter().cloned().chain(named)
+    }
 }
 
 /// What is exported.

@@ -125,7 +125,25 @@ impl Client {
         self.send(builder).await
     }
 
-    /// Reads a part of an export.
+    /// Sends a JSON document.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is no response.
+    pub async fn post(
+        &self,
+        url: Url,
+        body: &serde_json::Value,
+        idempotency_key: Option<&str>,
+    ) -> std::result::Result<Reply, Unreachable> {
+        let mut builder = self.http.post(url).header(CONTENT_TYPE, "application/json").body(body.to_string());
+        if let Some(key) = idempotency_key {
+            builder = builder.header("idempotency-key", key);
+        }
+        self.send(builder).await
+    }
+
+    /// Reads something.
     ///
     /// # Errors
     ///

@@ -1,16 +1,14 @@
 //! `assetctl export`.
 
-use crate::answer::{Answer, MAX_FAULTS, interpret};
 use crate::args::{Export, Format, What};
-use crate::client::{Client, Reply};
+use crate::client::Client;
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::export_parts::Parts;
 use crate::interrupt::Interrupt;
 use crate::output::{persist, print_json, temporary_beside};
-use crate::pace::retry_pause;
+use crate::request::get;
 use indicatif::ProgressBar;
-use reqwest::Url;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek, Write};
@@ -92,6 +90,18 @@ async fn write(options: &Export, client: &Client, format: Format) -> Result<Expo
     Ok(exported)
 }
 
+/// Returns whether the reader of the output has ended.
+fn is_broken_pipe(error: &io::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 /// Copies to standard output. A reader that has seen enough, such as `head`, is no error.
 fn to_standard_output(mut file: &File, format: Format, parts: &Parts) -> Result<()> {
     let mut output = io::stdout().lock();
@@ -100,7 +110,8 @@ fn to_standard_output(mut file: &File, format: Format, parts: &Parts) -> Result<
         Format::Csv => parts.write_table(BufReader::new(file), &mut output),
     };
     match written.and_then(|()| output.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        // The writer of a table wraps the error.
+        Err(error) if !is_broken_pipe(&error) => Err(error.into()),
         _ => Ok(()),
     }
 }
@@ -113,19 +124,14 @@ async fn fetch(options: &Export, client: &Client, format: Format, output: &mut i
         Format::Ndjson => ("ndjson", "application/x-ndjson"),
     };
     let mut query = vec![("format".to_owned(), name.to_owned())];
-    query.extend(options.filters.iter().cloned());
+    query.extend(options.filters.pairs());
     let mut url = client.url(path, &query)?;
     let (mut exported, mut parts) = (Exported::default(), Parts::default());
     // Drawn on stderr, and only on a terminal.
     let bar = ProgressBar::new_spinner().with_message(format!("0 {kind}"));
     loop {
-        let reply = get(client, &url, Duration::from_secs(options.give_up_after)).await?;
-        if reply.content_type.as_deref().is_none_or(|found| !found.starts_with(content_type)) {
-            return Err(CliError::Failed(format!(
-                "{url} answered with {} instead of {content_type}; check --base-url",
-                reply.content_type.as_deref().unwrap_or("nothing")
-            )));
-        }
+        let reply = get(client, &url, content_type, Duration::from_secs(options.give_up_after)).await;
+        let reply = reply.map_err(|error| CliError::Failed(format!("{error}\nNothing was written; repeat the command.")))?;
         exported.rows += match format {
             Format::Csv => {
                 parts.add(&reply.body).map_err(|error| CliError::Failed(format!("can't read the service's answer: {error}")))?
@@ -144,24 +150,4 @@ async fn fetch(options: &Export, client: &Client, format: Format, output: &mut i
     output.flush()?;
     bar.finish_and_clear();
     Ok((exported, parts))
-}
-
-/// Gets a part, and repeats that while the service is busy.
-async fn get(client: &Client, url: &Url, patience: Duration) -> Result<Reply> {
-    let (began, mut attempts) = (Instant::now(), 0);
-    loop {
-        attempts += 1;
-        let (retry_after, is_fault, detail) = match client.get(url.clone()).await {
-            Err(unreachable) => (None, true, unreachable.detail),
-            Ok(reply) => match interpret(&reply) {
-                Answer::Done => return Ok(reply),
-                Answer::Refused(detail) => return Err(CliError::Failed(detail)),
-                Answer::Busy { retry_after, is_fault, detail } => (retry_after, is_fault, detail),
-            },
-        };
-        if (is_fault && attempts >= MAX_FAULTS) || began.elapsed() > patience {
-            return Err(CliError::Failed(format!("{detail}\nNothing was written; repeat the command.")));
-        }
-        tokio::time::sleep(retry_pause(attempts, retry_after, fastrand::f64())).await;
-    }
 }

@@ -2,8 +2,9 @@
 
 use crate::args::{Import, OnError};
 use crate::config::Connection;
-use crate::error::{CliError, Result};
+use crate::error::Result;
 use crate::heading::Heading;
+use crate::request::new_run_id;
 use crate::sniff;
 use crate::source::Source;
 use crate::suggest::{as_option, quote};
@@ -19,9 +20,7 @@ const CHUNKING: &str = "1";
 ///
 /// Returns an error when the system has no random numbers.
 pub fn heading(options: &Import, connection: &Connection, source: &Source) -> Result<Heading> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|error| CliError::Failed(format!("no random numbers: {error}")))?;
-    let run_id = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let run_id = new_run_id()?;
     let mappings: Vec<String> = options.mappings.iter().map(as_option).collect();
     let entries = [
         ("base URL", connection.base_url.to_string()),

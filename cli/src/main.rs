@@ -1,4 +1,5 @@
-//! `assetctl`: brings an inventory in from files as people have them, and takes it out again, over HTTP.
+//! `assetctl`: brings an inventory in from files as people have them and takes it out again, prints labels, and takes back
+//! what people had, over HTTP.
 
 mod answer;
 mod args;
@@ -19,17 +20,28 @@ mod import;
 mod import_options;
 mod interrupt;
 mod journal;
+mod label_args;
+mod label_files;
+mod label_pages;
+mod labels;
+mod me;
 mod ndjson_rows;
+mod offboard;
+mod offboard_args;
+mod offboard_plan;
 mod output;
 mod pace;
 mod progress;
 mod records;
 mod refused;
+mod request;
 mod row;
+mod selection;
 mod sender;
 mod settlement;
 mod sniff;
 mod source;
+mod stats;
 mod suggest;
 mod summary;
 mod unsettled;
@@ -39,7 +51,6 @@ use clap::{CommandFactory, Parser};
 use config::{Connection, KeySources};
 use error::{EXIT_SUCCESS, Result};
 use serde_json::json;
-use std::io;
 use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
@@ -49,7 +60,7 @@ async fn main() -> ExitCode {
     match run(global, command).await {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {}", output::clean_lines(&error.to_string()));
             if is_json {
                 // The exit code tells the same if standard output can't be written.
                 let _ = output::print_json(&json!({"error": error.to_string(), "exit_code": error.exit_code()}));
@@ -65,8 +76,14 @@ async fn run(global: Global, command: Command) -> Result<u8> {
         Command::Import(options) if options.suggest => import::suggest(&options, is_json),
         Command::Import(options) => import::import(&options, &connection(global)?, is_json).await,
         Command::Export(options) => export::export(&options, &connection(global)?, is_json).await,
+        Command::Labels(options) => labels::labels(&options, &connection(global)?, is_json).await,
+        Command::Offboard(options) => offboard::offboard(&options, &connection(global)?, is_json).await,
+        Command::Stats => stats::stats(&connection(global)?, is_json).await,
+        Command::Me => me::me(&connection(global)?, is_json).await,
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "assetctl", &mut io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "assetctl", &mut script);
+            output::print(String::from_utf8_lossy(&script).trim_end())?;
             Ok(EXIT_SUCCESS)
         }
     }

@@ -2,7 +2,6 @@
 
 use crate::error::{CliError, Result};
 use serde_json::Value;
-use std::io::{self, Write};
 use std::path::Path;
 use tempfile::{Builder, NamedTempFile};
 
@@ -12,16 +11,19 @@ pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
+/// Returns a text of several lines without what a terminal would obey.
+#[must_use]
+pub fn clean_lines(text: &str) -> String {
+    text.lines().map(terminal::clean).collect::<Vec<_>>().join("\n")
+}
+
 /// Prints a line. A reader that has seen enough, such as `head`, is no error.
 ///
 /// # Errors
 ///
 /// Returns an error when standard output can't be written.
 pub fn print(text: &str) -> Result<()> {
-    match writeln!(io::stdout(), "{text}") {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
+    Ok(terminal::print(text)?)
 }
 
 /// Prints a JSON document.

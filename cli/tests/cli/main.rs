@@ -3,6 +3,10 @@
 
 mod export;
 mod import;
+mod labels;
+mod offboard;
+mod real_answers;
 mod real_service;
 mod resume;
+mod summaries;
 mod support;

@@ -1,0 +1,187 @@
+//! What an offboarding does with each asset of a user.
+
+use crate::output::count;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use terminal::{Column, Table};
+
+/// The lists of the service's answer, in the order in which they are shown.
+const LISTS: [&str; 3] = ["instances", "in_progress", "not_started"];
+
+/// What one or several answers of the service say, together.
+#[derive(Debug, Default)]
+pub struct Plan {
+    user: Value,
+    process: Value,
+    movements: Vec<Value>,
+    /// The assets of each list, by their id: an answer can name again what an earlier one has.
+    assets: BTreeMap<&'static str, BTreeMap<String, Value>>,
+    /// Ids of assets that the service can't read.
+    pub unreadable: BTreeSet<String>,
+    /// Whether the service has more assets for another request.
+    pub has_more: bool,
+}
+
+impl Plan {
+    /// Adds an answer; returns whether it started anything.
+    pub fn add(&mut self, mut data: Value) -> bool {
+        let movements = data["movements"].as_array().cloned().unwrap_or_default();
+        let has_started = !movements.is_empty() || data["instances"].as_array().is_some_and(|list| !list.is_empty());
+        self.movements.extend(movements);
+        for list in LISTS {
+            let assets = data[list].as_array().into_iter().flatten();
+            let by_id = assets.map(|asset| (asset["asset_id"].as_str().unwrap_or_default().to_owned(), asset.clone()));
+            self.assets.entry(list).or_default().extend(by_id);
+        }
+        // What this command has started is in progress for the request after it.
+        let started: Vec<String> = self.started().filter_map(|asset| asset["asset_id"].as_str().map(str::to_owned)).collect();
+        let in_progress = self.assets.entry("in_progress").or_default();
+        started.iter().for_each(|id| drop(in_progress.remove(id)));
+        let unreadable = data["unreadable"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        self.unreadable.extend(unreadable.map(str::to_owned));
+        self.has_more = data["has_more"] == true;
+        self.user = data["user"].take();
+        self.process = data["process"].take();
+        has_started
+    }
+
+    /// Returns the assets on which the process starts.
+    fn started(&self) -> impl Iterator<Item = &Value> {
+        let moved = self.movements.iter().flat_map(|movement| movement["assets"].as_array().into_iter().flatten());
+        moved.chain(self.list("instances"))
+    }
+
+    fn list(&self, name: &str) -> impl Iterator<Item = &Value> {
+        self.assets.get(name).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// Returns how many assets the process could not start on.
+    #[must_use]
+    pub fn refused(&self) -> usize {
+        self.list("not_started").count() + self.unreadable.len()
+    }
+
+    /// Returns whether the service has answered at least once.
+    #[must_use]
+    pub fn has_answers(&self) -> bool {
+        self.user.is_object()
+    }
+
+    /// Returns who is offboarded: `Ada <ada@example.com>`.
+    #[must_use]
+    pub fn user(&self) -> String {
+        let text = |name: &str| self.user[name].as_str().unwrap_or("-");
+        terminal::clean(&format!("{} <{}>", text("display_name"), text("email")))
+    }
+
+    /// Returns the answers as one.
+    #[must_use]
+    pub fn as_json(&self, is_dry_run: bool) -> Value {
+        let list = |name| self.list(name).cloned().collect::<Vec<_>>();
+        json!({
+            "user": self.user, "process": self.process, "movements": self.movements, "instances": list("instances"),
+            "in_progress": list("in_progress"), "not_started": list("not_started"), "unreadable": self.unreadable, "has_more": self.has_more,
+            "dry_run": is_dry_run
+        })
+    }
+
+    /// Returns a table of all assets, for a terminal with so many columns. `is_done` tells whether it has happened.
+    #[must_use]
+    pub fn table(&self, is_done: bool, width: Option<usize>) -> String {
+        let mut table = Table::new(&[Column::new("TAG"), Column::text("ASSET"), Column::text("PROCESS")]);
+        let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+        let mut add = |asset: &Value, what: String| table.add([text(&asset["asset_tag"]), text(&asset["asset_name"]), what]);
+        let starts = if is_done { "started" } else { "starts" };
+        for (movement, number) in self.movements.iter().zip(1..) {
+            let name = movement["number"].as_str().map_or(format!("in movement {number}"), |number| format!("in {number}"));
+            let assets = movement["assets"].as_array().into_iter().flatten();
+            assets.for_each(|asset| add(asset, format!("{starts} {name}")));
+        }
+        self.list("instances").for_each(|asset| add(asset, starts.to_owned()));
+        self.list("in_progress").for_each(|asset| add(asset, "in progress already".to_owned()));
+        for asset in self.list("not_started") {
+            add(asset, format!("can't start: {} {}", text(&asset["code"]), text(&asset["detail"])));
+        }
+        if table.is_empty() { "The user has no assets.".to_owned() } else { table.render(width) }
+    }
+
+    /// Returns a sentence about all assets.
+    #[must_use]
+    pub fn summary(&self, is_done: bool) -> String {
+        let process = self.process["name"].as_str().unwrap_or("the process");
+        let starts = if is_done { "started" } else { "would start" };
+        let mut text = format!("{} {starts} on {}", terminal::clean(process), count(self.started().count() as u64, "asset"));
+        for (number, what) in [(self.list("in_progress").count(), "in progress already"), (self.refused(), "that can't start")] {
+            if number > 0 {
+                text.push_str(&format!(", {number} {what}"));
+            }
+        }
+        let user = match (self.user["is_active"] == false, is_done) {
+            (true, true) => "is inactive",
+            (true, false) => "would be inactive",
+            (false, true) => "is still active",
+            (false, false) => "would stay active",
+        };
+        format!("{text}; the user {user}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asset(id: &str) -> Value {
+        json!({"asset_id": id, "asset_tag": format!("AST-{id}"), "asset_name": "ノートパソコン", "instance_id": null})
+    }
+
+    fn answer(has_more: bool) -> Value {
+        let mut refused = asset("5");
+        refused["code"] = "WRONG_ASSET_STATUS".into();
+        refused["detail"] = "The asset is in_stock.".into();
+        json!({
+            "user": {"id": "u", "display_name": "Ada", "email": "ada@example.com", "is_active": false},
+            "process": {"id": "p", "name": "Device Return", "slug": "device-return"},
+            "movements": [{"id": null, "number": null, "assets": [asset("1"), asset("2")]}],
+            "instances": [asset("3")], "in_progress": [asset("4")], "not_started": [refused], "has_more": has_more
+        })
+    }
+
+    #[test]
+    fn the_table_says_what_starts_what_runs_and_what_can_not() {
+        let mut plan = Plan::default();
+        assert!(plan.add(answer(false)));
+        let expected = "\
+TAG    ASSET           PROCESS
+AST-1  ノートパソコン  starts in movement 1
+AST-2  ノートパソコン  starts in movement 1
+AST-3  ノートパソコン  starts
+AST-4  ノートパソコン  in progress already
+AST-5  ノートパソコン  can't start: WRONG_ASSET_STATUS The asset is in_stock.";
+        assert_eq!(plan.table(false, Some(80)), expected);
+        assert_eq!(
+            plan.summary(false),
+            "Device Return would start on 3 assets, 1 in progress already, 1 that can't start; the user would be inactive"
+        );
+        assert_eq!((plan.refused(), plan.user().as_str()), (1, "Ada <ada@example.com>"));
+        assert_eq!(Plan::default().table(false, None), "The user has no assets.");
+    }
+
+    #[test]
+    fn several_answers_are_added_up() {
+        let mut plan = Plan::default();
+        assert!(plan.add(answer(true)) && plan.has_more);
+        let mut next = answer(false);
+        next["movements"] = json!([{"id": "m", "number": "MOV-000002", "assets": [asset("6"), asset("7")]}]);
+        next["instances"] = json!([]);
+        next["in_progress"] = json!([asset("1"), asset("3"), asset("4")]);
+        assert!(plan.add(next) && !plan.has_more);
+        let all = plan.as_json(false);
+        assert_eq!(all["in_progress"], json!([asset("4")]));
+        assert_eq!((all["movements"].as_array().map(Vec::len), all["instances"].as_array().map(Vec::len)), (Some(2), Some(1)));
+        assert_eq!(plan.refused(), 1);
+        let mut nothing = answer(true);
+        nothing["movements"] = json!([]);
+        nothing["instances"] = json!([]);
+        assert!(!plan.add(nothing));
+    }
+}

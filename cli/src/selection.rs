@@ -1,0 +1,104 @@
+//! Which assets are meant.
+
+use crate::args::Filters;
+use crate::client::Client;
+use crate::error::{CliError, Result};
+use crate::request::{PATIENCE, get, get_data};
+use indicatif::ProgressBar;
+use serde::Deserialize;
+use std::collections::HashSet;
+
+/// The type of exports in NDJSON.
+const NDJSON: &str = "application/x-ndjson";
+
+/// An asset, by what a label needs.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Asset {
+    /// The id.
+    pub id: String,
+    /// The tag.
+    pub asset_tag: String,
+}
+
+/// Returns the assets with these tags or ids, in their order and each once.
+///
+/// # Errors
+///
+/// Returns [`CliError::Failed`] that names the tags that no asset has or the first unknown ID, or when the service doesn't answer.
+pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
+    let bar = ProgressBar::new_spinner().with_message("finding assets");
+    let (mut assets, mut ids, mut unknown) = (Vec::new(), HashSet::new(), Vec::new());
+    for name in names {
+        bar.tick();
+        let found = if is_id(name) {
+            vec![get_data(client, &format!("assets/{name}"), &[]).await?]
+        } else {
+            get_data(client, "assets", &[("asset_tag", name)]).await?.as_array().cloned().unwrap_or_default()
+        };
+        let found = found.into_iter().map(serde_json::from_value).collect::<std::result::Result<Vec<Asset>, _>>();
+        match found.map_err(|error| unreadable(&error))? {
+            found if found.is_empty() => unknown.push(name.as_str()),
+            found => assets.extend(found.into_iter().filter(|asset| ids.insert(asset.id.clone()))),
+        }
+    }
+    bar.finish_and_clear();
+    match unknown.as_slice() {
+        [] => Ok(assets),
+        unknown => Err(CliError::Failed(format!("no asset has the tag {}; tags are case-sensitive", unknown.join(", ")))),
+    }
+}
+
+/// Returns the assets that match, the oldest first.
+///
+/// # Errors
+///
+/// Returns [`CliError::Failed`] when the service refuses a filter, or doesn't answer.
+pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> {
+    let mut query = vec![("format".to_owned(), "ndjson".to_owned())];
+    query.extend(filters.pairs());
+    let mut url = client.url("assets/export", &query)?;
+    let bar = ProgressBar::new_spinner().with_message("finding assets");
+    let mut assets = Vec::new();
+    loop {
+        let reply = get(client, &url, NDJSON, PATIENCE).await?;
+        let lines = reply.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        for line in lines {
+            assets.push(serde_json::from_slice(line).map_err(|error| unreadable(&error))?);
+        }
+        bar.tick();
+        if !reply.unreadable.is_empty() {
+            eprintln!("warning: no labels for assets that the service can't read: {}", reply.unreadable.join(", "));
+        }
+        match reply.next {
+            Some(link) => url = client.follow(&url, &link)?,
+            None => break,
+        }
+    }
+    bar.finish_and_clear();
+    Ok(assets)
+}
+
+/// Returns whether a text has the form of an id.
+#[must_use]
+pub fn is_id(text: &str) -> bool {
+    let hyphens = [8, 13, 18, 23];
+    let fits = |(place, byte): (usize, u8)| if hyphens.contains(&place) { byte == b'-' } else { byte.is_ascii_hexdigit() };
+    text.len() == 36 && text.bytes().enumerate().all(fits)
+}
+
+fn unreadable(error: &serde_json::Error) -> CliError {
+    CliError::Failed(format!("can't read the service's answer; check --base-url: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_not_ids() {
+        assert!(is_id("0190163d-8694-739b-aea5-966c26f8ad90"));
+        for tag in ["AST-000001", "0190163d8694739baea5966c26f8ad90", "0190163d-8694-739b-aea5-966c26f8ad9-", ""] {
+            assert!(!is_id(tag), "{tag}");
+        }
+    }
+}

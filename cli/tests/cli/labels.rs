@@ -1,0 +1,129 @@
+//! `assetctl labels`.
+
+use crate::support::scripted::{Answer, Request, Scripted};
+use crate::support::{Folder, command, run};
+use serde_json::{Value, json};
+use std::io::Read;
+use std::process::Stdio;
+
+/// Returns an id that has this number in it.
+fn id(number: usize) -> String {
+    format!("0190163d-8694-739b-aea5-{number:012}")
+}
+
+fn asset(number: usize, tag: &str) -> Value {
+    json!({"id": id(number), "asset_tag": tag, "name": "Laptop"})
+}
+
+/// A service with this many assets.
+fn service(count: usize) -> Scripted {
+    Scripted::start(move |request, _| answer(request, count))
+}
+
+fn answer(request: &Request, count: usize) -> Answer {
+    match request.route.as_str() {
+        "GET /assets/export" => {
+            let rows = (0..count).map(|number| format!("{}\n", asset(number, &format!("AST-{number}"))));
+            Answer(200, "application/x-ndjson", rows.collect())
+        }
+        "GET /assets/labels" => {
+            let (skip, ids) = (request.parameter("skip"), request.parameter("ids").split(',').count());
+            Answer(200, "text/html; charset=utf-8", format!("{} {skip} {ids}", request.parameter("layout")))
+        }
+        "GET /assets" => match request.parameter("asset_tag") {
+            "A/1" => Answer::data(&json!([asset(1, "A/1")])),
+            "a 1" => Answer::data(&json!([asset(2, "a 1")])),
+            _ => Answer::data(&json!([])),
+        },
+        route if route.ends_with("/label") => {
+            let (format, size, dpi) = (request.parameter("format"), request.parameter("size"), request.parameter("dpi"));
+            let content_type = match format {
+                "svg" => "image/svg+xml",
+                "png" => "image/png",
+                _ => "text/plain; charset=utf-8",
+            };
+            Answer(200, content_type, format!("^XA{format} {size} {dpi}^XZ"))
+        }
+        _ => Answer::data(&asset(3, "C-3")),
+    }
+}
+
+#[test]
+fn sheets_are_filled_and_files_numbered() {
+    let (service, folder) = (service(200), Folder::new());
+    let path = folder.path("labels.html");
+    let run = run(&service.url, &["labels", "--all", "--skip", "10", "-o", path.to_str().unwrap(), "--json"]);
+    assert_eq!((run.code, &run.json()["labels"]), (0, &json!(200)), "{}", run.stderr);
+    assert_eq!(folder.names(), ["labels-1.html", "labels-2.html", "labels-3.html"]);
+    let text = |name| std::fs::read_to_string(folder.path(name)).unwrap();
+    assert_eq!(["labels-1.html", "labels-2.html", "labels-3.html"].map(text), ["a4-24 10 86", "a4-24 0 96", "a4-24 0 18"]);
+    let ids: String = service.requests().iter().map(|request| request.parameter("ids").to_owned() + ",").collect();
+    assert!((0..200).all(|number| ids.matches(&id(number)).count() == 1), "an asset has no label, or two");
+}
+
+#[test]
+fn filters_are_those_of_the_list() {
+    let (service, folder) = (service(2), Folder::new());
+    let path = folder.path("labels.html");
+    let options = ["--status", "in_use", "--q", "T14", "--filter", "kind=physical", "--layout", "letter-30"];
+    let run = run(&service.url, &[&["labels", "-o", path.to_str().unwrap()], &options[..]].concat());
+    assert_eq!((run.code, folder.names()), (0, vec!["labels.html".to_owned()]), "{}", run.stderr);
+    assert!(run.stderr.starts_with("2 labels in ") && run.stdout.is_empty(), "{}", run.stderr);
+    let query = &service.requests()[0].query;
+    let expected = [("format", "ndjson"), ("kind", "physical"), ("q", "T14"), ("status", "in_use")];
+    assert!(query.iter().map(|(name, value)| (name.as_str(), value.as_str())).eq(expected), "{query:?}");
+}
+
+#[test]
+fn single_labels_are_files_named_by_their_tags() {
+    let (service, folder) = (service(0), Folder::new());
+    let path = folder.path("new");
+    let assets = ["labels", "A/1", "a 1", "A/1", &id(3), "--format", "svg", "--size", "62x29", "-o", path.to_str().unwrap()];
+    let run = run(&service.url, &assets);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let mut names: Vec<String> =
+        std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["A_1.svg", "C-3.svg", &format!("a_1-{}.svg", id(2))]);
+    assert_eq!(std::fs::read_to_string(path.join("C-3.svg")).unwrap(), "^XAsvg 62x29 ^XZ");
+}
+
+#[test]
+fn zpl_goes_to_the_printer() {
+    let printed = run(&service(2).url, &["labels", "--all", "--format", "zpl", "--dpi", "203"]);
+    assert_eq!((printed.code, printed.stdout.as_str()), (0, "^XAzpl  203^XZ\n^XAzpl  203^XZ\n"), "{}", printed.stderr);
+    // A reader that has seen enough is no error.
+    let service = service(5_000);
+    let mut command = command(&service.url, &["labels", "--all", "--format", "zpl"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut start = [0; 3];
+    child.stdout.take().unwrap().read_exact(&mut start).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((&start, output.status.code()), (b"^XA", Some(0)), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(service.requests().len() < 1_000);
+}
+
+#[test]
+fn what_does_not_fit_is_said_before_anything_is_sent() {
+    let service = service(0);
+    for arguments in [
+        &["labels"][..],
+        &["labels", "A-1", "--all"],
+        &["labels", "--all", "--format", "svg"],
+        &["labels", "--all", "--size", "62x29"],
+        &["labels", "--all", "--format", "svg", "--size", "62"],
+        &["labels", "--all", "--layout", "a4-9"],
+        &["labels", "--all", "--skip", "24"],
+        &["labels", "--all", "--skip", "3", "--format", "zpl"],
+        &["labels", "--all", "--format", "png", "--dpi", "203", "-o", "labels"],
+        &["labels", "--all", "--format", "zpl", "--json"],
+    ] {
+        assert_eq!(run(&service.url, arguments).code, 2, "{arguments:?}");
+    }
+    assert!(service.requests().is_empty());
+    let unknown = run(&service.url, &["labels", "B-1", "B-2"]);
+    assert!(unknown.code == 1 && unknown.stderr.contains("no asset has the tag B-1, B-2"), "{}", unknown.stderr);
+    let none = run(&service.url, &["labels", "--status", "scrapped"]);
+    assert!(none.code == 0 && none.stderr.contains("No asset matches."), "{}", none.stderr);
+    assert!(!std::path::Path::new("labels.html").exists());
+}

@@ -1,0 +1,96 @@
+//! A service that gives the answers that a test has for its requests.
+
+use super::KEY;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Method and path below `/v1`, such as `GET /me`.
+    pub route: String,
+    pub query: BTreeMap<String, String>,
+    pub body: Value,
+    pub idempotency_key: Option<String>,
+}
+
+impl Request {
+    /// Returns a parameter of the query; an empty text if it isn't there.
+    pub fn parameter(&self, name: &str) -> &str {
+        self.query.get(name).map_or("", String::as_str)
+    }
+}
+
+/// What a request is answered with.
+pub struct Answer(pub u16, pub &'static str, pub String);
+
+impl Answer {
+    /// Returns an answer with this member `data`.
+    pub fn data(data: &Value) -> Self {
+        Self(200, "application/json", json!({"data": data}).to_string())
+    }
+
+    /// Returns a problem.
+    pub fn problem(status: u16, code: &str, detail: &str) -> Self {
+        Self(status, "application/problem+json", json!({"status": status, "code": code, "detail": detail}).to_string())
+    }
+}
+
+type Script = Box<dyn Fn(&Request, usize) -> Answer + Send + Sync>;
+
+struct Service {
+    script: Script,
+    requests: Mutex<Vec<Request>>,
+}
+
+/// A running service.
+pub struct Scripted {
+    service: Arc<Service>,
+    _runtime: Runtime,
+    /// The base URL.
+    pub url: String,
+}
+
+impl Scripted {
+    /// Starts a service that answers each request with what `script` says to it and its number, which counts from 0.
+    pub fn start(script: impl Fn(&Request, usize) -> Answer + Send + Sync + 'static) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let service = Arc::new(Service { script: Box::new(script), requests: Mutex::default() });
+        let routes = Router::new().fallback(answer).with_state(Arc::clone(&service));
+        runtime.spawn(async move { axum::serve(listener, routes).await });
+        Self { service, _runtime: runtime, url }
+    }
+
+    /// Returns the requests so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.service.requests.lock().unwrap().clone()
+    }
+}
+
+async fn answer(State(service): State<Arc<Service>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    assert_eq!(headers["authorization"], format!("Bearer {KEY}"));
+    let url = reqwest::Url::parse(&format!("http://x{uri}")).unwrap();
+    let request = Request {
+        route: format!("{method} {}", uri.path().strip_prefix("/v1").unwrap()),
+        query: url.query_pairs().into_owned().collect(),
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+        idempotency_key: headers.get("idempotency-key").map(|key| key.to_str().unwrap().to_owned()),
+    };
+    let number = {
+        let mut requests = service.requests.lock().unwrap();
+        requests.push(request.clone());
+        requests.len() - 1
+    };
+    let Answer(status, content_type, body) = (service.script)(&request, number);
+    (StatusCode::from_u16(status).unwrap(), [("content-type", content_type)], body).into_response()
+}
