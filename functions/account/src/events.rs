@@ -40,6 +40,7 @@ impl FromParam for Start {
 /// The ID of an event, or `now`.
 #[derive(ToSchema)]
 #[schema(value_type = String, pattern = "^(now|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$")]
+#[schema(as = FeedStart)]
 pub struct StartText(());
 
 shared::query! {
@@ -51,7 +52,6 @@ shared::query! {
         /// Maximum number of events. Default 20, maximum 100.
         limit: Limit as Limit,
         /// Types of events, separated by commas: exact ones such as `asset.created`, or all of a kind, such as `asset.*`.
-        #[param(style = Form, explode = false)]
         types: EventTypes as EventTypes,
         /// Only events about this resource.
         entity_id: EventId as EventId,
@@ -60,6 +60,7 @@ shared::query! {
 
 /// A change in the feed.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = FeedEvent)]
 pub struct FeedEntry {
     /// The change, as the history shows it.
     #[serde(flatten)]

@@ -4,7 +4,7 @@ use serde::Serialize;
 use shared::domain::api_key::{ApiKey, MAX_GRACE_SECONDS, prefix};
 use shared::domain::id::{ApiKeyId, UserId};
 use shared::domain::record::Stored;
-use shared::domain::scope::Scopes;
+use shared::domain::scope::{Scope, Scopes};
 use shared::domain::text::Name;
 use shared::domain::time::Timestamp;
 use shared::http::body::{BoundedInteger, RateLimit};
@@ -19,7 +19,7 @@ type Grace = BoundedInteger<0, MAX_GRACE_SECONDS>;
 
 shared::body! {
     /// A new API key.
-    pub struct NewKey {
+    pub struct NewKey as NewApiKey {
         /// Name that says what the key is for.
         required name: Name,
         /// Scopes. Your own key must have all of them.
@@ -38,7 +38,7 @@ shared::body! {
 
 shared::body! {
     /// Options for rotating a key.
-    pub struct Rotation {
+    pub struct Rotation as KeyRotation {
         /// How many seconds the previous secret stays valid. Default 0, maximum 604800 (7 days).
         optional grace_seconds: Grace,
     }
@@ -57,12 +57,14 @@ shared::query! {
 
 /// An API key without its secret.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ApiKey)]
 pub struct KeyView {
     /// Identifier.
     id: ApiKeyId,
     /// Name that says what the key is for.
     name: Name,
     /// Scopes.
+    #[schema(value_type = Vec<Scope>)]
     scopes: Scopes,
     /// User whom the key is bound to.
     #[schema(required)]
@@ -86,6 +88,7 @@ pub struct KeyView {
 
 /// An API key with its secret.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ApiKeyWithSecret)]
 pub struct NewKeyView {
     /// The key, to be sent as `Authorization: Bearer …`. Shown only in this response, and not when the response is
     /// replayed for an `Idempotency-Key`. Null in a dry run.

@@ -12,7 +12,7 @@ use shared::domain::token::{Secret, Token};
 use shared::domain::user::User;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, OptionalJsonBody, PathId, QueryParams};
-use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
+use shared::http::openapi::{ChangeConflict, DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors, RequestConflict};
 use shared::http::params;
 use shared::http::response::{Created, Data, Success, Versioned, found};
 use shared::store::{Page, UnitOfWork, WriteError};
@@ -42,7 +42,7 @@ pub async fn get_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Result
 /// Create an API key
 ///
 /// The response shows the key. It is not shown again, not even when the response is replayed for an `Idempotency-Key`.
-#[utoipa::path(post, path = "/keys", tag = "keys", security(("api_key" = ["keys:write"])), responses(PostErrors))]
+#[utoipa::path(post, path = "/keys", tag = "keys", security(("api_key" = ["keys:write"])), responses(PostErrors, RequestConflict))]
 pub async fn create_key(request: UnverifiedRequest, body: JsonBody<NewKey>) -> Result<Created<NewKeyView>, ApiError> {
     let (caller, (body, mut errors, owner)) = request
         .authorize(Scope::KeysWrite, async |store| {
@@ -105,7 +105,7 @@ fn created<T>(key: T, id: ApiKeyId) -> Created<T> {
 /// Revoke an API key
 ///
 /// The next request with it is refused. Returns the key as it was.
-#[utoipa::path(delete, path = "/keys/{id}", tag = "keys", security(("api_key" = ["keys:write"])), responses(DeleteErrors))]
+#[utoipa::path(delete, path = "/keys/{id}", tag = "keys", security(("api_key" = ["keys:write"])), responses(DeleteErrors, ChangeConflict))]
 pub async fn delete_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Result<Data<KeyView>, ApiError> {
     let (caller, key) = request.authorize(Scope::KeysWrite, async |store| found(store.get::<ApiKey>(id.parse()?).await?)).await?;
     Ok(Data { data: caller.delete(key, |_| Ok(())).await?.into() })
@@ -115,7 +115,7 @@ pub async fn delete_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Res
 ///
 /// Gives the key a new secret, which only this response shows. The previous secret stays valid for `grace_seconds`. A
 /// body is optional.
-#[utoipa::path(post, path = "/keys/{id}/rotate", tag = "keys", security(("api_key" = ["keys:write"])), responses(PatchErrors))]
+#[utoipa::path(post, path = "/keys/{id}/rotate", tag = "keys", security(("api_key" = ["keys:write"])), responses(PatchErrors, RequestConflict))]
 pub async fn rotate_key(
     request: UnverifiedRequest,
     id: PathId<ApiKeyId>,

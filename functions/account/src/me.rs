@@ -5,7 +5,7 @@ use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::api_key::prefix;
 use shared::domain::id::{ApiKeyId, Id, TenantId, UserId};
 use shared::domain::locale::Locale;
-use shared::domain::scope::{Role, Scopes};
+use shared::domain::scope::{Role, Scope, Scopes};
 use shared::domain::tenant::Tenant;
 use shared::domain::text::Name;
 use shared::domain::time::Timestamp;
@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 
 /// The API key of a request, its tenant and its owner.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Me)]
 pub struct MeView {
     /// The API key.
     key: OwnKeyView,
@@ -30,6 +31,7 @@ pub struct MeView {
 
 /// The API key of a request.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OwnApiKey)]
 pub struct OwnKeyView {
     /// ID.
     id: ApiKeyId,
@@ -38,6 +40,7 @@ pub struct OwnKeyView {
     /// The key's first 12 characters.
     prefix: String,
     /// What the key permits now: its scopes, as far as its owner's role permits them.
+    #[schema(value_type = Vec<Scope>)]
     scopes: Scopes,
     /// Time of expiry; of this secret, after a rotation.
     #[schema(required)]
@@ -50,6 +53,7 @@ pub struct OwnKeyView {
 
 /// The tenant of a key.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OwnTenant)]
 pub struct OwnTenantView {
     /// ID.
     id: TenantId,
@@ -63,6 +67,7 @@ pub struct OwnTenantView {
 
 /// The user whom a key is bound to.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = KeyOwner)]
 pub struct OwnerView {
     /// ID.
     id: UserId,

@@ -12,7 +12,7 @@ use shared::domain::text::Name;
 use shared::domain::time_zone::TimeZone;
 use shared::http::error::ApiError;
 use shared::http::extract::JsonBody;
-use shared::http::openapi::{ListErrors, PatchErrors};
+use shared::http::openapi::{ChangeConflict, ListErrors, PatchErrors};
 use shared::http::response::Versioned;
 use shared::store::UnverifiedStore;
 use utoipa::ToSchema;
@@ -60,6 +60,7 @@ impl From<SettingsPatch> for TenantChange {
 
 /// A range of asset tag numbers.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = NumberRange)]
 pub struct NumberRangeView {
     /// The tag, with `{N}` for its number.
     #[schema(examples("AST-{N}"))]
@@ -81,6 +82,7 @@ impl From<NumberRange> for NumberRangeView {
 
 /// A tenant's settings.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Settings)]
 pub struct SettingsView {
     /// Name of the organization.
     name: Name,
@@ -141,6 +143,8 @@ async fn read(store: UnverifiedStore) -> Result<(Stored<Tenant>, Vec<NumberRange
 }
 
 /// Get the settings
+///
+/// Includes the number ranges of asset tags, and how full they are.
 #[utoipa::path(get, path = "/settings", tag = "settings", security(("api_key" = ["settings:read"])), responses(ListErrors))]
 pub async fn get_settings(request: UnverifiedRequest) -> Result<Versioned<SettingsView>, ApiError> {
     let (_, (tenant, ranges)) = request.authorize(Scope::SettingsRead, read).await?;
@@ -150,7 +154,7 @@ pub async fn get_settings(request: UnverifiedRequest) -> Result<Versioned<Settin
 /// Update the settings
 ///
 /// Changes the fields that are sent. Existing asset tags stay as they are.
-#[utoipa::path(patch, path = "/settings", tag = "settings", security(("api_key" = ["settings:write"])), responses(PatchErrors))]
+#[utoipa::path(patch, path = "/settings", tag = "settings", security(("api_key" = ["settings:write"])), responses(PatchErrors, ChangeConflict))]
 pub async fn update_settings(
     request: UnverifiedRequest,
     body: JsonBody<SettingsPatch>,

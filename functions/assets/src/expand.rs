@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 /// What to add to an asset.
 #[derive(Debug, Clone, Copy, ToSchema)]
 #[schema(rename_all = "snake_case")]
+#[schema(as = ExpandedField)]
 pub enum Expand {
     /// The assigned user.
     AssignedTo,

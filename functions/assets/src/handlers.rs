@@ -11,7 +11,7 @@ use shared::domain::id::AssetId;
 use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
-use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
+use shared::http::openapi::{AssetConflict, AssetDeletionConflict, DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors, RequestConflict};
 use shared::http::params;
 use shared::http::response::{Created, Json, Versioned, found};
 use shared::store::Page;
@@ -38,7 +38,7 @@ pub async fn list_assets(request: UnverifiedRequest, query: QueryParams<AssetQue
 /// Create an asset
 ///
 /// The service generates the asset tag from the tenant's template.
-#[utoipa::path(post, path = "/assets", tag = "assets", security(("api_key" = ["assets:write"])), responses(PostErrors))]
+#[utoipa::path(post, path = "/assets", tag = "assets", security(("api_key" = ["assets:write"])), responses(PostErrors, RequestConflict))]
 pub async fn create_asset(request: UnverifiedRequest, body: JsonBody<NewAsset>) -> Result<Created<AssetView>, ApiError> {
     let (caller, (command, inputs)) = request
         .authorize(Scope::AssetsWrite, async |store| {
@@ -88,7 +88,7 @@ pub async fn get_asset(
 /// Update an asset
 ///
 /// Changes the fields that are sent. Null clears a nullable field.
-#[utoipa::path(patch, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:write"])), responses(PatchErrors))]
+#[utoipa::path(patch, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:write"])), responses(PatchErrors, AssetConflict))]
 pub async fn update_asset(
     request: UnverifiedRequest,
     id: PathId<AssetId>,
@@ -112,7 +112,7 @@ pub async fn update_asset(
 /// Delete an asset
 ///
 /// Removes the asset permanently; its history remains readable. Consider setting the status to `scrapped` instead.
-#[utoipa::path(delete, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:write"])), responses(DeleteErrors))]
+#[utoipa::path(delete, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:write"])), responses(DeleteErrors, AssetDeletionConflict))]
 pub async fn delete_asset(request: UnverifiedRequest, id: PathId<AssetId>) -> Result<Json<DeletedAsset>, ApiError> {
     let (caller, asset) =
         request.authorize(Scope::AssetsWrite, async |store| found(store.get::<Asset>(id.parse()?).await?)).await?;

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 /// A sort order.
 #[derive(ToSchema)]
 #[schema(value_type = String, pattern = "^-?(created_at|updated_at|name|asset_tag|status)$", examples("-name"))]
+#[schema(as = AssetSort)]
 pub struct SortText(());
 
 shared::query! {
@@ -24,7 +25,6 @@ shared::query! {
         /// Search text. Every word must occur in the name, asset tag or serial number.
         q: SearchText as SearchText,
         /// Filter by status: one, or several separated by commas.
-        #[param(style = Form, explode = false)]
         status: Statuses as Statuses,
         /// Filter by asset type.
         asset_type_id: AssetTypeId as AssetTypeId,

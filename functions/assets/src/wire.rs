@@ -142,6 +142,7 @@ impl AssetPatch {
 
 /// An asset.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Asset)]
 pub struct AssetView {
     /// ID.
     id: AssetId,

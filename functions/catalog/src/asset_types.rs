@@ -13,7 +13,7 @@ use shared::domain::text::{Name, SearchText};
 use shared::domain::time::Timestamp;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{JsonBody, PathId, QueryParams};
-use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
+use shared::http::openapi::{DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict};
 use shared::http::params::{self, FromParam, Limit, PageNumber};
 use shared::http::response::{Created, Data, Versioned, found};
 use shared::store::{AssetTypeFilter, Page};
@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 /// A code in any case.
 #[derive(Debug, ToSchema)]
 #[schema(value_type = String, pattern = "^[A-Za-z0-9]{2,8}$", examples("LAP"))]
+#[schema(as = TypeCodeFilter)]
 pub struct CodeFilter(TypeCode);
 
 impl FromParam for CodeFilter {
@@ -89,6 +90,7 @@ impl From<AssetTypePatch> for AssetTypeChange {
 
 /// An asset type.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AssetType)]
 pub struct AssetTypeView {
     /// Identifier.
     id: AssetTypeId,
@@ -133,6 +135,8 @@ pub async fn list_asset_types(
 }
 
 /// Get an asset type
+///
+/// Includes the JSON Schema of its custom fields.
 #[utoipa::path(get, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(GetErrors))]
 pub async fn get_asset_type(request: UnverifiedRequest, id: PathId<AssetTypeId>) -> Result<Versioned<AssetTypeView>, ApiError> {
     let (_, asset_type) =
@@ -143,7 +147,7 @@ pub async fn get_asset_type(request: UnverifiedRequest, id: PathId<AssetTypeId>)
 /// Create an asset type
 ///
 /// A tenant can have 1,000 asset types.
-#[utoipa::path(post, path = "/catalog/asset-types", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PostErrors))]
+#[utoipa::path(post, path = "/catalog/asset-types", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PostErrors, DuplicateConflict))]
 pub async fn create_asset_type(
     request: UnverifiedRequest,
     body: JsonBody<NewAssetType>,
@@ -168,7 +172,7 @@ pub async fn create_asset_type(
 /// Update an asset type
 ///
 /// Changes the fields that are sent.
-#[utoipa::path(patch, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors))]
+#[utoipa::path(patch, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors, UniqueConflict))]
 pub async fn update_asset_type(
     request: UnverifiedRequest,
     id: PathId<AssetTypeId>,
@@ -187,7 +191,7 @@ pub async fn update_asset_type(
 /// Delete an asset type
 ///
 /// Refused while models or assets have it. Returns the asset type as it was.
-#[utoipa::path(delete, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors))]
+#[utoipa::path(delete, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors, InUseConflict))]
 pub async fn delete_asset_type(request: UnverifiedRequest, id: PathId<AssetTypeId>) -> Result<Data<AssetTypeView>, ApiError> {
     let (caller, asset_type) =
         request.authorize(Scope::CatalogWrite, async |store| found(store.get::<AssetType>(id.parse()?).await?)).await?;

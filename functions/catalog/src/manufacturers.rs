@@ -10,7 +10,7 @@ use shared::domain::text::{Name, Notes, SearchText};
 use shared::domain::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
-use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
+use shared::http::openapi::{DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict};
 use shared::http::params::{self, Limit, PageNumber};
 use shared::http::response::{Created, Data, Versioned, found};
 use shared::store::{ManufacturerFilter, Page};
@@ -71,6 +71,7 @@ impl From<ManufacturerPatch> for ManufacturerChange {
 
 /// A manufacturer.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Manufacturer)]
 pub struct ManufacturerView {
     /// Identifier.
     id: ManufacturerId,
@@ -113,6 +114,8 @@ pub async fn list_manufacturers(
 }
 
 /// Get a manufacturer
+///
+/// Returns its `ETag`, for a change with `If-Match`.
 #[utoipa::path(get, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(GetErrors))]
 pub async fn get_manufacturer(
     request: UnverifiedRequest,
@@ -124,7 +127,9 @@ pub async fn get_manufacturer(
 }
 
 /// Create a manufacturer
-#[utoipa::path(post, path = "/catalog/manufacturers", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PostErrors))]
+///
+/// Names are unique regardless of case.
+#[utoipa::path(post, path = "/catalog/manufacturers", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PostErrors, DuplicateConflict))]
 pub async fn create_manufacturer(
     request: UnverifiedRequest,
     body: JsonBody<NewManufacturer>,
@@ -139,7 +144,7 @@ pub async fn create_manufacturer(
 /// Update a manufacturer
 ///
 /// Changes the fields that are sent.
-#[utoipa::path(patch, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors))]
+#[utoipa::path(patch, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors, UniqueConflict))]
 pub async fn update_manufacturer(
     request: UnverifiedRequest,
     id: PathId<ManufacturerId>,
@@ -158,7 +163,7 @@ pub async fn update_manufacturer(
 /// Delete a manufacturer
 ///
 /// Refused while models have it. Returns the manufacturer as it was.
-#[utoipa::path(delete, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors))]
+#[utoipa::path(delete, path = "/catalog/manufacturers/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors, InUseConflict))]
 pub async fn delete_manufacturer(
     request: UnverifiedRequest,
     id: PathId<ManufacturerId>,

@@ -11,7 +11,7 @@ use shared::domain::text::{Name, Notes, SearchText};
 use shared::domain::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
-use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
+use shared::http::openapi::{DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict};
 use shared::http::params;
 use shared::http::params::{Limit, PageNumber};
 use shared::http::response::{Created, Data, Versioned, found};
@@ -82,6 +82,7 @@ impl From<ModelPatch> for ModelChange {
 
 /// A model.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Model)]
 pub struct ModelView {
     /// Identifier.
     id: ModelId,
@@ -151,6 +152,8 @@ pub async fn list_models(request: UnverifiedRequest, query: QueryParams<ModelQue
 }
 
 /// Get a model
+///
+/// Returns its `ETag`, for a change with `If-Match`.
 #[utoipa::path(get, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(GetErrors))]
 pub async fn get_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Result<Versioned<ModelView>, ApiError> {
     let (_, model) = request.authorize(Scope::CatalogRead, async |store| found(store.get::<Model>(id.parse()?).await?)).await?;
@@ -158,7 +161,9 @@ pub async fn get_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Resul
 }
 
 /// Create a model
-#[utoipa::path(post, path = "/catalog/models", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PostErrors))]
+///
+/// A model has a manufacturer and an asset type. Its name is unique for the manufacturer.
+#[utoipa::path(post, path = "/catalog/models", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PostErrors, DuplicateConflict))]
 pub async fn create_model(request: UnverifiedRequest, body: JsonBody<NewModel>) -> Result<Created<ModelView>, ApiError> {
     let (caller, body) = request
         .authorize(Scope::CatalogWrite, async |store| {
@@ -177,7 +182,7 @@ pub async fn create_model(request: UnverifiedRequest, body: JsonBody<NewModel>) 
 /// Update a model
 ///
 /// Changes the fields that are sent. A model that assets use keeps its manufacturer and type.
-#[utoipa::path(patch, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors))]
+#[utoipa::path(patch, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors, UniqueConflict))]
 pub async fn update_model(
     request: UnverifiedRequest,
     id: PathId<ModelId>,
@@ -210,7 +215,7 @@ pub async fn update_model(
 /// Delete a model
 ///
 /// Refused while assets have it. Returns the model as it was.
-#[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors))]
+#[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors, InUseConflict))]
 pub async fn delete_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Result<Data<ModelView>, ApiError> {
     let (caller, model) =
         request.authorize(Scope::CatalogWrite, async |store| found(store.get::<Model>(id.parse()?).await?)).await?;

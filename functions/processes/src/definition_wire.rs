@@ -17,7 +17,7 @@ const READ_ONLY: &[&str] = &["id", "is_system", "created_at", "updated_at"];
 
 shared::body! {
     /// A new process definition.
-    pub struct NewProcess {
+    pub struct NewProcess as NewProcessDefinition {
         /// Display name.
         required name: Name,
         /// URL-safe name, unique in the tenant. Default: derived from the name.
@@ -38,7 +38,7 @@ shared::body! {
 
 shared::body! {
     /// Fields of a process definition to change; or, for the ID of a process instance, `{"status": "cancelled"}`.
-    pub struct ProcessPatch {
+    pub struct ProcessPatch as ProcessDefinitionPatch {
         /// Display name.
         optional name: Name,
         /// Description.
@@ -58,6 +58,7 @@ shared::body! {
 /// A status that a PATCH can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
+#[schema(as = RequestedProcessStatus)]
 pub enum RequestedStatus {
     /// The definition can be started.
     Active,
@@ -114,6 +115,7 @@ impl ProcessPatch {
 /// The definitions that a list includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
+#[schema(as = ProcessStatusFilter)]
 pub enum StatusFilter {
     /// Active definitions.
     Active,
@@ -160,6 +162,7 @@ shared::query! {
 
 /// A process definition.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ProcessDefinition)]
 pub struct ProcessView {
     /// ID.
     id: ProcessId,

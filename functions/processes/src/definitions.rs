@@ -14,7 +14,7 @@ use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{JsonBody, PathId, QueryParams};
-use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
+use shared::http::openapi::{DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict};
 use shared::http::page::PageItems;
 use shared::http::params;
 use shared::http::response::{Created, Data, Success, Versioned, found};
@@ -69,6 +69,8 @@ fn exceeds_response(page: &Page<ProcessView>) -> Result<bool, ApiError> {
 }
 
 /// Get a process definition
+///
+/// System processes are part of every tenant.
 #[utoipa::path(get, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors))]
 pub async fn get_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> Result<Versioned<ProcessView>, ApiError> {
     let (_, process) =
@@ -77,7 +79,9 @@ pub async fn get_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> R
 }
 
 /// Create a process definition
-#[utoipa::path(post, path = "/processes", tag = "processes", security(("api_key" = ["processes:write"])), responses(PostErrors))]
+///
+/// A process begins with assets of its `trigger_status`, and leads through 1 to 50 steps to its `resulting_status`.
+#[utoipa::path(post, path = "/processes", tag = "processes", security(("api_key" = ["processes:write"])), responses(PostErrors, DuplicateConflict))]
 pub async fn create_process(request: UnverifiedRequest, body: JsonBody<NewProcess>) -> Result<Created<ProcessView>, ApiError> {
     let (caller, ()) = request.authorize(Scope::ProcessesWrite, async |_| Ok(())).await?;
     let body = body.parse(&caller)?;
@@ -123,6 +127,7 @@ async fn create_with_free_slug(caller: &Caller, process: Process) -> Result<Crea
 /// A process definition, or a cancelled process instance.
 #[derive(serde::Serialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = DefinitionOrInstance, title = "A process definition, or a cancelled process instance")]
 pub enum DefinitionOrInstance {
     /// The changed definition.
     Definition(Box<ProcessView>),
@@ -140,7 +145,7 @@ enum PatchTarget {
 ///
 /// Changes the fields that are sent. Only the status of a system process can change. Instances in progress keep the
 /// steps that they were started with. With the ID of a process instance, `{"status": "cancelled"}` cancels it.
-#[utoipa::path(patch, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors))]
+#[utoipa::path(patch, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors, UniqueConflict))]
 pub async fn update_process(
     request: UnverifiedRequest,
     id: PathId<ProcessId>,
@@ -207,7 +212,7 @@ async fn cancel_instance(
 /// Delete a process definition
 ///
 /// Refused for system processes, and while instances are in progress. Returns the definition as it was.
-#[utoipa::path(delete, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(DeleteErrors))]
+#[utoipa::path(delete, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(DeleteErrors, InUseConflict))]
 pub async fn delete_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> Result<Data<ProcessView>, ApiError> {
     let (caller, process) =
         request.authorize(Scope::ProcessesWrite, async |store| found(store.get::<Process>(id.parse()?).await?)).await?;

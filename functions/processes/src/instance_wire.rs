@@ -21,7 +21,7 @@ type StepIndex = BoundedInteger<0, 49>;
 
 shared::body! {
     /// The asset to start on, or the assets: exactly one of the two.
-    pub struct Start {
+    pub struct Start as ProcessStart {
         /// Asset without an instance in progress.
         optional asset_id: AssetId,
         /// 2 to 20 such assets, for a movement. All instances start, or none does.
@@ -36,7 +36,7 @@ shared::body! {
 
 shared::body! {
     /// Step data to submit.
-    pub struct Advance {
+    pub struct Advance as StepSubmission {
         /// Values by step key: the open step's, and optionally those of later steps, which are stored until then.
         /// Values of earlier steps may be sent again unchanged.
         required step_data: StepData,
@@ -50,7 +50,7 @@ shared::body! {
 
 shared::body! {
     /// Options for cancelling.
-    pub struct Cancel {
+    pub struct Cancel as Cancellation {
         /// Reason for the cancellation.
         nullable reason: Notes,
     }
@@ -60,6 +60,7 @@ shared::body! {
 /// What a response leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
+#[schema(as = OmittedField)]
 pub enum Omit {
     /// Images of signatures. Their paths are returned instead.
     Signatures,
@@ -115,6 +116,7 @@ shared::query! {
 
 /// A process instance.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ProcessInstance)]
 pub struct InstanceView {
     /// ID.
     pub(crate) id: InstanceId,
@@ -197,6 +199,7 @@ impl InstanceView {
 
 /// A movement: one process on several assets at once.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Movement)]
 pub struct MovementView {
     /// ID.
     pub(crate) id: MovementId,
@@ -234,6 +237,7 @@ impl MovementView {
 /// A new process instance, or a new movement.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = NewInstanceOrMovement, title = "A new process instance, or a new movement")]
 pub enum InstanceOrMovement {
     /// The new instance, for `asset_id`.
     Instance(Box<InstanceView>),

@@ -13,7 +13,7 @@ use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, OptionalJsonBody, PathId, PathStepKey, QueryParams};
 use shared::http::history::{self, History, HistoryQuery};
-use shared::http::openapi::{GetErrors, ListErrors, PatchErrors};
+use shared::http::openapi::{CancellationConflict, GetErrors, ListErrors, PatchErrors, StartConflict, SubmissionConflict};
 use shared::http::params;
 use shared::http::response::{Created, Json, Png, Versioned, found};
 use shared::store::{InstanceFilter, Page};
@@ -28,7 +28,7 @@ enum StartTarget {
 ///
 /// Starts an instance on one asset (`asset_id`), or a movement on several (`asset_ids`). At most one instance can be in
 /// progress on an asset. `through` submits steps in the same transaction.
-#[utoipa::path(post, path = "/processes/{id}/start", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors))]
+#[utoipa::path(post, path = "/processes/{id}/start", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors, StartConflict))]
 pub async fn start_process(
     request: UnverifiedRequest,
     id: PathId<ProcessId>,
@@ -99,6 +99,8 @@ pub async fn list_instances(
 }
 
 /// Get a process instance
+///
+/// Shows the steps that it was started with, and what has been submitted. Signatures are paths of images.
 #[utoipa::path(get, path = "/processes/instances/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors))]
 pub async fn get_instance(
     request: UnverifiedRequest,
@@ -117,7 +119,7 @@ pub async fn get_instance(
 /// Advance a process instance
 ///
 /// Submits the open step, and those that follow up to `through`, and opens the next one. The last step completes the instance and changes the asset.
-#[utoipa::path(post, path = "/processes/instances/{id}/advance", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors))]
+#[utoipa::path(post, path = "/processes/instances/{id}/advance", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors, SubmissionConflict))]
 pub async fn advance_instance(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
@@ -139,7 +141,7 @@ pub async fn advance_instance(
 /// Cancel a process instance
 ///
 /// Frees the asset and changes nothing else on it. A body is optional.
-#[utoipa::path(post, path = "/processes/instances/{id}/cancel", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors))]
+#[utoipa::path(post, path = "/processes/instances/{id}/cancel", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors, CancellationConflict))]
 pub async fn cancel_instance(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
@@ -160,6 +162,8 @@ pub async fn cancel_instance(
 }
 
 /// Get a signature's image
+///
+/// The PNG image that was submitted for a signature step.
 #[utoipa::path(get, path = "/processes/instances/{id}/signatures/{key}", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors))]
 pub async fn get_signature(request: UnverifiedRequest, id: PathId<InstanceId>, key: PathStepKey) -> Result<Png, ApiError> {
     let (_, image) = request

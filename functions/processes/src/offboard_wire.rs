@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 shared::body! {
     /// How to offboard a user.
-    pub struct Offboard {
+    pub struct Offboard as OffboardingRequest {
         /// Process to start on the user's assets. Default: the one with the slug `device-return`.
         optional process_id: ProcessId,
         /// Whether the user becomes inactive. Default true.

@@ -25,7 +25,7 @@ use shared::http::describe::{Describe, Schemas, add_response, reference};
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{PathId, QueryParams};
 use shared::http::html;
-use shared::http::openapi::ReceiptErrors;
+use shared::http::openapi::{GetErrors, ReceiptConflict};
 use shared::http::params::FromParam;
 use shared::http::response::{ApiResponse, Json, Success, found};
 use shared::store::{StoreError, TenantStore};
@@ -39,6 +39,7 @@ const HISTORIES_AT_ONCE: usize = 10;
 /// The format of a receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
+#[schema(as = ReceiptFormat)]
 pub enum Format {
     /// The signed data and its signature.
     Json,
@@ -99,7 +100,7 @@ impl<R: ToSchema> Describe for ReceiptResponse<R> {
 /// Says who did what and when in a completed process instance, signed with a key of the tenant. `signature.value` is an
 /// Ed25519 signature of the canonical JSON (RFC 8785) of `receipt`. `/v1/.well-known/receipt-keys` returns the public
 /// keys.
-#[utoipa::path(get, path = "/processes/instances/{id}/receipt", tag = "processes", security(("api_key" = ["processes:read"])), responses(ReceiptErrors))]
+#[utoipa::path(get, path = "/processes/instances/{id}/receipt", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors, ReceiptConflict))]
 pub async fn get_receipt(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,
@@ -123,7 +124,7 @@ pub async fn get_receipt(
 ///
 /// One receipt for all its instances: the steps once, and each asset with its history. Signed as the receipt of an
 /// instance is. Available once no instance is in progress and at least one is completed.
-#[utoipa::path(get, path = "/movements/{id}/receipt", tag = "processes", security(("api_key" = ["processes:read"])), responses(ReceiptErrors))]
+#[utoipa::path(get, path = "/movements/{id}/receipt", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors, ReceiptConflict))]
 pub async fn get_movement_receipt(
     request: UnverifiedRequest,
     id: PathId<MovementId>,

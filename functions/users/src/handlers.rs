@@ -7,7 +7,7 @@ use shared::domain::scope::Scope;
 use shared::domain::user::{User, UserChange};
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
-use shared::http::openapi::{DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors};
+use shared::http::openapi::{DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict};
 use shared::http::params;
 use shared::http::response::{Created, Data, Versioned, found};
 use shared::store::Page;
@@ -27,6 +27,8 @@ pub async fn list_users(request: UnverifiedRequest, query: QueryParams<UserQuery
 }
 
 /// Get a user
+///
+/// Returns its `ETag`, for a change with `If-Match`.
 #[utoipa::path(get, path = "/users/{id}", tag = "users", security(("api_key" = ["users:read"])), responses(GetErrors))]
 pub async fn get_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<Versioned<UserView>, ApiError> {
     let (_, user) = request.authorize(Scope::UsersRead, async |store| found(store.get::<User>(id.parse()?).await?)).await?;
@@ -34,7 +36,9 @@ pub async fn get_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<
 }
 
 /// Create a user
-#[utoipa::path(post, path = "/users", tag = "users", security(("api_key" = ["users:write"])), responses(PostErrors))]
+///
+/// E-mail addresses are unique regardless of case.
+#[utoipa::path(post, path = "/users", tag = "users", security(("api_key" = ["users:write"])), responses(PostErrors, DuplicateConflict))]
 pub async fn create_user(request: UnverifiedRequest, body: JsonBody<NewUser>) -> Result<Created<UserView>, ApiError> {
     let (caller, ()) = request.authorize(Scope::UsersWrite, async |_| Ok(())).await?;
     let body = body.parse(&caller)?;
@@ -47,7 +51,7 @@ pub async fn create_user(request: UnverifiedRequest, body: JsonBody<NewUser>) ->
 /// Update a user
 ///
 /// Changes the fields that are sent.
-#[utoipa::path(patch, path = "/users/{id}", tag = "users", security(("api_key" = ["users:write"])), responses(PatchErrors))]
+#[utoipa::path(patch, path = "/users/{id}", tag = "users", security(("api_key" = ["users:write"])), responses(PatchErrors, UniqueConflict))]
 pub async fn update_user(
     request: UnverifiedRequest,
     id: PathId<UserId>,
@@ -74,7 +78,7 @@ pub(crate) fn changed(caller: &Caller, old: &User, change: &UserChange) -> Resul
 /// Delete a user
 ///
 /// Refused while assets are assigned to the user. Returns the user as it was.
-#[utoipa::path(delete, path = "/users/{id}", tag = "users", security(("api_key" = ["users:write"])), responses(DeleteErrors))]
+#[utoipa::path(delete, path = "/users/{id}", tag = "users", security(("api_key" = ["users:write"])), responses(DeleteErrors, InUseConflict))]
 pub async fn delete_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<Data<UserView>, ApiError> {
     let (caller, user) = request.authorize(Scope::UsersWrite, async |store| found(store.get::<User>(id.parse()?).await?)).await?;
     Ok(Data { data: caller.delete(user, |_| Ok(())).await?.into() })

@@ -85,6 +85,7 @@ impl From<UserQuery> for UserFilter {
 
 /// A user.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = User)]
 pub struct UserView {
     /// ID.
     id: UserId,

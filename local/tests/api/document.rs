@@ -5,7 +5,7 @@ use std::path::Path;
 /// To write the file: `UPDATE_OPENAPI=1 cargo test -p local --test api document`.
 #[test]
 fn the_document_in_docs_matches_the_routes() {
-    let expected = serde_json::to_string_pretty(&local::api::document()).unwrap() + "\n";
+    let expected = serde_json::to_string_pretty(&local::document::document().unwrap()).unwrap() + "\n";
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json");
     if std::env::var_os("UPDATE_OPENAPI").is_some() {
         std::fs::write(&file, &expected).unwrap();

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 string_enum! {
     /// The status of an asset.
+    #[schema(as = AssetStatus)]
     Status {
         /// In stock. The default status of a new asset.
         InStock = "in_stock",

@@ -23,6 +23,7 @@ pub struct SignedReceipt {
 /// A signature over the canonical JSON (RFC 8785) of a receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReceiptSignature)]
 pub struct Signature {
     /// `EdDSA`, with Ed25519.
     pub alg: String,

@@ -16,8 +16,8 @@
 /// ```
 macro_rules! string_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:tt,)* }) => {
-        $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+        $(#[$meta])*
         pub enum $name {$(
             $(#[$variant_meta])*
             #[serde(rename = $text)]

@@ -6,11 +6,12 @@ pub use super::read_only::ReadOnlyFields;
 use crate::domain::field_error::{ErrorLocation, FieldError};
 use crate::domain::json::UNPAIRED_SURROGATE;
 use crate::domain::nearest::nearest_first;
+use super::describe::schema_or_reference;
 use crate::domain::record::Patch;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::collections::HashSet;
-use utoipa::PartialSchema;
+use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
 
@@ -179,22 +180,23 @@ pub trait FromBody: Sized {
     fn read(body: &[u8]) -> Result<(Option<Self>, Vec<FieldError>), ApiError>;
 }
 
-/// Returns the OpenAPI schema of a field: its type's, with the field's description.
+/// Returns the OpenAPI schema of a field: a reference to its type's, or that itself if it has no name of its own, with the
+/// field's description.
 #[must_use]
-pub fn field_schema<T: PartialSchema>(nullable: bool, description: &str) -> RefOr<Schema> {
-    let any_of = AnyOfBuilder::new().description(Some(description.trim())).item(T::schema());
+pub fn field_schema<T: ToSchema>(nullable: bool, description: &str) -> RefOr<Schema> {
+    let any_of = AnyOfBuilder::new().description(Some(description.trim())).item(schema_or_reference::<T>());
     if nullable { any_of.item(ObjectBuilder::new().schema_type(Type::Null)).into() } else { any_of.into() }
 }
 
 /// Declares a request body: the struct, its OpenAPI schema and how it is read.
 ///
-/// Each field is `required`, `optional` (may be left out) or `nullable` (may be left out or null). Fields that
+/// The schema has the name behind `as`; without it, that of the struct. Each field is `required`, `optional` (may be left out) or `nullable` (may be left out or null). Fields that
 /// `read_only` lists are refused as read-only; those that `unchanged` lists are kept in a field of this name, to be compared
 /// with the present ones.
 #[macro_export]
 macro_rules! body {
     (
-        $(#[doc = $doc:literal])* pub struct $name:ident {
+        $(#[doc = $doc:literal])* pub struct $name:ident $(as $schema:ident)? {
             $($(#[doc = $fdoc:literal])* $need:ident $field:ident: $type:ty,)*
         } $mode:ident: $read_only:expr
     ) => {
@@ -209,11 +211,11 @@ macro_rules! body {
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
                 let object = utoipa::openapi::ObjectBuilder::new()
-                    .description(Some(concat!($($doc),*).trim()))
+                    .description(Some(concat!($($doc, "\n"),*).trim()))
                     .additional_properties(Some(utoipa::openapi::schema::AdditionalProperties::<utoipa::openapi::schema::Schema>::FreeForm(false)));
                 $(let object = object.property(
                     stringify!($field),
-                    $crate::http::body::field_schema::<$type>($crate::body!(@nullable $need), concat!($($fdoc),*)),
+                    $crate::http::body::field_schema::<$type>($crate::body!(@nullable $need), concat!($($fdoc, "\n"),*)),
                 );)*
                 $(let object = if $crate::body!(@required $need) { object.required(stringify!($field)) } else { object };)*
                 object.into()
@@ -221,8 +223,12 @@ macro_rules! body {
         }
 
         impl utoipa::ToSchema for $name {
+            $(fn name() -> std::borrow::Cow<'static, str> {
+                stringify!($schema).into()
+            })?
+
             fn schemas(schemas: &mut Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>)>) {
-                $(<$type as utoipa::ToSchema>::schemas(schemas);)*
+                $($crate::http::describe::add_schema::<$type>(schemas);)*
             }
         }
 

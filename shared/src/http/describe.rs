@@ -3,6 +3,7 @@
 
 use super::extract::{JsonBody, OptionalJsonBody, PathId, PathSerial, PathStepKey, QueryParams, RowsBody};
 use super::page::{Meta, SerializedPage};
+use super::params::FromQuery;
 use super::response::{ApiResponse, Created, Data, Json, Png, Upserted, Versioned};
 use crate::app::App;
 use crate::auth::UnverifiedRequest;
@@ -10,11 +11,11 @@ use crate::domain::text::Line;
 use crate::http::error::ApiError;
 use crate::store::Page;
 use axum::extract::{RawQuery, State};
-use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{Array, Object, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::openapi::schema::{AdditionalProperties, Array, Object, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::openapi::{Content, KnownFormat, Ref, RefOr, Required, ResponseBuilder};
-use utoipa::{IntoParams, PartialSchema, ToSchema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// Schemas by name, for the document's components.
 pub type Schemas = Vec<(String, RefOr<Schema>)>;
@@ -56,8 +57,39 @@ described_handler!(A1, A2, A3, A4);
 /// Returns a reference to a schema, and adds the schema to `schemas`.
 pub fn reference<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
     T::schemas(schemas);
-    schemas.push((T::name().into_owned(), T::schema()));
-    RefOr::Ref(Ref::from_schema_name(T::name()))
+    add_named(schemas, T::name(), T::schema())
+}
+
+/// Adds a schema under a name, and returns a reference to it.
+fn add_named(schemas: &mut Schemas, name: impl Into<String>, schema: RefOr<Schema>) -> RefOr<Schema> {
+    let name = name.into();
+    let reference = RefOr::Ref(Ref::from_schema_name(&name));
+    schemas.push((name, schema));
+    reference
+}
+
+/// Returns whether the document knows the schema of a type by its name: it describes a type of this API, not text or a number.
+fn has_name<T: ToSchema>() -> bool {
+    match T::schema() {
+        RefOr::T(Schema::Object(object)) => object.description.is_some(),
+        RefOr::T(Schema::Array(array)) => array.description.is_some(),
+        RefOr::T(Schema::OneOf(one_of)) => one_of.description.is_some(),
+        _ => false,
+    }
+}
+
+/// Returns a reference to the schema of a type, or the schema itself if it has no name of its own.
+#[must_use]
+pub fn schema_or_reference<T: ToSchema>() -> RefOr<Schema> {
+    if has_name::<T>() { RefOr::Ref(Ref::from_schema_name(T::name())) } else { T::schema() }
+}
+
+/// Adds what [`schema_or_reference`] refers to.
+pub fn add_schema<T: ToSchema>(schemas: &mut Schemas) {
+    T::schemas(schemas);
+    if has_name::<T>() {
+        schemas.push((T::name().into_owned(), T::schema()));
+    }
 }
 
 fn add_parameter(operation: &mut Operation, parameter: Parameter) {
@@ -83,9 +115,16 @@ fn envelope(data: RefOr<Schema>) -> ObjectBuilder {
     ObjectBuilder::new().property("data", data).required("data")
 }
 
-/// Returns the schema of `{"data": {…}}` with any members.
-pub(super) fn data_object() -> RefOr<Schema> {
-    envelope(ObjectBuilder::new().into()).into()
+/// Returns a reference to the schema of `{"data": …}` with a `T`.
+fn response_schema<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
+    let schema = envelope(reference::<T>(schemas)).into();
+    add_named(schemas, format!("{}Response", T::name()), schema)
+}
+
+/// Returns the schema of `{"data": {…}}` with any members, of a dry run.
+pub(super) fn dry_run_schema() -> RefOr<Schema> {
+    let members = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)));
+    envelope(members.into()).description(Some("What a dry run would create.")).into()
 }
 
 fn path_parameter(name: &str, schema: RefOr<Schema>, description: &str) -> Parameter {
@@ -126,8 +165,8 @@ impl Describe for RawQuery {
 }
 
 impl<I: ToSchema> Describe for PathId<I> {
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        add_parameter(operation, path_parameter("id", I::schema(), &words_of(&I::name())));
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        add_parameter(operation, path_parameter("id", reference::<I>(schemas), &words_of(&I::name())));
     }
 }
 
@@ -138,8 +177,8 @@ impl Describe for PathStepKey {
 }
 
 impl Describe for PathSerial {
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        add_parameter(operation, path_parameter("serial", Line::schema(), "Serial number"));
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        add_parameter(operation, path_parameter("serial", reference::<Line>(schemas), "Serial number"));
     }
 }
 
@@ -152,10 +191,21 @@ impl Describe for RowsBody {
     }
 }
 
-impl<Q: IntoParams> Describe for QueryParams<Q> {
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        Q::into_params(|| Some(ParameterIn::Query)).into_iter().for_each(|parameter| add_parameter(operation, parameter));
+impl<Q: FromQuery> Describe for QueryParams<Q> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Q::describe(schemas).into_iter().for_each(|parameter| add_parameter(operation, parameter));
     }
+}
+
+/// Returns an optional query parameter, and adds its schema to `schemas`. The values of a list are separated by commas.
+#[must_use]
+pub fn query_parameter<T: ToSchema>(schemas: &mut Schemas, name: &str, description: &str) -> Parameter {
+    add_schema::<T>(schemas);
+    let parameter = ParameterBuilder::new().name(name.trim_start_matches("r#")).parameter_in(ParameterIn::Query);
+    let is_list = matches!(T::schema(), RefOr::T(Schema::Array(_)));
+    let (style, explode) = (is_list.then_some(ParameterStyle::Form), is_list.then_some(false));
+    let parameter = parameter.required(Required::False).description(Some(description.trim())).style(style).explode(explode);
+    parameter.schema(Some(schema_or_reference::<T>())).build()
 }
 
 impl<B: ToSchema> Describe for JsonBody<B> {
@@ -172,7 +222,7 @@ impl<B: ToSchema> Describe for OptionalJsonBody<B> {
 
 impl<T: ToSchema> Describe for Created<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        let schema = envelope(reference::<T>(schemas)).into();
+        let schema = response_schema::<T>(schemas);
         add_response(operation, "201", "Created", [("application/json", schema)]);
     }
 }
@@ -185,7 +235,7 @@ impl<T: ToSchema> Describe for Versioned<T> {
 
 impl<T: ToSchema> Describe for Data<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        let schema = envelope(reference::<T>(schemas)).into();
+        let schema = response_schema::<T>(schemas);
         add_response(operation, "200", "OK", [("application/json", schema)]);
     }
 }
@@ -208,7 +258,8 @@ impl<T: ToSchema> Describe for Page<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         let items = Array::new(reference::<T>(schemas));
         let list = envelope(RefOr::T(items.into())).property("meta", reference::<Meta>(schemas)).required("meta");
-        add_response(operation, "200", "A page of the list", [("application/json", list.into())]);
+        let schema = add_named(schemas, format!("{}List", T::name()), list.into());
+        add_response(operation, "200", "A page of the list", [("application/json", schema)]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The query parameter `dry_run`, which every write has: how it is read, answered and described.
 
-use super::describe::data_object;
+use super::describe::dry_run_schema;
 use crate::store::DryRun;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -85,12 +85,12 @@ pub(super) fn describe(operation: &mut Operation) {
         Some(RefOr::T(response)) => {
             for content in response.content.values_mut() {
                 let RefOr::T(content) = content else { continue };
-                let results = content.schema.take().into_iter().chain([data_object()]);
+                let results = content.schema.take().into_iter().chain([dry_run_schema()]);
                 content.schema = Some(results.fold(AnyOfBuilder::new(), AnyOfBuilder::item).into());
             }
         }
         _ => {
-            let content = Content::new(Some(data_object()));
+            let content = Content::new(Some(dry_run_schema()));
             let response = ResponseBuilder::new()
                 .description("The result of a dry run: what would be created, with null for what is not assigned yet")
                 .content("application/json", content);

@@ -10,6 +10,7 @@ use axum::middleware::from_fn;
 use axum::routing::{MethodFilter, on};
 #[doc(hidden)]
 pub use pastey::paste;
+use utoipa::__dev::Tags;
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::{Components, HttpMethod, OpenApi, OpenApiBuilder};
 
@@ -73,14 +74,15 @@ pub struct Description {
 
 impl Description {
     /// Adds the operation that `P` and the types of its handler describe.
-    pub fn add<P: utoipa::Path, H: DescribedHandler<A>, A>(&mut self, _: H) {
+    pub fn add<P: utoipa::Path + Tags<'static>, H: DescribedHandler<A>, A>(&mut self, _: H) {
         let mut operation = P::operation();
+        operation.tags = Some(P::tags().into_iter().map(str::to_owned).collect());
         H::describe(&mut operation, &mut self.schemas);
         let is_read = P::methods().iter().all(|method| *method == HttpMethod::Get);
         if !is_read {
             dry_run::describe(&mut operation);
         }
-        self.paths.add_path_operation(format!("{BASE}{}", P::path()), P::methods(), operation);
+        self.paths.add_path_operation(P::path(), P::methods(), operation);
     }
 
     /// Returns the operations as a document.

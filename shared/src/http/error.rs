@@ -54,6 +54,24 @@ pub enum ConflictCode {
 }
 
 impl ConflictCode {
+    /// Returns what the code means, as the OpenAPI document says it.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Conflict => "others changed the same at the same time, or a rule forbids it: see `detail`.",
+            Self::TransitionNotAllowed => "the settings don't permit this change of status.",
+            Self::Duplicate => "another resource has this value, which must be unique.",
+            Self::InUse => "other resources refer to it.",
+            Self::ProcessRunning => "a process instance is in progress on the asset.",
+            Self::WrongAssetStatus => "the asset doesn't have the status that the process begins with.",
+            Self::ProcessInactive => "the process definition is inactive.",
+            Self::InstanceClosed => "the process instance is completed or cancelled.",
+            Self::StepMoved => "another step is open than `current_step` says.",
+            Self::StepSubmitted => "the step was submitted with another value.",
+            Self::RequestInProgress => "a request with the same `Idempotency-Key` is in progress.",
+        }
+    }
+
     /// Returns the code as the problem document shows it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

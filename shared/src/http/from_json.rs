@@ -23,6 +23,9 @@ use crate::domain::time::{Date, Timestamp};
 use crate::domain::time_zone::TimeZone;
 use crate::domain::user::Email;
 use serde_json::value::RawValue;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// A type that a field of a body can have.
 pub trait FromJson: Sized {
@@ -135,7 +138,7 @@ impl FromJson for Steps {
 }
 
 /// Values by step key, as a client submits them.
-#[derive(Debug, Clone, Default, utoipa::ToSchema)]
+#[derive(Debug, Clone, Default, ToSchema)]
 #[schema(value_type = Object)]
 pub struct StepData(pub serde_json::Map<String, serde_json::Value>);
 
@@ -182,12 +185,19 @@ impl FromJson for Scopes {
 }
 
 /// A whole number from `MIN` to `MAX`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, utoipa::ToSchema)]
-#[schema(value_type = u32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BoundedInteger<const MIN: u32, const MAX: u32>(pub u32);
 
 /// Requests per minute of a key.
 pub type RateLimit = BoundedInteger<1, MAX_RATE_LIMIT>;
+
+impl<const MIN: u32, const MAX: u32> PartialSchema for BoundedInteger<MIN, MAX> {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(MIN)).maximum(Some(MAX)).into()
+    }
+}
+
+impl<const MIN: u32, const MAX: u32> ToSchema for BoundedInteger<MIN, MAX> {}
 
 impl<const MIN: u32, const MAX: u32> FromJson for BoundedInteger<MIN, MAX> {
     fn from_json(text: &str) -> Result<Self, ValueError> {

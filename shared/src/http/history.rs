@@ -30,6 +30,7 @@ crate::query! {
 
 /// One change.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Event)]
 pub struct EventView {
     /// Identifier. Sorts by time.
     pub id: EventId,
@@ -73,6 +74,7 @@ impl EventView {
 
 /// A page of a resource's history.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EventHistory)]
 pub struct History {
     /// Changes, newest first.
     data: Vec<EventView>,

@@ -1,7 +1,9 @@
 //! What the OpenAPI document says of several operations alike: the security scheme and the error responses.
 
+use super::error::ConflictCode;
 use super::problem::Problem;
 use std::collections::BTreeMap;
+use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, PartialSchema, ToSchema};
@@ -16,9 +18,12 @@ pub fn scheme() -> SecurityScheme {
     SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description)).build())
 }
 
-fn problem(description: &str) -> RefOr<Response> {
+/// Returns an error response. The document has it once, under this name.
+fn problem(name: &str, description: &str) -> RefOr<Response> {
     let content = Content::new(Some(RefOr::Ref(utoipa::openapi::Ref::from_schema_name(Problem::name()))));
-    RefOr::T(ResponseBuilder::new().description(description).content("application/problem+json", content).build())
+    let response = ResponseBuilder::new().description(description).content("application/problem+json", content);
+    let extensions = ExtensionsBuilder::new().add(RESPONSE_NAME, name).build();
+    RefOr::T(response.extensions(Some(extensions)).build())
 }
 
 /// Returns the schemas of problem documents, which the error responses refer to.
@@ -29,33 +34,44 @@ pub fn schemas() -> Vec<(String, RefOr<utoipa::openapi::schema::Schema>)> {
     schemas
 }
 
-/// Error responses that several operations share.
-type Part = &'static [(&'static str, &'static str)];
+/// The extension of an error response that has its name among the components of the document. It is not part of the document.
+pub const RESPONSE_NAME: &str = "x-name";
+
+/// Error responses that several operations share: status, name and description.
+type Part = &'static [(&'static str, &'static str, &'static str)];
 
 const KEY: Part = &[
-    ("401", "The API key is missing or invalid"),
-    ("403", "The API key lacks the scope"),
-    ("429", "The API key has used up its requests for this minute"),
+    ("401", "Unauthorized", "`UNAUTHORIZED`: the API key is missing or invalid."),
+    ("403", "Forbidden", "`FORBIDDEN`: the API key lacks the scope, or can't grant what it doesn't have."),
+    ("429", "TooManyRequests", "`RATE_LIMITED`: the API key has used up its requests for this minute."),
 ];
-const URL: Part = &[("400", "The URL has bad percent-encoding"), ("422", "Invalid parameters")];
+const URL: Part = &[
+    ("400", "MalformedUrl", "`MALFORMED_REQUEST`: the URL has bad percent-encoding."),
+    ("422", "InvalidParameters", "`VALIDATION_ERROR`: invalid parameters. The response lists all of them."),
+];
 const BODY: Part = &[
-    ("400", "The body is not JSON"),
-    ("413", "The body exceeds 1 MiB"),
-    ("415", "The body is not `application/json`"),
-    ("422", "Invalid fields; the response lists all of them"),
+    ("400", "MalformedBody", "`MALFORMED_REQUEST`: the body is not JSON, or the URL has bad percent-encoding."),
+    ("413", "BodyTooLarge", "`PAYLOAD_TOO_LARGE`: the body exceeds 1 MiB."),
+    ("415", "NotJson", "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`."),
+    ("422", "InvalidFields", "`VALIDATION_ERROR`: invalid fields or parameters. The response lists all of them."),
 ];
 const ROWS: Part = &[
-    ("400", "The body is missing"),
-    ("409", "The same request is in progress"),
-    ("413", "The body exceeds 1 MiB"),
-    ("415", "The body is neither `text/csv` nor `application/x-ndjson`"),
-    ("422", "Unknown columns, more than 200 rows, or invalid parameters"),
+    ("400", "MissingRows", "`MALFORMED_REQUEST`: the body is missing, or the URL has bad percent-encoding."),
+    ("413", "BodyTooLarge", "`PAYLOAD_TOO_LARGE`: the body exceeds 1 MiB."),
+    ("415", "NotRows", "`UNSUPPORTED_MEDIA_TYPE`: the body is neither `text/csv` nor `application/x-ndjson`."),
+    ("422", "InvalidRows", "`VALIDATION_ERROR`: unknown columns, more than 200 rows, or invalid parameters."),
 ];
-const RESOURCE: Part = &[("404", "The tenant has no such resource")];
-const STATE: Part = &[("409", "The present state of the data does not permit this")];
-const VERSION: Part = &[("412", "The resource has another version than `If-Match` names")];
-const TABLE: Part = &[("503", "Temporarily unavailable; try again")];
-const SERVER: Part = &[("500", "Internal error")];
+const RESOURCE: Part = &[("404", "NotFound", "`NOT_FOUND`: the tenant has no such resource.")];
+const VERSION: Part =
+    &[("412", "PreconditionFailed", "`PRECONDITION_FAILED`: the resource has another version than `If-Match` names.")];
+const TABLE: Part = &[("503", "Unavailable", "`UNAVAILABLE`: temporarily unavailable. Send the request again.")];
+const SERVER: Part = &[("500", "InternalError", "`INTERNAL_ERROR`: an error of the service. Its log has the cause.")];
+
+/// Returns these responses by status.
+fn responses(parts: &[Part]) -> BTreeMap<String, RefOr<Response>> {
+    let responses = parts.iter().copied().flatten();
+    responses.map(|(status, name, text)| ((*status).to_owned(), problem(name, text))).collect()
+}
 
 macro_rules! error_responses {
     ($($(#[$doc:meta])* $name:ident: $($part:ident)+;)*) => {$(
@@ -63,7 +79,7 @@ macro_rules! error_responses {
         pub struct $name;
         impl IntoResponses for $name {
             fn responses() -> BTreeMap<String, RefOr<Response>> {
-                [$($part),+].into_iter().flatten().map(|(status, text)| ((*status).to_owned(), problem(text))).collect()
+                responses(&[$($part),+])
             }
         }
     )*};
@@ -80,16 +96,58 @@ error_responses! {
     ListErrors: URL KEY TABLE SERVER;
     /// Errors of a read of one resource.
     GetErrors: URL KEY RESOURCE TABLE SERVER;
-    /// Errors of a receipt.
-    ReceiptErrors: URL KEY RESOURCE STATE TABLE SERVER;
-    /// Errors of a creation.
-    PostErrors: BODY KEY STATE VERSION TABLE SERVER;
-    /// Errors of a change of one resource.
-    PatchErrors: BODY KEY RESOURCE STATE VERSION TABLE SERVER;
-    /// Errors of a batch.
-    BatchErrors: BODY KEY RESOURCE STATE VERSION TABLE SERVER;
+    /// Errors of a creation, but for its conflicts.
+    PostErrors: BODY KEY VERSION TABLE SERVER;
+    /// Errors of a change of one resource, but for its conflicts.
+    PatchErrors: BODY KEY RESOURCE VERSION TABLE SERVER;
     /// Errors of an import.
     ImportErrors: ROWS KEY TABLE SERVER;
-    /// Errors of a deletion.
-    DeleteErrors: URL KEY RESOURCE STATE VERSION TABLE SERVER;
+    /// Errors of a deletion, but for its conflicts.
+    DeleteErrors: URL KEY RESOURCE VERSION TABLE SERVER;
+}
+
+macro_rules! conflicts {
+    ($($(#[$doc:meta])* $name:ident: $($code:ident)+;)*) => {$(
+        $(#[$doc])*
+        pub struct $name;
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                let codes = [$(ConflictCode::$code),+].map(|code| format!("- `{}`: {}", code.as_str(), code.meaning()));
+                BTreeMap::from([("409".to_owned(), problem(stringify!($name), &codes.join("\n")))])
+            }
+        }
+    )*};
+}
+
+conflicts! {
+    /// 409 of a request with an idempotency key that nothing else can be in the way of.
+    RequestConflict: Conflict RequestInProgress;
+    /// 409 of a creation with a value that must be unique.
+    DuplicateConflict: Conflict Duplicate RequestInProgress;
+    /// 409 of a change with a value that must be unique.
+    UniqueConflict: Conflict Duplicate;
+    /// 409 of a change.
+    ChangeConflict: Conflict;
+    /// 409 of a deletion of what others can refer to.
+    InUseConflict: Conflict InUse;
+    /// 409 of a change of an asset.
+    AssetConflict: Conflict ProcessRunning TransitionNotAllowed;
+    /// 409 of a deletion of an asset.
+    AssetDeletionConflict: Conflict ProcessRunning;
+    /// 409 of a batch of assets.
+    AssetBatchConflict: Conflict ProcessRunning TransitionNotAllowed RequestInProgress;
+    /// 409 of a batch of users.
+    UserBatchConflict: Conflict Duplicate InUse RequestInProgress;
+    /// 409 of a start of a process.
+    StartConflict: Conflict ProcessRunning WrongAssetStatus ProcessInactive RequestInProgress;
+    /// 409 of a submission of steps.
+    SubmissionConflict: Conflict InstanceClosed StepMoved StepSubmitted RequestInProgress;
+    /// 409 of a cancellation.
+    CancellationConflict: Conflict InstanceClosed RequestInProgress;
+    /// 409 of an offboarding.
+    OffboardingConflict: Conflict ProcessInactive RequestInProgress;
+    /// 409 of an import.
+    ImportConflict: RequestInProgress;
+    /// 409 of a receipt.
+    ReceiptConflict: Conflict;
 }

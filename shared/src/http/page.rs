@@ -30,6 +30,7 @@ struct PageBody<'a, T> {
 
 /// The position of a page in its list.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = PageMeta)]
 pub struct Meta {
     /// Number of items in the whole list.
     pub total: usize,

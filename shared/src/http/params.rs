@@ -3,6 +3,7 @@
 use super::body::{MAX_NAMED_UNKNOWN, unknown_name};
 use super::bulk::export::ExportFormat;
 use super::bulk::import::{AssetMatch, OnError, UserMatch};
+use super::describe::Schemas;
 use super::error::ApiError;
 use crate::domain::catalog::AssetKind;
 use crate::domain::event_filter::EventTypes;
@@ -18,6 +19,7 @@ use crate::domain::user::Email;
 use crate::store::{AssetSort, Assignee, PageRequest, Statuses};
 use percent_encoding::percent_decode_str;
 use std::str::FromStr;
+use utoipa::openapi::path::Parameter;
 
 /// The highest page number that is accepted.
 const MAX_PAGE_NUMBER: u32 = 1_000_000_000;
@@ -218,18 +220,19 @@ pub trait FromQuery: Sized {
     ///
     /// Returns [`ApiError::Invalid`] with every bad parameter.
     fn from_params(params: Params) -> Result<Self, ApiError>;
+
+    /// Returns the parameters as the OpenAPI document describes them, and adds their schemas to `schemas`.
+    fn describe(schemas: &mut Schemas) -> Vec<Parameter>;
 }
 
 /// Declares query parameters: the struct, its OpenAPI description and how it is read.
 #[macro_export]
 macro_rules! query {
-    ($(#[$doc:meta])* pub struct $name:ident { $($(#[$fdoc:meta])* $field:ident: $type:ty as $schema:ty,)* }) => {
+    ($(#[$doc:meta])* pub struct $name:ident { $($(#[doc = $fdoc:literal])* $field:ident: $type:ty as $schema:ty,)* }) => {
         $(#[$doc])*
-        #[derive(Debug, utoipa::IntoParams)]
-        #[into_params(parameter_in = Query)]
+        #[derive(Debug)]
         pub struct $name {$(
-            $(#[$fdoc])*
-            #[param(value_type = Option<$schema>, required = false, inline)]
+            $(#[doc = $fdoc])*
             pub $field: Option<$type>,
         )*}
 
@@ -238,6 +241,10 @@ macro_rules! query {
                 $(let $field = params.take::<$type>(stringify!($field).trim_start_matches("r#"));)*
                 params.finish()?;
                 Ok(Self { $($field,)* })
+            }
+
+            fn describe(schemas: &mut $crate::http::describe::Schemas) -> Vec<utoipa::openapi::path::Parameter> {
+                vec![$($crate::http::describe::query_parameter::<$schema>(schemas, stringify!($field), concat!($($fdoc, "\n"),*)),)*]
             }
         }
     };

@@ -5,7 +5,7 @@ use crate::domain::field_error::ValueError;
 use crate::domain::id::UserId;
 use std::str::FromStr;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema};
+use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 /// The text that stands for no user.
@@ -83,8 +83,8 @@ impl FromStr for Assignee {
 
 impl PartialSchema for Assignee {
     fn schema() -> RefOr<Schema> {
-        let nobody = ObjectBuilder::new().enum_values(Some([NOBODY]));
-        OneOfBuilder::new().item(UserId::schema()).item(nobody).into()
+        let nobody = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([NOBODY]));
+        AnyOfBuilder::new().item(UserId::schema()).item(nobody).into()
     }
 }
 

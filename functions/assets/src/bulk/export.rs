@@ -29,7 +29,6 @@ shared::query! {
         /// Search text. Every word must occur in the name, asset tag or serial number.
         q: SearchText as SearchText,
         /// Filter by status: one, or several separated by commas.
-        #[param(style = Form, explode = false)]
         status: Statuses as Statuses,
         /// Filter by asset type.
         asset_type_id: AssetTypeId as AssetTypeId,

@@ -12,7 +12,7 @@ use shared::domain::scope::Scope;
 use shared::http::bulk::import::{self, AssetMatch, ImportResult, OnError, row_response};
 use shared::http::error::ApiError;
 use shared::http::extract::{QueryParams, RowsBody};
-use shared::http::openapi::ImportErrors;
+use shared::http::openapi::{ImportConflict, ImportErrors};
 use shared::http::response::Json;
 use shared::store::StoreError;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ shared::query! {
 /// other records by what people know: `asset_type_code`, `model_name` with `manufacturer_name`, `assigned_to_email`. An
 /// empty cell leaves a field alone, `\N` clears it. With an `Idempotency-Key`, a repetition goes on where the request
 /// stopped.
-#[utoipa::path(post, path = "/assets/import", tag = "assets", security(("api_key" = ["assets:write"])), responses(ImportErrors))]
+#[utoipa::path(post, path = "/assets/import", tag = "assets", security(("api_key" = ["assets:write"])), responses(ImportErrors, ImportConflict))]
 pub async fn import_assets(
     request: UnverifiedRequest,
     query: QueryParams<AssetImportQuery>,

@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 
 /// A process definition, and whether it can be started on an asset.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StartableProcess)]
 pub struct AssetProcessView {
     /// ID of the process definition.
     id: ProcessId,

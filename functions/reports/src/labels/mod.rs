@@ -49,7 +49,6 @@ shared::query! {
     /// The assets and the sheets of a page of labels.
     pub struct LabelsQuery {
         /// IDs of 1 to 100 assets, separated by commas, in the order of the labels. Required.
-        #[param(style = Form, explode = false)]
         ids: LabelIds as LabelIds,
         /// The paper. Default `a4-24`.
         layout: SheetLayout as SheetLayout,

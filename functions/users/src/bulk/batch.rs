@@ -15,7 +15,7 @@ use shared::http::bulk::import::RowResult;
 use shared::http::bulk::operations::{OperationKind, RawOperation};
 use shared::http::error::ApiError;
 use shared::http::extract::JsonBody;
-use shared::http::openapi::BatchErrors;
+use shared::http::openapi::{PatchErrors, UserBatchConflict};
 use shared::http::response::{Created, Data, Json, Success, Versioned};
 use shared::store::StoreError;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 ///
 /// Creates, updates and deletes up to 100 users. Each operation succeeds or fails on its own, unless `atomic` is true:
 /// then all of up to 20 succeed or none does. With an `Idempotency-Key`, a repetition goes on where the request stopped.
-#[utoipa::path(post, path = "/users/batch", tag = "users", security(("api_key" = ["users:write"])), responses(BatchErrors))]
+#[utoipa::path(post, path = "/users/batch", tag = "users", security(("api_key" = ["users:write"])), responses(PatchErrors, UserBatchConflict))]
 pub async fn batch_users(request: UnverifiedRequest, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let (caller, ()) = request.authorize(Scope::UsersWrite, async |_| Ok(())).await?;
     let (operations, is_atomic) = body.parse(&caller)?.into_operations()?;

@@ -13,7 +13,7 @@ use shared::http::bulk::import::{self, ImportResult, OnError, UserMatch, row_res
 use shared::http::bulk::rows::{CellType, ColumnNames, Row};
 use shared::http::error::ApiError;
 use shared::http::extract::{QueryParams, RowsBody};
-use shared::http::openapi::ImportErrors;
+use shared::http::openapi::{ImportConflict, ImportErrors};
 use shared::http::response::Json;
 use shared::store::StoreError;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ shared::body! {
 ///
 /// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with what became of each row. An empty cell
 /// leaves a field alone. With an `Idempotency-Key`, a repetition goes on where the request stopped.
-#[utoipa::path(post, path = "/users/import", tag = "users", security(("api_key" = ["users:write"])), responses(ImportErrors))]
+#[utoipa::path(post, path = "/users/import", tag = "users", security(("api_key" = ["users:write"])), responses(ImportErrors, ImportConflict))]
 pub async fn import_users(
     request: UnverifiedRequest,
     query: QueryParams<UserImportQuery>,

@@ -84,6 +84,7 @@ fn parse_limited(text: &str, levels: usize) -> Result<Value, ValueError> {
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = Object)]
+#[schema(as = CustomFieldsSchema)]
 pub struct FieldsSchema(Value);
 
 impl PartialEq for FieldsSchema {

@@ -168,6 +168,10 @@ impl utoipa::PartialSchema for Step {
 }
 
 impl utoipa::ToSchema for Step {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "ProcessStep".into()
+    }
+
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         <StepObject as utoipa::ToSchema>::schemas(schemas);
     }

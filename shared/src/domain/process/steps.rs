@@ -31,6 +31,7 @@ const MAX_KEY_CHARS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = Vec<Step>)]
+#[schema(as = ProcessSteps)]
 pub struct Steps(Vec<Step>);
 
 impl Steps {

@@ -51,12 +51,11 @@ fn request_headers() -> [(&'static str, Parameter); 3] {
 }
 
 /// Returns the response headers.
-fn response_headers() -> [(&'static str, Header); 17] {
+fn response_headers() -> [(&'static str, Header); 16] {
     let header = |name: &'static str, schema: ObjectBuilder, description: &str| {
         (name, HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build())
     };
     [
-        header("Cache-Control", matching("^no-store$"), "Always `no-store`."),
         header("Content-Disposition", matching("^(attachment|inline); filename="), "Proposes a name for the file."),
         header("Content-Security-Policy", matching("^default-src 'none'"), "Keeps browsers from loading or running anything."),
         header("Dry-Run", matching("^true$"), "Present if nothing was written, because of `dry_run=true`."),
@@ -130,7 +129,7 @@ impl Endpoint<'_> {
     fn is_versioned(self) -> bool {
         let is_action = ["/advance", "/cancel", "/rotate"].iter().any(|end| self.path.ends_with(end));
         let is_resource = ["/{id}", "/{serial}", "/settings"].iter().any(|end| self.path.ends_with(end));
-        (is_resource || is_action) && !self.path.starts_with("/v1/movements")
+        (is_resource || is_action) && !self.path.starts_with("/movements")
     }
 
     fn add_headers(self, operation: &mut Operation) {
@@ -144,29 +143,28 @@ impl Endpoint<'_> {
         let references = accepted.map(|(name, _)| RefOr::Ref(Ref::new(format!("#/components/parameters/{name}"))));
         operation.parameters.get_or_insert_default().extend(references);
         let responses = &mut operation.responses.responses;
-        let needs_key = responses.contains_key("401");
         if is_versioned && self.method == "GET" {
             let response = ResponseBuilder::new().description("Not modified: `If-None-Match` has the current `ETag`").build();
             responses.insert("304".to_owned(), RefOr::T(response));
         }
         for (status, response) in responses {
             if let RefOr::T(response) = response {
-                self.add_response_headers(status, needs_key, response);
+                self.add_response_headers(status, response);
             }
         }
     }
 
-    fn add_response_headers(self, status: &str, needs_key: bool, response: &mut Response) {
+    fn add_response_headers(self, status: &str, response: &mut Response) {
         let is_success = status.starts_with('2');
+        let is_error = status.starts_with(['4', '5']);
         let is_part_of_export = is_success && self.path.ends_with("/export");
         let is_file = is_success && self.path.ends_with("/label");
         // Receipts have these headers as pages, and not as JSON.
         let is_page = is_success && self.path.ends_with("/labels");
         // Responses with a secret are shown once, so they have no entity tag.
-        let shows_secret = self.method == "POST" && self.path.starts_with("/v1/keys");
+        let shows_secret = self.method == "POST" && self.path.starts_with("/keys");
         let has_entity_tag = !shows_secret && (status == "201" || self.is_versioned() && self.method != "DELETE");
         let names = [
-            ("Cache-Control", true),
             ("Content-Disposition", is_part_of_export || is_file),
             ("Content-Security-Policy", is_page || is_file),
             ("Dry-Run", status == "200" && self.method != "GET"),
@@ -182,10 +180,11 @@ impl Endpoint<'_> {
                 "X-Content-Type-Options",
                 is_part_of_export || is_page || is_file || is_success && self.path.ends_with("/signatures/{key}"),
             ),
-            ("X-RateLimit-Limit", needs_key && status != "401"),
-            ("X-RateLimit-Remaining", needs_key && status != "401"),
-            ("X-RateLimit-Reset", needs_key && status != "401"),
-            ("X-Request-Id", true),
+            ("X-RateLimit-Limit", status == "429"),
+            ("X-RateLimit-Remaining", status == "429"),
+            ("X-RateLimit-Reset", status == "429"),
+            // Every response has it; the errors say so for all.
+            ("X-Request-Id", is_error),
             ("X-Unreadable", is_part_of_export),
         ];
         let names = names.iter().filter(|(_, is_sent)| *is_sent);

@@ -1,0 +1,106 @@
+//! The OpenAPI document of the whole API, made from the functions' parts of it.
+
+mod headers;
+mod names;
+mod tidy;
+
+use crate::api::descriptions;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use shared::http::openapi::{API_KEY, schemas, scheme};
+use utoipa::openapi::info::{ContactBuilder, InfoBuilder, LicenseBuilder};
+use utoipa::openapi::server::{ServerBuilder, ServerVariableBuilder};
+use utoipa::openapi::tag::TagBuilder;
+use utoipa::openapi::{OpenApi, RefOr, Server};
+
+const DESCRIPTION: &str = "\
+Manages an organization's assets, the people who have them, and the processes that hand them over: ordered steps that end by \
+changing the asset.
+
+**Keys.** Send an API key as `Authorization: Bearer <API_KEY>`. A key accesses the data of its own tenant only. Each operation \
+names the scopes that the key needs.
+
+**Errors** are problem documents (RFC 9457). `code` is for programs, `detail` for people. Send `request_id` along when you \
+report a problem.
+
+**Repeating requests.** With an `Idempotency-Key`, a POST can be sent again without taking effect twice. With `If-Match`, a change \
+is made only if nobody else has changed the resource since.
+
+**Headers of every response.** `X-Request-Id` identifies the request in the log. `X-RateLimit-Limit`, `X-RateLimit-Remaining` and \
+`X-RateLimit-Reset` say how many requests the key has left in this minute. `Cache-Control` is `no-store`.
+
+**Dry runs.** With `dry_run=true`, a write is checked and answered as usual, and nothing is written.
+
+The software comes under the Apache License 2.0, without warranty. Whoever operates it decides on the terms of its use.";
+
+/// The tags in the order of the document: name, name for people, and description.
+const TAGS: [(&str, &str); 9] = [
+    ("assets", "The asset inventory."),
+    ("processes", "Process definitions, process instances, and movements, which are instances on several assets."),
+    ("users", "The people that assets are assigned to."),
+    ("catalog", "Asset types, manufacturers and models."),
+    ("reports", "Statistics of the inventory and of process instances."),
+    ("settings", "Settings of the tenant."),
+    ("keys", "API keys."),
+    ("events", "The audit trail: every change in the tenant."),
+    ("meta", "Endpoints that need no API key."),
+];
+
+/// An OpenAPI document, whose members are written in this order.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Document {
+    openapi: Value,
+    info: Value,
+    servers: Value,
+    tags: Value,
+    paths: Value,
+    components: Value,
+}
+
+/// Returns the OpenAPI 3.1 document of the whole API. The API serves docs/openapi.json, which a test compares with this.
+///
+/// # Errors
+///
+/// Returns an error if the description of an operation can't be written as JSON.
+pub fn document() -> serde_json::Result<Document> {
+    let mut document = merged();
+    headers::add_to(&mut document);
+    let mut value = serde_json::to_value(&document)?;
+    tidy::tidy(&mut value);
+    names::add_to(&mut value);
+    serde_json::from_value(value)
+}
+
+fn merged() -> OpenApi {
+    let merged = descriptions().reduce(|mut all, other| {
+        all.merge(other);
+        all
+    });
+    let mut document = merged.unwrap_or_default();
+    document.info = InfoBuilder::new()
+        .title("Asset and Process Lifecycle Service")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(DESCRIPTION))
+        .contact(Some(ContactBuilder::new().name(Some("Asset and Process Lifecycle Service")).build()))
+        .license(Some(LicenseBuilder::new().name("Apache License 2.0").identifier(Some("Apache-2.0")).build()))
+        .build();
+    document.servers = Some(servers());
+    document.tags = Some(TAGS.map(|(name, text)| TagBuilder::new().name(name).description(Some(text)).build()).into());
+    let components = document.components.get_or_insert_default();
+    components.security_schemes.insert(API_KEY.into(), RefOr::T(scheme()));
+    components.schemas.extend(schemas());
+    document
+}
+
+fn servers() -> Vec<Server> {
+    let variable = |default: &str, description: &str| {
+        ServerVariableBuilder::new().default_value(default).description(Some(description))
+    };
+    let deployed = ServerBuilder::new()
+        .url("https://{api_id}.execute-api.{region}.amazonaws.com/v1")
+        .description(Some("A stage deployed to AWS. The stack's output has its address."))
+        .parameter("api_id", variable("abcde12345", "ID of the API in API Gateway"))
+        .parameter("region", variable("eu-central-1", "AWS Region of the stack"));
+    let local = ServerBuilder::new().url("http://127.0.0.1:3000/v1").description(Some("The dev server"));
+    vec![local.build(), deployed.build()]
+}

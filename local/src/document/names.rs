@@ -1,0 +1,153 @@
+//! Moves what stands at several places of the document to its components, and refers to it.
+
+use serde_json::{Map, Value, json};
+use shared::http::openapi::RESPONSE_NAME;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names responses, parameters and schemas, and removes components that nothing refers to.
+pub(super) fn add_to(document: &mut Value) {
+    name_schemas(document);
+    name_responses(document);
+    name_parameters(document);
+    remove_unused(document);
+}
+
+/// Returns the component's section of a kind, such as `schemas`.
+fn components<'a>(document: &'a mut Value, kind: &str) -> Option<&'a mut Map<String, Value>> {
+    let components = document.get_mut("components")?.as_object_mut()?;
+    components.entry(kind).or_insert_with(|| json!({})).as_object_mut()
+}
+
+fn reference(kind: &str, name: &str) -> Value {
+    json!({"$ref": format!("#/components/{kind}/{name}")})
+}
+
+/// Returns the operations of the document.
+fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut);
+    let members = paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut);
+    members.filter(|member| member.get("responses").is_some())
+}
+
+/// Replaces schemas that are equal to a named one by references to it.
+fn name_schemas(document: &mut Value) {
+    let Some(schemas) = components(document, "schemas").cloned() else { return };
+    let names: BTreeMap<String, &String> = schemas.iter().map(|(name, schema)| (schema.to_string(), name)).collect();
+    let named = |value: &Value| {
+        // Only the schema of a type of this API has a description of its own.
+        let name = value.get("description").and_then(|_| names.get(&value.to_string()))?;
+        Some(reference("schemas", name))
+    };
+    document.get_mut("paths").into_iter().for_each(|paths| replace_within(paths, &named));
+    let definitions = components(document, "schemas").into_iter().flat_map(Map::values_mut);
+    let parts = definitions.filter_map(Value::as_object_mut).flat_map(Map::values_mut);
+    parts.for_each(|part| replace_within(part, &named));
+}
+
+/// Replaces each value that has a replacement, from the outside in.
+fn replace_within(value: &mut Value, replacement: &impl Fn(&Value) -> Option<Value>) {
+    if let Some(replaced) = replacement(value) {
+        *value = replaced;
+        return;
+    }
+    match value {
+        Value::Object(object) => object.values_mut().for_each(|value| replace_within(value, replacement)),
+        Value::Array(items) => items.iter_mut().for_each(|value| replace_within(value, replacement)),
+        _ => {}
+    }
+}
+
+/// Moves responses that have a name to the components.
+///
+/// # Panics
+///
+/// Panics if two different responses have the same name.
+fn name_responses(document: &mut Value) {
+    let mut named: BTreeMap<String, Value> = BTreeMap::new();
+    for operation in operations(document) {
+        let responses = operation["responses"].as_object_mut().into_iter().flat_map(Map::values_mut);
+        for response in responses {
+            let Some(Value::String(name)) = response.as_object_mut().and_then(|response| response.remove(RESPONSE_NAME)) else {
+                continue;
+            };
+            let response = std::mem::replace(response, reference("responses", &name));
+            let first = named.entry(name).or_insert_with(|| response.clone());
+            assert_eq!(*first, response, "two different responses have this name");
+        }
+    }
+    if let Some(responses) = components(document, "responses") {
+        responses.extend(named);
+    }
+}
+
+/// Returns the name under which the components have a parameter: `AssetId` for the `id` of an asset, else `DryRun` for
+/// `dry_run`.
+fn parameter_name(parameter: &Value) -> Option<String> {
+    let schema = parameter["schema"]["$ref"].as_str().and_then(|target| target.rsplit('/').next());
+    if let (Some("path"), Some(schema)) = (parameter["in"].as_str(), schema) {
+        return Some(schema.to_owned());
+    }
+    let words = parameter["name"].as_str()?.split(['_', '-']);
+    let capitalized = words.map(|word| word.chars().take(1).flat_map(char::to_uppercase).chain(word.chars().skip(1)).collect());
+    Some(capitalized.collect::<Vec<String>>().concat())
+}
+
+/// Moves parameters that several operations have to the components.
+fn name_parameters(document: &mut Value) {
+    let mut uses: BTreeMap<String, (usize, Value)> = BTreeMap::new();
+    for operation in operations(document) {
+        for parameter in operation["parameters"].as_array().into_iter().flatten().filter(|parameter| parameter["$ref"].is_null()) {
+            uses.entry(parameter.to_string()).or_insert_with(|| (0, parameter.clone())).0 += 1;
+        }
+    }
+    let mut shared: Vec<(usize, Value)> = uses.into_values().filter(|(count, _)| *count > 1).collect();
+    shared.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    let mut named: BTreeMap<String, Value> = BTreeMap::new();
+    for (_, parameter) in shared {
+        // Of two that would have the same name, the one with more uses has it.
+        if let Some(name) = parameter_name(&parameter) {
+            named.entry(name).or_insert(parameter);
+        }
+    }
+    let names: BTreeMap<String, &String> = named.iter().map(|(name, parameter)| (parameter.to_string(), name)).collect();
+    for operation in operations(document) {
+        for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+            if let Some(name) = names.get(&parameter.to_string()) {
+                *parameter = reference("parameters", name);
+            }
+        }
+    }
+    if let Some(parameters) = components(document, "parameters") {
+        parameters.extend(named);
+    }
+}
+
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            found.extend(object.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            object.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+/// Removes components that nothing refers to, and then those that only they referred to.
+fn remove_unused(document: &mut Value) {
+    loop {
+        let mut used = BTreeSet::new();
+        references(document, &mut used);
+        let mut is_complete = true;
+        for kind in ["schemas", "responses", "parameters", "headers"] {
+            if let Some(known) = components(document, kind) {
+                let before = known.len();
+                known.retain(|name, _| used.contains(&format!("#/components/{kind}/{name}")));
+                is_complete &= known.len() == before;
+            }
+        }
+        if is_complete {
+            return;
+        }
+    }
+}

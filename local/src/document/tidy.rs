@@ -1,0 +1,133 @@
+//! Brings schemas and texts into the form that readers and generators of clients read best.
+
+use serde_json::{Map, Value, json};
+
+/// Rewrites every schema and text of the document.
+pub(super) fn tidy(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.values_mut().for_each(tidy);
+            tidy_object(object);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+fn tidy_object(object: &mut Map<String, Value>) {
+    if let Some(Value::String(text)) = object.get_mut("description") {
+        *text = without_line_breaks(text);
+    }
+    unwrap_single(object);
+    describe_nullable(object);
+    merge_further_members(object);
+    permit_members(object);
+}
+
+/// Joins the lines of each paragraph. Lists keep theirs.
+fn without_line_breaks(text: &str) -> String {
+    let mut joined = String::new();
+    for line in text.lines() {
+        let begins_anew = line.is_empty() || line.starts_with("- ") || joined.is_empty() || joined.ends_with('\n');
+        joined.push_str(if begins_anew { if joined.is_empty() { "" } else { "\n" } } else { " " });
+        joined.push_str(line.trim());
+    }
+    joined
+}
+
+/// Replaces a choice of a single schema by that schema. The description of the choice counts.
+fn unwrap_single(object: &mut Map<String, Value>) {
+    for choice in ["anyOf", "oneOf", "allOf"] {
+        let Some([Value::Object(only)]) = object.get(choice).and_then(Value::as_array).map(Vec::as_slice) else { continue };
+        let only = only.clone();
+        object.remove(choice);
+        only.into_iter().for_each(|(name, value)| {
+            object.entry(name).or_insert(value);
+        });
+    }
+}
+
+/// Moves the description of what can also be null to the choice between the two.
+fn describe_nullable(object: &mut Map<String, Value>) {
+    if object.contains_key("description") {
+        return;
+    }
+    let Some([Value::Object(schema), null]) = object.get_mut("oneOf").and_then(Value::as_array_mut).map(Vec::as_mut_slice) else {
+        return;
+    };
+    if *null == json!({"type": "null"}) && schema.contains_key("$ref") {
+        if let Some(description) = schema.remove("description") {
+            object.insert("description".into(), description);
+        }
+    }
+}
+
+/// Replaces `allOf` of an object with known members and one of any by a single object.
+fn merge_further_members(object: &mut Map<String, Value>) {
+    let Some(parts) = object.get("allOf").and_then(Value::as_array) else { return };
+    let [Value::Object(further), Value::Object(known)] = parts.as_slice() else { return };
+    if further.get("additionalProperties") != Some(&Value::Bool(true)) || further.contains_key("properties") {
+        return;
+    }
+    let (further, known) = (further.clone(), known.clone());
+    object.remove("allOf");
+    known.into_iter().for_each(|(name, value)| {
+        object.entry(name).or_insert(value);
+    });
+    let description = further.get("description").cloned().unwrap_or_default();
+    object.insert("additionalProperties".into(), json!({"description": description}));
+}
+
+/// Says of an object without known members that it can have any: generators of clients read it as empty otherwise.
+fn permit_members(object: &mut Map<String, Value>) {
+    let is_object = match object.get("type") {
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        _ => false,
+    };
+    if is_object && !object.contains_key("properties") && !object.contains_key("additionalProperties") {
+        object.insert("additionalProperties".into(), Value::Bool(true));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_take_the_form_that_generators_read() {
+        let reference = json!({"$ref": "#/components/schemas/Name"});
+        for (schema, expected) in [
+            (json!({"anyOf": [{"type": "string"}], "description": "a"}), json!({"type": "string", "description": "a"})),
+            (
+                json!({"oneOf": [{"$ref": "#/components/schemas/Name", "description": "a"}, {"type": "null"}]}),
+                json!({"oneOf": [reference, {"type": "null"}], "description": "a"}),
+            ),
+            (json!({"type": "object"}), json!({"type": "object", "additionalProperties": true})),
+            (
+                json!({"type": ["object", "null"], "properties": {"a": {"type": "object"}}}),
+                json!({"type": ["object", "null"], "properties": {"a": {"type": "object", "additionalProperties": true}}}),
+            ),
+            (
+                json!({"allOf": [{"type": "object", "description": "more"}, {"type": "object", "properties": {"a": true}}]}),
+                json!({"type": "object", "properties": {"a": true}, "additionalProperties": {"description": "more"}}),
+            ),
+        ] {
+            let mut tidied = schema.clone();
+            tidy(&mut tidied);
+            assert_eq!(tidied, expected, "{schema}");
+        }
+    }
+
+    #[test]
+    fn paragraphs_have_no_line_breaks() {
+        for (text, expected) in [
+            ("One\ntwo.", "One two."),
+            ("One.\n\nTwo\nthree.", "One.\n\nTwo three."),
+            ("- one\n- two\n  more", "- one\n- two more"),
+            ("", ""),
+        ] {
+            assert_eq!(without_line_breaks(text), expected);
+        }
+    }
+}
