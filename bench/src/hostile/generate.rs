@@ -7,6 +7,7 @@ use super::target::Target;
 use anyhow::{Result, ensure};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
+use shared::http::endpoints::BASE;
 
 /// How deep values are nested that the document leaves open.
 const MAX_DEPTH: usize = 5;
@@ -45,6 +46,12 @@ struct Operation {
     body: Option<Value>,
 }
 
+/// Returns what a reference of the document refers to, or the value itself if it is none.
+fn referred<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    let target = value["$ref"].as_str().and_then(|target| document.pointer(target.trim_start_matches('#')));
+    target.unwrap_or(value)
+}
+
 /// Makes requests from one seed. The ids in them are those of the run, so two runs differ in these.
 pub struct Generator {
     rng: Rng,
@@ -61,9 +68,10 @@ impl Generator {
             for method in METHODS {
                 let operation = &item[method.to_lowercase()];
                 if operation.is_object() {
-                    let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+                    let parameters = operation["parameters"].as_array().into_iter().flatten();
+                    let parameters = parameters.map(|parameter| referred(&document, parameter).clone()).collect();
                     let body = operation.pointer("/requestBody/content/application~1json/schema").cloned();
-                    operations.push(Operation { method, path: path.clone(), parameters, body });
+                    operations.push(Operation { method, path: format!("{BASE}{path}"), parameters, body });
                 }
             }
         }
@@ -132,9 +140,9 @@ impl Generator {
 
     /// Returns a value of a schema of the document. `name` is that of the property or parameter.
     fn value(&mut self, schema: &Value, name: &str, target: &Target, depth: usize) -> Value {
-        if let Some(reference) = schema["$ref"].as_str() {
-            let resolved = self.document.pointer(reference.trim_start_matches('#')).cloned().unwrap_or_default();
-            return self.value(&resolved, name, target, depth);
+        if schema["$ref"].is_string() {
+            let referred = referred(&self.document, schema).clone();
+            return self.value(&referred, name, target, depth);
         }
         if let Some(choices) = schema["anyOf"].as_array().or_else(|| schema["oneOf"].as_array()) {
             // The first is the type itself; null is mostly the last.

@@ -11,7 +11,9 @@ use shared::domain::id::AssetId;
 use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
-use shared::http::openapi::{AssetConflict, AssetDeletionConflict, DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors, RequestConflict};
+use shared::http::openapi::{
+    AssetConflict, AssetDeletionConflict, DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors, RequestConflict,
+};
 use shared::http::params;
 use shared::http::response::{Created, Json, Versioned, found};
 use shared::store::Page;

@@ -201,7 +201,7 @@ pub struct AssetView {
     #[schema(required)]
     notes: Option<Notes>,
     /// Custom field values.
-    #[schema(value_type = Object)]
+    #[schema(value_type = CustomFields)]
     custom_fields: Map<String, Value>,
     /// Time of creation.
     created_at: Timestamp,

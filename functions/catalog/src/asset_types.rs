@@ -13,7 +13,9 @@ use shared::domain::text::{Name, SearchText};
 use shared::domain::time::Timestamp;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{JsonBody, PathId, QueryParams};
-use shared::http::openapi::{DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict};
+use shared::http::openapi::{
+    DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict,
+};
 use shared::http::params::{self, FromParam, Limit, PageNumber};
 use shared::http::response::{Created, Data, Versioned, found};
 use shared::store::{AssetTypeFilter, Page};
@@ -101,7 +103,7 @@ pub struct AssetTypeView {
     /// `physical` or `logical`.
     kind: AssetKind,
     /// JSON Schema for the custom fields of assets of this type.
-    #[schema(required, value_type = Option<Object>)]
+    #[schema(required, value_type = Option<FieldsSchema>)]
     custom_fields_schema: Option<Value>,
     /// Time of creation.
     created_at: Timestamp,

@@ -10,7 +10,9 @@ use shared::domain::text::{Name, Notes, SearchText};
 use shared::domain::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
-use shared::http::openapi::{DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict};
+use shared::http::openapi::{
+    DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict,
+};
 use shared::http::params::{self, Limit, PageNumber};
 use shared::http::response::{Created, Data, Versioned, found};
 use shared::store::{ManufacturerFilter, Page};

@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use shared::domain::nearest::nearest_first;
+use shared::http::endpoints::BASE;
 use shared::http::error::ApiError;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -35,7 +36,7 @@ struct Operation {}
 /// match.
 static PATHS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let paths = serde_json::from_str::<Document>(crate::DOCUMENT).map(|document| document.paths).unwrap_or_default();
-    let mut paths: Vec<_> = paths.into_iter().map(|(path, methods)| (path, methods.allow())).collect();
+    let mut paths: Vec<_> = paths.into_iter().map(|(path, methods)| (format!("{BASE}{path}"), methods.allow())).collect();
     paths.sort_by_key(|(path, _)| path.matches('{').count());
     paths
 });

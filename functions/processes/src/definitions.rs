@@ -14,7 +14,9 @@ use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{JsonBody, PathId, QueryParams};
-use shared::http::openapi::{DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict};
+use shared::http::openapi::{
+    DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict,
+};
 use shared::http::page::PageItems;
 use shared::http::params;
 use shared::http::response::{Created, Data, Success, Versioned, found};

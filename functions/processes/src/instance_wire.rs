@@ -132,7 +132,7 @@ pub struct InstanceView {
     /// Index of the open step, from zero. After completion, index of the last step.
     pub(crate) current_step: usize,
     /// Submitted values by step key.
-    #[schema(value_type = Object)]
+    #[schema(value_type = StepData)]
     step_data: Map<String, Value>,
     /// Name of the process at the start.
     process_name: Name,

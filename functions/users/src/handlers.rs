@@ -7,7 +7,9 @@ use shared::domain::scope::Scope;
 use shared::domain::user::{User, UserChange};
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
-use shared::http::openapi::{DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict};
+use shared::http::openapi::{
+    DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict,
+};
 use shared::http::params;
 use shared::http::response::{Created, Data, Versioned, found};
 use shared::store::Page;

@@ -4,6 +4,8 @@ mod headers;
 mod names;
 mod tidy;
 
+pub use tidy::tidy;
+
 use crate::api::descriptions;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -66,7 +68,7 @@ pub fn document() -> serde_json::Result<Document> {
     let mut document = merged();
     headers::add_to(&mut document);
     let mut value = serde_json::to_value(&document)?;
-    tidy::tidy(&mut value);
+    tidy(&mut value);
     names::add_to(&mut value);
     serde_json::from_value(value)
 }
@@ -93,9 +95,8 @@ fn merged() -> OpenApi {
 }
 
 fn servers() -> Vec<Server> {
-    let variable = |default: &str, description: &str| {
-        ServerVariableBuilder::new().default_value(default).description(Some(description))
-    };
+    let variable =
+        |default: &str, description: &str| ServerVariableBuilder::new().default_value(default).description(Some(description));
     let deployed = ServerBuilder::new()
         .url("https://{api_id}.execute-api.{region}.amazonaws.com/v1")
         .description(Some("A stage deployed to AWS. The stack's output has its address."))

@@ -96,7 +96,8 @@ fn parameter_name(parameter: &Value) -> Option<String> {
 fn name_parameters(document: &mut Value) {
     let mut uses: BTreeMap<String, (usize, Value)> = BTreeMap::new();
     for operation in operations(document) {
-        for parameter in operation["parameters"].as_array().into_iter().flatten().filter(|parameter| parameter["$ref"].is_null()) {
+        for parameter in operation["parameters"].as_array().into_iter().flatten().filter(|parameter| parameter["$ref"].is_null())
+        {
             uses.entry(parameter.to_string()).or_insert_with(|| (0, parameter.clone())).0 += 1;
         }
     }

@@ -1,7 +1,7 @@
 //! Whatever is accepted can be read: values at the bounds of every field of every body are sent, and what was made of them
 //! is read, listed, changed, verified and deleted. The fields are taken from the OpenAPI document.
 
-use crate::support::operations::{Operation, operations, resolved};
+use crate::support::operations::{Operation, at, operations};
 use crate::support::samples::Samples;
 use crate::support::{Api, Client, full_tests, proptest_cases};
 use proptest::test_runner::{Config, TestRunner};
@@ -98,7 +98,7 @@ fn values() -> Vec<String> {
 
 fn properties<'a>(document: &'a Value, operation: &'a Operation) -> Vec<&'a String> {
     let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
-    resolved(document, schema)["properties"].as_object().map(|properties| properties.keys().collect()).unwrap_or_default()
+    at(document, schema)["properties"].as_object().map(|properties| properties.keys().collect()).unwrap_or_default()
 }
 
 /// The operations that make or change something that can be read at a path of its own.

@@ -1,6 +1,6 @@
 //! What must hold for every route. The routes are taken from the OpenAPI document, so a new one is covered at once.
 
-use crate::support::operations::{METHODS, by_method, operations};
+use crate::support::operations::{BASE, METHODS, by_method, operations};
 use crate::support::samples::{Samples, content_type};
 use crate::support::{Api, UNKNOWN_ID};
 use shared::domain::scope::Scope;
@@ -132,6 +132,7 @@ async fn head_works_like_get_and_other_methods_are_405_with_allow() {
         }
     }
     for (path, item) in document["paths"].as_object().unwrap() {
+        let path = &format!("{BASE}{path}");
         let reply = client.with_key("").send("TRACE", &samples.path(path), None, "").await;
         reply.problem(405, "METHOD_NOT_ALLOWED");
         let allowed: Vec<&str> = reply.header("allow").split(',').collect();

@@ -1,6 +1,6 @@
 //! Errors say what would be accepted: names, values, bounds and paths.
 
-use crate::support::operations::{operations, resolved};
+use crate::support::operations::{at, operations};
 use crate::support::samples::{Samples, content_type};
 use crate::support::{Api, Client, Reply, UNKNOWN_ID, call};
 use axum::body::Body;
@@ -38,10 +38,10 @@ async fn unknown_names_are_answered_with_the_known_ones_nearest_first() {
 
 /// Returns the values of an enumeration in a schema.
 fn enumerated(document: &Value, schema: &Value) -> Option<Vec<String>> {
-    let schema = resolved(document, schema);
+    let schema = at(document, schema);
     let any = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
     // A list of values, in a parameter.
-    let schema = if schema["items"].is_object() { resolved(document, &schema["items"]) } else { schema };
+    let schema = if schema["items"].is_object() { at(document, &schema["items"]) } else { schema };
     let own =
         schema["enum"].as_array().map(|values| values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect());
     own.or_else(|| any.filter_map(|schema| enumerated(document, schema)).next())
@@ -49,7 +49,7 @@ fn enumerated(document: &Value, schema: &Value) -> Option<Vec<String>> {
 
 /// Returns the bounds of a number in a schema.
 fn bounds(document: &Value, schema: &Value) -> Vec<String> {
-    let schema = resolved(document, schema);
+    let schema = at(document, schema);
     let any = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
     let own = ["minimum", "maximum"].iter().filter_map(|name| schema[name].as_i64().map(|bound| bound.to_string()));
     own.chain(any.flat_map(|schema| bounds(document, schema))).collect()
@@ -81,7 +81,7 @@ async fn enumerations_name_their_values_and_bounds_their_bounds() {
             check(error_at(&reply, name), &document, schema, &format!("{operation} {name}"));
         }
         let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
-        for (name, schema) in resolved(&document, schema)["properties"].as_object().into_iter().flatten() {
+        for (name, schema) in at(&document, schema)["properties"].as_object().into_iter().flatten() {
             if enumerated(&document, schema).is_none() && bounds(&document, schema).is_empty() {
                 continue;
             }
@@ -104,7 +104,7 @@ async fn enumerations_name_their_values_and_bounds_their_bounds() {
 
 /// Returns the maximum length of a text in a schema.
 fn max_length(document: &Value, schema: &Value) -> Option<u64> {
-    let schema = resolved(document, schema);
+    let schema = at(document, schema);
     let any = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
     schema["maxLength"].as_u64().or_else(|| any.filter_map(|schema| max_length(document, schema)).next())
 }
@@ -126,7 +126,7 @@ async fn a_text_that_is_too_long_is_answered_with_the_bound() {
             seen += 1;
         }
         let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
-        for (name, schema) in resolved(&document, schema)["properties"].as_object().into_iter().flatten() {
+        for (name, schema) in at(&document, schema)["properties"].as_object().into_iter().flatten() {
             let Some(max) = max_length(&document, schema) else { continue };
             let mut sent: Value = serde_json::from_str(&body).unwrap();
             sent[name] = "a".repeat(max as usize + 1).into();

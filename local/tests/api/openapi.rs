@@ -1,7 +1,7 @@
 //! The OpenAPI document, against what the routes read and respond with.
 
 use crate::support::Api;
-use crate::support::operations::{METHODS, by_method, operations, resolved};
+use crate::support::operations::{METHODS, at, by_method, operations};
 use crate::support::samples::Samples;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -65,7 +65,7 @@ async fn bodies_are_read_as_the_document_describes_them() {
             Some(choices) => choices.iter().find(|choice| choice["$ref"].is_string()).unwrap(),
             None => schema,
         };
-        let schema = resolved(&document, schema);
+        let schema = at(&document, schema);
         let fields = schema["properties"].as_object().unwrap_or_else(|| panic!("{operation} has no fields"));
         // No field takes an empty array in an array, so each must be refused by its own name, and nothing else.
         let invalid: Map<String, Value> = fields.keys().map(|name| (name.clone(), json!([[]]))).collect();

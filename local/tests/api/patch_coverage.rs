@@ -2,7 +2,7 @@
 //! there is one event. The properties are taken from the OpenAPI document, so a new one fails until it has values here.
 
 use crate::support::history::event_chain;
-use crate::support::operations::{Operation, operations, resolved};
+use crate::support::operations::{Operation, at, operations};
 use crate::support::{Api, Client};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -123,7 +123,7 @@ fn is_nullable(schema: &Value) -> bool {
 /// Returns the properties of an operation's body with their schemas.
 fn properties<'a>(document: &'a Value, operation: &'a Operation) -> impl Iterator<Item = (&'a String, &'a Value)> {
     let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
-    resolved(document, schema)["properties"].as_object().unwrap_or_else(|| panic!("{operation} has no properties")).iter()
+    at(document, schema)["properties"].as_object().unwrap_or_else(|| panic!("{operation} has no properties")).iter()
 }
 
 /// Changes one property and checks everything that must change with it.

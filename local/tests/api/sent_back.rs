@@ -1,7 +1,7 @@
 //! What a GET returns can be sent back with PATCH: it changes nothing, unless a read-only field differs.
 
 use crate::support::Api;
-use crate::support::operations::{Operation, by_method, operations, resolved};
+use crate::support::operations::{Operation, at, by_method, operations};
 use crate::support::samples::Samples;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// Returns the fields that the operation's body can set.
 fn writable(document: &Value, operation: &Operation) -> BTreeSet<String> {
     let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
-    resolved(document, schema)["properties"].as_object().unwrap().keys().cloned().collect()
+    at(document, schema)["properties"].as_object().unwrap().keys().cloned().collect()
 }
 
 /// Returns another value of the same type.

@@ -6,11 +6,13 @@ use super::nearest::nearest_first;
 use super::record::Kind;
 use serde::Deserialize;
 use std::str::FromStr;
-use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
+/// The name of the schema of an entry.
+const EVENT_TYPE_FILTER: &str = "EventTypeFilter";
 /// Stands for every verb.
 const ANY: &str = "*";
 /// How much of an unknown type's name an error shows.
@@ -63,12 +65,18 @@ fn unknown(wanted: &str) -> ValueError {
 
 impl PartialSchema for EventTypes {
     fn schema() -> RefOr<Schema> {
-        let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(known().map(name)));
+        let name = Ref::from_schema_name(EVENT_TYPE_FILTER);
         ArrayBuilder::new().items(name).min_items(Some(1)).unique_items(true).into()
     }
 }
 
-impl ToSchema for EventTypes {}
+impl ToSchema for EventTypes {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(known().map(name)));
+        let name = name.description(Some("A type of events, or all types of a kind."));
+        schemas.push((EVENT_TYPE_FILTER.to_owned(), name.into()));
+    }
+}
 
 /// Which events a reader of the feed wants. Everything that is set must match.
 #[derive(Debug, Clone, Default)]

@@ -14,6 +14,16 @@ const WARRANTY_DAYS: [i32; 3] = [30, 60, 90];
 /// Prices are summed in ten-thousandths.
 const FRACTION: u128 = 10_000;
 
+/// Counts by what is counted.
+#[derive(ToSchema)]
+#[schema(value_type = BTreeMap<String, u64>)]
+pub struct Counts(());
+
+/// Sums by what is added up, as exact decimal text.
+#[derive(ToSchema)]
+#[schema(value_type = BTreeMap<String, String>)]
+pub struct Amounts(());
+
 /// The counts of all assets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AssetStats {
@@ -24,16 +34,20 @@ pub struct AssetStats {
     /// Number of assets that are assigned to nobody.
     pub unassigned: u64,
     /// Number of assets by status. Every status is present.
+    #[schema(value_type = Counts)]
     pub by_status: BTreeMap<Status, u64>,
     /// Number of assets by kind.
+    #[schema(value_type = Counts)]
     pub by_kind: BTreeMap<AssetKind, u64>,
     /// Number of assets by the name of their type. Assets without a type are under the empty name.
+    #[schema(value_type = Counts)]
     pub by_type: BTreeMap<String, u64>,
     /// Number of assets by the name of their manufacturer: of the catalog's, if they are linked to a model. Assets without a
     /// manufacturer are under the empty name.
+    #[schema(value_type = Counts)]
     pub by_manufacturer: BTreeMap<String, u64>,
     /// Sum of purchase prices by status, as exact decimal text. Every status is present.
-    #[schema(value_type = BTreeMap<Status, String>)]
+    #[schema(value_type = Amounts)]
     pub value_by_status: BTreeMap<Status, Amount>,
     /// Number of assets by the end of their warranty.
     pub warranty: WarrantyStats,
@@ -56,8 +70,10 @@ pub struct WarrantyStats {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct InstanceStats {
     /// Number of process instances by status. Every status is present.
+    #[schema(value_type = Counts)]
     pub by_status: BTreeMap<InstanceStatus, u64>,
     /// Number of process instances by the name of their process. Instances of a deleted process are under its ID.
+    #[schema(value_type = Counts)]
     pub by_process: BTreeMap<String, u64>,
 }
 

@@ -1,12 +1,12 @@
 //! Request bodies: all errors are reported together, and no member is silently dropped.
 
+use super::describe::schema_or_reference;
 use super::error::ApiError;
 pub use super::from_json::{BoundedInteger, FromJson, RateLimit, StepData};
 pub use super::read_only::ReadOnlyFields;
 use crate::domain::field_error::{ErrorLocation, FieldError};
 use crate::domain::json::UNPAIRED_SURROGATE;
 use crate::domain::nearest::nearest_first;
-use super::describe::schema_or_reference;
 use crate::domain::record::Patch;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;

@@ -121,10 +121,16 @@ fn response_schema<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
     add_named(schemas, format!("{}Response", T::name()), schema)
 }
 
-/// Returns the schema of `{"data": {…}}` with any members, of a dry run.
-pub(super) fn dry_run_schema() -> RefOr<Schema> {
-    let members = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)));
-    envelope(members.into()).description(Some("What a dry run would create.")).into()
+/// Returns a reference to the schema of `{"data": …}` with the result of a dry run.
+pub(super) fn dry_run_schema(schemas: &mut Schemas) -> RefOr<Schema> {
+    let null = ObjectBuilder::new().schema_type(Type::Null).description(Some("Always null: nothing was created."));
+    let result = ObjectBuilder::new()
+        .description(Some("What a dry run would create: the resource, with null for what is not assigned yet."))
+        .property("id", null)
+        .required("id")
+        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)));
+    let result = add_named(schemas, "DryRunResult", result.into());
+    add_named(schemas, "DryRunResponse", envelope(result).into())
 }
 
 fn path_parameter(name: &str, schema: RefOr<Schema>, description: &str) -> Parameter {

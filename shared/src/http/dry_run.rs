@@ -1,11 +1,13 @@
 //! The query parameter `dry_run`, which every write has: how it is read, answered and described.
 
-use super::describe::dry_run_schema;
+use super::describe::{Schemas, dry_run_schema};
+use super::openapi::RESPONSE_NAME;
 use crate::store::DryRun;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use http_body_util::BodyExt;
+use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{Content, RefOr, Required, ResponseBuilder};
@@ -66,7 +68,7 @@ fn string_len(json: &[u8]) -> usize {
 }
 
 /// Adds the parameter to a write, and the response to a dry run of a creation.
-pub(super) fn describe(operation: &mut Operation) {
+pub(super) fn describe(operation: &mut Operation, schemas: &mut Schemas) {
     let parameter = ParameterBuilder::new()
         .name(PARAMETER)
         .parameter_in(ParameterIn::Query)
@@ -81,19 +83,20 @@ pub(super) fn describe(operation: &mut Operation) {
     if !responses.contains_key("201") {
         return;
     }
+    let schema = dry_run_schema(schemas);
     match responses.get_mut("200") {
         Some(RefOr::T(response)) => {
             for content in response.content.values_mut() {
                 let RefOr::T(content) = content else { continue };
-                let results = content.schema.take().into_iter().chain([dry_run_schema()]);
+                let results = content.schema.take().into_iter().chain([schema.clone()]);
                 content.schema = Some(results.fold(AnyOfBuilder::new(), AnyOfBuilder::item).into());
             }
         }
         _ => {
-            let content = Content::new(Some(dry_run_schema()));
             let response = ResponseBuilder::new()
-                .description("The result of a dry run: what would be created, with null for what is not assigned yet")
-                .content("application/json", content);
+                .description("The result of a dry run.")
+                .content("application/json", Content::new(Some(schema)))
+                .extensions(Some(ExtensionsBuilder::new().add(RESPONSE_NAME, "DryRun").build()));
             responses.insert("200".to_owned(), RefOr::T(response.build()));
         }
     }

@@ -28,6 +28,20 @@ crate::query! {
     }
 }
 
+/// The old and the new value of a field.
+#[derive(ToSchema)]
+pub struct FieldChange {
+    /// The value before the change; null if there was none.
+    pub old: Value,
+    /// The value after the change; null if there is none.
+    pub new: Value,
+}
+
+/// Changed fields by name.
+#[derive(ToSchema)]
+#[schema(value_type = BTreeMap<String, FieldChange>)]
+pub struct Changes(());
+
 /// One change.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Event)]
@@ -47,7 +61,7 @@ pub struct EventView {
     /// Who made the change, with names as they were at the time.
     pub actor: Actor,
     /// Changed fields, each with `old` and `new`. Null if the response would become too long.
-    #[schema(required, value_type = Option<Object>)]
+    #[schema(required, value_type = Option<Changes>)]
     pub changes: Option<Map<String, Value>>,
     /// Hash of the previous entry. Null for the first one.
     #[schema(required)]

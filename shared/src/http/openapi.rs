@@ -34,7 +34,8 @@ pub fn schemas() -> Vec<(String, RefOr<utoipa::openapi::schema::Schema>)> {
     schemas
 }
 
-/// The extension of an error response that has its name among the components of the document. It is not part of the document.
+/// The extension of a response that says under which name the document has it among its components. The document doesn't
+/// show the extension.
 pub const RESPONSE_NAME: &str = "x-name";
 
 /// Error responses that several operations share: status, name and description.

@@ -4,12 +4,14 @@ use crate::domain::asset::Status;
 use crate::domain::field_error::ValueError;
 use crate::domain::id::UserId;
 use std::str::FromStr;
-use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 /// The text that stands for no user.
 const NOBODY: &str = "none";
+/// The name of the schema of that text.
+const UNASSIGNED: &str = "Unassigned";
 
 /// Statuses of which an asset must have one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,12 +85,17 @@ impl FromStr for Assignee {
 
 impl PartialSchema for Assignee {
     fn schema() -> RefOr<Schema> {
-        let nobody = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([NOBODY]));
-        AnyOfBuilder::new().item(UserId::schema()).item(nobody).into()
+        AnyOfBuilder::new().item(Ref::from_schema_name(UserId::name())).item(Ref::from_schema_name(UNASSIGNED)).into()
     }
 }
 
-impl ToSchema for Assignee {}
+impl ToSchema for Assignee {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        let nobody = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([NOBODY]));
+        schemas.push((UNASSIGNED.to_owned(), nobody.description(Some("Assets that are assigned to nobody.")).into()));
+        schemas.push((UserId::name().into_owned(), UserId::schema()));
+    }
+}
 
 #[cfg(test)]
 mod tests {

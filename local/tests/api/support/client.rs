@@ -1,5 +1,6 @@
 //! A client of the API.
 
+use super::described;
 use super::response::Reply;
 use axum::Router;
 use axum::body::Body;
@@ -138,10 +139,13 @@ impl Client {
     }
 }
 
-/// Sends a request to a router and reads the whole response.
+/// Sends a request to a router, reads the whole response and compares it with the OpenAPI document.
 pub async fn call(router: &Router, request: Request<Body>) -> Reply {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = router.clone().oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
-    Reply { status: parts.status, headers: parts.headers, bytes }
+    let reply = Reply { status: parts.status, headers: parts.headers, bytes };
+    described::check(method.as_str(), &path, &reply);
+    reply
 }

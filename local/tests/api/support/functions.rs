@@ -1,5 +1,6 @@
 //! The functions as template.yaml deploys them: each with its own routes only.
 
+use super::operations::BASE;
 use axum::Router;
 use shared::app::App;
 use shared::store::Store;
@@ -69,6 +70,7 @@ impl Function {
     pub fn operations(&self) -> BTreeSet<(&'static str, String)> {
         let mut operations = BTreeSet::new();
         for (path, item) in (self.description)().paths.paths {
+            let path = format!("{BASE}{path}");
             let methods = [
                 ("GET", item.get.is_some()),
                 ("HEAD", item.get.is_some()),

@@ -3,6 +3,7 @@
 mod api;
 pub mod bulk;
 mod client;
+mod described;
 mod dump;
 pub mod fault_injection;
 pub mod functions;

@@ -4,6 +4,7 @@ use super::client::Client;
 use super::response::Reply;
 use super::samples::{OPEN_PATHS, Samples, content_type};
 use serde_json::Value;
+pub use shared::http::endpoints::BASE;
 
 /// The methods in an order in which each still finds the sample resources: deletions come last.
 pub const METHODS: [&str; 5] = ["GET", "PATCH", "PUT", "POST", "DELETE"];
@@ -54,11 +55,30 @@ pub fn dry_run(path: &str) -> String {
     format!("{path}{}dry_run=true", if path.contains('?') { '&' } else { '?' })
 }
 
-/// Returns the served OpenAPI document and its operations.
+/// Returns the OpenAPI document that the service serves.
+pub fn served_document() -> Value {
+    serde_json::from_str(meta::DOCUMENT).unwrap()
+}
+
+/// Returns the operation with the parameters and responses that it refers to.
+fn with_components(document: &Value, operation: &Value) -> Value {
+    let mut operation = operation.clone();
+    let parameters = operation["parameters"].as_array_mut().into_iter().flatten();
+    for parameter in parameters {
+        *parameter = at(document, parameter).clone();
+    }
+    for response in operation["responses"].as_object_mut().unwrap().values_mut() {
+        *response = at(document, response).clone();
+    }
+    operation
+}
+
+/// Returns the served OpenAPI document and its operations, whose paths begin with `/v1`.
 pub async fn operations(client: &Client) -> (Value, Vec<Operation>) {
     let document = client.get("/openapi.json").await.json();
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
+        let path = format!("{BASE}{path}");
         for (method, operation) in item.as_object().unwrap().iter().filter(|(_, value)| value.get("responses").is_some()) {
             let required = operation["security"][0]["api_key"].as_array();
             let scopes: Vec<String> = required.into_iter().flatten().map(|scope| scope.as_str().unwrap().to_owned()).collect();
@@ -70,7 +90,7 @@ pub async fn operations(client: &Client) -> (Value, Vec<Operation>) {
                 path: path.clone(),
                 needs_key,
                 scopes,
-                description: operation.clone(),
+                description: with_components(&document, operation),
             });
         }
     }
@@ -84,9 +104,9 @@ pub fn by_method<'a>(operations: &'a [Operation], methods: &'a [&str]) -> impl I
 }
 
 /// Follows a `$ref` within the document.
-pub fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
-    match schema["$ref"].as_str() {
+pub fn at<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    match value["$ref"].as_str() {
         Some(target) => document.pointer(&target[1..]).unwrap_or_else(|| panic!("{target} leads nowhere")),
-        None => schema,
+        None => value,
     }
 }

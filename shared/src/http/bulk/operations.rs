@@ -7,8 +7,8 @@ use crate::domain::string_enum::string_enum;
 use crate::http::body::{Fields, FromBody, FromJson};
 use crate::http::error::ApiError;
 use serde_json::value::RawValue;
-use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
@@ -16,6 +16,9 @@ use uuid::Uuid;
 const MAX_OPERATIONS: usize = 100;
 /// The members of an operation.
 const MEMBERS: &[&str] = &["op", "id", "if_match", "body"];
+
+/// The name of an operation's schema.
+const BATCH_OPERATION: &str = "BatchOperation";
 
 string_enum! {
     /// What an operation does.
@@ -119,15 +122,27 @@ impl FromJson for Operations {
 
 impl PartialSchema for Operations {
     fn schema() -> RefOr<Schema> {
+        let operation = Ref::from_schema_name(BATCH_OPERATION);
+        ArrayBuilder::new().items(operation).min_items(Some(1)).max_items(Some(MAX_OPERATIONS)).into()
+    }
+}
+
+impl ToSchema for Operations {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((BATCH_OPERATION.to_owned(), RawOperation::schema()));
+    }
+}
+
+impl PartialSchema for RawOperation {
+    fn schema() -> RefOr<Schema> {
         let text = || ObjectBuilder::new().schema_type(Type::String);
         let operation = ObjectBuilder::new()
+            .description(Some("An operation of a batch."))
             .property("op", text().enum_values(Some(["create", "update", "delete"])).description(Some("What to do.")))
             .property("id", text().description(Some("ID of the record to update or delete.")))
             .property("if_match", text().description(Some("As the header `If-Match`: the `ETag` that the record must have.")))
             .property("body", ObjectBuilder::new().description(Some("As the body of the single request.")))
             .required("op");
-        ArrayBuilder::new().items(operation).min_items(Some(1)).max_items(Some(MAX_OPERATIONS)).into()
+        operation.into()
     }
 }
-
-impl ToSchema for Operations {}

@@ -1,0 +1,62 @@
+//! Compares every response of every test with the OpenAPI document: its status must be listed, and so must its code if it is
+//! a 409.
+
+use super::operations::{BASE, at, served_document};
+use super::response::Reply;
+use serde_json::Value;
+use std::sync::LazyLock;
+
+/// The responses of an operation.
+struct Described {
+    method: String,
+    path: Vec<String>,
+    responses: Value,
+}
+
+static OPERATIONS: LazyLock<Vec<Described>> = LazyLock::new(|| {
+    let document = served_document();
+    let mut described = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let mut responses = operation["responses"].clone();
+            for response in responses.as_object_mut().unwrap().values_mut() {
+                *response = at(&document, response).clone();
+            }
+            let path = format!("{BASE}{path}").split('/').map(str::to_owned).collect();
+            described.push(Described { method: method.to_uppercase(), path, responses });
+        }
+    }
+    // A path of words is a closer match than one of parameters.
+    described.sort_by_key(|operation| operation.path.iter().filter(|part| part.starts_with('{')).count());
+    described
+});
+
+fn responses(method: &str, path: &str) -> Option<&'static Value> {
+    let method = if method == "HEAD" { "GET" } else { method };
+    let parts: Vec<&str> = path.split('/').collect();
+    let matches = |template: &[String]| {
+        template.len() == parts.len()
+            && template
+                .iter()
+                .zip(&parts)
+                .all(|(template, part)| template == part || template.starts_with('{') && !part.is_empty())
+    };
+    // The other methods of a path are those of the template that is matched first.
+    let template = &OPERATIONS.iter().find(|operation| matches(&operation.path))?.path;
+    let operation = OPERATIONS.iter().find(|operation| operation.method == method && operation.path == *template)?;
+    Some(&operation.responses)
+}
+
+/// Checks a response to a request that a route took.
+#[track_caller]
+pub fn check(method: &str, path: &str, reply: &Reply) {
+    let Some(responses) = responses(method, path) else { return };
+    let described = &responses[reply.status.as_str()];
+    assert!(!described.is_null(), "{method} {path} responds with {}, which is not listed: {}", reply.status, reply.text());
+    if reply.status == 409 && method != "HEAD" {
+        let body: Value = serde_json::from_slice(&reply.bytes).unwrap();
+        let code = body["code"].as_str().unwrap();
+        let codes = described["description"].as_str().unwrap();
+        assert!(codes.contains(&format!("`{code}`")), "{method} {path} responds with {code}, which is not listed in: {codes}");
+    }
+}
