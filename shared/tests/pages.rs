@@ -1,8 +1,8 @@
 //! The pages of the documentation: their links, their tables of contents and their length.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
 
 /// The most lines of a guide.
 const GUIDE_LINES: usize = 130;
@@ -24,12 +24,13 @@ struct Page {
 }
 
 /// Returns every page by its path from the root of the repository.
-fn pages() -> BTreeMap<PathBuf, Page> {
+fn pages() -> io::Result<BTreeMap<PathBuf, Page>> {
     let root = root();
     let mut folders = vec![PathBuf::from("docs")];
     let mut files: Vec<PathBuf> = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(PathBuf::from).to_vec();
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(root.join(&folder)).expect("a folder").map(|entry| entry.expect("an entry")) {
+        for entry in fs::read_dir(root.join(&folder))? {
+            let entry = entry?;
             let path = folder.join(entry.file_name());
             if entry.path().is_dir() {
                 folders.push(path);
@@ -38,7 +39,7 @@ fn pages() -> BTreeMap<PathBuf, Page> {
             }
         }
     }
-    files.into_iter().map(|path| (path.clone(), read(&fs::read_to_string(root.join(path)).expect("a page")))).collect()
+    files.into_iter().map(|path| Ok((path.clone(), read(&fs::read_to_string(root.join(path))?)))).collect()
 }
 
 fn root() -> PathBuf {
@@ -85,7 +86,7 @@ fn find_links(prose: &str, page: &mut Page) {
     while let Some(at) = rest.find("](") {
         let is_code = rest[..at].matches('`').count() % 2 == 1;
         let text = rest[..at].rfind('[').map_or("", |open| &rest[open + 1..at]);
-        let end = rest[at..].find(')').expect("the end of a link") + at;
+        let end = rest[at..].find(')').map_or(rest.len(), |length| at + length);
         if !is_code {
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             page.links.push((text, rest[at + 2..end].to_owned(), page.headings.len()));
@@ -108,7 +109,7 @@ fn resolve(page: &Path, target: &str) -> Option<(PathBuf, Option<String>)> {
         return Some((page.to_owned(), anchor));
     }
     let mut path = PathBuf::new();
-    for component in page.parent().expect("a folder").join(file).components() {
+    for component in page.parent().unwrap_or(Path::new("")).join(file).components() {
         match component {
             Component::ParentDir => assert!(path.pop(), "{target} on {} leads outside", page.display()),
             other => path.push(other),
@@ -119,7 +120,7 @@ fn resolve(page: &Path, target: &str) -> Option<(PathBuf, Option<String>)> {
 
 #[test]
 fn every_link_leads_to_a_file_and_a_heading_that_exist() {
-    let pages = pages();
+    let pages = pages().expect("the pages");
     let (mut checked, mut broken) = (0, Vec::new());
     for (path, page) in &pages {
         for (_, target, _) in &page.links {
@@ -137,7 +138,7 @@ fn every_link_leads_to_a_file_and_a_heading_that_exist() {
 
 #[test]
 fn every_page_is_two_clicks_from_the_readme() {
-    let pages = pages();
+    let pages = pages().expect("the pages");
     let mut reached = BTreeSet::from([PathBuf::from("README.md")]);
     for _ in 0..2 {
         for path in reached.clone() {
@@ -151,23 +152,23 @@ fn every_page_is_two_clicks_from_the_readme() {
 
 #[test]
 fn the_reference_has_a_table_of_contents_of_all_its_headings() {
-    let pages = pages();
+    let pages = pages().expect("the pages");
     let page = &pages[Path::new("docs/api.md")];
     let in_contents = page.links.iter().filter(|(_, target, before)| *before == 1 && target.starts_with('#'));
     let contents: Vec<(String, &str)> = in_contents.map(|(text, target, _)| (text.to_lowercase(), &target[1..])).collect();
     let headings = page.headings.iter().filter(|heading| matches!(heading.level, 2 | 3));
-    let expected: Vec<(String, &str)> =
-        headings.map(|heading| (heading.text.to_lowercase(), heading.anchor.as_str())).collect();
+    let expected: Vec<(String, &str)> = headings.map(|heading| (heading.text.to_lowercase(), heading.anchor.as_str())).collect();
     assert_eq!(contents, expected);
     assert!(expected.len() > 50, "{} headings", expected.len());
 }
 
 #[test]
 fn tables_of_contents_are_complete() {
-    let pages = pages();
+    let pages = pages().expect("the pages");
     for path in ["docs/deploy.md", "docs/assetctl.md", "docs/scope.md"] {
         let page = &pages[Path::new(path)];
-        let at_top: BTreeSet<&str> = page.links.iter().filter(|(_, _, before)| *before == 1).map(|link| link.1.as_str()).collect();
+        let at_top: BTreeSet<&str> =
+            page.links.iter().filter(|(_, _, before)| *before == 1).map(|link| link.1.as_str()).collect();
         for heading in page.headings.iter().filter(|heading| heading.level == 2) {
             assert!(at_top.contains(format!("#{}", heading.anchor).as_str()), "{path} omits {}", heading.text);
         }
@@ -176,7 +177,7 @@ fn tables_of_contents_are_complete() {
 
 #[test]
 fn guides_are_short_and_long_pages_have_headings() {
-    let pages = pages();
+    let pages = pages().expect("the pages");
     let mut guides = 0;
     for (path, page) in &pages {
         let is_guide = path.starts_with("docs/guides");
