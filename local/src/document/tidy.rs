@@ -22,6 +22,10 @@ fn tidy_object(object: &mut Map<String, Value>) {
     describe_nullable(object);
     merge_further_members(object);
     permit_members(object);
+    name_values(object);
+    if object.get("security") == Some(&json!([{}])) {
+        object.insert("security".into(), json!([]));
+    }
 }
 
 /// Joins the lines of each paragraph. Lists keep theirs.
@@ -76,6 +80,18 @@ fn merge_further_members(object: &mut Map<String, Value>) {
     });
     let description = further.get("description").cloned().unwrap_or_default();
     object.insert("additionalProperties".into(), json!({"description": description}));
+}
+
+/// Gives the values of an enumeration names that generators can use as they are, if not all are words: `ASSETS_READ` for
+/// `assets:read`.
+fn name_values(object: &mut Map<String, Value>) {
+    let Some(values) = object.get("enum").and_then(Value::as_array) else { return };
+    let values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+    if values.iter().all(|value| value.chars().all(|c| c.is_ascii_alphanumeric() || ['_', '-'].contains(&c))) {
+        return;
+    }
+    let names: Vec<String> = values.iter().map(|value| value.replace('*', "any").replace([':', '.'], "_").to_uppercase()).collect();
+    object.insert("x-enum-varnames".into(), json!(names));
 }
 
 /// Says of an object without known members that it can have any: generators of clients read it as empty otherwise.

@@ -80,7 +80,7 @@ fn schemas_have_names_and_say_which_members_they_have() {
     assert!(bytes.is_empty(), "images as numbers: {bytes:?}");
     let document = served_document();
     for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
-        assert!(!["View", "Set", "Map", "Vec"].iter().any(|part| name.contains(part)), "{name} is a name of the code");
+        assert!(!name.ends_with("View") && !["BTree", "Vec", "Option"].iter().any(|part| name.contains(part)), "{name} is a name of the code");
         assert!(schema["description"].is_string() || name.ends_with("Response") || name.ends_with("List"), "{name}");
     }
 }
@@ -131,6 +131,9 @@ fn schemas_take_the_form_that_generators_read() {
             json!({"allOf": [{"type": "object", "description": "more"}, {"type": "object", "properties": {"a": true}}]}),
             json!({"type": "object", "properties": {"a": true}, "additionalProperties": {"description": "more"}}),
         ),
+        (json!({"security": [{}]}), json!({"security": []})),
+        (json!({"enum": ["in_use"]}), json!({"enum": ["in_use"]})),
+        (json!({"enum": ["a:read", "a.*"]}), json!({"enum": ["a:read", "a.*"], "x-enum-varnames": ["A_READ", "A_ANY"]})),
         (json!({"description": "One\ntwo."}), json!({"description": "One two."})),
         (json!({"description": "One.\n\nTwo\nthree."}), json!({"description": "One.\n\nTwo three."})),
         (json!({"description": "- one\n- two\n  more"}), json!({"description": "- one\n- two more"})),

@@ -104,6 +104,7 @@ impl TryFrom<String> for Timestamp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, format = Date, pattern = "^(19|20|21)[0-9]{2}-[0-9]{2}-[0-9]{2}$", examples("2026-11-21"))]
+#[schema(as = CalendarDate)]
 pub struct Date(NaiveDate);
 
 impl Date {

@@ -96,6 +96,7 @@ pub struct History {
     meta: Meta,
     /// Result of recomputing the hash chain. Present if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Verification, required = false)]
     verification: Option<Verification>,
 }
 

@@ -26,6 +26,7 @@ pub struct Problem {
     pub(super) request_id: String,
     /// Every error of the request (422 only).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Vec<ProblemFieldError>, required = false)]
     pub(super) errors: Option<Vec<ProblemFieldError>>,
     /// Further members, such as the missing scope or the ID of what is in the way.
     #[serde(flatten)]
@@ -38,15 +39,19 @@ pub struct Problem {
 pub struct ProblemFieldError {
     /// JSON Pointer (RFC 6901) into the body.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
     pointer: Option<String>,
     /// Name of a query parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
     parameter: Option<String>,
     /// Name of a header.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
     header: Option<&'static str>,
     /// Name of a column of an import.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
     column: Option<String>,
     /// What is wrong.
     detail: String,

@@ -52,6 +52,10 @@ fn responses(method: &str, path: &str) -> Option<&'static Value> {
 pub fn check(method: &str, path: &str, reply: &Reply) {
     let Some(responses) = responses(method, path) else { return };
     let described = &responses[reply.status.as_str()];
+    // A test can send requests to one function only, which doesn't have the routes of the others.
+    if reply.status == 404 && reply.text().contains("There is no such path.") {
+        return;
+    }
     assert!(!described.is_null(), "{method} {path} responds with {}, which is not listed: {}", reply.status, reply.text());
     if reply.status == 409 && method != "HEAD" {
         let body: Value = serde_json::from_slice(&reply.bytes).unwrap();

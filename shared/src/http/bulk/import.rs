@@ -73,7 +73,7 @@ string_enum! {
 pub struct RowError {
     /// The column; absent if the error is about the row as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(required = false)]
+    #[schema(value_type = String, required = false)]
     column: Option<String>,
     /// What is wrong.
     detail: String,
