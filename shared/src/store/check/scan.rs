@@ -1,20 +1,12 @@
 //! Reading everything that a tenant has, page after page.
 
 use super::facts::RecordFacts;
+use super::histories::ORDER;
 use super::{RecordKey, TenantCheck, named};
-use crate::domain::api_key::ApiKey;
-use crate::domain::asset::Asset;
-use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::chain::{Chain, ChainHead, HistoryEntry, is_by_operator, is_deletion, subject};
 use crate::domain::id::Id;
-use crate::domain::instance::Instance;
-use crate::domain::movement::Movement;
-use crate::domain::process::Process;
-use crate::domain::receipt_key::ReceiptKeys;
 use crate::domain::record::{Kind, Record};
-use crate::domain::tenant::Tenant;
 use crate::domain::time::Timestamp;
-use crate::domain::user::User;
 use crate::store::error::{StoreError, UnreadableRecord};
 use crate::store::history_head::HistoryHead;
 use crate::store::item;
@@ -46,17 +38,10 @@ impl TenantCheck<'_> {
 
     /// Reads every record. Records come before events, so that the events contain all changes of each record.
     pub(super) async fn scan_records(&mut self) -> Result<(), StoreError> {
-        self.scan_kind::<Tenant>().await?;
-        self.scan_kind::<ApiKey>().await?;
-        self.scan_kind::<User>().await?;
-        self.scan_kind::<AssetType>().await?;
-        self.scan_kind::<Manufacturer>().await?;
-        self.scan_kind::<Model>().await?;
-        self.scan_kind::<Process>().await?;
-        self.scan_kind::<Asset>().await?;
-        self.scan_kind::<Instance>().await?;
-        self.scan_kind::<Movement>().await?;
-        self.scan_kind::<ReceiptKeys>().await
+        for kind in ORDER {
+            with_type!(kind, T => self.scan_kind::<T>().await?);
+        }
+        Ok(())
     }
 
     async fn scan_kind<T: Record>(&mut self) -> Result<(), StoreError> {
