@@ -160,11 +160,8 @@ impl AssetOperation {
     /// Decides what a new asset looks like, still without its tag.
     fn draft(&self, caller: &Caller, write: &AssetWrite, inputs: &AssetInputs, id: AssetId) -> Result<Asset, ApiError> {
         let mut change = write.with_custom_fields(None, inputs);
-        // What could not be read has its error already.
-        let has_error = |field: &str| write.change.errors.iter().any(|error| error.is_about(field));
-        let assigned = write.unchanged.names().filter(|name| !has_error(name));
-        change.errors.extend(assigned.map(|name| FieldError::field(name, "is read-only: the service assigns it")));
-        if write.name.is_none() && !has_error("name") {
+        write.unchanged.refuse_in_creation(&mut change.errors);
+        if write.name.is_none() && !change.errors.iter().any(|error| error.is_about("name")) {
             change.errors.push(FieldError::field("name", "is required"));
         }
         // Without a name there is an error, and no asset; the others are found nevertheless.
