@@ -2,6 +2,7 @@
 //!
 //! For example: `cargo run --release -p bench -- lists`.
 
+mod capacity_limit;
 mod coldstart;
 mod hostile;
 mod import;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use local::cpu_time::cpu_time;
+use rig::memory::memory_kilobytes;
 use serde_json::{Value, json};
 use shared::domain::custom_fields::FieldsSchema;
 use std::io::Write;
@@ -83,7 +84,7 @@ fn measure(schema: Value) -> Result<()> {
     // What all schemas share is initialized first.
     FieldsSchema::from_json(r#"{"pattern": "[a-z]\\d"}"#)?;
     let text = schema.to_string();
-    let before = memory("VmRSS:")?;
+    let before = memory_kilobytes("self", "VmRSS")?;
     let mut least = Duration::MAX;
     let mut kilobytes = 0;
     for run in 0..RUNS {
@@ -91,15 +92,8 @@ fn measure(schema: Value) -> Result<()> {
         FieldsSchema::from_json(&text)?;
         least = least.min(cpu_time()? - start);
         if run == 0 {
-            kilobytes = memory("VmHWM:")?.saturating_sub(before);
+            kilobytes = memory_kilobytes("self", "VmHWM")?.saturating_sub(before);
         }
     }
     Ok(writeln!(std::io::stdout(), "{} {kilobytes}", least.as_micros())?)
-}
-
-/// Returns a figure of this process's memory in kilobytes.
-fn memory(name: &str) -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no figure of memory")?;
-    Ok(line.trim().trim_end_matches(" kB").parse()?)
 }

@@ -1,6 +1,7 @@
 //! The service in this process, with an engine, a table and a tenant of its own.
 
-use crate::lists::ReadLimit;
+use crate::capacity_limit::{CapacityLimit, read_partition};
+use crate::lists::GeneratedIndex;
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
@@ -23,6 +24,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tower::ServiceExt;
 
+/// The read units of a partition per second.
+const READ_UNITS_PER_SECOND: f64 = 3_000.0;
 /// Timeout of calls to the engine.
 const ENGINE_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -33,7 +36,9 @@ pub struct Service {
     pub meter: Meter,
     pub tenant: TenantId,
     /// Limits the read units of the table.
-    pub read_limit: ReadLimit,
+    pub read_limit: CapacityLimit,
+    /// What answers queries of the index instead of the engine.
+    pub generated_index: GeneratedIndex,
     /// How far the service's clock is ahead, in milliseconds.
     clock_offset: Arc<AtomicI64>,
     client: ApiClient,
@@ -49,7 +54,8 @@ impl Service {
         let timeouts =
             TimeoutConfig::builder().operation_timeout(ENGINE_TIMEOUT).operation_attempt_timeout(ENGINE_TIMEOUT).build();
         let config = engine::config(&engine.url).timeout_config(timeouts).interceptor(meter.clone());
-        let read_limit = ReadLimit::new(aws_smithy_http_client::Builder::new().build_http());
+        let generated_index = GeneratedIndex::new(aws_smithy_http_client::Builder::new().build_http());
+        let read_limit = CapacityLimit::new(generated_index.clone(), READ_UNITS_PER_SECOND, read_partition);
         let config = config.http_client(read_limit.clone());
         let dynamo = Client::from_conf(config.build());
         table::create(&dynamo, TABLE).await?;
@@ -60,7 +66,8 @@ impl Service {
         let router = server::router(App::new(store.clone()));
         let created = store.create_tenant("Bench".parse()?, None, MAX_RATE_LIMIT).await?;
         let client = ApiClient { router, api_key: created.api_key.expose() };
-        Ok(Self { store, dynamo, meter, tenant: created.tenant_id, read_limit, clock_offset, client, _engine: engine })
+        let tenant = created.tenant_id;
+        Ok(Self { store, dynamo, meter, tenant, read_limit, generated_index, clock_offset, client, _engine: engine })
     }
 
     /// Returns another instance of the service, without list indexes.

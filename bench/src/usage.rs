@@ -1,7 +1,8 @@
 //! What one request uses of this machine.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use local::cpu_time::cpu_time;
+use rig::memory::memory_kilobytes;
 use std::time::{Duration, Instant};
 
 /// Processor time and memory that something used.
@@ -18,7 +19,7 @@ pub struct Usage {
 pub struct UsageMeter {
     start: Instant,
     cpu_time: Duration,
-    resident_bytes: u64,
+    resident_kilobytes: u64,
 }
 
 impl UsageMeter {
@@ -26,19 +27,12 @@ impl UsageMeter {
     pub fn start() -> Result<Self> {
         // "5" resets the peak to what is resident now: https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html
         std::fs::write("/proc/self/clear_refs", "5")?;
-        Ok(Self { start: Instant::now(), cpu_time: cpu_time()?, resident_bytes: memory_bytes("VmRSS:")? })
+        Ok(Self { start: Instant::now(), cpu_time: cpu_time()?, resident_kilobytes: memory_kilobytes("self", "VmRSS")? })
     }
 
     /// Returns what has been used since the start.
     pub fn usage(&self) -> Result<Usage> {
-        let memory_bytes = memory_bytes("VmHWM:")?.saturating_sub(self.resident_bytes);
+        let memory_bytes = memory_kilobytes("self", "VmHWM")?.saturating_sub(self.resident_kilobytes) * 1024;
         Ok(Usage { elapsed: self.start.elapsed(), cpu_time: cpu_time()?.saturating_sub(self.cpu_time), memory_bytes })
     }
-}
-
-/// Returns a line of the process status, which is in kilobytes.
-fn memory_bytes(name: &str) -> Result<u64> {
-    let text = std::fs::read_to_string("/proc/self/status")?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name} in the status"))?;
-    Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
 }

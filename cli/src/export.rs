@@ -90,18 +90,6 @@ async fn write(options: &Export, client: &Client, format: Format) -> Result<Expo
     Ok(exported)
 }
 
-/// Returns whether the reader of the output has ended.
-fn is_broken_pipe(error: &io::Error) -> bool {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
-}
-
 /// Copies to standard output. A reader that has seen enough, such as `head`, is no error.
 fn to_standard_output(mut file: &File, format: Format, parts: &Parts) -> Result<()> {
     let mut output = io::stdout().lock();
@@ -111,7 +99,7 @@ fn to_standard_output(mut file: &File, format: Format, parts: &Parts) -> Result<
     };
     match written.and_then(|()| output.flush()) {
         // The writer of a table wraps the error.
-        Err(error) if !is_broken_pipe(&error) => Err(error.into()),
+        Err(error) if !terminal::is_broken_pipe(&error) => Err(error.into()),
         _ => Ok(()),
     }
 }

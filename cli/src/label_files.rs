@@ -9,7 +9,7 @@ use crate::request::{PATIENCE, get};
 use crate::selection::Asset;
 use indicatif::ProgressBar;
 use std::collections::HashSet;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Writes a file for each asset into a folder, which is created if it isn't there.
@@ -58,7 +58,7 @@ pub async fn to_standard_output(client: &Client, options: &Labels, format: Label
         }
         let mut output = io::stdout().lock();
         match output.write_all(&label).and_then(|()| output.flush()) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+            Err(error) if terminal::is_broken_pipe(&error) => return Ok(()),
             written => written?,
         }
     }

@@ -15,4 +15,5 @@ pub mod simulation;
 pub mod snapshot_folder;
 pub mod table;
 mod table_calls;
+pub mod token_bucket;
 pub mod weak;

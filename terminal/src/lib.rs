@@ -31,9 +31,22 @@ pub fn width() -> Option<usize> {
 pub fn print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     match writeln!(output, "{text}").and_then(|()| output.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        Err(error) if !is_broken_pipe(&error) => Err(error),
         _ => Ok(()),
     }
+}
+
+/// Returns whether an error, or one that it wraps, says that the reader of the output has ended.
+#[must_use]
+pub fn is_broken_pipe(error: &io::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Asks a question on standard error, and returns the line that is typed, without white space around it; `None` if there

@@ -1,5 +1,6 @@
 //! A function's binary as a process, with the environment variables that Lambda sets.
 
+use crate::memory::memory_kilobytes;
 use crate::runtime_api::RuntimeApi;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -112,9 +113,7 @@ impl Function {
     ///
     /// Returns an error when the kernel doesn't report it.
     pub fn peak_memory_bytes(&self) -> Result<u64> {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM in the process status")?;
-        Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
+        Ok(memory_kilobytes(self.pid, "VmHWM")? * 1024)
     }
 
     /// Sends SIGTERM and waits for the process to exit.

@@ -5,5 +5,6 @@ pub mod emulator;
 pub mod environment;
 pub mod events;
 pub mod function;
+pub mod memory;
 pub mod runtime_api;
 pub mod tls_proxy;

@@ -6,9 +6,13 @@ use super::mutate;
 use super::target::Target;
 use anyhow::{Result, ensure};
 use fastrand::Rng;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
+use shared::domain::signature_image::data_url;
 use shared::http::endpoints::BASE;
 
+/// Letters, digits, hyphens and underscores are not escaped in URLs.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 /// How deep values are nested that the document leaves open.
 const MAX_DEPTH: usize = 5;
 const METHODS: [&str; 5] = ["GET", "POST", "PATCH", "DELETE", "PUT"];
@@ -79,7 +83,7 @@ impl Generator {
         let mut with_rest = images::black(3, 2)?;
         with_rest.extend(b"more");
         let images = [images::black(3, 2)?, images::black(2000, 2000)?, images::black(4097, 1)?, with_rest, b"GIF89a".to_vec()];
-        let images = images.iter().map(|image| images::data_url(image)).collect();
+        let images = images.iter().map(|image| data_url(image)).collect();
         Ok(Self { rng: Rng::with_seed(seed), document, operations, images })
     }
 
@@ -279,11 +283,7 @@ fn collection_of(name: &str) -> &'static str {
     }
 }
 
-/// Escapes everything but letters, digits, hyphens and underscores for a URL (RFC 3986 §2.1).
+/// Escapes a part of a URL (RFC 3986 §2.1).
 fn escape(text: &str) -> String {
-    let escape = |byte: u8| match byte {
-        b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(escape).collect()
+    utf8_percent_encode(text, ESCAPED).to_string()
 }

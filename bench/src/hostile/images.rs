@@ -1,7 +1,6 @@
-//! Images for signature steps, as data URLs.
+//! Images for signature steps.
 
 use anyhow::Result;
-use base64_simd::STANDARD;
 use png::{BitDepth, ColorType, Encoder};
 
 /// Returns a black image of this size. It compresses well: millions of pixels take a few kilobytes.
@@ -29,9 +28,4 @@ pub fn deep(width: u32, height: u32, mark: u8) -> Result<Vec<u8>> {
     writer.write_image_data(&data)?;
     writer.finish()?;
     Ok(bytes)
-}
-
-/// Returns the data URL of an image's bytes.
-pub fn data_url(bytes: &[u8]) -> String {
-    format!("data:image/png;base64,{}", STANDARD.encode_to_string(bytes))
 }

@@ -5,6 +5,7 @@ use super::images;
 use super::target::Target;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
+use shared::domain::signature_image::data_url;
 
 /// The largest body that the API accepts, in bytes.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
@@ -136,7 +137,7 @@ async fn signatures(target: &mut Target) -> Result<Named> {
     let instance = target.create(&format!("/processes/{process}/start"), &json!({"asset_id": asset})).await?;
     let mut step_data = Map::new();
     for (key, mark) in keys.into_iter().zip(0..COUNT) {
-        step_data.insert(key, json!(images::data_url(&images::deep(2000, 2000, mark)?)));
+        step_data.insert(key, json!(data_url(&images::deep(2000, 2000, mark)?)));
     }
     let body = json!({"step_data": step_data}).to_string();
     Ok(("many images of 32 MB", Attack::new("POST", format!("/v1/processes/instances/{instance}/advance"), body)))
@@ -158,7 +159,7 @@ async fn movement(target: &mut Target) -> Result<Vec<Named>> {
         let movement = target.create(&format!("/processes/{process}/start"), &json!({"asset_ids": assets})).await?;
         let mut step_data = Map::new();
         for (key, offset) in [("a", 0), ("b", 1), ("c", 2)] {
-            step_data.insert(key.to_owned(), json!(images::data_url(&images::black(side, side - offset)?)));
+            step_data.insert(key.to_owned(), json!(data_url(&images::black(side, side - offset)?)));
         }
         let body = json!({"step_data": step_data}).to_string();
         attacks.push((name, Attack::new("POST", format!("/v1/movements/{movement}/advance"), body)));

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use shared::app::{App, system_clock};
 use shared::domain::api_key::MAX_RATE_LIMIT;
 use shared::domain::id::{Id, TenantId};
+use shared::domain::signature_image::data_url;
 use shared::domain::token::Token;
 use shared::store::Store;
 use std::sync::Arc;
@@ -255,7 +256,7 @@ async fn fill(client: &ApiClient, word: &str) -> Result<Vec<Resource>> {
     }
     let start = format!("/processes/{process}/start");
     let instance = create(client, &start, &json!({"asset_id": assets[0]})).await?;
-    let image = images::data_url(&images::black(3, 2)?);
+    let image = data_url(&images::black(3, 2)?);
     let steps = json!({"step_data": {"who": user, "sign": image, "text": word}}).to_string();
     client.send("POST", &format!("/processes/instances/{instance}/advance"), &steps, None).await?;
     let movement = create(client, &start, &json!({"asset_ids": &assets[1..4]})).await?;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use inventory_files::plain_laptops;
+use rig::memory::memory_kilobytes;
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -60,7 +61,7 @@ fn import(assetctl: &Path, server: &Path, rows: u64) -> Result<u64> {
     let (began, mut peak) = (Instant::now(), 0);
     let status = loop {
         // Before it is asked for its status: afterwards, it may have none.
-        peak = peak.max(peak_memory(client.0.id()).unwrap_or_default());
+        peak = peak.max(memory_kilobytes(client.0.id(), "VmHWM").unwrap_or_default());
         if let Some(status) = client.0.try_wait()? {
             break status;
         }
@@ -72,7 +73,7 @@ fn import(assetctl: &Path, server: &Path, rows: u64) -> Result<u64> {
         "assetctl, {rows} rows: {:.0} rows/s; peak memory {} MiB, of the server {} MiB",
         rows as f64 / began.elapsed().as_secs_f64(),
         peak / 1024,
-        peak_memory(server.0.id())? / 1024
+        memory_kilobytes(server.0.id(), "VmHWM")? / 1024
     )?;
     Ok(peak)
 }
@@ -86,11 +87,4 @@ fn wait_for(ready: &Path) -> Result<Value> {
         std::thread::sleep(INTERVAL);
     }
     bail!("the server is not ready after {} s", START_TIMEOUT.as_secs())
-}
-
-/// Returns the peak memory of a process in KiB.
-fn peak_memory(process: u32) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
-    Ok(line.trim().trim_end_matches(" kB").parse()?)
 }

@@ -3,8 +3,8 @@
 
 mod client;
 mod raw;
-mod write_limit;
 
+use crate::capacity_limit::{CapacityLimit, written_partition};
 use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
 use axum::body::{Body, to_bytes};
@@ -25,8 +25,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tower::ServiceExt;
-use write_limit::{UNITS_PER_SECOND, WriteLimit};
 
+/// The write units of a partition per second ("Burst and adaptive capacity" in the DynamoDB developer guide).
+const UNITS_PER_SECOND: f64 = 1_000.0;
 /// Rows of a request.
 const ROWS: usize = 200;
 /// Requests at the same time.
@@ -66,14 +67,15 @@ struct Target {
     store: Store,
     key: String,
     recorder: Recorder,
-    limit: WriteLimit,
+    limit: CapacityLimit,
     _engine: Engine,
 }
 
 impl Target {
     async fn start() -> Result<Self> {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
-        let (recorder, limit) = (Recorder::default(), WriteLimit::new(aws_smithy_http_client::Builder::new().build_http()));
+        let http = aws_smithy_http_client::Builder::new().build_http();
+        let (recorder, limit) = (Recorder::default(), CapacityLimit::new(http, UNITS_PER_SECOND, written_partition));
         let config = engine::config(&engine.url).http_client(limit.clone()).interceptor(local::meter::Meter::default());
         let client = Client::from_conf(config.interceptor(recorder.clone()).build());
         table::create(&client, TABLE).await?;
@@ -183,7 +185,7 @@ async fn against_limit_in_runtime(count: usize) -> Result<(f64, f64)> {
     let created = target.send("POST", "/assets/import", "name\nseen\n", "").await?;
     let path = format!("/assets/{}", created["data"][0]["id"].as_str().context("no id")?);
     let usual = percentile(gets(&target, &path, || false, 250).await?, 0.99);
-    target.limit.limit();
+    target.limit.set(true);
     let is_done = Arc::new(AtomicBool::new(false));
     let reader = {
         let (target, path, is_done) = (Arc::clone(&target), path.clone(), Arc::clone(&is_done));

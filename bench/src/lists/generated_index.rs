@@ -3,7 +3,11 @@
 
 use super::fill::Generator;
 use aws_sdk_dynamodb::types::AttributeValue;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 use shared::store::keys::{BUCKETS, Item, Section};
@@ -27,9 +31,12 @@ const ATTRIBUTES: [&str; 12] = [
     "updated_at",
 ];
 
-/// A generated index, if there is one.
-#[derive(Clone, Default)]
-pub struct GeneratedIndex(Arc<Mutex<Option<(Generator, usize)>>>);
+/// An HTTP client that answers queries of a generated index, if there is one, and passes on every other request.
+#[derive(Clone)]
+pub struct GeneratedIndex {
+    inner: SharedHttpClient,
+    generated: Arc<Mutex<Option<(Generator, usize)>>>,
+}
 
 impl std::fmt::Debug for GeneratedIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -38,14 +45,19 @@ impl std::fmt::Debug for GeneratedIndex {
 }
 
 impl GeneratedIndex {
+    /// Creates a client without an index.
+    pub fn new(inner: SharedHttpClient) -> Self {
+        Self { inner, generated: Arc::default() }
+    }
+
     /// Answers queries of the index from now on, with `count` rows.
     pub fn set(&self, generator: Generator, count: usize) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((generator, count));
+        *self.generated.lock().unwrap_or_else(PoisonError::into_inner) = Some((generator, count));
     }
 
     /// Returns the response to a query of the assets in the index; `None` for every other request.
-    pub fn response(&self, request: &HttpRequest) -> Option<HttpResponse> {
-        let generated = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn response(&self, request: &HttpRequest) -> Option<HttpResponse> {
+        let generated = self.generated.lock().unwrap_or_else(PoisonError::into_inner);
         let (generator, count) = generated.as_ref()?;
         let query: Value = serde_json::from_slice(request.body().bytes()?).ok()?;
         let bound = |name: &str| query["ExpressionAttributeValues"][name]["S"].as_str().map(str::to_owned);
@@ -70,6 +82,28 @@ impl GeneratedIndex {
             body["LastEvaluatedKey"] = json!({"PK": {"S": "-"}, "SK": {"S": last.to_string()}, "LS": {"S": key.as_s().ok()?}});
         }
         Some(HttpResponse::new(200.try_into().ok()?, SdkBody::from(body.to_string())))
+    }
+}
+
+impl HttpClient for GeneratedIndex {
+    fn http_connector(&self, settings: &HttpConnectorSettings, components: &RuntimeComponents) -> SharedHttpConnector {
+        let inner = self.inner.http_connector(settings, components);
+        SharedHttpConnector::new(Connector { inner, index: self.clone() })
+    }
+}
+
+#[derive(Debug)]
+struct Connector {
+    inner: SharedHttpConnector,
+    index: GeneratedIndex,
+}
+
+impl HttpConnector for Connector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        match self.index.response(&request) {
+            Some(response) => HttpConnectorFuture::ready(Ok(response)),
+            None => self.inner.call(request),
+        }
     }
 }
 

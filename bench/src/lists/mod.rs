@@ -2,11 +2,10 @@
 
 mod fill;
 mod generated_index;
-mod read_limit;
 mod report;
 mod snapshots;
 
-pub use read_limit::{ReadLimit, consumed_units};
+pub use generated_index::GeneratedIndex;
 
 use crate::service::Service;
 use anyhow::{Result, ensure};
@@ -145,7 +144,7 @@ async fn measure_generated(report: &mut Report, size: usize, options: &Options) 
     let folder = tempfile::tempdir()?;
     let service = Service::start(Some(snapshot_store(options.snapshots_url.as_deref(), folder.path())?)).await?;
     let generator = fill::fill_newest(&service, size).await?;
-    service.read_limit.generated.set(generator, size);
+    service.generated_index.set(generator, size);
     service.advance_clock(120_000);
     snapshots::write(&service).await?;
     service.advance_clock(120_000);

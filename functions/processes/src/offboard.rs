@@ -15,7 +15,7 @@ use shared::domain::process::{Process, ProcessStatus};
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::domain::user::User;
-use shared::http::error::{ApiError, ConflictCode};
+use shared::http::error::ApiError;
 use shared::http::extract::{OptionalJsonBody, PathId};
 use shared::http::openapi::{OffboardingConflict, PatchErrors};
 use shared::http::response::{Data, Success, found};
@@ -164,7 +164,7 @@ impl<'c> Plan<'c> {
             let instance = running.get_readable::<Instance>(asset.value.running_instance_id)?;
             match instance.filter(|instance| instance.value.process_id == self.process.value.id) {
                 Some(instance) => self.in_progress.push(instance.value.into()),
-                None => self.not_started.push(NotStarted::new(asset.value, text_of(&error))),
+                None => self.not_started.push(NotStarted::new(asset.value, &error)),
             }
         }
         Ok(startable)
@@ -199,16 +199,6 @@ impl<'c> Plan<'c> {
         self.movements.push(StartedMovement { id: movement.value.id, number: movement.value.number, assets });
         Ok(())
     }
-}
-
-/// Returns the code and the text of the error of a start.
-fn text_of(error: &ProcessError) -> (&'static str, String) {
-    let code = match error {
-        ProcessError::Inactive => ConflictCode::ProcessInactive,
-        ProcessError::Running(..) => ConflictCode::ProcessRunning,
-        _ => ConflictCode::WrongAssetStatus,
-    };
-    (code.as_str(), error.to_string())
 }
 
 /// Returns the assets that a conflict names.

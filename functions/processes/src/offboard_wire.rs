@@ -3,10 +3,11 @@
 use serde::Serialize;
 use shared::domain::asset::{Asset, Status};
 use shared::domain::id::{AssetId, InstanceId, MovementId, ProcessId, UserId};
-use shared::domain::instance::Instance;
+use shared::domain::instance::{Instance, ProcessError};
 use shared::domain::process::{Process, Slug};
 use shared::domain::text::Name;
 use shared::domain::user::{Email, User};
+use shared::http::error::ConflictCode;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -136,8 +137,9 @@ pub struct NotStarted {
 }
 
 impl NotStarted {
-    /// Returns the asset with the code and the text of the error.
-    pub(crate) fn new(asset: Asset, (code, detail): (&'static str, String)) -> Self {
+    /// Returns the asset with the error of its start.
+    pub(crate) fn new(asset: Asset, error: &ProcessError) -> Self {
+        let (code, detail) = (ConflictCode::from(error).as_str(), error.to_string());
         let Asset { id, asset_tag, name, status, running_instance_id, .. } = asset;
         Self { asset_id: id, asset_tag, asset_name: name, status, code, detail, instance_id: running_instance_id }
     }

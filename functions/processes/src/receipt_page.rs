@@ -223,13 +223,31 @@ fn course(
     ]
 }
 
+impl<'a> ReceiptPage<'a> {
+    /// Returns a page without facts, assets, steps and histories.
+    fn new(process: &'a ReceiptProcess, tenant: &'a Tenant, tenant_id: TenantId, signature: &'a Signature) -> Self {
+        Self {
+            title: &process.name,
+            style: STYLE,
+            organization: &tenant.name,
+            facts: Vec::new(),
+            tenant_id,
+            assets: Vec::new(),
+            steps: Vec::new(),
+            histories: Vec::new(),
+            time_zone: tenant.time_zone.to_string(),
+            signature,
+        }
+    }
+}
+
 /// Returns the page of an instance's receipt. The tenant is as it is now.
 ///
 /// # Errors
 ///
 /// Returns the template's error, which writing to memory never causes.
 pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant) -> askama::Result<String> {
-    let Receipt { asset, process, started_at, started_by, completed_at, .. } = &signed.receipt;
+    let Receipt { tenant_id, asset, process, started_at, started_by, completed_at, .. } = &signed.receipt;
     let times = Times::of(tenant);
     let mut facts = vec![("Asset", vec![name(&asset.asset_tag), text(" "), name(&asset.name)])];
     facts.extend(details(asset));
@@ -237,16 +255,10 @@ pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant) -
     facts.push(("Process instance", vec![code(signed.receipt.instance_id)]));
     let steps: Vec<MovementReceiptStep> = signed.receipt.steps.iter().cloned().map(MovementReceiptStep::from).collect();
     let page = ReceiptPage {
-        title: &process.name,
-        style: STYLE,
-        organization: &tenant.name,
         facts,
-        tenant_id: signed.receipt.tenant_id,
-        assets: Vec::new(),
         steps: step_rows(&steps, images, &times),
         histories: vec![History { of: Vec::new(), events: &signed.receipt.events }],
-        time_zone: tenant.time_zone.to_string(),
-        signature: &signed.signature,
+        ..ReceiptPage::new(process, tenant, *tenant_id, &signed.signature)
     };
     page.render()
 }
@@ -257,7 +269,7 @@ pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant) -
 ///
 /// Returns the template's error, which writing to memory never causes.
 pub(crate) fn render_movement(signed: &SignedMovementReceipt, images: &Images, tenant: &Tenant) -> askama::Result<String> {
-    let MovementReceipt { number, process, started_at, started_by, completed_at, .. } = &signed.receipt;
+    let MovementReceipt { tenant_id, number, process, started_at, started_by, completed_at, .. } = &signed.receipt;
     let times = Times::of(tenant);
     let mut facts = vec![("Movement", vec![text(number)])];
     facts.extend(course(&times, process, (*started_at, started_by), *completed_at));
@@ -268,16 +280,11 @@ pub(crate) fn render_movement(signed: &SignedMovementReceipt, images: &Images, t
         History { of, events: &instance.events }
     }));
     let page = ReceiptPage {
-        title: &process.name,
-        style: STYLE,
-        organization: &tenant.name,
         facts,
-        tenant_id: signed.receipt.tenant_id,
         assets: signed.receipt.instances.iter().map(|instance| asset_row(instance, &times)).collect(),
         steps: step_rows(&signed.receipt.steps, images, &times),
         histories,
-        time_zone: tenant.time_zone.to_string(),
-        signature: &signed.signature,
+        ..ReceiptPage::new(process, tenant, *tenant_id, &signed.signature)
     };
     page.render()
 }

@@ -1,6 +1,7 @@
 //! How much of its capacity each partition has left.
 
 use super::Weaknesses;
+use crate::token_bucket::TokenBucket;
 use std::collections::HashMap;
 use tokio::time::Instant;
 
@@ -25,26 +26,23 @@ impl Usage {
 /// A partition of the table, or of the index with this name.
 pub type Partition = (Option<String>, String);
 
-/// A token bucket for each partition, which holds the units of one second. A call that finds any left is executed, and
-/// its units are taken afterwards, when they are known: a partition may go into debt.
+/// A token bucket for each partition. A call that finds any units left is executed, and its units are taken afterwards,
+/// when they are known.
 #[derive(Debug, Default)]
-pub struct Capacity(HashMap<(Partition, Usage), (f64, Instant)>);
+pub struct Capacity(HashMap<(Partition, Usage), TokenBucket>);
 
 impl Capacity {
-    fn left(&mut self, partition: &Partition, usage: Usage, limit: f64, now: Instant) -> &mut f64 {
-        let (left, at) = self.0.entry((partition.clone(), usage)).or_insert((limit, now));
-        *left = (*left + (now - *at).as_secs_f64() * limit).min(limit);
-        *at = now;
-        left
+    fn bucket(&mut self, partition: &Partition, usage: Usage, limit: f64, now: Instant) -> &mut TokenBucket {
+        self.0.entry((partition.clone(), usage)).or_insert_with(|| TokenBucket::full(limit, now))
     }
 
     /// Returns whether the partition has units left.
     pub fn has_any(&mut self, partition: &Partition, usage: Usage, limit: f64, now: Instant) -> bool {
-        *self.left(partition, usage, limit, now) > 0.0
+        self.bucket(partition, usage, limit, now).has_any(limit, now)
     }
 
     /// Takes units from the partition.
     pub fn take(&mut self, partition: &Partition, usage: Usage, units: f64, limit: f64, now: Instant) {
-        *self.left(partition, usage, limit, now) -= units;
+        self.bucket(partition, usage, limit, now).take(units, limit, now);
     }
 }

@@ -63,10 +63,15 @@ impl Caller {
     /// Returns [`ApiError::Conflict`] if a copy of the request has stored its response before, which is sent instead, and
     /// [`ApiError::Unavailable`] if the table can't be written.
     pub async fn store_finished(&self, response: &StoredResponse) -> Result<(), ApiError> {
+        Ok(self.store_response_alone(response).await?)
+    }
+
+    /// Stores a response to the request as a whole, if it has an idempotency key and the response is not too long.
+    pub(super) async fn store_response_alone(&self, response: &StoredResponse) -> Result<(), WriteError> {
         let Some(request) = &self.context.idempotency else { return Ok(()) };
         match self.store.store_response_alone(request, response).await {
-            Ok(()) | Err(WriteError::ResponseTooLong) => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(WriteError::ResponseTooLong) => Ok(()),
+            stored => stored,
         }
     }
 

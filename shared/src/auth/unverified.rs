@@ -62,12 +62,7 @@ impl UnverifiedRequest {
         scope: Scope,
         read: impl FnOnce(UnverifiedStore) -> F,
     ) -> Result<(Caller, T), ApiError> {
-        let received = Arc::clone(&self.received);
-        let read = |store| async move {
-            received.params()?.finish()?;
-            read(store).await
-        };
-        self.authorize_any_query(Some(scope), read).await
+        self.authorize_without_query(Some(scope), read).await
     }
 
     /// [`UnverifiedRequest::authorize`] for an endpoint that every key may use, whatever its scopes.
@@ -79,12 +74,7 @@ impl UnverifiedRequest {
         self,
         read: impl FnOnce(UnverifiedStore) -> F,
     ) -> Result<(Caller, T), ApiError> {
-        let received = Arc::clone(&self.received);
-        let read = |store| async move {
-            received.params()?.finish()?;
-            read(store).await
-        };
-        self.authorize_any_query(None, read).await
+        self.authorize_without_query(None, read).await
     }
 
     /// [`UnverifiedRequest::authorize`] for an endpoint with query parameters, which `read` gets.
@@ -99,6 +89,19 @@ impl UnverifiedRequest {
         read: impl FnOnce(UnverifiedStore, Q) -> F,
     ) -> Result<(Caller, T), ApiError> {
         self.authorize_any_query(Some(scope), |store| async move { read(store, query.parse()?).await }).await
+    }
+
+    fn authorize_without_query<T, F: Future<Output = Result<T, ApiError>>>(
+        self,
+        scope: Option<Scope>,
+        read: impl FnOnce(UnverifiedStore) -> F,
+    ) -> impl Future<Output = Result<(Caller, T), ApiError>> {
+        let received = Arc::clone(&self.received);
+        let read = |store| async move {
+            received.params()?.finish()?;
+            read(store).await
+        };
+        self.authorize_any_query(scope, read)
     }
 
     async fn authorize_any_query<T, F: Future<Output = Result<T, ApiError>>>(

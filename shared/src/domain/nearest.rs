@@ -6,6 +6,21 @@ const MAX_CHARS: usize = 64;
 const MIN_PART: usize = 3;
 /// As if so many characters differed.
 const DISTANCE_OF_PART: usize = 2;
+/// How many unknown names of a request are answered with the known ones. A body of 1 MiB can have 100,000.
+const MAX_NAMED_UNKNOWN: usize = 20;
+
+/// Returns the text of the error about an unknown name: `what` it is not, and the known names, nearest first. `earlier` is
+/// how many errors came before: after many, the known names are left out.
+#[must_use]
+pub fn unknown_name(name: &str, known: &[&str], what: &str, earlier: usize) -> String {
+    if earlier >= MAX_NAMED_UNKNOWN {
+        return format!("is not {what}");
+    }
+    match nearest_first(name, known.iter().copied()).join(", ") {
+        none if none.is_empty() => format!("is not {what}: there is none"),
+        known => format!("is not {what}; there are {known}"),
+    }
+}
 
 /// Returns the known names, those most like `name` first.
 #[must_use]

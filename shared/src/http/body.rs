@@ -6,7 +6,7 @@ pub use super::from_json::{BoundedInteger, FromJson, RateLimit, StepData};
 pub use super::read_only::ReadOnlyFields;
 use crate::domain::field_error::{ErrorLocation, FieldError};
 use crate::domain::json::UNPAIRED_SURROGATE;
-use crate::domain::nearest::nearest_first;
+use crate::domain::nearest::unknown_name;
 use crate::domain::record::Patch;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -145,24 +145,12 @@ impl<'a> Fields<'a> {
                     self.errors.push(FieldError::field(name, "is read-only"));
                 }
             } else if !known.contains(&name.as_str()) {
+                let detail = unknown_name(name, known, "a field that can be set here", unknown);
+                self.errors.push(FieldError::field(name, detail));
                 unknown += 1;
-                let alternatives = if unknown <= MAX_NAMED_UNKNOWN { Some(known) } else { None };
-                self.errors.push(FieldError::field(name, unknown_name(name, alternatives, "field that can be set here")));
             }
         }
         self.errors
-    }
-}
-
-/// How many unknown names of a request are answered with the known ones. A body of 1 MiB can have 100,000.
-pub(super) const MAX_NAMED_UNKNOWN: usize = 20;
-
-/// Returns the text of the error about an unknown name: `what` there is none of, and the known names, nearest first.
-pub(super) fn unknown_name(name: &str, known: Option<&[&str]>, what: &str) -> String {
-    match known.map(|known| nearest_first(name, known.iter().copied())) {
-        None => format!("is not a {what}"),
-        Some(known) if known.is_empty() => format!("is not a {what}: there is none"),
-        Some(known) => format!("is not a {what}; there are {}", known.join(", ")),
     }
 }
 

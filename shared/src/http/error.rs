@@ -311,8 +311,7 @@ impl ApiError {
     /// has a fault.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
-        let is_contention = matches!(self, Self::Conflict(conflict) if conflict.code == ConflictCode::Conflict);
-        is_contention || self.retry_after().is_some() || matches!(self, Self::Internal(_) | Self::Unreadable(_))
+        is_temporary(self.status_code_title().1)
     }
 
     /// Returns after how many seconds the same request may succeed, if waiting helps.
@@ -325,6 +324,11 @@ impl ApiError {
             _ => None,
         }
     }
+}
+
+/// Returns whether the code is that of an error that is only temporary.
+pub(super) fn is_temporary(code: &str) -> bool {
+    matches!(code, "UNAVAILABLE" | "CONFLICT" | "REQUEST_IN_PROGRESS" | "INTERNAL_ERROR" | "RATE_LIMITED")
 }
 
 impl IntoResponse for ApiError {

@@ -1,7 +1,8 @@
-//! What errors of the store and of key encryption mean to a client.
+//! What errors of the store, of key encryption and of process instances mean to a client.
 
 use super::error::{ApiError, Conflict, ConflictCode, Dependency};
 use crate::domain::grant::GrantError;
+use crate::domain::instance::ProcessError;
 use crate::key_encryption::KeyEncryptionError;
 use crate::store::{AttemptError, KeyError, StoreError, WriteError};
 use serde_json::{Map, Value, json};
@@ -34,6 +35,21 @@ impl From<KeyEncryptionError> for ApiError {
         match error {
             KeyEncryptionError::Unavailable(_) => Self::Unavailable(Dependency::KeyEncryption, error.into()),
             KeyEncryptionError::Rejected(_) => Self::Internal(error.into()),
+        }
+    }
+}
+
+impl From<&ProcessError> for ConflictCode {
+    /// The code of a 409. Only [`ProcessError::Invalid`] is none.
+    fn from(error: &ProcessError) -> Self {
+        match error {
+            ProcessError::Invalid(_) => Self::Conflict,
+            ProcessError::Inactive => Self::ProcessInactive,
+            ProcessError::Running(..) => Self::ProcessRunning,
+            ProcessError::WrongStatus { .. } => Self::WrongAssetStatus,
+            ProcessError::Closed(_) => Self::InstanceClosed,
+            ProcessError::Moved(_) => Self::StepMoved,
+            ProcessError::Submitted(_) => Self::StepSubmitted,
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Query parameters: reading them strictly, and the pages of lists.
 
-use super::body::{MAX_NAMED_UNKNOWN, unknown_name};
 use super::bulk::export::ExportFormat;
 use super::bulk::import::{AssetMatch, OnError, UserMatch};
 use super::describe::Schemas;
@@ -11,6 +10,7 @@ use crate::domain::field_error::{FieldError, ValueError};
 use crate::domain::id::{AssetId, AssetTypeId, EventId, ManufacturerId, ModelId, ProcessId, TenantId, UserId};
 use crate::domain::instance::InstanceStatus;
 use crate::domain::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
+use crate::domain::nearest::unknown_name;
 use crate::domain::process::Slug;
 use crate::domain::scope::Role;
 use crate::domain::text::{Name, SearchText};
@@ -190,8 +190,7 @@ impl Params {
     pub fn finish(mut self) -> Result<(), ApiError> {
         let unknown = self.given.iter().filter(|(_, value)| value.is_some()).enumerate();
         self.errors.extend(unknown.map(|(index, (name, _))| {
-            let known = (index < MAX_NAMED_UNKNOWN).then_some(self.known.as_slice());
-            FieldError::parameter(name, unknown_name(name, known, "parameter of this endpoint"))
+            FieldError::parameter(name, unknown_name(name, &self.known, "a parameter of this endpoint", index))
         }));
         if self.errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.errors)) }
     }

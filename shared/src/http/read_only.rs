@@ -25,9 +25,12 @@ impl ReadOnlyFields {
         self.0.is_empty()
     }
 
-    /// Returns the names of the fields.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|field| field.name.as_str())
+    /// Adds an error for each field of a new resource. What could not be read has its error already.
+    pub fn refuse_in_creation(&self, errors: &mut Vec<FieldError>) {
+        let is_new = |field: &&ReadOnlyField| !errors.iter().any(|error| error.is_about(&field.name));
+        let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only: the service assigns it");
+        let added: Vec<FieldError> = self.0.iter().filter(is_new).map(error).collect();
+        errors.extend(added);
     }
 
     /// Returns the fields with `expanded`, which shows another resource, compared by its ID with `reference`, which names

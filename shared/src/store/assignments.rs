@@ -10,6 +10,7 @@ use super::keys::{self, Item, Key, Keys, LS, PK};
 use super::list_index::{ChangeEvent, max_secondary_index_delay};
 use super::{TenantStore, UnverifiedStore};
 use crate::domain::asset::{Asset, CatalogNames};
+use crate::domain::chain::HistoryEntry;
 use crate::domain::id::{AssetId, Id, UserId};
 use crate::domain::record::{Kind, Record, Stored};
 use crate::domain::time::Timestamp;
@@ -76,19 +77,13 @@ impl TenantStore {
         if at.plus(MAX_EVENT_AFTER_REQUEST) < since {
             return Ok(Vec::new());
         }
-        let (from, to) = Keys::events_since(since);
-        let mut pages = self.events_query(from, to).into_paginator().send();
         let mut assets = Vec::new();
-        while let Some(page) = pages.next().await {
-            for item in page?.items.unwrap_or_default() {
-                let Some(entry) = item.get("entry").and_then(|entry| entry.as_s().ok()) else { continue };
-                let Ok(Ok(event)) = ChangeEvent::parse(entry) else { continue };
-                let assigned_to = event.new_text("assigned_to").and_then(|id| id.parse::<UserId>().ok());
-                if event.kind == Kind::Asset && assigned_to == Some(user) {
-                    assets.push(AssetId::from_uuid(event.record_id));
-                }
-            }
-        }
+        let assigned = |entry: &HistoryEntry| {
+            let event = ChangeEvent::parse(&entry.text).ok()?.ok()?;
+            let assigned_to = event.new_text("assigned_to").and_then(|id| id.parse::<UserId>().ok());
+            (event.kind == Kind::Asset && assigned_to == Some(user)).then(|| AssetId::from_uuid(event.record_id))
+        };
+        self.each_page_of_entries(since, |entries| assets.extend(entries.iter().filter_map(assigned))).await?;
         Ok(assets)
     }
 }

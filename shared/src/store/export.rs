@@ -22,26 +22,40 @@ pub struct Chunk<T: Record> {
     pub next: Option<T::Id>,
 }
 
+/// Which assets an export has.
+pub struct AssetExport {
+    filter: AssetFilter,
+    logical_types: Vec<Uuid>,
+}
+
 impl TenantStore {
-    /// Reads the assets that follow `after`, at most 1 MB of them.
+    /// Begins an export of the assets that match `filter`.
     ///
     /// # Errors
     ///
     /// Returns a [`StoreError`] when the table can't be read.
+    pub async fn asset_export(&self, filter: AssetFilter) -> Result<AssetExport, StoreError> {
+        Ok(AssetExport { logical_types: self.logical_types(&filter).await?, filter })
+    }
+
+    /// Reads the assets that follow `after`, at most 1 MB of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::asset_export`].
     pub async fn assets_after(
         &self,
-        filter: &AssetFilter,
+        export: &AssetExport,
         after: Option<<Asset as Record>::Id>,
     ) -> Result<Chunk<Asset>, StoreError> {
-        let logical_types = if filter.kind.is_some() { self.logical_types().await? } else { Vec::new() };
-        self.chunk_after(&filter.row_query(logical_types), after).await
+        self.chunk_after(&export.filter.row_query(export.logical_types.clone()), after).await
     }
 
     /// Reads the users that follow `after`, at most 1 MB of them.
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::assets_after`].
+    /// As [`TenantStore::asset_export`].
     pub async fn users_after(&self, filter: &UserFilter, after: Option<<User as Record>::Id>) -> Result<Chunk<User>, StoreError> {
         let Some(email) = &filter.email else { return self.chunk_after(&filter.row_query(), after).await };
         let Page { mut items, unreadable, .. } = self.user_with_email(email, filter, PageRequest { number: 1, limit: 1 }).await?;

@@ -161,6 +161,22 @@ impl TenantStore {
     }
 }
 
+impl TenantStore {
+    /// Visits the entries of all events since `since`, oldest first, page by page.
+    pub(super) async fn each_page_of_entries(
+        &self,
+        since: Timestamp,
+        mut visit: impl FnMut(Vec<HistoryEntry>),
+    ) -> Result<(), StoreError> {
+        let (from, to) = Keys::events_since(since);
+        let mut pages = self.events_query(from, to).into_paginator().send();
+        while let Some(page) = pages.next().await {
+            visit(page?.items.unwrap_or_default().iter().filter_map(entry_of).collect());
+        }
+        Ok(())
+    }
+}
+
 impl PointReads {
     /// Returns a query for the tenant's events between two keys, both included.
     pub(super) fn events_query(&self, from: AttributeValue, to: AttributeValue) -> QueryFluentBuilder {

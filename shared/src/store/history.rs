@@ -162,18 +162,13 @@ impl UnverifiedStore {
     /// Reads the tenant's recent events, as far back as the index may lag, and keeps those of the record.
     async fn read_recent(&self, state: &mut HistoryState) -> Result<(), StoreError> {
         let store = self.verified().await;
-        let (from, to) = Keys::events_since(store.store.now().plus(-max_secondary_index_delay()));
-        let mut pages = store.events_query(from, to).into_paginator().send();
         let mut recent = BTreeMap::new();
-        while let Some(page) = pages.next().await {
-            for entry in page?.items.unwrap_or_default().iter().filter_map(entry_of) {
-                if let Some(((kind, id), version)) = subject(&entry.text)
-                    && (kind, id) == (Some(state.kind), state.entity)
-                {
-                    recent.insert(version, entry);
-                }
-            }
-        }
+        let of_record = |entry: HistoryEntry| {
+            let ((kind, id), version) = subject(&entry.text)?;
+            ((kind, id) == (Some(state.kind), state.entity)).then_some((version, entry))
+        };
+        let since = store.store.now().plus(-max_secondary_index_delay());
+        store.each_page_of_entries(since, |entries| recent.extend(entries.into_iter().filter_map(of_record))).await?;
         state.recent = Some(recent);
         Ok(())
     }

@@ -150,15 +150,11 @@ impl PointReads {
 }
 
 impl TenantStore {
-    /// Returns a page from everything that the table has of a kind: correct for every tenant, at a cost that grows with
-    /// it. Keeps only keys and sort values in memory. A record that changes while the others are read is judged as it is
-    /// at the end.
-    pub(super) async fn page_from_table<C: Columns>(
+    /// Visits everything that the table has of a kind, page by page, and returns the ids of the records that can't be read.
+    pub(super) async fn each_page_of_rows<C: Columns>(
         &self,
-        request: PageRequest,
-        query: &RowQuery<'_, C>,
-    ) -> Result<Page<Stored<C::Record>>, StoreError> {
-        let mut matching: Vec<(Option<SortValue<'static>>, SortKey, u64)> = Vec::new();
+        mut visit: impl FnMut(&SortedRows<C>),
+    ) -> Result<Vec<Uuid>, StoreError> {
         let mut unreadable = Vec::new();
         let mut pages = self.of_kind(C::Record::KIND).into_paginator().send();
         while let Some(page) = pages.next().await {
@@ -173,11 +169,27 @@ impl TenantStore {
                     },
                 }
             }
-            query.scan(&rows, |position| {
+            visit(&rows);
+        }
+        Ok(unreadable)
+    }
+
+    /// Returns a page from everything that the table has of a kind: correct for every tenant, at a cost that grows with
+    /// it. Keeps only keys and sort values in memory. A record that changes while the others are read is judged as it is
+    /// at the end.
+    pub(super) async fn page_from_table<C: Columns>(
+        &self,
+        request: PageRequest,
+        query: &RowQuery<'_, C>,
+    ) -> Result<Page<Stored<C::Record>>, StoreError> {
+        let mut matching: Vec<(Option<SortValue<'static>>, SortKey, u64)> = Vec::new();
+        let select = |rows: &SortedRows<C>| {
+            query.scan(rows, |position| {
                 let sort_value = |row: &_| query.order.as_ref().map(|order| order.value(row).into_owned());
                 matching.extend(rows.row(position).map(|row| (sort_value(&row), row.sort_key, row.version)));
             });
-        }
+        };
+        let mut unreadable = self.each_page_of_rows(select).await?;
         matching.sort_unstable_by(|a, b| match (&query.order, &a.0, &b.0) {
             (Some(order), Some(first), Some(second)) => order.compare((first, a.1), (second, b.1)),
             _ => a.1.cmp(&b.1),

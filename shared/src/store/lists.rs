@@ -48,7 +48,7 @@ impl UnverifiedStore {
             return Ok(page);
         }
         let store = self.verified().await;
-        let logical_types = if filter.kind.is_some() { store.logical_types().await? } else { Vec::new() };
+        let logical_types = store.logical_types(filter).await?;
         let page = store.page_from_table::<AssetColumns>(request, &filter.row_query(logical_types)).await?;
         let names = self.catalog_names(&page.items).await?;
         let Page { items, total, request, unreadable } = page;

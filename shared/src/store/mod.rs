@@ -59,7 +59,7 @@ pub use check::{CheckMode, CheckReport, Finding, Removal};
 pub use deadline::{has_time_for_operation, with_deadline};
 pub use dry_run::DryRun;
 pub use error::{StoreError, UnreadableRecord, WriteError};
-pub use export::Chunk;
+pub use export::{AssetExport, Chunk};
 pub use feed::{Feed, MAX_BODY_BEFORE_OMISSION};
 pub use filter_values::{Assignee, Statuses};
 pub use filters::{

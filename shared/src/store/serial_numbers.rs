@@ -8,14 +8,14 @@ use super::TenantStore;
 use super::error::{StoreError, UnreadableRecord};
 use super::item::{OWNER, VERSION};
 use super::keys::{self, EXPIRES, Item, PK, TYPE};
-use super::list_index::{AssetColumns, AssetIndex, Columns, Freshness, RowQuery, SortedRows, row_from_item};
+use super::list_index::{AssetColumns, AssetIndex, Freshness, RowQuery, SortedRows};
 use super::read::BatchGet;
 use super::stored_responses::seconds;
 use super::transaction::{Condition, TransactionItem};
 use super::unit_of_work::UnitOfWork;
 use crate::domain::asset::Asset;
 use crate::domain::id::{AssetId, Id};
-use crate::domain::record::{Kind, Record, Stored};
+use crate::domain::record::{Kind, Stored};
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Put, TransactWriteItem};
 use std::collections::{BTreeSet, HashMap};
 
@@ -86,23 +86,9 @@ impl TenantStore {
             return Ok(ids);
         }
         let mut ids = Vec::new();
-        let mut pages = self.of_kind(AssetColumns::KIND).into_paginator().send();
-        while let Some(page) = pages.next().await {
-            let mut rows = SortedRows::default();
-            page?
-                .items
-                .unwrap_or_default()
-                .iter()
-                .filter_map(|item| row_from_item::<AssetColumns>(item).ok())
-                .for_each(|row| rows.upsert(row));
-            ids.extend(ids_of(&rows, serials));
-        }
+        self.each_page_of_rows(|rows| ids.extend(ids_of(rows, serials))).await?;
         Ok(ids)
     }
-}
-
-impl AssetColumns {
-    const KIND: Kind = <Self as Columns>::Record::KIND;
 }
 
 fn ids_of(rows: &SortedRows<AssetColumns>, serials: &BTreeSet<String>) -> Vec<(String, AssetId)> {

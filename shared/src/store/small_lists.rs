@@ -4,7 +4,7 @@
 use super::TenantStore;
 use super::content_items::without_content;
 use super::error::StoreError;
-use super::filters::{AssetTypeFilter, ManufacturerFilter, ModelFilter, Page, PageRequest, ProcessFilter};
+use super::filters::{AssetFilter, AssetTypeFilter, ManufacturerFilter, ModelFilter, Page, PageRequest, ProcessFilter};
 use super::item;
 use super::keys::Item;
 use super::list_index::SearchTerms;
@@ -150,8 +150,11 @@ impl TenantStore {
         Ok(Page { items, total: page.total, request, unreadable })
     }
 
-    /// Returns the ids of the asset types of kind `logical`, sorted.
-    pub(super) async fn logical_types(&self) -> Result<Vec<Uuid>, StoreError> {
+    /// Returns the ids of the asset types of kind `logical`, sorted, if the filter needs them.
+    pub(super) async fn logical_types(&self, filter: &AssetFilter) -> Result<Vec<Uuid>, StoreError> {
+        if filter.kind.is_none() {
+            return Ok(Vec::new());
+        }
         let types = self.all_without_content::<AssetType>().await?;
         let logical = types.iter().filter(|stored| stored.value.kind == AssetKind::Logical);
         let mut ids: Vec<Uuid> = logical.map(|stored| stored.value.id.uuid()).collect();

@@ -1,10 +1,7 @@
 //! Statistics: what lists are made from, counted. Exact after every write, as lists are.
 
 use super::error::StoreError;
-use super::item;
-use super::list_index::{
-    AssetColumns, AssetIndex, Columns, Freshness, InstanceColumns, RowRef, SearchTerms, SortedRows, row_from_item,
-};
+use super::list_index::{AssetColumns, AssetIndex, Freshness, InstanceColumns, RowRef, SearchTerms, SortedRows};
 use super::{TenantStore, UnverifiedStore};
 use crate::domain::asset::CatalogNames;
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
@@ -77,38 +74,21 @@ impl TenantStore {
         let (types, models, manufacturers) =
             try_join!(self.by_id::<AssetType>(), self.by_id::<Model>(), self.by_id::<Manufacturer>(),)?;
         let mut tally = AssetTally::default();
-        self.each_row_of_table(|row: RowRef<'_, AssetColumns>| {
+        let mut count = |row: RowRef<'_, AssetColumns>| {
             let model = row.columns.model.and_then(|id| models.get(&id));
             let manufacturer = model.and_then(|model| manufacturers.get(&model.value.manufacturer_id.uuid()));
             let asset_type = row.columns.asset_type.and_then(|id| types.get(&id));
             add(&mut tally, &row, &CatalogNames::of(asset_type, model, manufacturer));
-        })
-        .await?;
+        };
+        // Records that can't be read are left out, as from lists.
+        self.each_page_of_rows(|rows| each_row(rows, &mut count)).await?;
         Ok(tally)
     }
 
     async fn instance_counts_from_table(&self) -> Result<InstanceCounts, StoreError> {
         let mut counts = InstanceCounts::new();
-        self.each_row_of_table(|row: RowRef<'_, InstanceColumns>| count(&mut counts, &row)).await?;
+        self.each_page_of_rows(|rows| each_row(rows, |row| count(&mut counts, &row))).await?;
         Ok(counts)
-    }
-
-    /// Visits everything that the table has of a kind, page by page. Records that can't be read are left out, as from lists.
-    async fn each_row_of_table<C: Columns>(&self, mut visit: impl FnMut(RowRef<'_, C>)) -> Result<(), StoreError> {
-        let mut pages = self.of_kind(C::Record::KIND).into_paginator().send();
-        while let Some(page) = pages.next().await {
-            let mut rows = SortedRows::default();
-            for item in page?.items.unwrap_or_default() {
-                match row_from_item::<C>(&item) {
-                    Ok(row) => rows.upsert(row),
-                    Err(_) => {
-                        StoreError::tolerate_unreadable(item::read::<C::Record>(item).map(Some))?;
-                    }
-                }
-            }
-            each_row(&rows, &mut visit);
-        }
-        Ok(())
     }
 
     async fn by_id<T: Record>(&self) -> Result<HashMap<Uuid, Stored<T>>, StoreError> {

@@ -2,9 +2,8 @@
 
 use super::TenantStore;
 use super::error::StoreError;
-use super::history::entry_of;
 use super::history_head::{HistoryHead, MAX_LOOKS, may_be_in_flight, pause_before_look};
-use super::keys::{self, Item, Key, Keys};
+use super::keys::{self, Item, Key};
 use super::list_index::max_event_delay;
 use crate::domain::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry, subject};
 use crate::domain::id::{EventId, Id};
@@ -135,13 +134,11 @@ impl TenantStore {
         since: Timestamp,
         progress: &mut impl FnMut(u64, u64),
     ) -> Result<(), StoreError> {
-        let (from, to) = Keys::events_since(since);
-        let mut pages = self.events_query(from, to).into_paginator().send();
-        while let Some(page) = pages.next().await {
-            page?.items.unwrap_or_default().iter().filter_map(entry_of).for_each(|entry| scan.add(&entry));
+        let add = |entries: Vec<HistoryEntry>| {
+            entries.iter().for_each(|entry| scan.add(entry));
             progress(scan.events, scan.expected_events.max(scan.events));
-        }
-        Ok(())
+        };
+        self.each_page_of_entries(since, add).await
     }
 
     /// Returns the records whose chain has a gap, ends with neither a record nor a deletion, or goes on beyond its

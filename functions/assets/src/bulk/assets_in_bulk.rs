@@ -122,8 +122,11 @@ impl AssetsInBulk {
         // Of several operations with the same serial number, only the first may create an asset.
         let mut is_first =
             |operation: &AssetOperation| operation.target.serial().is_none_or(|serial| serials.insert(serial.to_owned()));
-        let range = |operation: &&AssetOperation| if is_first(operation) { operation.new_tag_range(caller) } else { None };
-        let ranges: Vec<Option<TagRange>> = operations.iter().map(range).collect();
+        let new_asset = |(operation, id): (&&AssetOperation, &AssetId)| {
+            if is_first(operation) { operation.new_asset(caller, *id) } else { None }
+        };
+        let (drafts, ranges): (Vec<Option<Asset>>, Vec<Option<TagRange>>) =
+            operations.iter().zip(&ids).map(new_asset).map(Option::unzip).unzip();
         let mut counts: HashMap<String, (&TagRange, u64)> = HashMap::new();
         for range in ranges.iter().flatten() {
             counts.entry(range.counter()).or_insert((range, 0)).1 += 1;
@@ -132,14 +135,14 @@ impl AssetsInBulk {
         for (pattern, (range, count)) in counts {
             next_numbers.insert(pattern, caller.store.next_number(range, count).await? + 1 - count);
         }
-        for ((operation, id), range) in operations.iter().zip(ids).zip(ranges) {
+        for (((operation, id), draft), range) in operations.iter().zip(ids).zip(drafts).zip(ranges) {
             let tag = range.and_then(|range| {
                 let next = next_numbers.get_mut(&range.counter())?;
                 let tag = range.tag(*next);
                 *next += 1;
                 Some(tag)
             });
-            operation.reserve(id, tag);
+            operation.reserve(id, tag, draft);
         }
         Ok(())
     }

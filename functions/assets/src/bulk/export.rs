@@ -135,7 +135,7 @@ pub async fn export_assets(
     let text = query.text().to_owned();
     let (caller, query) = request.authorize_with_query(Scope::AssetsRead, query, async |_, query| Ok(query)).await?;
     let mut export = Export::new(query.format.unwrap_or(ExportFormat::Csv), "/v1/assets/export", &text);
-    let filter = AssetFilter {
+    let assets = caller.store.asset_export(AssetFilter {
         q: query.q.map(String::from),
         status: query.status,
         asset_type_id: query.asset_type_id,
@@ -147,11 +147,12 @@ pub async fn export_assets(
         warranty_before: query.warranty_before,
         updated_since: query.updated_since,
         sort: AssetSort::default(),
-    };
+    });
+    let assets = assets.await?;
     let mut known = ExportNames::default();
     let mut after = query.after;
     for _ in 0..MAX_CHUNKS {
-        let chunk = caller.store.assets_after(&filter, after).await?;
+        let chunk = caller.store.assets_after(&assets, after).await?;
         known.read(&caller.store, &chunk.records).await?;
         after = export.add(after, chunk, |asset| known.row(asset))?;
         if after.is_none() || !has_time_for_operation() {

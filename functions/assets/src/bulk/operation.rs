@@ -11,7 +11,7 @@ use shared::domain::asset_tag::TagRange;
 use shared::domain::cell;
 use shared::domain::custom_fields::{CustomFields, FieldsSchema};
 use shared::domain::field_error::FieldError;
-use shared::domain::id::{AssetId, Id};
+use shared::domain::id::AssetId;
 use shared::domain::record::{Patch, Stored};
 use shared::domain::request::{ExpectedVersions, StoredResponse};
 use shared::domain::text::Name;
@@ -20,7 +20,7 @@ use shared::http::bulk::import::RowResult;
 use shared::http::bulk::rows::CustomCell;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::store::{AttemptError, SerialMatch, StoreError, UnitOfWork, WriteError};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Which asset an operation is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,8 +85,16 @@ pub(crate) struct AssetOperation {
     pub(crate) locate: fn(&AssetWrite, FieldError) -> FieldError,
     /// Makes the error of an asset that is missing say where it is named.
     pub(crate) missing: fn(ApiError) -> ApiError,
-    /// The ID and the tag of the asset, if the operation creates one.
-    pub(crate) reserved: OnceLock<(AssetId, Option<String>)>,
+    /// What the asset has, if the operation creates one.
+    pub(crate) reserved: OnceLock<Reserved>,
+}
+
+/// What is reserved for the asset that an operation may create.
+pub(crate) struct Reserved {
+    id: AssetId,
+    tag: Option<String>,
+    /// What it looks like, still without its tag, until it is attempted.
+    draft: Mutex<Option<Asset>>,
 }
 
 /// What the decision needs.
@@ -110,10 +118,10 @@ impl AssetOperation {
         Self { assets, target, action, if_match: None, respond, locate, missing, reserved }
     }
 
-    /// Notes the ID and, if one is reserved, the tag of the asset that the operation may create.
-    pub(crate) fn reserve(&self, id: AssetId, tag: Option<String>) {
+    /// Notes the ID of the asset that the operation may create and, if it probably does, its tag and what it looks like.
+    pub(crate) fn reserve(&self, id: AssetId, tag: Option<String>, draft: Option<Asset>) {
         // Only done once.
-        let _ = self.reserved.set((id, tag));
+        let _ = self.reserved.set(Reserved { id, tag, draft: Mutex::new(draft) });
     }
 
     /// Returns the id of the asset that the operation changes, as far as that is known.
@@ -129,13 +137,12 @@ impl AssetOperation {
         if let Action::Write(write) = &self.action { Some(&write.change) } else { None }
     }
 
-    /// Returns the range of the tag, if the operation creates an asset.
-    pub(crate) fn new_tag_range(&self, caller: &Caller) -> Option<TagRange> {
+    /// Returns what the asset looks like and the range of its tag, if the operation creates one.
+    pub(crate) fn new_asset(&self, caller: &Caller, id: AssetId) -> Option<(Asset, TagRange)> {
         let (Action::Write(write), Ok((None, _))) = (&self.action, self.found()) else { return None };
         let inputs = self.assets.inputs(None, &write.change);
-        // Any ID does: only whether there is an error matters.
-        self.draft(caller, write, &inputs, AssetId::new(caller.context.at, [0; 10])).ok()?;
-        inputs.tag_range(caller).ok()
+        let draft = self.draft(caller, write, &inputs, id).ok()?;
+        Some((draft, inputs.tag_range(caller).ok()?))
     }
 
     /// Returns the asset to change; `None` if the operation creates one.
@@ -160,11 +167,8 @@ impl AssetOperation {
     /// Decides what a new asset looks like, still without its tag.
     fn draft(&self, caller: &Caller, write: &AssetWrite, inputs: &AssetInputs, id: AssetId) -> Result<Asset, ApiError> {
         let mut change = write.with_custom_fields(None, inputs);
-        // What could not be read has its error already.
-        let has_error = |field: &str| write.change.errors.iter().any(|error| error.is_about(field));
-        let assigned = write.unchanged.names().filter(|name| !has_error(name));
-        change.errors.extend(assigned.map(|name| FieldError::field(name, "is read-only: the service assigns it")));
-        if write.name.is_none() && !has_error("name") {
+        write.unchanged.refuse_in_creation(&mut change.errors);
+        if write.name.is_none() && !change.errors.iter().any(|error| error.is_about("name")) {
             change.errors.push(FieldError::field("name", "is required"));
         }
         // Without a name there is an error, and no asset; the others are found nevertheless.
@@ -252,10 +256,14 @@ impl Operation for AssetOperation {
         let is_new = found.is_none();
         let asset = self.assets.inputs(found, &change);
         let Some(write) = write.filter(|_| is_new) else { return Ok(Inputs { asset, matched, draft: None }) };
-        let (id, tag) = self.reserved.get().ok_or_else(|| ApiError::Internal("an operation without an ID".into()))?;
-        let mut draft = self.draft(caller, write, &asset, *id)?;
+        let reserved = self.reserved.get().ok_or_else(|| ApiError::Internal("an operation without an ID".into()))?;
+        let drafted = reserved.draft.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut draft = match drafted.filter(|_| !is_retry) {
+            Some(draft) => draft,
+            None => self.draft(caller, write, &asset, reserved.id)?,
+        };
         let range = asset.tag_range(caller)?;
-        draft.asset_tag = match tag {
+        draft.asset_tag = match &reserved.tag {
             _ if is_retry => free_tag(caller, &range, &draft).await?,
             Some(tag) => tag.clone(),
             None => range.tag(caller.store.next_number(&range, 1).await?),

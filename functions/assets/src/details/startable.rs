@@ -9,8 +9,7 @@ use shared::domain::instance::{ProcessError, check_startable};
 use shared::domain::process::{Process, Slug};
 use shared::domain::scope::Scope;
 use shared::domain::text::Name;
-use shared::http::error::ApiError;
-use shared::http::error::ConflictCode;
+use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::PathId;
 use shared::http::openapi::GetErrors;
 use shared::http::response::found;
@@ -47,11 +46,6 @@ pub struct AssetProcessView {
 impl AssetProcessView {
     fn new(process: Process, asset: &Asset) -> Self {
         let error = check_startable(&process, asset).err();
-        let code = error.as_ref().map(|error| match error {
-            ProcessError::Inactive => ConflictCode::ProcessInactive,
-            ProcessError::Running(..) => ConflictCode::ProcessRunning,
-            _ => ConflictCode::WrongAssetStatus,
-        });
         Self {
             id: process.id,
             name: process.name,
@@ -59,7 +53,7 @@ impl AssetProcessView {
             trigger_status: process.trigger_status,
             target_status: process.target_status,
             can_start: error.is_none(),
-            code: code.map(ConflictCode::as_str),
+            code: error.as_ref().map(|error| ConflictCode::from(error).as_str()),
             detail: error.as_ref().map(ToString::to_string),
             instance_id: asset.running_instance_id.filter(|_| matches!(error, Some(ProcessError::Running(..)))),
         }

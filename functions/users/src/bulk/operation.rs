@@ -102,10 +102,8 @@ impl UserOperation {
 
     fn new_user(&self, write: &UserWrite) -> Result<User, ApiError> {
         let mut errors = write.errors.clone();
-        // What could not be read has its error already.
+        write.unchanged.refuse_in_creation(&mut errors);
         let has_error = |field: &str| write.errors.iter().any(|error| error.is_about(field));
-        let assigned = write.unchanged.names().filter(|name| !has_error(name));
-        errors.extend(assigned.map(|name| FieldError::field(name, "is read-only: the service assigns it")));
         let UserChange { email, display_name, role, is_active } = write.change.clone();
         let missing = [("email", email.is_none()), ("display_name", display_name.is_none())];
         let missing = missing.into_iter().filter(|(field, is_missing)| *is_missing && !has_error(field));

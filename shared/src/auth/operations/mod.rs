@@ -146,12 +146,9 @@ impl Caller {
     /// Returns [`ApiError::Conflict`] if another response is stored, and [`ApiError::Unavailable`] if the table can't be
     /// reached.
     pub async fn store_refusal(&self, response: &StoredResponse) -> Result<bool, ApiError> {
-        let Some(request) = &self.context.idempotency else { return Ok(true) };
-        match self.store.store_response_alone(request, response).await {
-            // One that is too long is made again.
-            Ok(()) | Err(WriteError::ResponseTooLong) => Ok(true),
-            Err(WriteError::AlreadyAnswered) => self.has_begun(request).await.map(|()| false),
-            Err(error) => Err(error.into()),
+        match (self.store_response_alone(response).await, &self.context.idempotency) {
+            (Err(WriteError::AlreadyAnswered), Some(request)) => self.has_begun(request).await.map(|()| false),
+            (stored, _) => Ok(stored.map(|()| true)?),
         }
     }
 
@@ -259,8 +256,7 @@ impl Caller {
     /// Returns the same caller with a dry run in place of what the request asks for.
     #[must_use]
     pub fn with_dry_run(&self) -> Self {
-        let mut checker = self.clone();
-        checker.context.idempotency = None;
+        let mut checker = self.without_idempotency_key();
         if !checker.store.is_dry_run() {
             checker.store = checker.store.in_dry_run(DryRun::default());
         }

@@ -4,7 +4,7 @@ use super::{Instance, ProcessError, State};
 use crate::domain::field_error::{FieldError, ValueError};
 use crate::domain::id::UserId;
 use crate::domain::json::pointer_token;
-use crate::domain::nearest::nearest_first;
+use crate::domain::nearest::unknown_name;
 use crate::domain::process::values::{CheckedValue, StepValues};
 use crate::domain::process::{Step, StepKind};
 use crate::domain::signature_image::{DecodedImages, SignatureImage};
@@ -15,9 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The maximum size of an instance's step values in bytes of compact JSON, without images. They are one attribute of an
 /// item.
 const MAX_STEP_VALUES_BYTES: usize = 128 * 1024;
-
-/// How many unknown keys are answered with the known ones. A body can have 100,000.
-const MAX_NAMED_UNKNOWN: usize = 20;
 
 /// The result of submitting values to a process instance.
 #[derive(Debug, Clone)]
@@ -126,8 +123,11 @@ impl Instance {
     }
 
     fn no_step_to_go_through(&self) -> FieldError {
-        let keys: Vec<&str> = self.steps.as_slice().iter().map(|step| step.key.as_str()).collect();
-        FieldError::field("through", format!("must be the key of a step: {}", keys.join(", ")))
+        FieldError::field("through", format!("must be the key of a step: {}", self.step_keys().join(", ")))
+    }
+
+    fn step_keys(&self) -> Vec<&str> {
+        self.steps.as_slice().iter().map(|step| step.key.as_str()).collect()
     }
 
     /// Returns the index of the current step, if that is the expected one.
@@ -177,16 +177,15 @@ impl Instance {
 
     /// Checks `step_data` and merges it into the values submitted before.
     fn submission(&self, step_data: &Map<String, Value>, current: usize, checks: &Checks<'_>) -> Submission {
-        let steps = self.steps.as_slice();
+        let (steps, keys) = (self.steps.as_slice(), self.step_keys());
         let step_values = self.step_values.0.clone();
         let mut submission = Submission { step_values, signatures: BTreeMap::new(), errors: Vec::new(), changed_key: None };
         for (key, value) in step_data {
             match steps.iter().enumerate().find(|(_, step)| step.key == *key) {
-                None if submission.errors.len() < MAX_NAMED_UNKNOWN => {
-                    let known = nearest_first(key, steps.iter().map(|step| step.key.as_str()));
-                    submission.errors.push(step_error(key, format!("is not the key of a step; there are {}", known.join(", "))));
+                None => {
+                    let detail = unknown_name(key, &keys, "the key of a step", submission.errors.len());
+                    submission.errors.push(step_error(key, detail));
                 }
-                None => submission.errors.push(step_error(key, "is not the key of a step")),
                 Some((index, step)) if index < current => {
                     if !self.has_value(step, value, checks) {
                         submission.changed_key = Some(key.clone());

@@ -4,7 +4,7 @@ use super::step::{Step, StepKind, StepType};
 use crate::domain::field_error::ValueError;
 use crate::domain::hex;
 use crate::domain::json::{parse_strict, pointer_token};
-use crate::domain::nearest::nearest_first;
+use crate::domain::nearest::unknown_name;
 use crate::domain::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -96,8 +96,7 @@ impl StepReader<'_> {
         };
         let known = ["type", "key", "label", "required", "items", "options"];
         for name in members.keys().filter(|name| !known.contains(&name.as_str())) {
-            let known = nearest_first(name, known).join(", ");
-            self.error(name, format!("is not a member of a step; there are {known}"));
+            self.error(name, unknown_name(name, &known, "a member of a step", 0));
         }
         let step_type = self.text::<StepType>("type");
         if step_type == Some(StepType::Complete) && !is_last {

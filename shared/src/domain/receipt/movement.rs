@@ -2,7 +2,7 @@
 
 use super::{Receipt, ReceiptAsset, ReceiptError, ReceiptEvent, ReceiptProcess, ReceiptStep, history, receipt_events};
 use crate::domain::chain::{ChainHead, HistoryEntry};
-use crate::domain::event::Actor;
+use crate::domain::event::{Actor, Event};
 use crate::domain::id::{EventId, InstanceId, MovementId, TenantId, UserId};
 use crate::domain::instance::{Instance, InstanceStatus, State};
 use crate::domain::movement::Movement;
@@ -114,30 +114,42 @@ impl InstancePart {
         user_histories: &BTreeMap<UserId, Vec<HistoryEntry>>,
     ) -> Result<Self, ReceiptError> {
         let instance = &stored.value;
-        let (receipt, ended_at, cancel_reason) = match &instance.state {
-            State::InProgress { .. } => return Err(ReceiptError::NotCompleted(instance.status())),
+        let (instance_id, status) = (instance.id, instance.status());
+        match &instance.state {
+            State::InProgress { .. } => Err(ReceiptError::NotCompleted(status)),
             State::Completed { at } => {
                 let receipt = Receipt::new(tenant_id, stored, instance_history, asset_history, user_histories)?;
-                (Some(receipt), *at, None)
+                let last = receipt.steps.last().ok_or_else(|| history::missing(stored.version))?;
+                let instance = ReceiptInstance {
+                    instance_id,
+                    status,
+                    asset: receipt.asset.clone(),
+                    ended_at: *at,
+                    ended_by: last.closed_by.clone(),
+                    cancel_reason: None,
+                    step_event_ids: receipt.steps.iter().map(|step| step.event_id).collect(),
+                    events: receipt.events.clone(),
+                };
+                Ok(Self { instance, receipt: Some(receipt) })
             }
-            State::Cancelled { at, reason, .. } => (None, *at, reason.clone()),
-        };
-        let head = ChainHead { version: stored.version, last_hash: stored.last_hash.clone() };
-        let events = history::verified_events(instance_history, Some(head))?;
-        let ending = events.iter().find(|event| history::ends_instance(event)).ok_or_else(|| history::missing(stored.version))?;
-        let asset = history::asset_at_completion(instance, &history::verified_events(asset_history, None)?);
-        let step_event_ids = receipt.iter().flat_map(|receipt| &receipt.steps).map(|step| step.event_id).collect();
-        let instance = ReceiptInstance {
-            instance_id: instance.id,
-            status: instance.status(),
-            asset,
-            ended_at,
-            ended_by: ending.actor.clone(),
-            cancel_reason,
-            step_event_ids,
-            events: receipt_events(instance_history, &events),
-        };
-        Ok(Self { instance, receipt })
+            State::Cancelled { at, reason, .. } => {
+                let head = ChainHead { version: stored.version, last_hash: stored.last_hash.clone() };
+                let events = history::verified_events(instance_history, Some(head))?;
+                let ends = |event: &&Event| history::ends_instance(event);
+                let ending = events.iter().find(ends).ok_or_else(|| history::missing(stored.version))?;
+                let instance = ReceiptInstance {
+                    instance_id,
+                    status,
+                    asset: history::asset_at_completion(instance, &history::verified_events(asset_history, None)?),
+                    ended_at: *at,
+                    ended_by: ending.actor.clone(),
+                    cancel_reason: reason.clone(),
+                    step_event_ids: Vec::new(),
+                    events: receipt_events(instance_history, &events),
+                };
+                Ok(Self { instance, receipt: None })
+            }
+        }
     }
 }
 

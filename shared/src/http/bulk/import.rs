@@ -3,7 +3,7 @@
 use crate::auth::{Caller, Operation};
 use crate::domain::request::StoredResponse;
 use crate::domain::string_enum::string_enum;
-use crate::http::error::ApiError;
+use crate::http::error::{ApiError, is_temporary};
 use crate::http::response::{Json, Success};
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,6 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// The codes of errors that are only temporary. They are not remembered under an idempotency key.
-const TEMPORARY: [&str; 4] = ["UNAVAILABLE", "CONFLICT", "REQUEST_IN_PROGRESS", "INTERNAL_ERROR"];
 /// How many errors of a row are listed, so that the response to 200 rows is not too large for Lambda.
 const MAX_ROW_ERRORS: usize = 20;
 
@@ -178,7 +176,7 @@ impl RowOutcome {
 impl ImportResult {
     /// Returns whether no row was left out for a reason that is only temporary.
     fn is_final(&self) -> bool {
-        self.data.iter().flat_map(|row| &row.errors).all(|error| !TEMPORARY.contains(&error.code.as_str()))
+        self.data.iter().flat_map(|row| &row.errors).all(|error| !is_temporary(&error.code))
     }
 
     fn new(responses: &[StoredResponse], skips_good_rows: bool) -> Result<Self, ApiError> {

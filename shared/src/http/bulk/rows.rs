@@ -3,7 +3,8 @@
 
 use crate::domain::cell::{self, CLEAR};
 use crate::domain::field_error::FieldError;
-use crate::http::body::{Fields, FromBody, MAX_NAMED_UNKNOWN, unknown_name};
+use crate::domain::nearest::unknown_name;
+use crate::http::body::{Fields, FromBody};
 use crate::http::error::ApiError;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
@@ -278,8 +279,8 @@ fn column_errors(columns: &[String], names: ColumnNames) -> Vec<FieldError> {
         if !seen.insert(column) {
             errors.push(FieldError::column(&shown(), "must occur once"));
         } else if !is_custom && !known.contains(&column.as_str()) {
-            let alternatives = (errors.len() < MAX_NAMED_UNKNOWN).then_some(known.as_slice());
-            errors.push(FieldError::column(&shown(), unknown_name(&shown(), alternatives, "column")));
+            let detail = unknown_name(&shown(), &known, "a column", errors.len());
+            errors.push(FieldError::column(&shown(), detail));
         }
     }
     errors

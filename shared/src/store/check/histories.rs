@@ -4,23 +4,14 @@ use super::chain_state::{ChainState, classify};
 use super::record_repair::Present;
 use super::scan::ScannedChain;
 use super::{TenantCheck, named};
-use crate::domain::api_key::ApiKey;
-use crate::domain::asset::Asset;
-use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::id::Id;
-use crate::domain::instance::Instance;
-use crate::domain::movement::Movement;
-use crate::domain::process::Process;
-use crate::domain::receipt_key::ReceiptKeys;
 use crate::domain::record::Kind;
 use crate::domain::restore::Restore;
-use crate::domain::tenant::Tenant;
-use crate::domain::user::User;
 use crate::store::error::StoreError;
 use crate::store::list_index::max_event_delay;
 use uuid::Uuid;
 
-/// The order of repairs: what a record is restored from comes before it.
+/// All kinds, in the order of repairs: what a record is restored from comes before it.
 pub(super) const ORDER: [Kind; 11] = [
     Kind::Tenant,
     Kind::ApiKey,
@@ -63,19 +54,7 @@ impl TenantCheck<'_> {
         differing.sort_by_key(|(rank, id, ..)| (*rank, *id));
         self.check_unreadable().await?;
         for (_, id, kind, state) in differing {
-            match kind {
-                Kind::Tenant => self.repair_history::<Tenant>(id, state).await?,
-                Kind::ApiKey => self.repair_history::<ApiKey>(id, state).await?,
-                Kind::Asset => self.repair_history::<Asset>(id, state).await?,
-                Kind::User => self.repair_history::<User>(id, state).await?,
-                Kind::AssetType => self.repair_history::<AssetType>(id, state).await?,
-                Kind::Manufacturer => self.repair_history::<Manufacturer>(id, state).await?,
-                Kind::Model => self.repair_history::<Model>(id, state).await?,
-                Kind::Process => self.repair_history::<Process>(id, state).await?,
-                Kind::Instance => self.repair_history::<Instance>(id, state).await?,
-                Kind::Movement => self.repair_history::<Movement>(id, state).await?,
-                Kind::ReceiptKeys => self.repair_history::<ReceiptKeys>(id, state).await?,
-            }
+            with_type!(kind, T => self.repair_history::<T>(id, state).await?);
         }
         Ok(())
     }

@@ -18,6 +18,25 @@
 //! Each repair is a transaction of its own, on condition that its items are still as they were read. The decisions are
 //! pure functions in `chain_state.rs`, `process_links.rs` and `tag_counters.rs`.
 
+/// Evaluates an expression with `$T` as the type of the records of a kind.
+macro_rules! with_type {
+    ($kind:expr, $T:ident => $value:expr) => {
+        with_type!(
+            $kind, $T => $value;
+            tenant::Tenant, api_key::ApiKey, user::User, catalog::AssetType, catalog::Manufacturer, catalog::Model,
+            process::Process, asset::Asset, instance::Instance, movement::Movement, receipt_key::ReceiptKeys
+        )
+    };
+    ($kind:expr, $T:ident => $value:expr; $($module:ident::$name:ident),*) => {
+        match $kind {$(
+            crate::domain::record::Kind::$name => {
+                type $T = crate::domain::$module::$name;
+                $value
+            }
+        )*}
+    };
+}
+
 mod chain_state;
 mod change;
 mod content;

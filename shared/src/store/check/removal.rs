@@ -1,24 +1,14 @@
 //! Removal of a record that can't be read, where no history can restore it.
 
 use super::{CheckMode, TenantCheck};
-use crate::domain::api_key::ApiKey;
-use crate::domain::asset::Asset;
-use crate::domain::catalog::{AssetType, Manufacturer, Model};
-use crate::domain::chain::subject;
+use crate::domain::chain::{HistoryEntry, subject};
 use crate::domain::event::Verb;
-use crate::domain::instance::Instance;
-use crate::domain::movement::Movement;
-use crate::domain::process::Process;
-use crate::domain::receipt_key::ReceiptKeys;
-use crate::domain::record::{Kind, Record};
+use crate::domain::record::Kind;
 use crate::domain::restore::AuditFields;
-use crate::domain::tenant::Tenant;
-use crate::domain::user::User;
 use crate::store::TenantStore;
 use crate::store::error::StoreError;
-use crate::store::history::entry_of;
 use crate::store::item;
-use crate::store::keys::{Item, Keys};
+use crate::store::keys::Item;
 use crate::store::list_index::max_secondary_index_delay;
 use uuid::Uuid;
 
@@ -89,47 +79,18 @@ impl TenantCheck<'_> {
     /// Returns whether the history of a record that can't be read says all of it.
     async fn is_restorable(&self, kind: Kind, id: Uuid) -> Result<bool, StoreError> {
         let Some(past) = self.past(id).await? else { return Ok(false) };
-        Ok(match kind {
-            Kind::Tenant => self.restored::<Tenant>(id, &past).await?.is_ok(),
-            Kind::ApiKey => self.restored::<ApiKey>(id, &past).await?.is_ok(),
-            Kind::Asset => self.restored::<Asset>(id, &past).await?.is_ok(),
-            Kind::User => self.restored::<User>(id, &past).await?.is_ok(),
-            Kind::AssetType => self.restored::<AssetType>(id, &past).await?.is_ok(),
-            Kind::Manufacturer => self.restored::<Manufacturer>(id, &past).await?.is_ok(),
-            Kind::Model => self.restored::<Model>(id, &past).await?.is_ok(),
-            Kind::Process => self.restored::<Process>(id, &past).await?.is_ok(),
-            Kind::Instance => self.restored::<Instance>(id, &past).await?.is_ok(),
-            Kind::Movement => self.restored::<Movement>(id, &past).await?.is_ok(),
-            Kind::ReceiptKeys => self.restored::<ReceiptKeys>(id, &past).await?.is_ok(),
-        })
+        Ok(with_type!(kind, T => self.restored::<T>(id, &past).await?.is_ok()))
     }
 
     /// Reads the entries of a record that the index `history` may still lack.
     async fn know_late_entries(&mut self, record: Uuid) -> Result<(), StoreError> {
-        let (from, to) = Keys::events_since(self.began.plus(-max_secondary_index_delay()));
-        let items: Vec<Item> = self.store.every(self.store.events_query(from, to)).await?;
-        let entries = items.iter().filter_map(entry_of);
-        let of_record = entries.filter(|entry| subject(&entry.text).is_some_and(|((_, id), _)| id == record));
-        self.recent.entry(record).or_default().extend(of_record);
-        Ok(())
+        let recent = self.recent.entry(record).or_default();
+        let is_of_record = |entry: &HistoryEntry| subject(&entry.text).is_some_and(|((_, id), _)| id == record);
+        let since = self.began.plus(-max_secondary_index_delay());
+        self.store.each_page_of_entries(since, |entries| recent.extend(entries.into_iter().filter(is_of_record))).await
     }
 }
 
 fn is_readable(kind: Kind, item: Item) -> bool {
-    fn reads<T: Record>(item: Item) -> bool {
-        item::read::<T>(item).is_ok()
-    }
-    match kind {
-        Kind::Tenant => reads::<Tenant>(item),
-        Kind::ApiKey => reads::<ApiKey>(item),
-        Kind::Asset => reads::<Asset>(item),
-        Kind::User => reads::<User>(item),
-        Kind::AssetType => reads::<AssetType>(item),
-        Kind::Manufacturer => reads::<Manufacturer>(item),
-        Kind::Model => reads::<Model>(item),
-        Kind::Process => reads::<Process>(item),
-        Kind::Instance => reads::<Instance>(item),
-        Kind::Movement => reads::<Movement>(item),
-        Kind::ReceiptKeys => reads::<ReceiptKeys>(item),
-    }
+    with_type!(kind, T => item::read::<T>(item).is_ok())
 }

@@ -1,25 +1,16 @@
 //! Reading everything that a tenant has, page after page.
 
 use super::facts::RecordFacts;
+use super::histories::ORDER;
 use super::{RecordKey, TenantCheck, named};
-use crate::domain::api_key::ApiKey;
-use crate::domain::asset::Asset;
-use crate::domain::catalog::{AssetType, Manufacturer, Model};
-use crate::domain::chain::{Chain, ChainHead, is_by_operator, is_deletion, subject};
+use crate::domain::chain::{Chain, ChainHead, HistoryEntry, is_by_operator, is_deletion, subject};
 use crate::domain::id::Id;
-use crate::domain::instance::Instance;
-use crate::domain::movement::Movement;
-use crate::domain::process::Process;
-use crate::domain::receipt_key::ReceiptKeys;
 use crate::domain::record::{Kind, Record};
-use crate::domain::tenant::Tenant;
 use crate::domain::time::Timestamp;
-use crate::domain::user::User;
 use crate::store::error::{StoreError, UnreadableRecord};
-use crate::store::history::entry_of;
 use crate::store::history_head::HistoryHead;
 use crate::store::item;
-use crate::store::keys::{Item, Key, Keys, LS, TYPE};
+use crate::store::keys::{Item, Key, LS, TYPE};
 use crate::store::list_index::max_secondary_index_delay;
 use uuid::Uuid;
 
@@ -47,17 +38,10 @@ impl TenantCheck<'_> {
 
     /// Reads every record. Records come before events, so that the events contain all changes of each record.
     pub(super) async fn scan_records(&mut self) -> Result<(), StoreError> {
-        self.scan_kind::<Tenant>().await?;
-        self.scan_kind::<ApiKey>().await?;
-        self.scan_kind::<User>().await?;
-        self.scan_kind::<AssetType>().await?;
-        self.scan_kind::<Manufacturer>().await?;
-        self.scan_kind::<Model>().await?;
-        self.scan_kind::<Process>().await?;
-        self.scan_kind::<Asset>().await?;
-        self.scan_kind::<Instance>().await?;
-        self.scan_kind::<Movement>().await?;
-        self.scan_kind::<ReceiptKeys>().await
+        for kind in ORDER {
+            with_type!(kind, T => self.scan_kind::<T>().await?);
+        }
+        Ok(())
     }
 
     async fn scan_kind<T: Record>(&mut self) -> Result<(), StoreError> {
@@ -107,11 +91,10 @@ impl TenantCheck<'_> {
 
     /// Reads every event.
     pub(super) async fn scan_events(&mut self, progress: &mut impl FnMut(u64)) -> Result<(), StoreError> {
-        let (from, to) = Keys::events_since(Timestamp::from_millis(0));
         let recent_since = self.began.plus(-max_secondary_index_delay());
-        let mut pages = self.store.events_query(from, to).into_paginator().send();
-        while let Some(page) = pages.next().await {
-            for entry in page?.items.unwrap_or_default().iter().filter_map(entry_of) {
+        let store = self.store;
+        let add = |entries: Vec<HistoryEntry>| {
+            for entry in entries {
                 self.events += 1;
                 if !is_by_operator(&entry.text) {
                     self.latest_event = self.latest_event.max(Some(entry.id.timestamp()));
@@ -133,7 +116,7 @@ impl TenantCheck<'_> {
                 }
             }
             progress(self.events);
-        }
-        Ok(())
+        };
+        store.each_page_of_entries(Timestamp::from_millis(0), add).await
     }
 }

@@ -2,17 +2,8 @@
 
 use super::histories::ORDER;
 use super::{TenantCheck, named};
-use crate::domain::api_key::ApiKey;
-use crate::domain::asset::Asset;
-use crate::domain::catalog::{AssetType, Manufacturer, Model};
-use crate::domain::instance::Instance;
-use crate::domain::movement::Movement;
-use crate::domain::process::Process;
-use crate::domain::receipt_key::ReceiptKeys;
 use crate::domain::record::Kind;
 use crate::domain::restore::Restore;
-use crate::domain::tenant::Tenant;
-use crate::domain::user::User;
 use crate::store::error::StoreError;
 use crate::store::item::{self, VERSION};
 use crate::store::keys::Item;
@@ -25,19 +16,7 @@ impl TenantCheck<'_> {
         // What a record is restored from comes before it.
         for kind in ORDER {
             for (id, (_, item, cause)) in unreadable.iter().filter(|(_, (of, ..))| *of == kind) {
-                match kind {
-                    Kind::Tenant => self.restore_unreadable::<Tenant>(*id, item, cause).await?,
-                    Kind::ApiKey => self.restore_unreadable::<ApiKey>(*id, item, cause).await?,
-                    Kind::Asset => self.restore_unreadable::<Asset>(*id, item, cause).await?,
-                    Kind::User => self.restore_unreadable::<User>(*id, item, cause).await?,
-                    Kind::AssetType => self.restore_unreadable::<AssetType>(*id, item, cause).await?,
-                    Kind::Manufacturer => self.restore_unreadable::<Manufacturer>(*id, item, cause).await?,
-                    Kind::Model => self.restore_unreadable::<Model>(*id, item, cause).await?,
-                    Kind::Process => self.restore_unreadable::<Process>(*id, item, cause).await?,
-                    Kind::Instance => self.restore_unreadable::<Instance>(*id, item, cause).await?,
-                    Kind::Movement => self.restore_unreadable::<Movement>(*id, item, cause).await?,
-                    Kind::ReceiptKeys => self.restore_unreadable::<ReceiptKeys>(*id, item, cause).await?,
-                }
+                with_type!(kind, T => self.restore_unreadable::<T>(*id, item, cause).await?);
             }
         }
         Ok(())
