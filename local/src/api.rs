@@ -1,6 +1,6 @@
 //! Combines the functions' routes, and their parts of the OpenAPI document.
 
-use crate::headers;
+use crate::{examples, headers};
 use axum::Router;
 use shared::app::App;
 use shared::http::openapi::{API_KEY, schemas, scheme};
@@ -48,6 +48,7 @@ pub fn document() -> OpenApi {
     components.security_schemes.insert(API_KEY.into(), utoipa::openapi::RefOr::T(scheme()));
     components.schemas.extend(schemas());
     headers::add_to(&mut document);
+    examples::add_to(&mut document);
     let tags = [
         ("assets", "The asset inventory"),
         ("processes", "Process definitions, process instances, and movements of several assets"),

@@ -6,6 +6,7 @@ pub mod cpu_time;
 mod data_folder;
 mod demo;
 pub mod engine;
+pub mod examples;
 mod headers;
 pub mod invariants;
 pub mod meter;
