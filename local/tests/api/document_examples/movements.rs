@@ -38,5 +38,10 @@ pub async fn move_together(story: &Story, catalog: &Catalog) {
     let asset = id(&story.prepare("/assets", json!({"name": "Projector"})).await);
     let instance = id(&story.prepare(&start, json!({"asset_id": asset})).await);
     story.post(&format!("/processes/instances/{instance}/cancel"), json!({"reason": "The lamp is broken."})).await;
-    story.delete(&format!("/processes/{process}")).await;
+    let unused = json!({
+        "name": "Inventory count", "trigger_status": "in_use", "target_status": "in_use",
+        "steps": [{"type": "confirmation", "key": "seen", "label": "The asset is there"}]
+    });
+    let unused = id(&story.prepare("/processes", unused).await);
+    story.delete(&format!("/processes/{unused}")).await;
 }

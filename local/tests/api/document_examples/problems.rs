@@ -4,7 +4,8 @@ use super::catalog::Catalog;
 use super::people::{People, id};
 use super::recorder::Story;
 use crate::support::processes::{create_process, start, system_process};
-use crate::support::{Client, UNKNOWN_ID};
+use crate::support::{Api, Client, UNKNOWN_ID};
+use local::weak::Weaknesses;
 use serde_json::{Value, json};
 use shared::app::App;
 use shared::store::Store;
@@ -20,6 +21,7 @@ pub async fn meet(story: &Story, people: &People, catalog: &Catalog, laptop: &st
     keys(story).await;
     conflicts(story, people, catalog).await;
     processes(story).await;
+    concurrent_request(story).await;
     failures(story, laptop).await;
 }
 
@@ -51,8 +53,8 @@ async fn keys(story: &Story) {
 /// Conflicts with the state of the data.
 async fn conflicts(story: &Story, people: &People, catalog: &Catalog) {
     let client = &story.client;
-    let scrapped = id(&story.prepare("/assets", json!({"name": "Old phone", "status": "scrapped"})).await);
-    let reused = client.patch(&format!("/assets/{scrapped}"), json!({"status": "in_stock"})).await;
+    let returned = id(&story.prepare("/assets", json!({"name": "iPhone 15", "status": "returned"})).await);
+    let reused = client.patch(&format!("/assets/{returned}"), json!({"status": "in_use"})).await;
     story.problem(&reused, 409, "TRANSITION_NOT_ALLOWED");
     let email = client.get(&format!("/users/{}", people.ada)).await.data()["email"].clone();
     let again = client.post("/users", json!({"email": email, "display_name": "Ada"})).await;
@@ -88,21 +90,27 @@ async fn processes(story: &Story) {
     story.problem(&begin(&new).await, 409, "PROCESS_INACTIVE");
 }
 
-/// What is no fault of the company's.
-async fn failures(story: &Story, laptop: &str) {
-    let (api, client) = (&story.api, &story.client);
+/// The same request a second time, while the first is still in progress.
+async fn concurrent_request(story: &Story) {
+    // The service tries again for five seconds. They pass at once where no call to the table takes time.
+    tokio::time::pause();
+    let weak = Api::on_weak_table(1, Weaknesses::default()).await;
+    weak.stop_clock();
+    weak.advance_clock_millis(story.api.now().millis() - weak.now().millis());
+    let client = weak.tenant().await;
     let conflict = json!({
         "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "Message": "cancelled",
         "CancellationReasons": vec![json!({"Code": "TransactionConflict"}); 6]
     });
-    // The service tries again for five seconds.
-    tokio::time::pause();
-    api.faults.plan("TransactWriteItems", 100, 400, &conflict, false);
-    let same = client.send_json("POST", "/assets", r#"{"name": "Mouse"}"#, ("idempotency-key", "order-4711")).await;
+    weak.faults.plan("TransactWriteItems", 100, 400, &conflict, false);
+    let same = client.send_json("POST", "/assets", r#"{"name":"Mouse"}"#, ("idempotency-key", "order-4711")).await;
     tokio::time::resume();
     story.problem(&same, 409, "REQUEST_IN_PROGRESS");
-    api.faults.clear();
+}
 
+/// What is no fault of the company's.
+async fn failures(story: &Story, laptop: &str) {
+    let (api, client) = (&story.api, &story.client);
     api.faults.throttle_writes_to(&[Keys::of(client.tenant).partition().as_s().unwrap().clone()]);
     let busy = client.patch(&format!("/assets/{laptop}"), json!({"notes": "Cracked screen"})).await;
     api.faults.throttle_writes_to(&[]);

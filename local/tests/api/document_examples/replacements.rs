@@ -23,7 +23,10 @@ impl Replacements {
         match value {
             Value::String(text) => *text = self.text(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item)),
-            Value::Object(members) => members.values_mut().for_each(|member| self.replace(member)),
+            Value::Object(members) => {
+                *members = std::mem::take(members).into_iter().map(|(name, member)| (self.text(&name), member)).collect();
+                members.values_mut().for_each(|member| self.replace(member));
+            }
             _ => {}
         }
     }

@@ -147,11 +147,6 @@ impl Faults {
         self.planned.lock().unwrap().len()
     }
 
-    /// Lets no planned fault happen that has not happened yet.
-    pub fn clear(&self) {
-        self.planned.lock().unwrap().clear();
-    }
-
     /// Makes one call fail with all the SDK's attempts at it: the first from now on for 0, the second for 1, and so on.
     pub fn fail_call(&self, place: usize, failure: CallFailure) {
         *self.failing.lock().unwrap() = Some(FailingCall { to_come: place, failure, failed: None });
