@@ -2,10 +2,8 @@
 //! docs/openapi-examples.json.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use utoipa::openapi::path::Operation;
-use utoipa::openapi::{Components, Content, OpenApi, PathItem, RefOr, Response};
 
 /// The file, which is read whenever the document is made, so that one run of the tests can record it and use it.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/openapi-examples.json");
@@ -42,58 +40,50 @@ pub fn problem(code: &str) -> Option<Value> {
     read().problems.remove(code)
 }
 
-/// Adds its examples to every operation: to the request body and to successful responses.
-pub(crate) fn add_to(document: &mut OpenApi) {
-    let mut examples = read().operations;
-    let components = document.components.get_or_insert_default();
-    for operation in document.paths.paths.values_mut().flat_map(operations) {
-        let id = operation.operation_id.as_deref().unwrap_or_default();
-        if let Some(examples) = examples.remove(id) {
-            examples.add_to(operation, components);
+/// Adds its examples to every operation of the document: to the request body and to successful responses.
+pub(crate) fn add_to(document: &mut Value) {
+    let examples = read().operations;
+    // Operations can share responses.
+    let mut shared = document.pointer_mut("/components/responses").map(Value::take);
+    for operation in members(document, "paths").flat_map(|(_, item)| item.as_object_mut()).flat_map(Map::values_mut) {
+        let id = operation.get("operationId").and_then(Value::as_str);
+        if let Some(examples) = id.and_then(|id| examples.get(id)) {
+            examples.add_to(operation, shared.as_mut());
         }
     }
-}
-
-/// Returns the operations of a path.
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.post, &mut item.patch, &mut item.put, &mut item.delete].into_iter().flatten()
+    if let Some((place, shared)) = document.pointer_mut("/components/responses").zip(shared) {
+        *place = shared;
+    }
 }
 
 impl OperationExamples {
-    fn add_to(self, operation: &mut Operation, components: &mut Components) {
-        if let Some(RefOr::T(body)) = &mut operation.request_body {
-            add(self.request, &mut body.content);
+    fn add_to(&self, operation: &mut Value, mut shared: Option<&mut Value>) {
+        if let Some(body) = operation.get_mut("requestBody") {
+            add(&self.request, body);
         }
-        for (status, examples) in self.responses {
-            let response = operation.responses.responses.get_mut(&status);
-            if let Some(response) = response.and_then(|response| resolved(response, components)) {
-                add(examples, &mut response.content);
+        for (status, response) in members(operation, "responses") {
+            let name = response.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
+            let response = match name {
+                Some(name) => shared.as_mut().and_then(|shared| shared.get_mut(name)),
+                None => Some(response),
+            };
+            if let Some((examples, response)) = self.responses.get(status).zip(response) {
+                add(examples, response);
             }
         }
     }
 }
 
-/// Follows a reference to one of the components.
-fn resolved<'a>(response: &'a mut RefOr<Response>, components: &'a mut Components) -> Option<&'a mut Response> {
-    match response {
-        RefOr::T(response) => Some(response),
-        RefOr::Ref(reference) => {
-            let name = reference.ref_location.strip_prefix("#/components/responses/")?;
-            match components.responses.get_mut(name)? {
-                RefOr::T(response) => Some(response),
-                RefOr::Ref(_) => None,
-            }
+/// Adds examples to a request body or a response, where there are none.
+fn add(examples: &ByMediaType, body: &mut Value) {
+    for (media_type, content) in members(body, "content") {
+        if let Some((content, example)) = content.as_object_mut().zip(examples.get(media_type)) {
+            content.entry("example").or_insert_with(|| example.clone());
         }
     }
 }
 
-/// Adds examples where there are none: operations can share a response.
-fn add<'a>(mut examples: ByMediaType, content: impl IntoIterator<Item = (&'a String, &'a mut RefOr<Content>)>) {
-    for (media_type, content) in content {
-        if let RefOr::T(content) = content
-            && content.example.is_none()
-        {
-            content.example = examples.remove(media_type);
-        }
-    }
+/// Returns the members of an object within an object.
+fn members<'a>(object: &'a mut Value, name: &str) -> impl Iterator<Item = (&'a String, &'a mut Value)> {
+    object.get_mut(name).and_then(Value::as_object_mut).into_iter().flatten()
 }

@@ -41,6 +41,11 @@ pub async fn recorded() -> &'static Value {
         .await
 }
 
+/// Returns the OpenAPI document as the code describes it.
+fn document() -> Value {
+    local::api::document().unwrap()
+}
+
 fn pretty(examples: &Value) -> String {
     serde_json::to_string_pretty(examples).unwrap() + "\n"
 }
@@ -125,7 +130,7 @@ impl Check<'_> {
 #[tokio::test]
 async fn every_operation_has_examples_in_the_document_that_fit_its_schemas() {
     let recorded = recorded().await;
-    let document = serde_json::to_value(local::api::document()).unwrap();
+    let document = document();
     let operations = document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values());
     let mut faults = Vec::new();
     for operation in operations.filter(|operation| operation["operationId"].is_string()) {
@@ -148,7 +153,7 @@ async fn every_code_of_a_problem_has_an_example() {
     });
     let codes: Vec<(u16, String)> = codes.collect();
     assert!(codes.len() > 20, "{codes:?}");
-    let schema = &serde_json::to_value(local::api::document()).unwrap()["components"];
+    let schema = &document()["components"];
     let schema = json!({"$ref": "#/components/schemas/Problem", "components": schema});
     let validator = jsonschema::validator_for(&schema).unwrap();
     for (status, code) in &codes {

@@ -1,5 +1,6 @@
 //! A story, whose requests and responses become the examples of the OpenAPI document.
 
+use super::document;
 use super::replacements::Replacements;
 use crate::support::{Api, Client, Reply};
 use serde_json::{Value, json};
@@ -63,8 +64,7 @@ impl Story {
         let api = Api::start().await;
         api.stop_clock();
         let client = api.limited_tenant(600).await;
-        let document = serde_json::to_value(local::api::document()).unwrap();
-        Self { api: Rc::new(api), client, document: Rc::new(document), recording: Rc::default() }
+        Self { api: Rc::new(api), client, document: Rc::new(document()), recording: Rc::default() }
     }
 
     /// Returns the story as somebody else continues it.
