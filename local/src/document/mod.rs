@@ -1,5 +1,6 @@
 //! The OpenAPI document of the whole API, made from the functions' parts of it.
 
+mod examples;
 mod headers;
 mod names;
 mod tidy;
@@ -70,6 +71,7 @@ pub fn document() -> serde_json::Result<Document> {
     let mut value = serde_json::to_value(&document)?;
     tidy(&mut value);
     names::add_to(&mut value);
+    examples::add_to(&mut value);
     serde_json::from_value(value)
 }
 

@@ -1,13 +1,18 @@
 //! docs/openapi.json, which the function `meta` serves, against the routes of all functions, and what its readers need.
 
+use crate::document_examples;
 use crate::support::operations::served_document;
 use local::document::tidy;
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// To write the file: `UPDATE_OPENAPI=1 cargo test -p local --test api document`.
-#[test]
-fn the_document_in_docs_matches_the_routes() {
+#[tokio::test]
+async fn the_document_in_docs_matches_the_routes() {
+    if std::env::var_os("UPDATE_OPENAPI").is_some() {
+        // The document contains the examples.
+        document_examples::recorded().await;
+    }
     let expected = serde_json::to_string_pretty(&local::document::document().unwrap()).unwrap() + "\n";
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json");
     if std::env::var_os("UPDATE_OPENAPI").is_some() {

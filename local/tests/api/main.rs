@@ -14,6 +14,7 @@ mod coverage;
 mod custom_fields;
 mod deadline;
 mod document;
+mod document_examples;
 mod dry_run;
 mod dry_run_races;
 mod dry_run_refusals;
