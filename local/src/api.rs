@@ -24,7 +24,7 @@ const FUNCTIONS: [Function; 8] = [
 
 /// Returns the routes of all functions, and what the function `meta` responds to any other request.
 pub fn all_routes() -> Router<App> {
-    meta::with_refusals(FUNCTIONS.iter().fold(Router::new(), |all, (routes, _)| all.merge(routes())))
+    meta::with_default_route(FUNCTIONS.iter().fold(Router::new(), |all, (routes, _)| all.merge(routes())))
 }
 
 /// Returns the OpenAPI 3.1 document of the whole API. The API serves docs/openapi.json, which a test compares with this.
