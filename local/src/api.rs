@@ -21,7 +21,7 @@ const FUNCTIONS: [Function; 8] = [
 
 /// Returns the routes of all functions, and what the function `meta` responds to any other request.
 pub fn all_routes() -> Router<App> {
-    meta::with_refusals(FUNCTIONS.iter().fold(Router::new(), |all, (routes, _)| all.merge(routes())))
+    meta::with_default_route(FUNCTIONS.iter().fold(Router::new(), |all, (routes, _)| all.merge(routes())))
 }
 
 /// Returns the functions' parts of the OpenAPI document.

@@ -14,7 +14,7 @@ const MAX_ELAPSED: Duration = Duration::from_secs(10);
 /// The most memory that a request may take. The functions have 256 MB.
 const MAX_MEMORY_BYTES: u64 = 128 * 1024 * 1024;
 /// The paths that need no key.
-const OPEN_PATHS: [&str; 3] = ["/v1/health", "/v1/openapi.json", "/v1/.well-known/receipt-keys"];
+const OPEN_PATHS: [&str; 6] = ["/", "/v1", "/v1/docs", "/v1/health", "/v1/openapi.json", "/v1/.well-known/receipt-keys"];
 
 /// A response that has been read.
 pub struct Reply {

@@ -160,7 +160,7 @@ impl Endpoint<'_> {
         let is_part_of_export = is_success && self.path.ends_with("/export");
         let is_file = is_success && self.path.ends_with("/label");
         // Receipts have these headers as pages, and not as JSON.
-        let is_page = is_success && self.path.ends_with("/labels");
+        let is_page = is_success && ["/labels", "/docs"].iter().any(|end| self.path.ends_with(end));
         // Responses with a secret are shown once, so they have no entity tag.
         let shows_secret = self.method == "POST" && self.path.starts_with("/keys");
         let has_entity_tag = !shows_secret && (status == "201" || self.is_versioned() && self.method != "DELETE");

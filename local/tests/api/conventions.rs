@@ -58,13 +58,16 @@ async fn route_method_key_scope_and_body_are_checked_in_this_order() {
 #[tokio::test]
 async fn paths_are_exact_except_for_a_trailing_slash() {
     let (_api, client) = Api::with_tenant().await;
-    for (path, target) in
-        [("/v1/assets/", "/v1/assets"), ("/v1/assets/?q=a&page=2", "/v1/assets?q=a&page=2"), ("/v1/nothing/", "/v1/nothing")]
-    {
+    for (path, target) in [
+        ("/v1/", "/v1"),
+        ("/v1/assets/", "/v1/assets"),
+        ("/v1/assets/?q=a&page=2", "/v1/assets?q=a&page=2"),
+        ("/v1/nothing/", "/v1/nothing"),
+    ] {
         let reply = call(&client.router, Request::builder().uri(path).body(Body::empty()).unwrap()).await;
         assert_eq!((reply.status.as_u16(), reply.header("location")), (308, target));
     }
-    for path in ["/", "/assets", "/v2/assets", "/v1", "/v1/", "/v1//assets", "//example.com/", "/v1/assets//", "/V1/assets"] {
+    for path in ["/assets", "/v2/assets", "/v1//", "/v1//assets", "//example.com/", "/v1/assets//", "/V1/assets"] {
         call(&client.router, Request::builder().uri(path).body(Body::empty()).unwrap()).await.problem(404, "NOT_FOUND");
     }
     let id = client.asset(json!({"name": "x"})).await;

@@ -13,6 +13,7 @@ mod costs;
 mod coverage;
 mod custom_fields;
 mod deadline;
+mod docs_page;
 mod document;
 mod document_examples;
 mod dry_run;

@@ -1,5 +1,6 @@
 //! The domain: values, rules and decisions of the service. It depends on neither HTTP, nor AWS, nor the clock.
 
+pub mod accept;
 pub mod api_key;
 pub mod asset;
 pub mod asset_change;

@@ -1,9 +1,11 @@
-//! Pages for people, and graphics: they load nothing, run nothing and can't be framed.
+//! Pages for people, and graphics: they can't be framed, and load and run nothing, unless a page has a policy of its own.
 
 use super::error::ApiError;
+use super::list_header;
 use super::response::ApiResponse;
+use crate::domain::accept::prefers_html;
 use axum::body::Bytes;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use base64_simd::STANDARD;
 use sha2::{Digest, Sha256};
 
@@ -22,11 +24,23 @@ pub fn page(html: String, style: &str) -> Result<ApiResponse, ApiError> {
          frame-ancestors 'none'"
     );
     let policy = HeaderValue::try_from(policy).map_err(|error| ApiError::Internal(error.into()))?;
+    Ok(page_with_policy(html, policy))
+}
+
+/// Returns a page with this Content Security Policy.
+#[must_use]
+pub fn page_with_policy(html: String, policy: HeaderValue) -> ApiResponse {
     let referrer = (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
-    Ok(ApiResponse::new("text/html; charset=utf-8", html)
+    ApiResponse::new("text/html; charset=utf-8", html)
         .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
         .with_header(referrer.0, referrer.1)
-        .with_header(header::CONTENT_SECURITY_POLICY, policy))
+        .with_header(header::CONTENT_SECURITY_POLICY, policy)
+}
+
+/// Returns whether the client wants a page rather than JSON, as browsers do.
+#[must_use]
+pub fn is_wanted(headers: &HeaderMap) -> bool {
+    list_header(headers, &header::ACCEPT).is_some_and(|accept| prefers_html(&accept))
 }
 
 /// Returns a file to show, with the name under which it would be saved: `name`, in which `_` stands for whatever is neither

@@ -57,7 +57,7 @@ pub fn unknown_path(request: &Request, hint: impl Into<String>) -> Response {
     let path = request.uri().path();
     let unknown = || ApiError::UnknownPath(hint.into()).into_response();
     // Only below /v1/: a Location of `//host` would lead to another site.
-    let bare = path.strip_suffix('/').filter(|bare| bare.starts_with("/v1/") && !bare.ends_with('/'));
+    let bare = path.strip_suffix('/').filter(|bare| path.starts_with("/v1/") && !bare.ends_with('/'));
     let Some(bare) = bare else { return unknown() };
     let target = request.uri().query().map_or_else(|| bare.to_owned(), |query| format!("{bare}?{query}"));
     match HeaderValue::try_from(target) {

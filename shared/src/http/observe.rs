@@ -52,7 +52,10 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     }
     let headers = response.headers_mut();
     headers.extend(HeaderValue::try_from(&request_id).ok().map(|id| (REQUEST_ID, id)));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Only files that never change may be stored.
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
     notes.add_rate_limit(headers);
     notes.add_replayed(headers);
 

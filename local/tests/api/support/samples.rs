@@ -4,7 +4,7 @@ use super::client::Client;
 use serde_json::{Value, json};
 
 /// The paths that need no key.
-pub const OPEN_PATHS: [&str; 3] = ["/v1/health", "/v1/openapi.json", RECEIPT_KEYS];
+pub const OPEN_PATHS: [&str; 4] = ["/v1/docs", "/v1/health", "/v1/openapi.json", RECEIPT_KEYS];
 const RECEIPT_KEYS: &str = "/v1/.well-known/receipt-keys";
 const LABELS: &str = "/v1/assets/labels";
 

@@ -1,0 +1,47 @@
+//! The documentation page: the OpenAPI document in a viewer that can send requests (docs/adr/0018).
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use shared::app::App;
+use shared::http::error::ApiError;
+use shared::http::html;
+use shared::http::openapi::StaticErrors;
+use shared::http::response::ApiResponse;
+
+/// The viewer's script, compressed by gzip.
+static VIEWER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/viewer.js.gz"));
+
+/// The path of the viewer's script, which changes with its contents.
+pub const VIEWER_PATH: &str = concat!("/v1/docs/viewer-", env!("VIEWER_VERSION"), ".js");
+
+/// The policy of the page: scripts and requests only from and to where it comes from. The viewer makes its style sheets
+/// as it runs, and shows images of responses as blobs.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+
+#[derive(Template)]
+#[template(path = "docs.html")]
+struct DocsPage {
+    viewer: &'static str,
+}
+
+/// Get the documentation page
+///
+/// Shows this document and sends requests. Needs a browser.
+#[utoipa::path(get, path = "/docs", tag = "meta", security(()),
+    responses((status = 200, description = "The page", content_type = "text/html", body = String), StaticErrors))]
+pub async fn get_docs(State(_): State<App>) -> Result<ApiResponse, ApiError> {
+    let page = DocsPage { viewer: VIEWER_PATH }.render().map_err(|error| ApiError::Internal(error.into()))?;
+    Ok(html::page_with_policy(page, POLICY))
+}
+
+/// Returns the viewer's script. It is compressed for every client: whoever runs scripts can decompress them.
+pub async fn get_viewer() -> ApiResponse {
+    ApiResponse::new("text/javascript; charset=utf-8", VIEWER)
+        .with_header(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))
+        .with_header(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"))
+        .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
+}

@@ -1,0 +1,46 @@
+//! What is at `/` and `/v1`: where everything is, as JSON, and as a page for browsers.
+
+use askama::Template;
+use axum::http::{HeaderMap, HeaderValue, header};
+use serde::Serialize;
+use shared::http::error::ApiError;
+use shared::http::html;
+use shared::http::response::{ApiResponse, Json, Success};
+
+const STYLE: &str = include_str!("../templates/index.css");
+
+/// What the service is called, and where to go on.
+#[derive(Clone, Copy, Serialize, Template)]
+#[template(path = "index.html")]
+struct Index {
+    name: &'static str,
+    version: &'static str,
+    documentation: &'static str,
+    openapi: &'static str,
+    health: &'static str,
+    #[serde(skip)]
+    style: &'static str,
+}
+
+const INDEX: Index = Index {
+    name: "Asset and Process Lifecycle Service",
+    version: env!("CARGO_PKG_VERSION"),
+    documentation: "/v1/docs",
+    openapi: "/v1/openapi.json",
+    health: "/v1/health",
+    style: STYLE,
+};
+
+/// Returns the index in the form that the client prefers.
+///
+/// # Errors
+///
+/// Returns [`ApiError::Internal`] if it can't be rendered, which never happens.
+pub async fn get_index(headers: HeaderMap) -> Result<ApiResponse, ApiError> {
+    let response = if html::is_wanted(&headers) {
+        html::page(INDEX.render().map_err(|error| ApiError::Internal(error.into()))?, STYLE)?
+    } else {
+        Json(INDEX).to_response()?
+    };
+    Ok(response.with_header(header::VARY, HeaderValue::from_static("accept")))
+}
