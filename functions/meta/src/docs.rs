@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, header};
 use shared::app::App;
 use shared::http::error::ApiError;
 use shared::http::html;
-use shared::http::openapi::StaticErrors;
+use shared::http::openapi::OpenErrors;
 use shared::http::response::ApiResponse;
 
 /// The viewer's script, compressed by gzip.
@@ -32,7 +32,7 @@ struct DocsPage {
 ///
 /// Shows this document and sends requests. Needs a browser.
 #[utoipa::path(get, path = "/docs", tag = "meta", security(()),
-    responses((status = 200, description = "The page", content_type = "text/html", body = String), StaticErrors))]
+    responses((status = 200, description = "The page", content_type = "text/html", body = String), OpenErrors))]
 pub async fn get_docs(State(_): State<App>) -> Result<ApiResponse, ApiError> {
     let page = DocsPage { viewer: VIEWER_PATH }.render().map_err(|error| ApiError::Internal(error.into()))?;
     Ok(html::page_with_policy(page, POLICY))

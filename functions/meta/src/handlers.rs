@@ -4,7 +4,7 @@ use axum::extract::State;
 use serde::Serialize;
 use shared::app::App;
 use shared::http::error::ApiError;
-use shared::http::openapi::{OpenErrors, StaticErrors};
+use shared::http::openapi::OpenErrors;
 use shared::http::response::{ApiResponse, Json};
 use std::sync::LazyLock;
 use utoipa::ToSchema;
@@ -31,7 +31,7 @@ pub async fn get_health(State(app): State<App>) -> Result<Json<Health>, ApiError
 ///
 /// OpenAPI 3.1.
 #[utoipa::path(get, path = "/openapi.json", tag = "meta", security(()),
-    responses((status = 200, description = "OK", body = Object), StaticErrors))]
+    responses((status = 200, description = "OK", body = Object), OpenErrors))]
 pub async fn get_openapi(State(_): State<App>) -> Result<ApiResponse, ApiError> {
     // The file has line breaks, so that its changes can be read. The response has none.
     static COMPACT: LazyLock<String> = LazyLock::new(|| {

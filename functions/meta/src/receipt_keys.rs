@@ -6,7 +6,7 @@ use shared::domain::field_error::FieldError;
 use shared::domain::id::TenantId;
 use shared::domain::receipt_key::Jwks;
 use shared::http::error::ApiError;
-use shared::http::openapi::OpenQueryErrors;
+use shared::http::openapi::ListErrors;
 use shared::http::params::{FromQuery, Params};
 use shared::http::response::Json;
 
@@ -23,7 +23,7 @@ shared::query! {
 /// The public keys that verify a tenant's receipts, as a JWK set (RFC 7517). Includes retired keys. Unknown tenants
 /// return an empty set.
 #[utoipa::path(get, path = "/.well-known/receipt-keys", tag = "meta", security(()),
-    params(("tenant" = TenantId, Query, description = "Tenant ID, as in the receipt")), responses(OpenQueryErrors))]
+    params(("tenant" = TenantId, Query, description = "Tenant ID, as in the receipt")), responses(ListErrors))]
 pub async fn get_receipt_keys(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Json<Jwks>, ApiError> {
     let query = KeysQuery::from_params(Params::parse(query.as_deref().unwrap_or_default())?)?;
     let tenant = query.tenant.ok_or_else(|| ApiError::Invalid(vec![FieldError::parameter("tenant", "is required")]))?;

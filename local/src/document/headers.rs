@@ -20,6 +20,9 @@ fn integer(minimum: u32) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::new(Type::Integer)).minimum(Some(minimum))
 }
 
+/// The key of the response that stands for all errors without one of their own.
+const ANY_ERROR: &str = "default";
+
 /// The pattern of a list of entity tags, weak or strong, or `*`.
 const ENTITY_TAGS: &str = r#"^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$"#;
 
@@ -156,7 +159,7 @@ impl Endpoint<'_> {
 
     fn add_response_headers(self, status: &str, response: &mut Response) {
         let is_success = status.starts_with('2');
-        let is_error = status.starts_with(['4', '5']);
+        let is_error = status.starts_with('4') || status == ANY_ERROR;
         let is_part_of_export = is_success && self.path.ends_with("/export");
         let is_file = is_success && self.path.ends_with("/label");
         // Receipts have these headers as pages, and not as JSON.
@@ -174,15 +177,15 @@ impl Endpoint<'_> {
             ("Location", status == "201"),
             ("Referrer-Policy", is_page),
             // 409 when a request with the same idempotency key is still in progress.
-            ("Retry-After", ["409", "429", "503"].contains(&status)),
-            ("WWW-Authenticate", status == "401"),
+            ("Retry-After", ["409", ANY_ERROR].contains(&status)),
+            ("WWW-Authenticate", status == ANY_ERROR),
             (
                 "X-Content-Type-Options",
                 is_part_of_export || is_page || is_file || is_success && self.path.ends_with("/signatures/{key}"),
             ),
-            ("X-RateLimit-Limit", status == "429"),
-            ("X-RateLimit-Remaining", status == "429"),
-            ("X-RateLimit-Reset", status == "429"),
+            ("X-RateLimit-Limit", status == ANY_ERROR),
+            ("X-RateLimit-Remaining", status == ANY_ERROR),
+            ("X-RateLimit-Reset", status == ANY_ERROR),
             // Every response has it; the errors say so for all.
             ("X-Request-Id", is_error),
             ("X-Unreadable", is_part_of_export),

@@ -90,7 +90,8 @@ fn name_values(object: &mut Map<String, Value>) {
     if values.iter().all(|value| value.chars().all(|c| c.is_ascii_alphanumeric() || ['_', '-'].contains(&c))) {
         return;
     }
-    let names: Vec<String> = values.iter().map(|value| value.replace('*', "any").replace([':', '.'], "_").to_uppercase()).collect();
+    let names: Vec<String> =
+        values.iter().map(|value| value.replace('*', "any").replace([':', '.'], "_").to_uppercase()).collect();
     object.insert("x-enum-varnames".into(), json!(names));
 }
 

@@ -85,7 +85,10 @@ fn schemas_have_names_and_say_which_members_they_have() {
     assert!(bytes.is_empty(), "images as numbers: {bytes:?}");
     let document = served_document();
     for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
-        assert!(!name.ends_with("View") && !["BTree", "Vec", "Option"].iter().any(|part| name.contains(part)), "{name} is a name of the code");
+        assert!(
+            !name.ends_with("View") && !["BTree", "Vec", "Option"].iter().any(|part| name.contains(part)),
+            "{name} is a name of the code"
+        );
         assert!(schema["description"].is_string() || name.ends_with("Response") || name.ends_with("List"), "{name}");
     }
 }
@@ -95,7 +98,7 @@ fn errors_are_described_once() {
     let wrong = wrong(|pointer, object| {
         let parts: Vec<&str> = pointer.split('/').collect();
         let [.., "responses", status] = parts.as_slice() else { return false };
-        pointer.starts_with("/paths/") && status.starts_with(['4', '5']) && object["$ref"].is_null()
+        pointer.starts_with("/paths/") && (status.starts_with('4') || *status == "default") && object["$ref"].is_null()
     });
     assert!(wrong.is_empty(), "{wrong:?}");
 }
@@ -106,7 +109,7 @@ fn the_document_is_small() {
         match value {
             Value::Object(object) => object
                 .iter()
-                .filter(|(name, _)| *name != "example")
+                .filter(|(name, _)| !["example", "examples"].contains(&name.as_str()))
                 .map(|(name, value)| (name.clone(), without_examples(value)))
                 .collect(),
             Value::Array(items) => items.iter().map(without_examples).collect(),
@@ -115,7 +118,7 @@ fn the_document_is_small() {
     }
     let document = served_document();
     let (bare, whole) = (without_examples(&document).to_string().len(), document.to_string().len());
-    assert!(bare <= 200_000 && whole <= 260_000, "{bare} bytes without examples, {whole} with them");
+    assert!(bare <= 180_000 && whole <= 250_000, "{bare} bytes without examples, {whole} with them");
 }
 
 #[test]

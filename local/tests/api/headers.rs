@@ -1,7 +1,7 @@
 //! Headers are as the OpenAPI document describes them, and pages of other origins may send and read them.
 
 use crate::support::functions::resource;
-use crate::support::operations::{METHODS, by_method, operations};
+use crate::support::operations::{METHODS, by_method, operations, response};
 use crate::support::samples::{Samples, content_type};
 use crate::support::{Api, Reply, call};
 use axum::body::Body;
@@ -12,8 +12,7 @@ use std::collections::BTreeSet;
 /// Checks the headers of a response against its description; returns their described names.
 fn described(document: &Value, description: &Value, reply: &Reply, name: &str) -> Vec<String> {
     let status = reply.status.as_str();
-    let described = &description["responses"][status];
-    assert!(described.is_object(), "{name}: no {status}");
+    let described = response(description, status).unwrap_or_else(|| panic!("{name}: no {status}"));
     let none = Map::new();
     let known = described["headers"].as_object().unwrap_or(&none);
     let mut names = Vec::new();

@@ -41,32 +41,27 @@ pub const RESPONSE_NAME: &str = "x-name";
 /// Error responses that several operations share: status, name and description.
 type Part = &'static [(&'static str, &'static str, &'static str)];
 
-const KEY: Part = &[
-    ("401", "Unauthorized", "`UNAUTHORIZED`: the API key is missing or invalid."),
-    ("403", "Forbidden", "`FORBIDDEN`: the API key lacks the scope, or can't grant what it doesn't have."),
-    ("429", "TooManyRequests", "`RATE_LIMITED`: the API key has used up its requests for this minute."),
-];
-const URL: Part = &[
-    ("400", "MalformedUrl", "`MALFORMED_REQUEST`: the URL has bad percent-encoding."),
-    ("422", "InvalidParameters", "`VALIDATION_ERROR`: invalid parameters. The response lists all of them."),
-];
-const BODY: Part = &[
-    ("400", "MalformedBody", "`MALFORMED_REQUEST`: the body is not JSON, or the URL has bad percent-encoding."),
-    ("413", "BodyTooLarge", "`PAYLOAD_TOO_LARGE`: the body exceeds 1 MiB."),
-    ("415", "NotJson", "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`."),
-    ("422", "InvalidFields", "`VALIDATION_ERROR`: invalid fields or parameters. The response lists all of them."),
-];
-const ROWS: Part = &[
-    ("400", "MissingRows", "`MALFORMED_REQUEST`: the body is missing, or the URL has bad percent-encoding."),
-    ("413", "BodyTooLarge", "`PAYLOAD_TOO_LARGE`: the body exceeds 1 MiB."),
-    ("415", "NotRows", "`UNSUPPORTED_MEDIA_TYPE`: the body is neither `text/csv` nor `application/x-ndjson`."),
-    ("422", "InvalidRows", "`VALIDATION_ERROR`: unknown columns, more than 200 rows, or invalid parameters."),
-];
+/// What every operation can respond with. The other errors say something about their operation, and are listed by status.
+const ANY: Part = &[(
+    "default",
+    "Error",
+    "Any other error:\n\
+     - 400 `MALFORMED_REQUEST`: the URL has bad percent-encoding, or the body is missing or not JSON.\n\
+     - 401 `UNAUTHORIZED`: the API key is missing or invalid.\n\
+     - 403 `FORBIDDEN`: the API key lacks the scope, or can't grant what it doesn't have.\n\
+     - 413 `PAYLOAD_TOO_LARGE`: the body exceeds 1 MiB.\n\
+     - 415 `UNSUPPORTED_MEDIA_TYPE`: the body has another media type.\n\
+     - 429 `RATE_LIMITED`: the API key has used up its requests for this minute.\n\
+     - 500 `INTERNAL_ERROR`: an error of the service. Its log has the cause.\n\
+     - 503 `UNAVAILABLE`: temporarily unavailable. Send the request again.",
+)];
+const URL: Part = &[("422", "InvalidParameters", "`VALIDATION_ERROR`: invalid parameters. The response lists all of them.")];
+const BODY: Part =
+    &[("422", "InvalidFields", "`VALIDATION_ERROR`: invalid fields or parameters. The response lists all of them.")];
+const ROWS: Part = &[("422", "InvalidRows", "`VALIDATION_ERROR`: unknown columns, more than 200 rows, or invalid parameters.")];
 const RESOURCE: Part = &[("404", "NotFound", "`NOT_FOUND`: the tenant has no such resource.")];
 const VERSION: Part =
     &[("412", "PreconditionFailed", "`PRECONDITION_FAILED`: the resource has another version than `If-Match` names.")];
-const TABLE: Part = &[("503", "Unavailable", "`UNAVAILABLE`: temporarily unavailable. Send the request again.")];
-const SERVER: Part = &[("500", "InternalError", "`INTERNAL_ERROR`: an error of the service. Its log has the cause.")];
 
 /// Returns these responses by status.
 fn responses(parts: &[Part]) -> BTreeMap<String, RefOr<Response>> {
@@ -87,24 +82,20 @@ macro_rules! error_responses {
 }
 
 error_responses! {
-    /// Errors of an operation without a key that reads nothing.
-    StaticErrors: SERVER;
-    /// Errors of an operation without a key.
-    OpenErrors: TABLE SERVER;
-    /// Errors of an operation without a key that takes parameters.
-    OpenQueryErrors: URL TABLE SERVER;
+    /// Errors of an operation that takes nothing.
+    OpenErrors: ANY;
     /// Errors of a list.
-    ListErrors: URL KEY TABLE SERVER;
+    ListErrors: URL ANY;
     /// Errors of a read of one resource.
-    GetErrors: URL KEY RESOURCE TABLE SERVER;
+    GetErrors: URL RESOURCE ANY;
     /// Errors of a creation, but for its conflicts.
-    PostErrors: BODY KEY VERSION TABLE SERVER;
+    PostErrors: BODY VERSION ANY;
     /// Errors of a change of one resource, but for its conflicts.
-    PatchErrors: BODY KEY RESOURCE VERSION TABLE SERVER;
-    /// Errors of an import.
-    ImportErrors: ROWS KEY TABLE SERVER;
+    PatchErrors: BODY RESOURCE VERSION ANY;
+    /// Errors of an import, but for its conflicts.
+    ImportErrors: ROWS ANY;
     /// Errors of a deletion, but for its conflicts.
-    DeleteErrors: URL KEY RESOURCE VERSION TABLE SERVER;
+    DeleteErrors: URL RESOURCE VERSION ANY;
 }
 
 macro_rules! conflicts {

@@ -1,16 +1,16 @@
 //! Compares every response of every test with the OpenAPI document: its status must be listed, and so must its code if it is
 //! a 409.
 
-use super::operations::{BASE, at, served_document};
+use super::operations::{BASE, response, served_document, with_components};
 use super::response::Reply;
 use serde_json::Value;
 use std::sync::LazyLock;
 
-/// The responses of an operation.
+/// An operation and the parts of its path.
 struct Described {
     method: String,
     path: Vec<String>,
-    responses: Value,
+    operation: Value,
 }
 
 static OPERATIONS: LazyLock<Vec<Described>> = LazyLock::new(|| {
@@ -18,12 +18,8 @@ static OPERATIONS: LazyLock<Vec<Described>> = LazyLock::new(|| {
     let mut described = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            let mut responses = operation["responses"].clone();
-            for response in responses.as_object_mut().unwrap().values_mut() {
-                *response = at(&document, response).clone();
-            }
             let path = format!("{BASE}{path}").split('/').map(str::to_owned).collect();
-            described.push(Described { method: method.to_uppercase(), path, responses });
+            described.push(Described { method: method.to_uppercase(), path, operation: with_components(&document, operation) });
         }
     }
     // A path of words is a closer match than one of parameters.
@@ -31,7 +27,7 @@ static OPERATIONS: LazyLock<Vec<Described>> = LazyLock::new(|| {
     described
 });
 
-fn responses(method: &str, path: &str) -> Option<&'static Value> {
+fn operation(method: &str, path: &str) -> Option<&'static Value> {
     let method = if method == "HEAD" { "GET" } else { method };
     let parts: Vec<&str> = path.split('/').collect();
     let matches = |template: &[String]| {
@@ -43,20 +39,21 @@ fn responses(method: &str, path: &str) -> Option<&'static Value> {
     };
     // The other methods of a path are those of the template that is matched first.
     let template = &OPERATIONS.iter().find(|operation| matches(&operation.path))?.path;
-    let operation = OPERATIONS.iter().find(|operation| operation.method == method && operation.path == *template)?;
-    Some(&operation.responses)
+    let found = OPERATIONS.iter().find(|operation| operation.method == method && operation.path == *template)?;
+    Some(&found.operation)
 }
 
 /// Checks a response to a request that a route took.
 #[track_caller]
 pub fn check(method: &str, path: &str, reply: &Reply) {
-    let Some(responses) = responses(method, path) else { return };
-    let described = &responses[reply.status.as_str()];
+    let Some(operation) = operation(method, path) else { return };
     // A test can send requests to one function only, which doesn't have the routes of the others.
     if reply.status == 404 && reply.text().contains("There is no such path.") {
         return;
     }
-    assert!(!described.is_null(), "{method} {path} responds with {}, which is not listed: {}", reply.status, reply.text());
+    let described = response(operation, reply.status.as_str());
+    let described = described
+        .unwrap_or_else(|| panic!("{method} {path} responds with {}, which is not listed: {}", reply.status, reply.text()));
     if reply.status == 409 && method != "HEAD" {
         let body: Value = serde_json::from_slice(&reply.bytes).unwrap();
         let code = body["code"].as_str().unwrap();

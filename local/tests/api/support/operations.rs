@@ -60,8 +60,15 @@ pub fn served_document() -> Value {
     serde_json::from_str(meta::DOCUMENT).unwrap()
 }
 
+/// Returns how an operation describes its response with a status: under this status, or under `default` if that names it.
+pub fn response<'a>(operation: &'a Value, status: &str) -> Option<&'a Value> {
+    let responses = &operation["responses"];
+    let any = responses.get("default").filter(|any| any["description"].as_str().unwrap().contains(&format!("\n- {status} `")));
+    responses.get(status).or(any)
+}
+
 /// Returns the operation with the parameters and responses that it refers to.
-fn with_components(document: &Value, operation: &Value) -> Value {
+pub fn with_components(document: &Value, operation: &Value) -> Value {
     let mut operation = operation.clone();
     let parameters = operation["parameters"].as_array_mut().into_iter().flatten();
     for parameter in parameters {
