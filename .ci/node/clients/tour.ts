@@ -1,0 +1,209 @@
+// The tour in README.md with a generated client. docs/guides/clients.md shows parts of it.
+import assert from "node:assert/strict";
+import createClient from "openapi-fetch";
+import type { Asset, NewAsset, Problem, StepData, paths } from "./asset-lifecycle.js";
+
+const api = createClient<paths>({
+  baseUrl: process.env["BASE"] ?? "http://127.0.0.1:3000/v1",
+  headers: { Authorization: `Bearer ${process.env["KEY"]}` },
+  // Several values of a filter are separated by commas.
+  querySerializer: { array: { style: "form", explode: false } },
+});
+const list = await api.GET("/assets", { params: { query: { status: ["in_use", "in_stock"], limit: 5 } } });
+if (list.error) throw new Error(`${list.error.code}: ${list.error.detail}`);
+console.log(`${list.data.meta.total} assets, the first is ${list.data.data[0]?.name}`);
+assert.ok(list.data.meta.total > 5);
+assert.equal(list.data.data.length, 5);
+
+class ApiError extends Error {
+  constructor(readonly problem: Problem) {
+    super(`${problem.code}: ${problem.detail}`);
+  }
+}
+
+/** Returns the body of a success. Throws the problem otherwise. */
+function ok<T>(result: { data: T; error?: never } | { data?: never; error: Problem }): T {
+  if (result.error) throw new ApiError(result.error);
+  return result.data;
+}
+
+/** Says whether a POST created something. The other response is a dry run's, whose ID is null. */
+function isCreated<T extends { id: string }>(
+  response: { data: T } | { data: { [key: string]: unknown } },
+): response is { data: T } {
+  return typeof response.data.id === "string";
+}
+
+/** Returns what a POST created. */
+function created<T extends { id: string }>(response: { data: T } | { data: { [key: string]: unknown } }): T {
+  if (!isCreated(response)) throw new Error("this was a dry run");
+  return response.data;
+}
+
+// The service is up.
+assert.equal(ok(await api.GET("/health")).status, "ok");
+
+// All pages.
+async function* allAssets(): AsyncGenerator<Asset> {
+  for (let page = 1; ; page++) {
+    const assets = ok(await api.GET("/assets", { params: { query: { page, limit: 50, sort: "created_at" } } }));
+    yield* assets.data;
+    if (page >= assets.meta.total_pages) return;
+  }
+}
+const tags = new Set<string>();
+for await (const each of allAssets()) tags.add(each.asset_tag);
+assert.ok(tags.size > 50);
+
+// Fill the catalog.
+const type = created(
+  ok(await api.POST("/catalog/asset-types", {
+    body: {
+      name: "Tablet",
+      code: "TAB",
+      kind: "physical",
+      custom_fields_schema: { type: "object", properties: { room: { type: "string" }, ports: { type: "array" } } },
+    },
+  })),
+);
+const manufacturer = created(ok(await api.POST("/catalog/manufacturers", { body: { name: "Wacom" } })));
+const model = created(
+  ok(await api.POST("/catalog/models", {
+    body: { name: "Cintiq 16", manufacturer_id: manufacturer.id, asset_type_id: type.id },
+  })),
+);
+const settings = ok(await api.PATCH("/settings", { body: { asset_tag_template: "{TYPE_CODE}-NNNN" } })).data;
+assert.equal(settings.status_transitions, null);
+
+// Create an asset, and repeat the request as after a lost connection.
+const tablet: NewAsset = {
+  name: "Tablet of the front desk",
+  model_id: model.id,
+  serial_number: "WAC-88120",
+  purchase_price: "1249.00",
+  custom_fields: { room: "2.13", ports: ["USB-C", "HDMI"] },
+};
+const request = { body: tablet, params: { header: { "Idempotency-Key": crypto.randomUUID() } } };
+const first = await api.POST("/assets", request);
+const again = await api.POST("/assets", request);
+console.log(again.response.headers.get("Idempotent-Replayed"));
+const asset = created(ok(first));
+assert.equal(asset.asset_tag, "TAB-0001");
+assert.equal(asset.status, "in_stock");
+assert.equal(asset.manufacturer, "Wacom");
+assert.deepEqual(asset.custom_fields["ports"], ["USB-C", "HDMI"]);
+assert.equal(first.response.headers.get("Idempotent-Replayed"), null);
+assert.equal(again.response.headers.get("Idempotent-Replayed"), "true");
+assert.deepEqual(again.data, first.data);
+
+// A dry run writes nothing.
+const draft = ok(await api.POST("/assets", { body: tablet, params: { query: { dry_run: true } } })).data;
+assert.equal(draft.id, null);
+
+// Change it, unless someone else did.
+const path = { id: asset.id };
+const { response } = await api.GET("/assets/{id}", { params: { path } });
+const header = { "If-Match": response.headers.get("ETag") ?? "" };
+const changed = await api.PATCH("/assets/{id}", { params: { path, header }, body: { notes: "Cracked screen" } });
+const stale = await api.PATCH("/assets/{id}", { params: { path, header }, body: { notes: null } });
+console.log(changed.data?.data.notes, stale.response.status, stale.error?.code);
+assert.equal(ok(changed).data.notes, "Cracked screen");
+assert.equal(stale.response.status, 412);
+assert.equal(stale.error?.code, "PRECONDITION_FAILED");
+
+// Read it only if it has changed.
+const current = await api.GET("/assets/{id}", { params: { path } });
+assert.equal(ok(current).data.notes, "Cracked screen");
+const seen = { "If-None-Match": current.response.headers.get("ETag") ?? "" };
+assert.equal((await api.GET("/assets/{id}", { params: { path, header: seen } })).response.status, 304);
+
+// Problem details.
+const refused = await api.POST("/assets", { body: { name: "", purchase_price: -1 } });
+if (refused.error?.code === "VALIDATION_ERROR") {
+  for (const { pointer, detail } of refused.error.errors ?? []) console.log(pointer, detail);
+}
+assert.deepEqual(refused.error?.errors?.map((each) => each.pointer), ["/name", "/purchase_price"]);
+
+// Assign it, and find it.
+const user = created(
+  ok(await api.POST("/users", { body: { email: "mary@example.org", display_name: "Mary Jackson" } })),
+);
+ok(await api.PATCH("/assets/{id}", { params: { path }, body: { assigned_to: user.id, status: "in_use" } }));
+const hers = ok(
+  await api.GET("/assets", {
+    params: { query: { assigned_to: user.id, kind: "physical", q: "wac desk", sort: "-name", expand: "assigned_to" } },
+  }),
+);
+assert.equal(hers.meta.total, 1);
+assert.equal(hers.data[0]?.assigned_user?.email, "mary@example.org");
+const free = ok(await api.GET("/assets", { params: { query: { assigned_to: "none", limit: 1 } } }));
+assert.equal(free.data[0]?.assigned_to, null);
+
+// Hand it over with a process.
+ok(await api.PATCH("/assets/{id}", { params: { path }, body: { assigned_to: null, status: "preparing" } }));
+const startable = ok(await api.GET("/assets/{id}/processes", { params: { path } })).data;
+const onboarding = startable.find((process) => process.slug === "employee-onboarding");
+assert.ok(onboarding?.can_start);
+const employee: StepData = { employee: user.id };
+const instance = created(
+  ok(
+    await api.POST("/processes/{id}/start", {
+      params: { path: { id: onboarding.id } },
+      body: { asset_id: asset.id, step_data: employee, through: "employee" },
+    }),
+  ),
+);
+const running = await api.DELETE("/assets/{id}", { params: { path } });
+assert.equal(running.error?.code, "PROCESS_RUNNING");
+assert.equal(running.error?.["instance_id"], instance.id);
+
+// Submit the steps: one, then the others.
+const instancePath = { id: instance.id };
+ok(
+  await api.POST("/processes/instances/{id}/advance", {
+    params: { path: instancePath },
+    body: { step_data: { handover: ["Device", "Power supply"] } },
+  }),
+);
+const image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
+const completed = ok(
+  await api.POST("/processes/instances/{id}/advance", {
+    params: { path: instancePath },
+    body: { through: "complete", step_data: { signature: `data:image/png;base64,${image}` } },
+  }),
+).data;
+console.log(`${completed.process_name}: ${completed.status}`);
+assert.equal(completed.status, "completed");
+assert.deepEqual(completed.step_data["handover"], ["Device", "Power supply"]);
+assert.equal(completed.steps[2]?.type, "signature");
+assert.equal(ok(await api.GET("/assets/{id}", { params: { path } })).data.status, "in_use");
+
+// The history and the receipt.
+const history = ok(
+  await api.GET("/assets/{id}/history", { params: { path, query: { verify: true, limit: 1 } } }),
+);
+assert.equal(history.verification?.valid, true);
+assert.ok(history.data[0]?.changes && "assigned_to" in history.data[0].changes);
+const signed = ok(await api.GET("/processes/instances/{id}/receipt", { params: { path: instancePath } }));
+// With `format=html`, it is a page.
+assert.ok(typeof signed !== "string");
+assert.equal(signed.receipt.steps[0]?.user_name, "Mary Jackson");
+const { keys } = ok(
+  await api.GET("/.well-known/receipt-keys", { params: { query: { tenant: signed.receipt.tenant_id } } }),
+);
+assert.equal(keys.find((key) => key.kid === signed.signature.kid)?.crv, "Ed25519");
+
+// A read-only key can't write.
+const reader = created(ok(await api.POST("/keys", { body: { name: "reader", scopes: ["assets:read"] } })));
+const readOnly = { Authorization: `Bearer ${reader.api_key}` };
+ok(await api.GET("/assets", { headers: readOnly, params: { query: { limit: 1 } } }));
+const forbidden = await api.POST("/assets", { headers: readOnly, body: { name: "x" } });
+assert.equal(forbidden.response.status, 403);
+assert.equal(forbidden.error?.detail, "The API key lacks the scope assets:write.");
+
+// Delete the asset.
+ok(await api.DELETE("/assets/{id}", { params: { path } }));
+await assert.rejects(
+  async () => ok(await api.GET("/assets/{id}", { params: { path } })),
+  (error) => error instanceof ApiError && error.problem.status === 404,
+);
