@@ -52,7 +52,7 @@ pub enum Command {
     #[command(subcommand, after_help = examples("admin key create --tenant Acme --name ci --scopes assets:read\nadmin key list --tenant Acme"))]
     Key(KeyCommand),
     /// Remove records that can't be read.
-    #[command(subcommand, after_help = examples("admin record remove --tenant Acme --kind key --id 01890a5d-ac96-774b-bcce-b302099a8057 --dry-run"))]
+    #[command(subcommand, after_help = examples("admin record remove --tenant Acme --kind key --dry-run \\\n  --id 01890a5d-ac96-774b-bcce-b302099a8057"))]
     Record(RecordCommand),
     /// Replace the keys that sign receipts.
     #[command(subcommand, after_help = examples("admin receipt-key rotate --tenant Acme --dry-run"))]
@@ -161,7 +161,7 @@ pub enum TenantCommand {
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
     /// Create an API key. The key is shown once.
-    #[command(after_help = examples("admin key create --tenant Acme --name ci --scopes assets:read,assets:write\nadmin key create --tenant Acme --name audit --scopes events:read --expires-at 2100-01-01T00:00:00Z"))]
+    #[command(after_help = examples("admin key create --tenant Acme --name ci --scopes assets:read,assets:write\nadmin key create --tenant Acme --name audit --scopes events:read \\\n  --expires-at 2100-01-01T00:00:00Z"))]
     Create(NewKey),
     /// List a tenant's API keys, oldest first: what they may do, who owns them, and when they were last used.
     #[command(after_help = examples("admin key list --tenant Acme\nadmin key list --tenant Acme --json | jq .prefix"))]
@@ -190,7 +190,7 @@ pub enum RecordCommand {
     ///
     /// First try `admin check --repair`, which restores what it can from the history. Use this for the rest, such as API
     /// keys, and run `admin check --repair` afterwards for what referred to the record.
-    #[command(after_help = examples("admin record remove --tenant Acme --kind key --id 01890a5d-ac96-774b-bcce-b302099a8057 --dry-run"))]
+    #[command(after_help = examples("admin record remove --tenant Acme --kind key --dry-run \\\n  --id 01890a5d-ac96-774b-bcce-b302099a8057"))]
     Remove {
         /// Tenant ID or name.
         #[arg(long)]

@@ -17,8 +17,10 @@ assetctl stats";
 
 const IMPORT: &str = "\
 assetctl import laptops.csv --suggest
-assetctl import laptops.csv --match serial_number --map \"Serial No=serial_number\" --dry-run
-assetctl import laptops.csv --match serial_number --date-format DD.MM.YYYY --decimal-comma
+assetctl import laptops.csv --match serial_number --dry-run \\
+  --map \"Serial No=serial_number\"
+assetctl import laptops.csv --match serial_number \\
+  --date-format DD.MM.YYYY --decimal-comma
 assetctl import people.csv --users --match email";
 
 const LABELS: &str = "\
@@ -30,7 +32,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    everything is done, all rows are fine
   1    something failed; an import can be resumed
-  2    the command line, the environment or the columns don't fit; nothing was sent
+  2    the command line, the environment or the columns don't fit; nothing
+       was sent
   3    some rows were refused, and are in a file of their own; an export lacks
        records that the service can't read; or a process could not start on
        all assets of a user

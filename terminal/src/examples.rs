@@ -1,14 +1,17 @@
 //! Examples in the help of commands.
 
 use crate::style;
+use crate::text::width;
 use clap::Command;
 use clap::builder::StyledStr;
 use std::fmt::Write;
 
 /// What an example's line begins with.
 const INDENT: &str = "  ";
+/// The longest line of an example. What is longer is broken by a narrow terminal, and can't be copied.
+const MAX_COLUMNS: usize = 80;
 
-/// Returns the section with examples, one on each line, for the end of a command's help.
+/// Returns the section with examples, one on each line, for the end of a command's help. A line can go on after a `\`.
 #[must_use]
 pub fn examples(lines: &str) -> StyledStr {
     let heading = style::HEADING;
@@ -35,12 +38,14 @@ pub fn check_examples(mut command: Command) -> Result<(), String> {
 
 fn check(root: &Command, command: &Command, path: &str, faults: &mut Vec<String>) {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let too_long = help.lines().filter(|line| width(line) > MAX_COLUMNS);
+    faults.extend(too_long.map(|line| format!("{path}: {line:?} has more than {MAX_COLUMNS} columns")));
     let found = lines_of(&help);
     if found.is_empty() {
         faults.push(format!("{path}: no example"));
     }
     for line in found {
-        let words = words(line);
+        let words = words(&line);
         if !line.starts_with(path) {
             faults.push(format!("{path}: {line:?} is an example of another command"));
         }
@@ -54,10 +59,11 @@ fn check(root: &Command, command: &Command, path: &str, faults: &mut Vec<String>
 }
 
 /// Returns the examples of a help text, without what follows a `|` or a `#`.
-fn lines_of(help: &str) -> Vec<&str> {
+fn lines_of(help: &str) -> Vec<String> {
     let section = help.split("Examples:").nth(1).unwrap_or_default().split("\n\n").next().unwrap_or_default();
-    let lines = section.lines().filter_map(|line| line.strip_prefix(INDENT));
-    lines.filter_map(|line| line.split(['|', '#']).next()).map(str::trim_end).filter(|line| !line.is_empty()).collect()
+    let section = section.replace("\\\n", " ");
+    let lines = section.lines().filter_map(|line| line.strip_prefix(INDENT)?.split(['|', '#']).next());
+    lines.map(str::trim_end).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
 /// Returns the words of a command as a shell splits them. Knows only blanks and double quotes.
@@ -92,12 +98,14 @@ mod tests {
 
     #[test]
     fn examples_must_be_there_and_be_parsed() {
-        assert_eq!(check_examples(tool("tool list --limit 5 | head", "tool list")), Ok(()));
+        assert_eq!(check_examples(tool("tool list --limit 5 | head", "tool list \\\n  --limit 5")), Ok(()));
         for (example, inner, fault) in [
             ("tool list", "", "tool list: no example"),
             ("tool list", "tool list --limt 5", "unexpected argument '--limt'"),
             ("tool list --limit 500", "tool list", "500 is not in 0..=255"),
             ("tool list", "tool", "example of another command"),
+            (&format!("tool list --limit {}5", "0".repeat(80)), "tool list", "more than 80 columns"),
+            ("tool list \\\n  --limit 500", "tool list", "500 is not in 0..=255"),
         ] {
             let faults = check_examples(tool(example, inner)).unwrap_err();
             assert!(faults.contains(fault), "{faults}");

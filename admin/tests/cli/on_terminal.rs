@@ -5,7 +5,7 @@ use std::process::Command;
 use terminal::pty::Session;
 
 /// Runs the command line on a terminal of 80 columns; returns what it shows, and whether its exit code is 0.
-fn show(operator: &Operator, arguments: &[&str], typed: &str) -> (String, bool) {
+pub fn show(operator: &Operator, arguments: &[&str], typed: &str) -> (String, bool) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admin"));
     command.args(arguments).envs(operator.environment()).env_remove("TABLE_NAME").env("TERM", "xterm").env_remove("NO_COLOR");
     let mut session = Session::start(command, 80).unwrap();

@@ -11,8 +11,10 @@ use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::registry::LookupSpan;
 
+/// How many columns methods have.
+const METHOD_COLUMNS: usize = 7;
 /// How many columns paths have. Longer ones move what follows.
-const PATH_COLUMNS: usize = 48;
+const PATH_COLUMNS: usize = 47;
 /// The longest path that is shown, in characters.
 const MAX_PATH: usize = 160;
 /// Fields that the line about the request has, or that nobody needs on one machine.
@@ -57,7 +59,7 @@ fn request_line(fields: &Fields, is_coloured: bool) -> String {
     };
     let mut line = format!(
         "{} {}  {} {} ms",
-        pad(&clean(fields.get("method")), 6, false),
+        pad(&clean(fields.get("method")), METHOD_COLUMNS, false),
         pad(&address, PATH_COLUMNS, false),
         paint(&status.to_string(), style_of(status), is_coloured),
         pad(&duration, 5, true),
@@ -126,8 +128,8 @@ mod tests {
     fn requests_are_a_line_of_columns() {
         let lines = [("GET", "/v1/assets?limit=3", "200", "4"), ("DELETE", "/v1/assets/0190163d-8694", "404", "0")];
         let lines = lines.map(|(method, path, status, ms)| request_line(&request(method, path, status, ms), false));
-        assert_eq!(lines[0], "GET    /v1/assets?limit=3                                200     4 ms");
-        assert_eq!(lines[1], "DELETE /v1/assets/0190163d-8694                          404    <1 ms");
+        assert_eq!(lines[0], "GET     /v1/assets?limit=3                               200     4 ms");
+        assert_eq!(lines[1], "DELETE  /v1/assets/0190163d-8694                         404    <1 ms");
         let failed = request_line(&request("GET", "/v1/assets", "503", "1200"), false);
         assert!(failed.ends_with(" 503  1200 ms  request 0190163d"), "{failed}");
     }
@@ -144,7 +146,7 @@ mod tests {
     #[test]
     fn nothing_that_a_terminal_obeys_is_shown_and_long_paths_are_cut() {
         let line = request_line(&request("GET", &format!("/\u{1b}[2J{}", "x".repeat(500)), "200", "1"), false);
-        assert!(line.starts_with("GET    /\u{fffd}[2Jxxx") && line.contains("xx…  200") && line.len() < 250, "{line}");
+        assert!(line.starts_with("GET     /\u{fffd}[2Jxxx") && line.contains("xx…  200") && line.len() < 250, "{line}");
     }
 
     #[test]
