@@ -17,6 +17,7 @@ mod records;
 mod snapshots;
 mod tenant_name;
 mod tenants;
+mod values;
 mod verify;
 
 use clap::Parser;
@@ -36,7 +37,7 @@ async fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            terminal::print_error(&terminal::clean(&format!("{error:#}")));
             ExitCode::FAILURE
         }
     }

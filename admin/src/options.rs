@@ -1,5 +1,6 @@
 //! The command line's commands and options. The doc comments are its help texts.
 
+use crate::values::{key_id, kind, record_id};
 use clap::{Args, Parser, Subcommand};
 use shared::domain::api_key::{DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT};
 use shared::domain::id::ApiKeyId;
@@ -9,7 +10,15 @@ use shared::domain::text::Name;
 use shared::domain::time::Timestamp;
 use shared::domain::user::Email;
 use std::path::PathBuf;
+use terminal::examples;
 use uuid::Uuid;
+
+const EXAMPLES: &str = "\
+admin tenant create --name Acme --admin-email ada@example.com
+admin key create --tenant Acme --name ci --scopes assets:read,assets:write
+admin key list --tenant Acme
+admin key list --tenant Acme --json | jq .prefix
+admin verify --tenant Acme";
 
 /// Manage tenants and API keys of the asset lifecycle service, and verify its audit trail.
 ///
@@ -18,8 +27,11 @@ use uuid::Uuid;
 /// AWS_ENDPOINT_URL_DYNAMODB, …
 ///
 /// A tenant is named by its ID or, without regard to case, by its name, if no other tenant has that.
+///
+/// Exits with code 0 if everything is fine, 1 if something failed or a check has found something, and 2 if the arguments
+/// are wrong. In a checkout, `cargo run -p admin --` is the same as `admin`.
 #[derive(Debug, Parser)]
-#[command(name = "admin", version)]
+#[command(name = "admin", version, after_help = examples(EXAMPLES))]
 pub struct Options {
     /// DynamoDB table: the CloudFormation stack's output TableName.
     #[arg(long, env = "TABLE_NAME", global = true, default_value = "asset-lifecycle", display_order = 100)]
@@ -34,26 +46,28 @@ pub struct Options {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Create, list, upgrade and delete tenants.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples("admin tenant create --name Acme\nadmin tenant list"))]
     Tenant(TenantCommand),
     /// Create, list and revoke API keys.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples("admin key create --tenant Acme --name ci --scopes assets:read\nadmin key list --tenant Acme"))]
     Key(KeyCommand),
     /// Remove records that can't be read.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples("admin record remove --tenant Acme --kind key --dry-run \\\n  --id 01890a5d-ac96-774b-bcce-b302099a8057"))]
     Record(RecordCommand),
     /// Replace the keys that sign receipts.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples("admin receipt-key rotate --tenant Acme --dry-run"))]
     ReceiptKey(ReceiptKeyCommand),
     /// Verify a receipt's signature offline. Exits with code 1 if it is not genuine.
+    #[command(after_help = examples("admin verify-receipt receipt.json --keys keys.json"))]
     VerifyReceipt {
-        /// Receipt file: the response of GET /v1/processes/instances/{id}/receipt.
+        /// Receipt file: the response of GET /v1/processes/instances/{id}/receipt or GET /v1/movements/{id}/receipt.
         file: PathBuf,
         /// Public keys file: the response of GET /v1/.well-known/receipt-keys?tenant={tenant_id}.
         #[arg(long, value_name = "FILE")]
         keys: PathBuf,
     },
     /// Print every change in a tenant, oldest first. Changes of the last few seconds may be missing.
+    #[command(after_help = examples("admin events --tenant Acme --since 2027-01-01T00:00:00Z\nadmin events --tenant Acme --json | jq .type"))]
     Events {
         /// Tenant ID or name.
         #[arg(long)]
@@ -67,6 +81,7 @@ pub enum Command {
     /// A point-in-time restore may hold only a part of the last transactions. The check compares records, their history,
     /// processes, references, unique values and stored responses, and prints what differs and what would repair it. Stop
     /// whatever writes to the tenant first.
+    #[command(after_help = examples("admin check --tenant Acme\nadmin check --tenant Acme --repair --dry-run"))]
     Check {
         /// Tenant ID or name.
         #[arg(long)]
@@ -81,6 +96,7 @@ pub enum Command {
     /// Verify a tenant's audit trail. Exits with code 1 if a hash chain is broken.
     ///
     /// Recomputes the hash chain of every record and compares it with the record itself.
+    #[command(after_help = examples("admin verify --tenant Acme"))]
     Verify {
         /// Tenant ID or name.
         #[arg(long)]
@@ -99,6 +115,7 @@ pub struct Effect {
 #[derive(Debug, Subcommand)]
 pub enum TenantCommand {
     /// Create a tenant and its first API key. The key is shown once.
+    #[command(after_help = examples("admin tenant create --name Acme\nadmin tenant create --name Acme --admin-email ada@example.com --dry-run"))]
     Create {
         /// Tenant name.
         #[arg(long)]
@@ -110,8 +127,10 @@ pub enum TenantCommand {
         effect: Effect,
     },
     /// List all tenants, oldest first.
+    #[command(after_help = examples("admin tenant list\nadmin tenant list --json"))]
     List,
     /// Add the system processes that tenants created by an older version don't have yet.
+    #[command(after_help = examples("admin tenant upgrade --dry-run\nadmin tenant upgrade --tenant Acme"))]
     Upgrade {
         /// Tenant ID or name [default: all tenants].
         #[arg(long)]
@@ -124,6 +143,7 @@ pub enum TenantCommand {
     /// Says first what goes and what stays, and asks for the tenant's name. A deletion that is interrupted goes on when the
     /// command is repeated. Set SNAPSHOTS_URL to the value that the functions have, so that the tenant's snapshots in S3 are
     /// deleted, too.
+    #[command(after_help = examples("admin tenant delete Acme --dry-run\nadmin tenant delete Acme"))]
     Delete {
         /// Tenant ID or name.
         tenant: String,
@@ -141,20 +161,23 @@ pub enum TenantCommand {
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
     /// Create an API key. The key is shown once.
+    #[command(after_help = examples("admin key create --tenant Acme --name ci --scopes assets:read,assets:write\nadmin key create --tenant Acme --name audit --scopes events:read \\\n  --expires-at 2100-01-01T00:00:00Z"))]
     Create(NewKey),
     /// List a tenant's API keys, oldest first: what they may do, who owns them, and when they were last used.
+    #[command(after_help = examples("admin key list --tenant Acme\nadmin key list --tenant Acme --json | jq .prefix"))]
     List {
         /// Tenant ID or name.
         #[arg(long)]
         tenant: String,
     },
     /// Revoke an API key, effective with its next request.
+    #[command(after_help = examples("admin key revoke --tenant Acme --key 01890a5d-ac96-774b-bcce-b302099a8057"))]
     Revoke {
         /// Tenant ID or name.
         #[arg(long)]
         tenant: String,
-        /// API key ID.
-        #[arg(long, value_name = "ID")]
+        /// API key ID, as `admin key list` shows it.
+        #[arg(long, value_name = "ID", value_parser = key_id)]
         key: ApiKeyId,
         #[command(flatten)]
         effect: Effect,
@@ -167,6 +190,7 @@ pub enum RecordCommand {
     ///
     /// First try `admin check --repair`, which restores what it can from the history. Use this for the rest, such as API
     /// keys, and run `admin check --repair` afterwards for what referred to the record.
+    #[command(after_help = examples("admin record remove --tenant Acme --kind key --dry-run \\\n  --id 01890a5d-ac96-774b-bcce-b302099a8057"))]
     Remove {
         /// Tenant ID or name.
         #[arg(long)]
@@ -175,17 +199,11 @@ pub enum RecordCommand {
         #[arg(long, value_parser = kind)]
         kind: Kind,
         /// Record ID, as `admin check` and `meta.unreadable` of a list name it.
-        #[arg(long)]
+        #[arg(long, value_parser = record_id)]
         id: Uuid,
         #[command(flatten)]
         effect: Effect,
     },
-}
-
-/// Parses a kind of record by its noun.
-fn kind(text: &str) -> Result<Kind, String> {
-    let nouns = || Kind::ALL.iter().map(|kind| kind.noun()).collect::<Vec<_>>().join(", ");
-    Kind::ALL.iter().copied().find(|kind| kind.noun() == text).ok_or_else(|| format!("must be one of {}", nouns()))
 }
 
 #[derive(Debug, Subcommand)]
@@ -195,6 +213,7 @@ pub enum ReceiptKeyCommand {
     /// Receipts that the old key signed can still be verified, but its private key is destroyed. The new private key is
     /// stored encrypted: set RECEIPT_KMS_KEY_ID to the value that the processes function has or, for a dev server,
     /// RECEIPT_KEY_FILE to the file receipt.key in its data folder.
+    #[command(after_help = examples("admin receipt-key rotate --tenant Acme --dry-run"))]
     Rotate {
         /// Tenant ID or name.
         #[arg(long)]
@@ -212,7 +231,7 @@ pub struct NewKey {
     /// Key name, for example ci.
     #[arg(long)]
     pub name: Name,
-    /// Scopes, separated by commas, for example assets:read,assets:write.
+    /// Scopes, separated by commas, for example assets:read,assets:write; `admin key list` shows those of other keys.
     #[arg(long, value_parser = parse_list)]
     pub scopes: Scopes,
     /// Time at which the key expires, for example 2027-01-01T00:00:00Z [default: never].
@@ -223,4 +242,16 @@ pub struct NewKey {
     pub rate_limit: u32,
     #[command(flatten)]
     pub effect: Effect,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_help_has_examples_that_are_right() {
+        Options::command().debug_assert();
+        assert_eq!(terminal::check_examples(Options::command()), Ok(()));
+    }
 }

@@ -1,16 +1,25 @@
 //! Verifies receipts and replaces the keys that sign them.
 
 use crate::environment;
-use crate::output::Output;
+use crate::output::{Field, Output, cell};
 use anyhow::{Context, Result, anyhow, bail};
 use key_encryption::sdk::Client;
 use key_encryption::sdk::config::Builder;
-use serde_json::json;
+use serde_json::{Value, json};
 use shared::domain::receipt_key::Jwks;
 use shared::domain::signed_receipt;
 use shared::store::{ChangeContext, TenantStore, client};
 use std::fs;
 use std::path::Path;
+use terminal::Column;
+
+/// What people see of the instances of a movement.
+const INSTANCES: &[Field] = &[
+    (Column::new("TAG"), |row| cell(&row["asset"]["asset_tag"])),
+    (Column::text("ASSET"), |row| cell(&row["asset"]["name"])),
+    (Column::new("STATUS"), |row| cell(&row["status"])),
+    (Column::new("INSTANCE"), |row| cell(&row["instance_id"])),
+];
 
 /// Verifies the receipt in `file` against the public keys in the file `keys`; returns a summary of the receipt.
 ///
@@ -30,13 +39,12 @@ pub fn verify(file: &Path, keys: &Path) -> Result<Output> {
         });
         return Ok(value.into());
     };
-    let instance =
-        |it: &serde_json::Value| json!({"instance_id": it["instance_id"], "status": it["status"], "asset": it["asset"]});
+    let instance = |it: &Value| json!({"instance_id": it["instance_id"], "status": it["status"], "asset": it["asset"]});
     let value = json!({
         "valid": true, "tenant_id": member("tenant_id"), "movement_id": member("movement_id"), "number": member("number"),
         "instances": instances.iter().map(instance).collect::<Vec<_>>(), "completed_at": member("completed_at")
     });
-    Ok(value.into())
+    Ok(Output::nested(value, "instances", INSTANCES))
 }
 
 /// Replaces a tenant's signing key; returns the new key's id and the number of retired keys.

@@ -14,12 +14,14 @@ mod usage;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+use terminal::examples;
 
 /// Measure the service on this machine, against the embedded engine.
 ///
-/// Absolute figures depend on the machine: only compare figures of the same run.
+/// Absolute figures depend on the machine: only compare figures of the same run. In a checkout,
+/// `cargo run --release -p bench --` is the same as `bench`.
 #[derive(Parser)]
-#[command(name = "bench", version)]
+#[command(name = "bench", version, after_help = examples("bench lists --sizes 1000,5000 --samples 20\nbench soak --seconds 15"))]
 struct Options {
     #[command(subcommand)]
     command: Command,
@@ -28,16 +30,22 @@ struct Options {
 #[derive(Subcommand)]
 enum Command {
     /// Measure the cost and latency of lists, by the number of assets in a tenant.
+    #[command(after_help = examples("bench lists --sizes 1000,5000 --samples 20"))]
     Lists(lists::Options),
     /// Measure how fast rows are imported.
+    #[command(after_help = examples("bench import --rows 600 --limited-rows 200 --report"))]
     Import(import::Options),
     /// Measure what compiling custom fields schemas takes that are as expensive as they may be.
+    #[command(after_help = examples("bench schemas"))]
     Schemas(schemas::Options),
     /// Send mixed traffic of several tenants while injecting faults, then check all invariants.
+    #[command(after_help = examples("bench soak --seconds 15\nbench soak --weak --seed 1 --seeds 4"))]
     Soak(soak::Options),
     /// Send hostile requests, known attacks and random ones, and judge each response.
+    #[command(after_help = examples("bench hostile --seconds 20 --seed 7"))]
     Hostile(hostile::Options),
     /// Measure the cold starts of the functions' release binaries, compared with a minimal function.
+    #[command(after_help = examples("bench coldstart"))]
     Coldstart(coldstart::Options),
 }
 
@@ -58,8 +66,20 @@ async fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            terminal::print_error(&format!("{error:#}"));
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_help_has_examples_that_are_right() {
+        Options::command().debug_assert();
+        assert_eq!(terminal::check_examples(Options::command()), Ok(()));
     }
 }

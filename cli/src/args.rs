@@ -4,22 +4,52 @@ use crate::columns::{Kind, Mapping};
 use crate::convert::DateFormat;
 use crate::label_args::Labels;
 use crate::offboard_args::Offboard;
+use clap::builder::StyledStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use terminal::examples;
+
+const EXAMPLES: &str = "\
+assetctl import laptops.csv --suggest
+assetctl import laptops.csv --match serial_number --dry-run
+assetctl export --output assets.csv
+assetctl stats";
+
+const IMPORT: &str = "\
+assetctl import laptops.csv --suggest
+assetctl import laptops.csv --match serial_number --dry-run \\
+  --map \"Serial No=serial_number\"
+assetctl import laptops.csv --match serial_number \\
+  --date-format DD.MM.YYYY --decimal-comma
+assetctl import people.csv --users --match email";
+
+const LABELS: &str = "\
+assetctl labels AST-000001 AST-000007
+assetctl labels --status in_stock --layout a4-65 --skip 12
+assetctl labels --all --format svg --size 62x29 --output labels";
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0    everything is done, all rows are fine
   1    something failed; an import can be resumed
-  2    the command line, the environment or the columns don't fit; nothing was sent
+  2    the command line, the environment or the columns don't fit; nothing
+       was sent
   3    some rows were refused, and are in a file of their own; an export lacks
        records that the service can't read; or a process could not start on
        all assets of a user
   130  interrupted by Ctrl-C; an import can be resumed";
 
+/// Returns what the help ends with.
+fn after_help() -> StyledStr {
+    let mut text = examples(EXAMPLES);
+    text.push_str("\n\n");
+    text.push_str(EXIT_CODES);
+    text
+}
+
 /// Brings an inventory in and takes it out again, prints labels, and takes back what people had.
 #[derive(Debug, Parser)]
-#[command(name = "assetctl", version, after_help = EXIT_CODES, after_long_help = EXIT_CODES)]
+#[command(name = "assetctl", version, after_help = after_help())]
 pub struct Cli {
     /// Where the service is, and how results are printed.
     #[command(flatten)]
@@ -32,7 +62,7 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Debug, Args)]
 pub struct Global {
-    /// Base URL of the service, which ends in /v1
+    /// Base URL of the service, such as `https://assets.example.com/v1`
     #[arg(long, global = true, value_name = "URL", env = "ASSETCTL_BASE_URL", help_heading = "Service")]
     pub base_url: Option<String>,
     /// API key; better in a file, because other programs can see command lines [env: ASSETCTL_API_KEY]
@@ -53,18 +83,25 @@ pub struct Global {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Import assets or users from a CSV or NDJSON file of any size
+    #[command(after_help = examples(IMPORT))]
     Import(Box<Import>),
     /// Export assets or users to a file or to standard output
+    #[command(after_help = examples("assetctl export --output assets.csv\nassetctl export users --output users.ndjson\nassetctl export --status in_use --format csv | head"))]
     Export(Export),
     /// Print sheets of asset labels, or single ones as SVG, PNG or ZPL
+    #[command(after_help = examples(LABELS))]
     Labels(Box<Labels>),
     /// Start the return of everything that a user has, and deactivate the user
+    #[command(after_help = examples("assetctl offboard ada@example.com --dry-run\nassetctl offboard ada@example.com --process device-return"))]
     Offboard(Offboard),
     /// Show what there is: assets by status, type and manufacturer, their value and warranty, process instances
+    #[command(after_help = examples("assetctl stats\nassetctl stats --json"))]
     Stats,
     /// Show whose the API key is, and what it may do
+    #[command(after_help = examples("assetctl me\nassetctl me --json | jq .key.scopes"))]
     Me,
     /// Print the completions of a shell
+    #[command(after_help = examples("assetctl completions bash"))]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -266,7 +303,7 @@ fn encoding(name: &str) -> Result<&'static encoding_rs::Encoding, String> {
 }
 
 fn filter(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE, such as status=in_use")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
@@ -284,5 +321,10 @@ mod tests {
     fn help_has_exit_codes_and_no_key() {
         let help = Cli::command().render_long_help().to_string();
         assert!(help.contains("130  interrupted") && !help.contains("apl_"), "{help}");
+    }
+
+    #[test]
+    fn every_help_has_examples_that_are_right() {
+        assert_eq!(terminal::check_examples(Cli::command()), Ok(()));
     }
 }

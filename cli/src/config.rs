@@ -109,11 +109,15 @@ fn is_open_to_others(_: &std::fs::Metadata) -> bool {
     false
 }
 
-/// Reads the base URL.
+/// What base URLs end in.
+const VERSION: &str = "/v1";
+
+/// Reads the base URL. One without a path gets `/v1`.
 ///
 /// # Errors
 ///
-/// Returns [`CliError::Usage`] if there is none, or if the key would travel unencrypted over a network.
+/// Returns [`CliError::Usage`] if there is none, if it doesn't end in `/v1`, or if the key would travel unencrypted over a
+/// network.
 pub fn base_url(text: Option<&str>, insecure_http: bool) -> Result<Url> {
     let text = text.ok_or_else(|| {
         CliError::Usage("no base URL: set ASSETCTL_BASE_URL, for example to https://assets.example.com/v1".into())
@@ -121,6 +125,7 @@ pub fn base_url(text: Option<&str>, insecure_http: bool) -> Result<Url> {
     let url = Url::parse(text)
         .map_err(|_| CliError::Usage(format!("--base-url {text:?} is no URL, such as https://assets.example.com/v1")))?;
     let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    let url = with_version(url)?;
     match url.scheme() {
         _ if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() => {
             Err(CliError::Usage("--base-url has only scheme, host and path".into()))
@@ -134,9 +139,33 @@ pub fn base_url(text: Option<&str>, insecure_http: bool) -> Result<Url> {
     }
 }
 
+fn with_version(mut url: Url) -> Result<Url> {
+    match url.path().trim_end_matches('/') {
+        "" if !url.cannot_be_a_base() => url.set_path(VERSION),
+        path if path.ends_with(VERSION) => {}
+        _ => {
+            let example = "such as https://assets.example.com/v1";
+            return Err(CliError::Usage(format!("--base-url {url}: must end in {VERSION}, {example}")));
+        }
+    }
+    Ok(url)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_base_url_ends_in_the_version() {
+        let read = |text: &str| base_url(Some(text), false).map(String::from);
+        for text in ["https://a.example", "https://a.example/", "https://a.example/v1"] {
+            assert_eq!(read(text).unwrap(), "https://a.example/v1", "{text}");
+        }
+        assert_eq!(read("https://a.example/assets/v1/").unwrap(), "https://a.example/assets/v1/");
+        for text in ["https://a.example/v2", "https://a.example/v1/assets", "mailto:a@example.com"] {
+            assert!(read(text).unwrap_err().to_string().contains("must end in /v1, such as https://"), "{text}");
+        }
+    }
 
     #[test]
     fn plain_http_stays_on_this_computer() {

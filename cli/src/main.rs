@@ -60,7 +60,7 @@ async fn main() -> ExitCode {
     match run(global, command).await {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("error: {}", output::clean_lines(&error.to_string()));
+            terminal::print_error(&output::clean_lines(&error.to_string()));
             if is_json {
                 // The exit code tells the same if standard output can't be written.
                 let _ = output::print_json(&json!({"error": error.to_string(), "exit_code": error.exit_code()}));

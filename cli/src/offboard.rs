@@ -9,7 +9,7 @@ use crate::output::{print, print_json};
 use crate::request::{get_data, new_run_id, post_data};
 use crate::selection::is_id;
 use reqwest::Url;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Shows what happens to a user's assets, asks, and does it.
 ///
@@ -28,7 +28,13 @@ pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool
         return Ok(exit_code(&plan));
     }
     if !options.yes {
-        confirm(&plan, options.keep_active)?;
+        let deactivates = !options.keep_active && is_active(&client, &path, &plan).await?;
+        if !plan.starts_anything() && !deactivates {
+            show(&plan, false, is_json)?;
+            eprintln!("There is nothing to do.");
+            return Ok(exit_code(&plan));
+        }
+        confirm(&plan, deactivates)?;
     }
     let mut done = Plan::default();
     let sent = send(&client, &client.url(&path, &[] as &[(&str, &str)])?, &body, &mut done).await;
@@ -39,31 +45,53 @@ pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool
     sent.map(|()| exit_code(&done))
 }
 
+/// Returns whether the user can be deactivated. That matters, and is asked, only if nothing else is to be done.
+async fn is_active(client: &Client, path: &str, plan: &Plan) -> Result<bool> {
+    if plan.starts_anything() {
+        return Ok(true);
+    }
+    let unchanged = json!({"deactivate": false});
+    let data = post_data(client, &client.url(path, &[("dry_run", "true")])?, &unchanged, None).await?;
+    Ok(data["user"]["is_active"] == true)
+}
+
 /// Returns the id of the user with this id or e-mail address.
 async fn user_id(client: &Client, user: &str) -> Result<String> {
     if is_id(user) {
         return Ok(user.to_owned());
     }
     if !user.contains('@') {
-        return Err(CliError::Usage(format!("{user} is no e-mail address and no id")));
+        return Err(CliError::Usage(format!("{user} is no e-mail address, such as ada@example.com, and no id")));
     }
-    only_id(&get_data(client, "users", &[("email", user)]).await?, &format!("user has the e-mail address {user}"))
+    let users = get_data(client, "users", &[("email", user)]).await?;
+    only_id(&users)?.ok_or_else(|| CliError::Failed(format!("no user has the e-mail address {user}")))
 }
 
-/// Returns the id of the one thing in a list.
-fn only_id(list: &Value, what: &str) -> Result<String> {
+/// Returns the id of the process with this slug.
+async fn process_id(client: &Client, slug: &str) -> Result<String> {
+    let is_slug = !slug.is_empty() && slug.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+    if is_slug && let Some(id) = only_id(&get_data(client, "processes", &[("slug", slug)]).await?)? {
+        return Ok(id);
+    }
+    let all = get_data(client, "processes", &[("limit", "100")]).await?;
+    let slugs: Vec<&str> = all.as_array().into_iter().flatten().filter_map(|process| process["slug"].as_str()).collect();
+    let there_are = if slugs.is_empty() { "there are none".to_owned() } else { format!("there are {}", slugs.join(", ")) };
+    Err(CliError::Failed(format!("no process has the slug {slug}; {there_are}")))
+}
+
+/// Returns the id of the one thing in a list of things that have a unique value.
+fn only_id(list: &Value) -> Result<Option<String>> {
     match list.as_array().map(Vec::as_slice).unwrap_or_default() {
-        [one] if one["id"].is_string() => Ok(one["id"].as_str().unwrap_or_default().to_owned()),
-        [] => Err(CliError::Failed(format!("no {what}"))),
-        several => Err(CliError::Failed(format!("more than one {what} ({})", several.len()))),
+        [] => Ok(None),
+        [one] if one["id"].is_string() => Ok(one["id"].as_str().map(str::to_owned)),
+        several => Err(CliError::Failed(format!("the service answered with {} things instead of one", several.len()))),
     }
 }
 
 async fn body(client: &Client, options: &Offboard) -> Result<Value> {
     let mut body = Map::from_iter([("deactivate".to_owned(), Value::Bool(!options.keep_active))]);
     if let Some(slug) = &options.process {
-        let list = get_data(client, "processes", &[("slug", slug)]).await?;
-        body.insert("process_id".to_owned(), only_id(&list, &format!("process has the slug {slug}"))?.into());
+        body.insert("process_id".to_owned(), process_id(client, slug).await?.into());
     }
     Ok(body.into())
 }
@@ -84,13 +112,12 @@ fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
 }
 
 /// Asks whether to go on, on standard error, because the result goes to standard output.
-fn confirm(plan: &Plan, keep_active: bool) -> Result<()> {
+fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
     eprintln!("{}\n\n{}", plan.table(false, terminal::width()), plan.summary(false));
     if plan.has_more {
         eprintln!("The user has more assets, which are taken in turn.");
     }
-    let deactivation = if keep_active { "" } else { ", and deactivate the user" };
-    match terminal::ask(&format!("Start this for {}{deactivation}? [y/N]", plan.user()))? {
+    match terminal::ask(&format!("{}? [y/N]", plan.question(deactivates)))? {
         Some(answer) if ["y", "yes"].contains(&answer.to_lowercase().as_str()) => Ok(()),
         Some(_) => Err(CliError::Usage("nothing was started".into())),
         None => Err(CliError::Usage("nothing was started: answer y, or use --yes".into())),

@@ -61,6 +61,22 @@ impl Plan {
         self.list("not_started").count() + self.unreadable.len()
     }
 
+    /// Returns whether the process starts on an asset.
+    #[must_use]
+    pub fn starts_anything(&self) -> bool {
+        self.has_more || self.started().next().is_some()
+    }
+
+    /// Returns what to ask before anything happens, without a question mark.
+    #[must_use]
+    pub fn question(&self, deactivates: bool) -> String {
+        match (self.starts_anything(), deactivates) {
+            (true, true) => format!("Start this for {}, and deactivate the user", self.user()),
+            (true, false) => format!("Start this for {}", self.user()),
+            (false, _) => format!("Deactivate {}", self.user()),
+        }
+    }
+
     /// Returns whether the service has answered at least once.
     #[must_use]
     pub fn has_answers(&self) -> bool {
@@ -163,7 +179,9 @@ AST-5  ノートパソコン  can't start: WRONG_ASSET_STATUS The asset is in_st
             "Device Return would start on 3 assets, 1 in progress already, 1 that can't start; the user would be inactive"
         );
         assert_eq!((plan.refused(), plan.user().as_str()), (1, "Ada <ada@example.com>"));
+        assert_eq!(plan.question(false), "Start this for Ada <ada@example.com>");
         assert_eq!(Plan::default().table(false, None), "The user has no assets.");
+        assert!(!Plan::default().starts_anything() && Plan::default().question(true).starts_with("Deactivate "));
     }
 
     #[test]

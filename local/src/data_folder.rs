@@ -1,8 +1,9 @@
 //! The dev server's data folder: the engine's database, the demo tenant and the key that encrypts signing keys.
 
 use crate::demo;
+use crate::log::{self, Format};
 use crate::snapshot_folder::SnapshotFolder;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use axum::Router;
 use key_encryption::FileKeyEncryption;
 use serde::{Deserialize, Serialize};
@@ -14,9 +15,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use terminal::Notice;
 use tracing::instrument::WithSubscriber;
-use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::layer::{Layer, SubscriberExt};
 
 /// A data folder that is locked for this process, or none when the data is in memory.
 pub struct DataFolder {
@@ -39,7 +39,8 @@ impl DataFolder {
     pub fn open(folder: Option<&Path>) -> Result<Self> {
         let Some(folder) = folder else { return Ok(Self { folder: None }) };
         let open = fs::create_dir_all(folder).and_then(|()| File::create(folder.join("lock")));
-        let lock = open.with_context(|| format!("can't write to {}", folder.display()))?;
+        let instead = "choose another folder with --data, or keep the data in memory with --memory";
+        let lock = open.map_err(|error| anyhow!("can't write to the folder {}: {error}; {instead}", folder.display()))?;
         if lock.try_lock().is_err() {
             bail!("another dev server is using {}; choose another folder with --data", folder.display());
         }
@@ -69,7 +70,7 @@ impl DataFolder {
     }
 
     /// Returns the tenant of an earlier start, or creates one, with demo data unless `empty`.
-    pub async fn demo_tenant(&self, store: &Store, router: Router, empty: bool) -> Result<DemoTenant> {
+    pub async fn demo_tenant(&self, store: &Store, router: Router, empty: bool, log: Format) -> Result<DemoTenant> {
         let path = self.path("demo.json");
         if let Some(path) = path.as_deref().filter(|path| path.exists()) {
             let text = fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
@@ -79,10 +80,9 @@ impl DataFolder {
         let created = store.create_tenant("Demo".parse()?, None, MAX_RATE_LIMIT).await?;
         let tenant = DemoTenant { tenant_id: created.tenant_id.to_string(), api_key: created.api_key.expose() };
         if !empty {
+            let _notice = Notice::show("Creating assets and users to try the API with …");
             // More than a hundred lines about successful requests would hide the greeting.
-            let warnings = shared::log::lines(std::io::stderr).with_filter(LevelFilter::WARN);
-            let subscriber = tracing_subscriber::registry().with(warnings);
-            demo::load(router, &tenant.api_key).with_subscriber(subscriber).await?;
+            demo::load(router, &tenant.api_key).with_subscriber(log::warnings(log)).await?;
         }
         if let Some(path) = path {
             write_atomically(&path, &serde_json::to_vec_pretty(&tenant)?)?;

@@ -1,14 +1,27 @@
 //! The dev server's command line. The doc comments are its help texts.
 
+use crate::listen::address;
+use crate::log::Format;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+/// The name of the binary.
+pub const NAME: &str = "asset-lifecycle-dev";
+
+const EXAMPLES: &str = "\
+asset-lifecycle-dev
+asset-lifecycle-dev --memory --addr 127.0.0.1:0
+asset-lifecycle-dev --data /tmp/assets --empty
+asset-lifecycle-dev --dynamodb-addr 127.0.0.1:8000 --log json";
+
 /// Run the whole API on this machine, with an embedded DynamoDB-compatible engine.
+///
+/// In a checkout, `cargo run -- OPTIONS` is the same as `asset-lifecycle-dev OPTIONS`. Needs neither AWS nor Docker.
 #[derive(Debug, Clone, clap::Parser)]
-#[command(name = "local", version)]
+#[command(name = NAME, version, after_help = terminal::examples(EXAMPLES))]
 pub struct Options {
     /// Address of the API. Port 0 picks a free port.
-    #[arg(long, default_value = "127.0.0.1:3000", value_name = "ADDR")]
+    #[arg(long, default_value = "127.0.0.1:3000", value_name = "IP:PORT", value_parser = address)]
     pub addr: SocketAddr,
     /// Folder for the data.
     #[arg(long, default_value = ".local", value_name = "DIR")]
@@ -20,9 +33,26 @@ pub struct Options {
     #[arg(long)]
     pub empty: bool,
     /// Address of the DynamoDB-compatible engine, for other tools. Port 0 picks a free port.
-    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "IP:PORT", value_parser = address)]
     pub dynamodb_addr: SocketAddr,
     /// When the server is ready, write base_url, api_key, tenant_id, table and dynamodb_endpoint to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
+    /// How requests and errors are logged to standard error [default: text on a terminal, otherwise json]
+    ///
+    /// RUST_LOG chooses what is logged. NO_COLOR turns colours off.
+    #[arg(long, value_name = "FORMAT")]
+    pub log: Option<Format>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_help_has_examples_that_are_right() {
+        Options::command().debug_assert();
+        assert_eq!(terminal::check_examples(Options::command()), Ok(()));
+    }
 }

@@ -1,9 +1,12 @@
 //! The dev server: all functions behind one port, and the embedded engine.
 
 use crate::data_folder::{DataFolder, write_atomically};
+use crate::greeting::{Greeting, is_installed};
+use crate::listen::cant_listen;
+use crate::log::{Format, with_request_lines};
 use crate::options::Options;
 use crate::{engine, table};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use aws_sdk_dynamodb::Client;
 use axum::Router;
 use axum::http::{HeaderName, Method};
@@ -12,10 +15,11 @@ use serde::Serialize;
 use shared::app::{App, system_clock};
 use shared::store::Store;
 use std::fs;
-use std::io::Write;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use terminal::style;
 use tokio::net::TcpListener;
 use tower_http::cors::{Any, CorsLayer};
 
@@ -77,18 +81,22 @@ pub fn router(app: App) -> Router {
 /// # Errors
 ///
 /// Returns an error to print as one line, for example when the address is in use or the data folder can't be written to.
-pub async fn run(options: Options) -> Result<()> {
-    let in_use = || format!("can't listen on {} (choose another address with --addr)", options.addr);
-    let listener = TcpListener::bind(options.addr).await.with_context(in_use)?;
+pub async fn run(options: Options, log: Format) -> Result<()> {
+    let refused = |error: io::Error| anyhow!(cant_listen("--addr", options.addr, &error));
+    let listener = TcpListener::bind(options.addr).await.map_err(refused)?;
     let base_url = format!("http://{}/v1", listener.local_addr()?);
     let folder = (!options.memory).then_some(options.data.as_path());
     let data = DataFolder::open(folder)?;
-    let engine = engine::Engine::start(data.database().as_deref(), options.dynamodb_addr)?;
+    let engine = engine::Engine::start(data.database().as_deref(), options.dynamodb_addr);
+    let engine = engine.map_err(|error| match error.downcast_ref::<io::Error>() {
+        Some(refused) => anyhow!(cant_listen("--dynamodb-addr", options.dynamodb_addr, refused)),
+        None => error,
+    })?;
     let client = Client::from_conf(engine::config(&engine.url).build());
     table::create(&client, TABLE).await?;
     let store = Store::new(client, TABLE, system_clock()).with_snapshots(data.snapshots());
     let router = router(App::new(store.clone()).with_key_encryption(Some(Arc::new(data.key_encryption()?))));
-    let tenant = data.demo_tenant(&store, router.clone(), options.empty).await?;
+    let tenant = data.demo_tenant(&store, router.clone(), options.empty, log).await?;
 
     let ready = ReadyFile {
         base_url: &base_url,
@@ -102,9 +110,14 @@ pub async fn run(options: Options) -> Result<()> {
     }
     print_greeting(&ready, folder)?;
     let writer = tokio::spawn(write_snapshots(store));
+    let router = if log == Format::Text { with_request_lines(router) } else { router };
     let served = serve(listener, router).await;
     writer.abort();
     served?;
+    if io::stderr().is_terminal() {
+        // The terminal shows ^C on a line that is not ended.
+        eprintln!("\nThe server has stopped.");
+    }
     if let Some(file) = &options.ready_file {
         let _ = fs::remove_file(file);
     }
@@ -122,20 +135,16 @@ async fn write_snapshots(store: Store) {
 }
 
 fn print_greeting(ready: &ReadyFile<'_>, folder: Option<&Path>) -> Result<()> {
-    let ReadyFile { base_url, api_key, .. } = ready;
-    let data = folder.map_or("kept in memory".into(), |folder| format!("stored in {}", folder.display()));
-    writeln!(
-        std::io::stdout(),
-        "The asset lifecycle API is running at {base_url}\n\
-         API key: {api_key}\n\
-         Data is {data}.\n\n\
-         Try:\n  \
-         curl -s '{base_url}/assets?limit=3' -H 'Authorization: Bearer {api_key}'\n  \
-         curl -s '{base_url}/assets' -H 'Authorization: Bearer {api_key}' -H 'Content-Type: application/json' -d '{{\"name\": \"My laptop\"}}'\n  \
-         curl -s '{base_url}/openapi.json'\n\n\
-         Press Ctrl-C to stop the server."
-    )?;
-    Ok(())
+    let folder = folder.map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()));
+    let greeting = Greeting {
+        base_url: ready.base_url,
+        api_key: ready.api_key,
+        folder: folder.as_deref(),
+        dynamodb_endpoint: ready.dynamodb_endpoint,
+        table: ready.table,
+        has_jq: is_installed("jq"),
+    };
+    Ok(terminal::print(&greeting.text(style::is_coloured(&io::stdout())))?)
 }
 
 /// Serves requests until a signal, and then lets those in progress finish.

@@ -51,11 +51,19 @@ where
     })
 }
 
+/// What hyper says when a connection is closed on which a response is awaited. Its type is not among our dependencies.
+const CLOSED: &str = "connection closed before message completed";
+
 fn exit_code(ended: Result<(), Error>) -> ExitCode {
-    match ended {
+    match ended.map_err(|error| error_chain(&*error)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!(cause = error_chain(&*error), "the function can't run");
+        // So it is when a container of `sam local` is removed while the function waits for the next event.
+        Err(cause) if cause.ends_with(CLOSED) => {
+            tracing::info!("the Runtime API has closed the connection");
+            ExitCode::SUCCESS
+        }
+        Err(cause) => {
+            tracing::error!(cause, "the function can't run");
             ExitCode::FAILURE
         }
     }

@@ -1,11 +1,17 @@
-//! What the command lines `admin` and `assetctl` print for people: tables that fit the terminal, and readable times.
-//! Nothing has colours.
+//! What the command lines print for people: tables that fit the terminal, readable times, errors, and help with examples.
 
+mod examples;
+mod notice;
+#[cfg(feature = "pty")]
+pub mod pty;
+pub mod style;
 mod table;
 mod text;
 
+pub use examples::{check_examples, examples};
+pub use notice::Notice;
 pub use table::{Column, Table, record};
-pub use text::{clean, time};
+pub use text::{clean, pad, time};
 
 use console::Term;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -47,6 +53,11 @@ pub fn is_broken_pipe(error: &io::Error) -> bool {
         cause = error.source();
     }
     false
+}
+
+/// Prints why a program fails on standard error, as clap does with wrong arguments.
+pub fn print_error(text: &str) {
+    eprintln!("{} {text}", style::paint("error:", style::ERROR, style::is_coloured(&io::stderr())));
 }
 
 /// Asks a question on standard error, and returns the line that is typed, without white space around it; `None` if there

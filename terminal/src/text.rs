@@ -33,7 +33,8 @@ pub fn width(text: &str) -> usize {
     measure_text_width(text)
 }
 
-/// Adds blanks up to a width.
+/// Returns a text with blanks up to a width.
+#[must_use]
 pub fn pad(text: &str, columns: usize, is_right: bool) -> String {
     let blanks = " ".repeat(columns.saturating_sub(width(text)));
     if is_right { blanks + text } else { text.to_owned() + &blanks }

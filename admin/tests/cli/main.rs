@@ -7,6 +7,7 @@ mod deletion;
 mod environment;
 mod events;
 mod keys;
+mod on_terminal;
 mod operator;
 mod receipts;
 mod tenants;

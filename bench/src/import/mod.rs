@@ -138,7 +138,7 @@ fn rows(first: usize, count: usize) -> Result<String> {
 /// Returns an error when a row is refused, or a figure misses its goal.
 pub async fn run(options: Options) -> Result<()> {
     if let Some(assetctl) = &options.assetctl {
-        let beside = std::env::current_exe()?.with_file_name("local");
+        let beside = std::env::current_exe()?.with_file_name(local::options::NAME);
         client::measure(assetctl, options.server.as_ref().unwrap_or(&beside), options.report)?;
     }
     let share = compare_with_raw(options.rows).await?;

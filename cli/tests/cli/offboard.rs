@@ -35,6 +35,7 @@ fn answer(request: &Request, is_refused: bool) -> Answer {
         "GET /users" if request.parameter("email") == "ada@example.com" => Answer::data(&json!([{"id": USER}])),
         "GET /users" => Answer::data(&json!([])),
         "GET /processes" if request.parameter("slug") == "own" => Answer::data(&json!([{"id": "p9"}])),
+        "GET /processes" if request.parameter("limit") == "100" => Answer::data(&json!([{"slug": "repair"}, {"slug": "own"}])),
         "GET /processes" => Answer::data(&json!([])),
         route => {
             assert_eq!(route, format!("POST /users/{USER}/offboard"));
@@ -115,13 +116,39 @@ fn nothing_starts_without_a_yes() {
     }
 }
 
+/// Returns what is answered for a user without assets.
+fn without_assets(is_active: bool) -> Value {
+    let mut answer = offboarding(1..1, false, false);
+    answer["movements"] = json!([]);
+    answer["user"]["is_active"] = is_active.into();
+    answer
+}
+
+#[test]
+fn nothing_is_asked_if_there_is_nothing_to_do() {
+    // A dry run that deactivates says that the user would be inactive; one that doesn't says what the user is.
+    for (is_active, options, asks) in [(false, &[][..], false), (true, &[], true), (true, &["--keep-active"], false)] {
+        let service = Scripted::start(move |request, _| match request.body["deactivate"] == true {
+            true => Answer::data(&without_assets(false)),
+            false => Answer::data(&without_assets(is_active)),
+        });
+        let mut command = command(&service.url, &[&["offboard", USER], options].concat());
+        let run = Run::of(command.stdin(Stdio::null()).output().unwrap());
+        assert_eq!(run.stderr.contains("Deactivate Ada <ada@example.com>? [y/N]"), asks, "{}", run.stderr);
+        assert_eq!((run.code, run.stderr.contains("There is nothing to do.")), (if asks { 2 } else { 0 }, !asks));
+        assert!(posts(&service).iter().all(|post| post.parameter("dry_run") == "true"));
+        assert_eq!(run.stdout.contains("The user has no assets."), !asks, "{}", run.stdout);
+    }
+}
+
 #[test]
 fn who_is_not_there_is_named() {
     let service = Scripted::start(|request, _| answer(request, false));
     for (arguments, code, reason) in [
         (&["offboard", "bob@example.com"][..], 1, "no user has the e-mail address bob@example.com"),
-        (&["offboard", "Ada"], 2, "Ada is no e-mail address and no id"),
-        (&["offboard", USER, "--process", "none"], 1, "no process has the slug none"),
+        (&["offboard", "Ada"], 2, "Ada is no e-mail address, such as ada@example.com, and no id"),
+        (&["offboard", USER, "--process", "none"], 1, "no process has the slug none; there are repair, own"),
+        (&["offboard", USER, "--process", "Own one"], 1, "no process has the slug Own one; there are repair, own"),
     ] {
         let refused = run(&service.url, arguments);
         assert!(refused.code == code && refused.stderr.contains(reason), "{}", refused.stderr);

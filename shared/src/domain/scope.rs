@@ -1,6 +1,7 @@
 //! Scopes, which API keys carry, and roles, which limit the keys that are bound to a user.
 
 use super::field_error::ValueError;
+use super::nearest::nearest_first;
 use super::string_enum::string_enum;
 use std::collections::BTreeSet;
 
@@ -74,9 +75,15 @@ impl Role {
 ///
 /// # Errors
 ///
-/// Returns an error that lists all scopes if one is unknown.
+/// Returns an error that names the scope most like an unknown one, and lists all.
 pub fn parse_list(text: &str) -> Result<Scopes, ValueError> {
-    text.split(',').map(|scope| scope.trim().parse()).collect()
+    text.split(',').map(str::trim).map(|scope| scope.parse().map_err(|error| unknown(scope, &error))).collect()
+}
+
+fn unknown(scope: &str, error: &ValueError) -> ValueError {
+    let nearest = nearest_first(scope, Scope::ALL.iter().map(|known| known.as_str()));
+    let nearest = nearest.first().copied().unwrap_or_default();
+    ValueError::new(format!("{scope:?} is not a scope; did you mean {nearest}? Each {error}"))
 }
 
 #[cfg(test)]
@@ -97,6 +104,10 @@ mod tests {
     fn a_list_with_an_unknown_scope_is_refused() {
         assert_eq!(parse_list("assets:read, keys:write").map(|s| s.len()), Ok(2));
         assert!(parse_list("assets:read,").is_err());
-        assert!(parse_list("assets").is_err());
+        let unknown = parse_list("keys:read,asset:read").unwrap_err().to_string();
+        assert!(
+            unknown.starts_with("\"asset:read\" is not a scope; did you mean assets:read? Each must be one of "),
+            "{unknown}"
+        );
     }
 }

@@ -1,0 +1,57 @@
+//! Values of the command line, and what is said of wrong ones.
+
+use shared::domain::id::ApiKeyId;
+use shared::domain::nearest::nearest_first;
+use shared::domain::record::Kind;
+use uuid::Uuid;
+
+/// What an ID looks like.
+const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
+
+/// Parses the ID of an API key.
+///
+/// # Errors
+///
+/// Returns a text that says what is right, also for a key instead of its ID.
+pub fn key_id(text: &str) -> Result<ApiKeyId, String> {
+    text.parse().map_err(|_| {
+        let what = if text.starts_with("apl_") { "must be the ID of the key, not the key itself" } else { "must be an ID" };
+        format!("{what}, such as {ID}; `admin key list` shows it")
+    })
+}
+
+/// Parses the ID of a record.
+///
+/// # Errors
+///
+/// Returns a text that says what is right.
+pub fn record_id(text: &str) -> Result<Uuid, String> {
+    text.parse().map_err(|_| format!("must be an ID, such as {ID}; `admin check` shows it"))
+}
+
+/// Parses a kind of record by its noun.
+///
+/// # Errors
+///
+/// Returns a text with the nearest one, and with all.
+pub fn kind(text: &str) -> Result<Kind, String> {
+    let nouns = || Kind::ALL.iter().map(|kind| kind.noun());
+    Kind::ALL.iter().copied().find(|kind| kind.noun() == text).ok_or_else(|| {
+        let nearest = nearest_first(text, nouns()).first().copied().unwrap_or_default();
+        format!("did you mean {nearest}? It must be one of {}", nouns().collect::<Vec<_>>().join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_values_are_told_what_is_right() {
+        assert!(key_id(ID).is_ok() && record_id(ID).is_ok());
+        assert_eq!(key_id("ci").unwrap_err(), format!("must be an ID, such as {ID}; `admin key list` shows it"));
+        assert!(key_id("apl_0351f4Sj").unwrap_err().contains("not the key itself"));
+        assert!(record_id("AST-1").unwrap_err().contains(ID));
+        assert!(kind("assets").unwrap_err().starts_with("did you mean asset? It must be one of "));
+    }
+}

@@ -1,0 +1,55 @@
+//! What people see on a terminal.
+
+use crate::operator::Operator;
+use std::process::Command;
+use terminal::pty::Session;
+
+/// Runs the command line on a terminal of 80 columns; returns what it shows, and whether its exit code is 0.
+pub fn show(operator: &Operator, arguments: &[&str], typed: &str) -> (String, bool) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admin"));
+    command.args(arguments).envs(operator.environment()).env_remove("TABLE_NAME").env("TERM", "xterm").env_remove("NO_COLOR");
+    let mut session = Session::start(command, 80).unwrap();
+    session.type_text(typed).unwrap();
+    let is_success = session.wait().unwrap().success();
+    (session.shown(), is_success)
+}
+
+#[tokio::test]
+async fn people_see_tables_and_programs_json() {
+    let operator = Operator::start().await;
+    let tenant = operator.create_tenant();
+    let (shown, _) = show(&operator, &["tenant", "list"], "");
+    let [header, row] = shown.lines().collect::<Vec<_>>().try_into().unwrap();
+    assert!(header.starts_with("ID  ") && header.contains("NAME  CREATED (UTC)"), "{shown}");
+    assert!(row.starts_with(&format!("{tenant}  Acme  20")) && row.len() < 80, "{shown}");
+    let (shown, _) = show(&operator, &["tenant", "list", "--json"], "");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(shown.trim()).unwrap()["name"], "Acme");
+    let (shown, is_success) = show(&operator, &["verify", "--tenant", "Acme"], "");
+    assert!(is_success && shown.contains("valid      yes\n"), "{shown}");
+}
+
+#[tokio::test]
+async fn errors_are_coloured_and_questions_can_be_answered() {
+    let operator = Operator::start().await;
+    operator.create_tenant();
+    let (shown, is_success) = show(&operator, &["verify", "--tenant", "Acne"], "");
+    assert!(!is_success && shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m tenant \"Acne\" not found"), "{shown:?}");
+    let (shown, is_success) = show(&operator, &["tenant", "delete", "acme", "--settle", "0"], "Acme\n");
+    assert!(is_success && shown.contains("Type the tenant's name to delete it: ") && shown.contains("deleted  "), "{shown}");
+}
+
+#[test]
+fn wrong_arguments_are_told_what_is_right() {
+    let create = ["key", "create", "--tenant", "Acme", "--name", "ci", "--scopes"];
+    for (arguments, hint) in [
+        (&[&create[..], &["asset:read"]].concat()[..], "did you mean assets:read?"),
+        (&["key", "revoke", "--tenant", "Acme", "--key", "ci"], "must be an ID, such as 01890a5d-"),
+        (&["events", "--tenant", "Acme", "--since", "yesterday"], "such as 2026-11-21T08:30:00.000Z"),
+        (&["tenants", "list"], "some similar subcommands exist: 'events', 'tenant'"),
+        (&["key", "list", "--tenat", "Acme"], "a similar argument exists: '--tenant'"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_admin")).args(arguments).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.contains(hint), "{error}");
+    }
+}

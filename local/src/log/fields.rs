@@ -1,0 +1,36 @@
+//! The fields of a log event.
+
+use std::fmt::{Debug, Write};
+use tracing::field::{Field, Visit};
+
+/// The fields of an event as texts.
+#[derive(Debug, Default)]
+pub struct Fields {
+    /// The event's message.
+    pub message: String,
+    /// The other fields, in their order.
+    pub others: Vec<(&'static str, String)>,
+}
+
+impl Fields {
+    /// Returns a field; an empty text if the event has none of the name.
+    pub fn get(&self, name: &str) -> &str {
+        self.others.iter().find(|(other, _)| *other == name).map_or("", |(_, text)| text)
+    }
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "message" => value.clone_into(&mut self.message),
+            name => self.others.push((name, value.to_owned())),
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let mut text = String::new();
+        // Writing to a text can't fail.
+        let _ = write!(text, "{value:?}");
+        self.record_str(field, &text);
+    }
+}

@@ -1,0 +1,69 @@
+//! What the dev server logs: lines for people on a terminal, and otherwise JSON, as the functions do.
+
+mod fields;
+mod lines;
+mod requests;
+mod secrets;
+
+pub use requests::with_request_lines;
+
+use lines::Lines;
+use std::io::IsTerminal;
+use terminal::style;
+use tracing::Subscriber;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Lines for people
+    Text,
+    /// A JSON object on each line, as in AWS
+    Json,
+}
+
+impl Format {
+    /// Returns the format that is asked for. If none is, people read a terminal, and programs read anything else.
+    #[must_use]
+    pub fn or_default(asked: Option<Self>) -> Self {
+        asked.unwrap_or(if std::io::stderr().is_terminal() { Self::Text } else { Self::Json })
+    }
+
+    /// Returns what is logged unless `RUST_LOG` says otherwise.
+    fn default_filter(self) -> &'static str {
+        // The engine logs a warning for each failed condition, which is part of normal operation.
+        match self {
+            // The lines of `requests` have what people want to know of a request, so only failures are told once more.
+            Self::Text => "warn,requests=info,shared=info,shared::http::observe=warn,dynoxide=error",
+            Self::Json => "warn,shared=info,dynoxide=error",
+        }
+    }
+
+    fn layer<S>(self) -> Box<dyn Layer<S> + Send + Sync>
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+    {
+        match self {
+            Self::Text => {
+                let lines = Lines { is_coloured: style::is_coloured(&std::io::stderr()) };
+                tracing_subscriber::fmt::layer().event_format(lines).with_writer(std::io::stderr).boxed()
+            }
+            Self::Json => shared::log::lines(std::io::stderr).boxed(),
+        }
+    }
+}
+
+/// Starts logging to standard error.
+pub fn init(format: Format) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| format.default_filter().into());
+    tracing_subscriber::registry().with(format.layer().with_filter(filter)).init();
+}
+
+/// Returns a log of warnings and errors alone.
+pub fn warnings(format: Format) -> impl Subscriber + Send + Sync {
+    tracing_subscriber::registry().with(format.layer().with_filter(LevelFilter::WARN))
+}

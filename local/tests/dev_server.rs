@@ -1,0 +1,120 @@
+//! The dev server's binary as people start it: on a terminal, with a log for programs, and with options that don't fit.
+#![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
+
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use terminal::pty::Session;
+
+/// The last line of the start.
+const END: &str = "Requests appear below.";
+
+/// Returns the dev server with these options, on free ports.
+fn server(options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_asset-lifecycle-dev"));
+    command.args(["--addr", "127.0.0.1:0"]).args(options).env("TERM", "xterm");
+    for variable in ["NO_COLOR", "RUST_LOG", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Returns what follows a title of the start.
+fn value<'a>(shown: &'a str, title: &str) -> &'a str {
+    let line = shown.lines().find(|line| line.contains(title)).unwrap();
+    line.split_whitespace().find(|word| word.contains("://") || word.starts_with("apl_")).unwrap()
+}
+
+/// Sends a request, and returns the response.
+fn send(base_url: &str, head: &str) -> String {
+    let address = base_url.trim_start_matches("http://").trim_end_matches("/v1");
+    let mut connection = TcpStream::connect(address).unwrap();
+    write!(connection, "{head} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    let mut response = String::new();
+    connection.read_to_string(&mut response).unwrap();
+    response
+}
+
+/// Asks a program to end.
+fn interrupt(session: &Session) {
+    assert!(Command::new("kill").args(["-INT", &session.id().to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn people_see_addresses_a_key_and_then_their_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut command = server(&["--data", data.to_str().unwrap()]);
+    command.env("NO_COLOR", "1");
+    let mut session = Session::start(command, 80).unwrap();
+    let shown = session.wait_for(END).unwrap();
+    // What it says while it creates data is erased before the start.
+    let (notice, start) = shown.split_once("Documentation").unwrap();
+    assert!(notice.starts_with("Creating assets and users") && notice.ends_with("\u{1b}[2K"), "{notice:?}");
+    assert!(!start.contains('\u{1b}'), "{start}");
+    let base_url = value(start, "API ");
+    assert!(start.starts_with(&format!(" {base_url}/docs\n")), "{start}");
+    assert!(value(start, "Key ").len() > 90 && shown.contains(data.to_str().unwrap()), "{shown}");
+    assert!(start.trim_end().ends_with(END), "something is logged before the first request: {start}");
+    send(base_url, "GET /v1/assets?limit=3&api_key=apl_secret");
+    let lines = session.wait_for(" ms\n").unwrap();
+    let line = lines.lines().last().unwrap();
+    assert!(line.contains("  GET     /v1/assets?limit=3&api_key=…  ") && line.contains("  401 "), "{line}");
+    interrupt(&session);
+    assert!(session.wait().unwrap().success());
+    assert!(session.shown().ends_with("\nThe server has stopped.\n"), "{}", session.shown());
+}
+
+#[test]
+fn statuses_have_colours_on_a_terminal_and_json_can_be_had_there() {
+    let session = Session::start(server(&["--memory", "--empty"]), 100).unwrap();
+    let shown = session.wait_for(END).unwrap();
+    let base_url = format!("http://{}/v1", between(&shown, "API          \u{1b}[0m \u{1b}[36mhttp://", "/v1\u{1b}[0m"));
+    send(&base_url, "GET /v1/health");
+    session.wait_for("\u{1b}[32m200\u{1b}[0m").unwrap();
+    let session = Session::start(server(&["--memory", "--empty", "--log", "json"]), 100).unwrap();
+    let shown = session.wait_for(END).unwrap();
+    let base_url = format!("http://{}/v1", between(&shown, "API          \u{1b}[0m \u{1b}[36mhttp://", "/v1\u{1b}[0m"));
+    send(&base_url, "GET /v1/health");
+    let shown = session.wait_for("}\n").unwrap();
+    let line: Value = serde_json::from_str(shown.lines().last().unwrap()).unwrap();
+    assert_eq!(line["route"], "/v1/health");
+}
+
+fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
+    text.split_once(start).unwrap().1.split_once(end).unwrap().0
+}
+
+/// Runs the server with options with which it doesn't start, in this folder.
+fn fail(folder: &Path, options: &[&str]) -> (Option<i32>, String) {
+    let Output { status, stderr, stdout } = server(options).current_dir(folder).output().unwrap();
+    assert!(stdout.is_empty());
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_what_does() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for (options, hint) in [
+        (&["--memory", "--dynamodb-addr", &address][..], "the port is in use, perhaps by another dev server"),
+        (&["--data", "file/data"], "choose another folder with --data, or keep the data in memory with --memory"),
+        (&["--data", "file"], "choose another folder with --data"),
+    ] {
+        let (code, error) = fail(folder.path(), options);
+        assert_eq!((code, error.lines().count()), (Some(1), 1), "{error}");
+        assert!(error.starts_with("error: ") && error.contains(hint), "{error}");
+    }
+    for (options, hint) in [
+        (&["--dynamodb-addr", "8000"][..], "must be an IP address and a port, such as 127.0.0.1:3001"),
+        (&["--memori"], "a similar argument exists: '--memory'"),
+        (&["--log", "xml"], "[possible values: text, json]"),
+    ] {
+        let (code, error) = fail(folder.path(), options);
+        assert!(code == Some(2) && error.contains(hint), "{error}");
+    }
+}

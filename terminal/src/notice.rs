@@ -1,0 +1,28 @@
+//! A line that says what is going on, until it is over.
+
+use console::Term;
+
+/// A line on standard error, if that is a terminal. Dropping it erases the line.
+#[derive(Debug)]
+pub struct Notice(Term);
+
+impl Notice {
+    /// Shows a text that fits one line.
+    #[must_use]
+    pub fn show(text: &str) -> Self {
+        let term = Term::stderr();
+        if term.is_term() {
+            // Nobody misses a line that can't be written.
+            let _ = term.write_str(text);
+        }
+        Self(term)
+    }
+}
+
+impl Drop for Notice {
+    fn drop(&mut self) {
+        if self.0.is_term() {
+            let _ = self.0.clear_line();
+        }
+    }
+}

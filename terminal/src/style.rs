@@ -1,0 +1,44 @@
+//! Colours, where people want them: on a terminal, unless `NO_COLOR` is set (<https://no-color.org>).
+
+pub use anstyle::Style;
+
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
+use anstyle::AnsiColor;
+
+/// Headings, as in the help of commands.
+pub const HEADING: Style = Style::new().bold().underline();
+/// What stands out.
+pub const STRONG: Style = Style::new().bold();
+/// What is less important than the text around it.
+pub const DIM: Style = Style::new().dimmed();
+/// Success.
+pub const GOOD: Style = AnsiColor::Green.on_default();
+/// Neither success nor failure.
+pub const NEUTRAL: Style = AnsiColor::Cyan.on_default();
+/// What may need attention.
+pub const WARNING: Style = AnsiColor::Yellow.on_default();
+/// Failure.
+pub const ERROR: Style = AnsiColor::Red.on_default().bold();
+
+/// Returns whether a stream shows colours.
+pub fn is_coloured(stream: &impl RawStream) -> bool {
+    AutoStream::choice(stream) != ColorChoice::Never
+}
+
+/// Returns a text in a style, or as it is.
+#[must_use]
+pub fn paint(text: &str, style: Style, is_coloured: bool) -> String {
+    if is_coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_painted_only_if_that_is_wanted() {
+        assert_eq!(paint("200", GOOD, true), "\u{1b}[32m200\u{1b}[0m");
+        assert_eq!(paint("200", GOOD, false), "200");
+    }
+}
