@@ -258,7 +258,7 @@ assert ImportResult.from_dict(imported.json()).meta.created == 1
 
 # A read-only key can't write.
 reader = ok(
-    create_key.sync(client=client, body=NewApiKey(name="reader", scopes=[Scope("assets:read")])), ApiKeyWithSecretResponse
+    create_key.sync(client=client, body=NewApiKey(name="reader", scopes=[Scope.ASSETS_READ])), ApiKeyWithSecretResponse
 ).data
 assert reader.api_key
 read_only = AuthenticatedClient(base_url=os.environ["BASE"], token=reader.api_key)
