@@ -12,7 +12,7 @@ use shared::domain::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{
-    DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict,
+    DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, ModelConflict, PatchErrors, PostErrors,
 };
 use shared::http::params;
 use shared::http::params::{Limit, PageNumber};
@@ -184,7 +184,7 @@ pub async fn create_model(request: UnverifiedRequest, body: JsonBody<NewModel>) 
 /// Update a model
 ///
 /// Changes the fields that are sent. A model that assets use keeps its manufacturer and type.
-#[utoipa::path(patch, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors, UniqueConflict))]
+#[utoipa::path(patch, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(PatchErrors, ModelConflict))]
 pub async fn update_model(
     request: UnverifiedRequest,
     id: PathId<ModelId>,

@@ -15,7 +15,7 @@ use shared::domain::scope::Scope;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{
-    DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict,
+    DefinitionConflict, DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors,
 };
 use shared::http::page::PageItems;
 use shared::http::params;
@@ -147,7 +147,7 @@ enum PatchTarget {
 ///
 /// Changes the fields that are sent. Only the status of a system process can change. Instances in progress keep the
 /// steps that they were started with. With the ID of a process instance, `{"status": "cancelled"}` cancels it.
-#[utoipa::path(patch, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors, UniqueConflict))]
+#[utoipa::path(patch, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors, DefinitionConflict))]
 pub async fn update_process(
     request: UnverifiedRequest,
     id: PathId<ProcessId>,

@@ -5,8 +5,6 @@ mod headers;
 mod names;
 mod tidy;
 
-pub use tidy::tidy;
-
 use crate::api::descriptions;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -69,7 +67,7 @@ pub fn document() -> serde_json::Result<Document> {
     let mut document = merged();
     headers::add_to(&mut document);
     let mut value = serde_json::to_value(&document)?;
-    tidy(&mut value);
+    tidy::tidy(&mut value);
     names::add_to(&mut value);
     examples::add_to(&mut value);
     serde_json::from_value(value)

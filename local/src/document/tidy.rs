@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// Rewrites every schema and text of the document.
-pub fn tidy(value: &mut Value) {
+pub(super) fn tidy(value: &mut Value) {
     match value {
         Value::Object(object) => {
             object.values_mut().for_each(tidy);
@@ -59,10 +59,9 @@ fn describe_nullable(object: &mut Map<String, Value>) {
     let Some([Value::Object(schema), null]) = object.get_mut("oneOf").and_then(Value::as_array_mut).map(Vec::as_mut_slice) else {
         return;
     };
-    if *null == json!({"type": "null"}) && schema.contains_key("$ref") {
-        if let Some(description) = schema.remove("description") {
-            object.insert("description".into(), description);
-        }
+    let is_nullable = *null == json!({"type": "null"}) && schema.contains_key("$ref");
+    if let Some(description) = is_nullable.then(|| schema.remove("description")).flatten() {
+        object.insert("description".into(), description);
     }
 }
 
@@ -104,5 +103,41 @@ fn permit_members(object: &mut Map<String, Value>) {
     };
     if is_object && !object.contains_key("properties") && !object.contains_key("additionalProperties") {
         object.insert("additionalProperties".into(), Value::Bool(true));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_take_the_form_that_generators_read() {
+        let reference = json!({"$ref": "#/components/schemas/Name"});
+        for (schema, expected) in [
+            (json!({"anyOf": [{"type": "string"}], "description": "a"}), json!({"type": "string", "description": "a"})),
+            (
+                json!({"oneOf": [{"$ref": "#/components/schemas/Name", "description": "a"}, {"type": "null"}]}),
+                json!({"oneOf": [reference, {"type": "null"}], "description": "a"}),
+            ),
+            (json!({"type": "object"}), json!({"type": "object", "additionalProperties": true})),
+            (
+                json!({"type": ["object", "null"], "properties": {"a": {"type": "object"}}}),
+                json!({"type": ["object", "null"], "properties": {"a": {"type": "object", "additionalProperties": true}}}),
+            ),
+            (
+                json!({"allOf": [{"type": "object", "description": "more"}, {"type": "object", "properties": {"a": true}}]}),
+                json!({"type": "object", "properties": {"a": true}, "additionalProperties": {"description": "more"}}),
+            ),
+            (json!({"security": [{}]}), json!({"security": []})),
+            (json!({"enum": ["in_use"]}), json!({"enum": ["in_use"]})),
+            (json!({"enum": ["a:read", "a.*"]}), json!({"enum": ["a:read", "a.*"], "x-enum-varnames": ["A_READ", "A_ANY"]})),
+            (json!({"description": "One\ntwo."}), json!({"description": "One two."})),
+            (json!({"description": "One.\n\nTwo\nthree."}), json!({"description": "One.\n\nTwo three."})),
+            (json!({"description": "- one\n- two\n  more"}), json!({"description": "- one\n- two more"})),
+        ] {
+            let mut tidied = schema.clone();
+            tidy(&mut tidied);
+            assert_eq!(tidied, expected, "{schema}");
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::document_examples;
 use crate::support::operations::served_document;
-use local::document::tidy;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -119,35 +118,4 @@ fn the_document_is_small() {
     let document = served_document();
     let (bare, whole) = (without_examples(&document).to_string().len(), document.to_string().len());
     assert!(bare <= 180_000 && whole <= 250_000, "{bare} bytes without examples, {whole} with them");
-}
-
-#[test]
-fn schemas_take_the_form_that_generators_read() {
-    let reference = json!({"$ref": "#/components/schemas/Name"});
-    for (schema, expected) in [
-        (json!({"anyOf": [{"type": "string"}], "description": "a"}), json!({"type": "string", "description": "a"})),
-        (
-            json!({"oneOf": [{"$ref": "#/components/schemas/Name", "description": "a"}, {"type": "null"}]}),
-            json!({"oneOf": [reference, {"type": "null"}], "description": "a"}),
-        ),
-        (json!({"type": "object"}), json!({"type": "object", "additionalProperties": true})),
-        (
-            json!({"type": ["object", "null"], "properties": {"a": {"type": "object"}}}),
-            json!({"type": ["object", "null"], "properties": {"a": {"type": "object", "additionalProperties": true}}}),
-        ),
-        (
-            json!({"allOf": [{"type": "object", "description": "more"}, {"type": "object", "properties": {"a": true}}]}),
-            json!({"type": "object", "properties": {"a": true}, "additionalProperties": {"description": "more"}}),
-        ),
-        (json!({"security": [{}]}), json!({"security": []})),
-        (json!({"enum": ["in_use"]}), json!({"enum": ["in_use"]})),
-        (json!({"enum": ["a:read", "a.*"]}), json!({"enum": ["a:read", "a.*"], "x-enum-varnames": ["A_READ", "A_ANY"]})),
-        (json!({"description": "One\ntwo."}), json!({"description": "One two."})),
-        (json!({"description": "One.\n\nTwo\nthree."}), json!({"description": "One.\n\nTwo three."})),
-        (json!({"description": "- one\n- two\n  more"}), json!({"description": "- one\n- two more"})),
-    ] {
-        let mut tidied = schema.clone();
-        tidy(&mut tidied);
-        assert_eq!(tidied, expected, "{schema}");
-    }
 }

@@ -118,6 +118,10 @@ conflicts! {
     DuplicateConflict: Conflict Duplicate RequestInProgress;
     /// 409 of a change with a value that must be unique.
     UniqueConflict: Conflict Duplicate;
+    /// 409 of a change of a model.
+    ModelConflict: Conflict Duplicate InUse;
+    /// 409 of a change of a process definition, or of the cancellation of an instance by its ID.
+    DefinitionConflict: Conflict Duplicate InstanceClosed;
     /// 409 of a change.
     ChangeConflict: Conflict;
     /// 409 of a deletion of what others can refer to.
