@@ -128,6 +128,8 @@ conflicts! {
     InUseConflict: Conflict InUse;
     /// 409 of a change of an asset.
     AssetConflict: Conflict ProcessRunning TransitionNotAllowed;
+    /// 409 of a creation or change of the asset with a serial number.
+    SerialNumberConflict: Conflict Duplicate ProcessRunning TransitionNotAllowed;
     /// 409 of a deletion of an asset.
     AssetDeletionConflict: Conflict ProcessRunning;
     /// 409 of a batch of assets.

@@ -10,7 +10,7 @@ use shared::domain::record::Patch;
 use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathSerial};
-use shared::http::openapi::{AssetConflict, PatchErrors};
+use shared::http::openapi::{PatchErrors, SerialNumberConflict};
 use shared::http::response::Upserted;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use std::sync::Arc;
 ///
 /// Creates the asset, or changes the fields that are sent if there is one with this serial number. However many such
 /// requests arrive at once, they make one asset. If several assets have the serial number already, the request is refused.
-#[utoipa::path(put, path = "/assets/by-serial/{serial}", tag = "assets", security(("api_key" = ["assets:write"])), responses(PatchErrors, AssetConflict))]
+#[utoipa::path(put, path = "/assets/by-serial/{serial}", tag = "assets", security(("api_key" = ["assets:write"])), responses(PatchErrors, SerialNumberConflict))]
 pub async fn put_asset_by_serial(
     request: UnverifiedRequest,
     serial: PathSerial,
