@@ -12,7 +12,7 @@ use shared::domain::text::Name;
 use shared::domain::time_zone::TimeZone;
 use shared::http::error::ApiError;
 use shared::http::extract::JsonBody;
-use shared::http::openapi::{ChangeConflict, ListErrors, PatchErrors};
+use shared::http::openapi::{ChangeConflict, ListErrors, SettingsErrors};
 use shared::http::response::Versioned;
 use shared::store::UnverifiedStore;
 use utoipa::ToSchema;
@@ -154,7 +154,7 @@ pub async fn get_settings(request: UnverifiedRequest) -> Result<Versioned<Settin
 /// Update the settings
 ///
 /// Changes the fields that are sent. Existing asset tags stay as they are.
-#[utoipa::path(patch, path = "/settings", tag = "settings", security(("api_key" = ["settings:write"])), responses(PatchErrors, ChangeConflict))]
+#[utoipa::path(patch, path = "/settings", tag = "settings", security(("api_key" = ["settings:write"])), responses(SettingsErrors, ChangeConflict))]
 pub async fn update_settings(
     request: UnverifiedRequest,
     body: JsonBody<SettingsPatch>,

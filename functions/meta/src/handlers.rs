@@ -6,7 +6,6 @@ use shared::app::App;
 use shared::http::error::ApiError;
 use shared::http::openapi::OpenErrors;
 use shared::http::response::{ApiResponse, Json};
-use std::sync::LazyLock;
 use utoipa::ToSchema;
 
 /// The state of the service.
@@ -33,10 +32,5 @@ pub async fn get_health(State(app): State<App>) -> Result<Json<Health>, ApiError
 #[utoipa::path(get, path = "/openapi.json", tag = "meta", security(()),
     responses((status = 200, description = "OK", body = Object), OpenErrors))]
 pub async fn get_openapi(State(_): State<App>) -> Result<ApiResponse, ApiError> {
-    // The file has line breaks, so that its changes can be read. The response has none.
-    static COMPACT: LazyLock<String> = LazyLock::new(|| {
-        let document: Option<serde_json::Value> = serde_json::from_str(crate::DOCUMENT).ok();
-        document.map_or_else(|| crate::DOCUMENT.to_owned(), |document| document.to_string())
-    });
-    Ok(ApiResponse::new("application/json", COMPACT.as_str()))
+    Ok(ApiResponse::new("application/json", crate::DOCUMENT))
 }

@@ -13,7 +13,9 @@ use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, OptionalJsonBody, PathId, PathStepKey, QueryParams};
 use shared::http::history::{self, History, HistoryQuery};
-use shared::http::openapi::{CancellationConflict, GetErrors, ListErrors, PatchErrors, StartConflict, SubmissionConflict};
+use shared::http::openapi::{
+    ActionErrors, CancellationConflict, GetErrors, ListErrors, PatchErrors, StartConflict, SubmissionConflict,
+};
 use shared::http::params;
 use shared::http::response::{Created, Json, Png, Versioned, found};
 use shared::store::{InstanceFilter, Page};
@@ -28,7 +30,7 @@ enum StartTarget {
 ///
 /// Starts an instance on one asset (`asset_id`), or a movement on several (`asset_ids`). At most one instance can be in
 /// progress on an asset. `through` submits steps in the same transaction.
-#[utoipa::path(post, path = "/processes/{id}/start", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors, StartConflict))]
+#[utoipa::path(post, path = "/processes/{id}/start", tag = "processes", security(("api_key" = ["processes:write"])), responses(ActionErrors, StartConflict))]
 pub async fn start_process(
     request: UnverifiedRequest,
     id: PathId<ProcessId>,

@@ -10,7 +10,7 @@ use shared::domain::instance::Instance;
 use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, OptionalJsonBody, PathId, QueryParams};
-use shared::http::openapi::{CancellationConflict, GetErrors, ListErrors, PatchErrors, SubmissionConflict};
+use shared::http::openapi::{ActionErrors, CancellationConflict, GetErrors, ListErrors, SubmissionConflict};
 use shared::http::page::{PageItems, SerializedPage};
 use shared::http::params;
 use shared::http::response::Data;
@@ -67,7 +67,7 @@ pub async fn get_movement(request: UnverifiedRequest, id: PathId<MovementId>) ->
 /// Advance a movement
 ///
 /// Submits the open step of all instances in progress, and those that follow up to `through`, in one transaction.
-#[utoipa::path(post, path = "/movements/{id}/advance", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors, SubmissionConflict))]
+#[utoipa::path(post, path = "/movements/{id}/advance", tag = "processes", security(("api_key" = ["processes:write"])), responses(ActionErrors, SubmissionConflict))]
 pub async fn advance_movement(
     request: UnverifiedRequest,
     id: PathId<MovementId>,
@@ -88,7 +88,7 @@ pub async fn advance_movement(
 /// Cancel a movement
 ///
 /// Cancels all instances in progress, in one transaction. A body is optional.
-#[utoipa::path(post, path = "/movements/{id}/cancel", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors, CancellationConflict))]
+#[utoipa::path(post, path = "/movements/{id}/cancel", tag = "processes", security(("api_key" = ["processes:write"])), responses(ActionErrors, CancellationConflict))]
 pub async fn cancel_movement(
     request: UnverifiedRequest,
     id: PathId<MovementId>,

@@ -17,7 +17,7 @@ use shared::domain::scope::Scope;
 use shared::domain::user::User;
 use shared::http::error::ApiError;
 use shared::http::extract::{OptionalJsonBody, PathId};
-use shared::http::openapi::{OffboardingConflict, PatchErrors};
+use shared::http::openapi::{ActionErrors, OffboardingConflict};
 use shared::http::response::{Data, Success, found};
 use shared::store::{BatchGet, MAX_TRANSACTION_ITEMS, PageRequest, ProcessFilter, StoreError, has_time_for_operation};
 use std::collections::{HashMap, VecDeque};
@@ -34,7 +34,7 @@ const MAX_LISTED: usize = 500;
 /// Deactivates the user and starts a process on all of the user's assets, as movements of up to 20. Says which assets are
 /// left, and why. Can be repeated: what is in progress is not started again. Also needs the scopes `processes:write` and
 /// `assets:read`.
-#[utoipa::path(post, path = "/users/{id}/offboard", tag = "users", security(("api_key" = ["users:write", "processes:write", "assets:read"])), responses(PatchErrors, OffboardingConflict))]
+#[utoipa::path(post, path = "/users/{id}/offboard", tag = "users", security(("api_key" = ["users:write", "processes:write", "assets:read"])), responses(ActionErrors, OffboardingConflict))]
 pub async fn offboard_user(
     request: UnverifiedRequest,
     id: PathId<UserId>,

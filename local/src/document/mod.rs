@@ -27,8 +27,9 @@ report a problem.
 **Repeating requests.** With an `Idempotency-Key`, a POST can be sent again without taking effect twice. With `If-Match`, a change \
 is made only if nobody else has changed the resource since.
 
-**Headers of every response.** `X-Request-Id` identifies the request in the log. `X-RateLimit-Limit`, `X-RateLimit-Remaining` and \
-`X-RateLimit-Reset` say how many requests the key has left in this minute. `Cache-Control` is `no-store`.
+**Headers.** Every response has `X-Request-Id`, which identifies the request in the log, and `Cache-Control: no-store`. Responses \
+to a valid key also have `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`, which say how many requests the \
+key has left in this minute.
 
 **Dry runs.** With `dry_run=true`, a write is checked and answered as usual, and nothing is written.
 

@@ -1,5 +1,6 @@
 //! Addresses without secrets.
 
+use percent_encoding::percent_decode_str;
 use shared::domain::token::PREFIX;
 
 /// Parts of the names of parameters whose values are secrets. The service has none; people type them nevertheless.
@@ -7,12 +8,13 @@ const NAMES: [&str; 6] = ["key", "token", "secret", "password", "auth", "signatu
 /// What stands for a secret.
 const HIDDEN: &str = "…";
 
-/// Returns the path and the query of an address without anything that may be a secret.
+/// Returns the path and the query of an address without anything that may be a secret. A part that only shows a secret once it
+/// is decoded is shown decoded.
 pub fn without_secrets(path: &str, query: Option<&str>) -> String {
     let mut text = without_keys(path);
     if let Some(query) = query {
         let parameters = query.split('&').map(|parameter| match parameter.split_once('=') {
-            Some((name, _)) if is_secret(name) => format!("{name}={HIDDEN}"),
+            Some((name, _)) if is_secret(&decoded(name)) => format!("{name}={HIDDEN}"),
             _ => without_keys(parameter),
         });
         text.push('?');
@@ -26,8 +28,14 @@ fn is_secret(name: &str) -> bool {
     NAMES.iter().any(|part| name.contains(part))
 }
 
+fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().chars().filter(|character| !character.is_control()).collect()
+}
+
 /// Hides everything that looks like an API key.
 fn without_keys(text: &str) -> String {
+    let decoded = decoded(text);
+    let text = if decoded.contains(PREFIX) { &decoded } else { text };
     let mut parts = text.split(PREFIX);
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| {
@@ -46,8 +54,11 @@ mod tests {
             ("/v1/assets", None, "/v1/assets"),
             ("/v1/assets", Some("q=think%20pad&limit=3&"), "/v1/assets?q=think%20pad&limit=3&"),
             ("/v1/assets", Some("api_key=abc&limit=3"), "/v1/assets?api_key=…&limit=3"),
-            ("/v1/assets", Some("q=apl_0351f4Sj8z%20x&access_TOKEN=x"), "/v1/assets?q=apl_…%20x&access_TOKEN=…"),
+            ("/v1/assets", Some("q=apl_0351f4Sj8z%20x&access_TOKEN=x"), "/v1/assets?q=apl_… x&access_TOKEN=…"),
             ("/v1/keys/apl_0351f4Sj8z-x/rotate", None, "/v1/keys/apl_…-x/rotate"),
+            ("/v1/assets", Some("q=apl%5F0351f4Sj8z"), "/v1/assets?q=apl_…"),
+            ("/v1/assets", Some("q=%61pl_0351%66&%6bey=abc"), "/v1/assets?q=apl_…&%6bey=…"),
+            ("/v1/%61pl%5f0351f4Sj8z", None, "/v1/apl_…"),
             ("/v1/apl_a/apl_b", Some(""), "/v1/apl_…/apl_…?"),
         ] {
             assert_eq!(without_secrets(path, query), shown);

@@ -10,6 +10,7 @@ use axum::middleware::from_fn;
 use axum::routing::{MethodFilter, on};
 #[doc(hidden)]
 pub use pastey::paste;
+// `utoipa::Path` leaves out the tag of `#[utoipa::path(tag = …)]`; only this trait, which the attribute implements, has it.
 use utoipa::__dev::Tags;
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::{Components, HttpMethod, OpenApi, OpenApiBuilder};

@@ -4,6 +4,7 @@
 
 pub mod body;
 pub mod bulk;
+mod conflict_code;
 mod deadline;
 pub mod describe;
 mod dry_run;

@@ -49,6 +49,7 @@ const ANY: Part = &[(
      - 400 `MALFORMED_REQUEST`: the URL has bad percent-encoding, or the body is missing or not JSON.\n\
      - 401 `UNAUTHORIZED`: the API key is missing or invalid.\n\
      - 403 `FORBIDDEN`: the API key lacks the scope, or can't grant what it doesn't have.\n\
+     - 412 `PRECONDITION_FAILED`: `If-Match` was sent to what has no version.\n\
      - 413 `PAYLOAD_TOO_LARGE`: the body exceeds 1 MiB.\n\
      - 415 `UNSUPPORTED_MEDIA_TYPE`: the body has another media type.\n\
      - 429 `RATE_LIMITED`: the API key has used up its requests for this minute.\n\
@@ -89,7 +90,11 @@ error_responses! {
     /// Errors of a read of one resource.
     GetErrors: URL RESOURCE ANY;
     /// Errors of a creation, but for its conflicts.
-    PostErrors: BODY VERSION ANY;
+    PostErrors: BODY ANY;
+    /// Errors of an action on what has no version, but for its conflicts.
+    ActionErrors: BODY RESOURCE ANY;
+    /// Errors of a change of the settings, but for its conflicts.
+    SettingsErrors: BODY VERSION ANY;
     /// Errors of a change of one resource, but for its conflicts.
     PatchErrors: BODY RESOURCE VERSION ANY;
     /// Errors of an import, but for its conflicts.

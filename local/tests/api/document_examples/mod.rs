@@ -11,7 +11,7 @@ mod replacements;
 mod settings;
 
 use crate::support::operations::at;
-use recorder::Story;
+use recorder::Scenario;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tokio::sync::OnceCell;
@@ -32,7 +32,7 @@ pub async fn recorded() -> &'static Value {
     static RECORDED: OnceCell<Value> = OnceCell::const_new();
     RECORDED
         .get_or_init(async || {
-            let examples = tell().await;
+            let examples = record_all().await;
             if std::env::var_os("UPDATE_OPENAPI").is_some() {
                 std::fs::write(docs("openapi-examples.json"), pretty(&examples)).unwrap();
             }
@@ -50,21 +50,21 @@ fn pretty(examples: &Value) -> String {
     serde_json::to_string_pretty(examples).unwrap() + "\n"
 }
 
-/// Tells the story and returns its examples.
-async fn tell() -> Value {
-    let story = Story::begin().await;
-    settings::choose(&story).await;
-    let people = people::join(&story).await;
-    let catalog = catalog::fill(&story).await;
-    let laptop = inventory::buy(&story, &people, &catalog).await;
-    let grace = people::give_key(&story, &people).await;
+/// Sends the requests of the scenario, and returns the examples.
+async fn record_all() -> Value {
+    let scenario = Scenario::begin().await;
+    settings::choose(&scenario).await;
+    let people = people::join(&scenario).await;
+    let catalog = catalog::fill(&scenario).await;
+    let laptop = inventory::buy(&scenario, &people, &catalog).await;
+    let grace = people::give_key(&scenario, &people).await;
     handover::hand_over(&grace, &people, &laptop).await;
-    movements::move_together(&story, &catalog).await;
-    people::leave(&story, &catalog).await;
-    settings::look_back(&story, &people, &laptop).await;
-    problems::meet(&story, &people, &catalog, &laptop).await;
-    inventory::clean_up(&story).await;
-    story.end()
+    movements::move_together(&scenario, &catalog).await;
+    people::leave(&scenario, &catalog).await;
+    settings::read_reports(&scenario, &people, &laptop).await;
+    problems::record(&scenario, &people, &catalog, &laptop).await;
+    inventory::clean_up(&scenario).await;
+    scenario.end()
 }
 
 /// To write the file: `UPDATE_OPENAPI=1 cargo test -p local --test api document`.

@@ -2,7 +2,7 @@
 
 use super::catalog::Catalog;
 use super::people::{People, id};
-use super::recorder::Story;
+use super::recorder::Scenario;
 use crate::support::processes::{create_process, start, system_process};
 use crate::support::{Api, Client, UNKNOWN_ID};
 use local::weak::Weaknesses;
@@ -14,110 +14,124 @@ use std::sync::Arc;
 
 const JSON: Option<&str> = Some("application/json");
 
-/// Meets all of them.
-pub async fn meet(story: &Story, people: &People, catalog: &Catalog, laptop: &str) {
-    story.at("18:00");
-    requests(story, laptop).await;
-    keys(story).await;
-    conflicts(story, people, catalog).await;
-    processes(story).await;
-    concurrent_request(story).await;
-    failures(story, laptop).await;
+/// Records all of them.
+pub async fn record(scenario: &Scenario, people: &People, catalog: &Catalog, laptop: &str) {
+    scenario.at("18:00");
+    requests(scenario, laptop).await;
+    keys(scenario).await;
+    conflicts(scenario, people, catalog).await;
+    processes(scenario).await;
+    concurrent_requests(scenario).await;
+    failures(scenario, laptop).await;
 }
 
 /// What is wrong with the request itself.
-async fn requests(story: &Story, laptop: &str) {
-    let client = &story.client;
+async fn requests(scenario: &Scenario, laptop: &str) {
+    let client = &scenario.client;
     let path = format!("/assets/{laptop}");
-    story.problem(&client.post_text("/assets", r#"{"name": "MacBook"#).await, 400, "MALFORMED_REQUEST");
-    story.problem(&client.get(&format!("/assets/{UNKNOWN_ID}")).await, 404, "NOT_FOUND");
-    story.problem(&client.send("PUT", "/assets", JSON, "{}").await, 405, "METHOD_NOT_ALLOWED");
+    scenario.problem(&client.post_text("/assets", r#"{"name": "MacBook"#).await, 400, "MALFORMED_REQUEST");
+    scenario.problem(&client.get(&format!("/assets/{UNKNOWN_ID}")).await, 404, "NOT_FOUND");
+    scenario.problem(&client.send("PUT", "/assets", JSON, "{}").await, 405, "METHOD_NOT_ALLOWED");
     let stale = client.send_json("PATCH", &path, r#"{"notes":"Cracked"}"#, ("if-match", "\"1-5f5a0c7551d6bee1\"")).await;
-    story.problem(&stale, 412, "PRECONDITION_FAILED");
-    story.problem(&client.post_text("/assets", &" ".repeat(1024 * 1024 + 1)).await, 413, "PAYLOAD_TOO_LARGE");
+    scenario.problem(&stale, 412, "PRECONDITION_FAILED");
+    scenario.problem(&client.post_text("/assets", &" ".repeat(1024 * 1024 + 1)).await, 413, "PAYLOAD_TOO_LARGE");
     let xml = client.send("POST", "/assets", Some("application/xml"), "<asset/>").await;
-    story.problem(&xml, 415, "UNSUPPORTED_MEDIA_TYPE");
-    story.problem(&client.post("/assets", json!({"name": "", "status": "lost"})).await, 422, "VALIDATION_ERROR");
+    scenario.problem(&xml, 415, "UNSUPPORTED_MEDIA_TYPE");
+    scenario.problem(&client.post("/assets", json!({"name": "", "status": "lost"})).await, 422, "VALIDATION_ERROR");
 }
 
 /// What is wrong with the key.
-async fn keys(story: &Story) {
-    let client = &story.client;
-    story.problem(&client.with_key("").get("/assets").await, 401, "UNAUTHORIZED");
+async fn keys(scenario: &Scenario) {
+    let client = &scenario.client;
+    scenario.problem(&client.with_key("").get("/assets").await, 401, "UNAUTHORIZED");
     let reader = json!({"name": "Reader", "scopes": ["assets:read"], "rate_limit_per_minute": 1});
-    let reader = client.with_key_of(&story.prepare("/keys", reader).await);
-    story.problem(&reader.post("/assets", json!({"name": "MacBook Pro 14"})).await, 403, "FORBIDDEN");
-    story.problem(&reader.get("/assets").await, 429, "RATE_LIMITED");
+    let reader = client.with_key_of(&scenario.prepare("/keys", reader).await);
+    scenario.problem(&reader.post("/assets", json!({"name": "MacBook Pro 14"})).await, 403, "FORBIDDEN");
+    scenario.problem(&reader.get("/assets").await, 429, "RATE_LIMITED");
 }
 
 /// Conflicts with the state of the data.
-async fn conflicts(story: &Story, people: &People, catalog: &Catalog) {
-    let client = &story.client;
-    let returned = id(&story.prepare("/assets", json!({"name": "iPhone 15", "status": "returned"})).await);
+async fn conflicts(scenario: &Scenario, people: &People, catalog: &Catalog) {
+    let client = &scenario.client;
+    let returned = id(&scenario.prepare("/assets", json!({"name": "iPhone 15", "status": "returned"})).await);
     let reused = client.patch(&format!("/assets/{returned}"), json!({"status": "in_use"})).await;
-    story.problem(&reused, 409, "TRANSITION_NOT_ALLOWED");
+    scenario.problem(&reused, 409, "TRANSITION_NOT_ALLOWED");
     let email = client.get(&format!("/users/{}", people.ada)).await.data()["email"].clone();
     let again = client.post("/users", json!({"email": email, "display_name": "Ada"})).await;
-    story.problem(&again, 409, "DUPLICATE");
-    story.problem(&client.delete(&format!("/catalog/manufacturers/{}", catalog.apple)).await, 409, "IN_USE");
+    scenario.problem(&again, 409, "DUPLICATE");
+    scenario.problem(&client.delete(&format!("/catalog/manufacturers/{}", catalog.apple)).await, 409, "IN_USE");
 }
 
 /// Conflicts of processes.
-async fn processes(story: &Story) {
-    let client = &story.client;
+async fn processes(scenario: &Scenario) {
+    let client = &scenario.client;
     let steps = json!([
         {"type": "text", "key": "room", "label": "Room"}, {"type": "text", "key": "desk", "label": "Desk"}
     ]);
     let process = create_process(client, steps).await;
     let begin = async |asset: &str| client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await;
-    let asset = id(&story.prepare("/assets", json!({"name": "Screen"})).await);
+    let asset = id(&scenario.prepare("/assets", json!({"name": "Screen"})).await);
     let instance = format!("/processes/instances/{}", start(client, &process, &asset).await);
     let advance = async |body: Value| client.post(&format!("{instance}/advance"), body).await;
-    story.problem(&begin(&asset).await, 409, "PROCESS_RUNNING");
+    scenario.problem(&begin(&asset).await, 409, "PROCESS_RUNNING");
     advance(json!({"step_data": {"room": "2.14"}})).await.data();
     let late = advance(json!({"current_step": 0, "step_data": {"room": "2.14"}})).await;
-    story.problem(&late, 409, "STEP_MOVED");
-    story.problem(&advance(json!({"step_data": {"room": "2.15"}})).await, 409, "STEP_SUBMITTED");
-    story.problem(&client.get(&format!("{instance}/receipt")).await, 409, "CONFLICT");
+    scenario.problem(&late, 409, "STEP_MOVED");
+    scenario.problem(&advance(json!({"step_data": {"room": "2.15"}})).await, 409, "STEP_SUBMITTED");
     advance(json!({"step_data": {"desk": "3"}})).await.data();
-    story.problem(&advance(json!({"step_data": {}})).await, 409, "INSTANCE_CLOSED");
+    scenario.problem(&advance(json!({"step_data": {}})).await, 409, "INSTANCE_CLOSED");
 
-    let new = id(&story.prepare("/assets", json!({"name": "Keyboard"})).await);
+    let new = id(&scenario.prepare("/assets", json!({"name": "Keyboard"})).await);
     let returning = system_process(client, "device-return").await;
     let wrong = client.post(&format!("/processes/{returning}/start"), json!({"asset_id": new})).await;
-    story.problem(&wrong, 409, "WRONG_ASSET_STATUS");
+    scenario.problem(&wrong, 409, "WRONG_ASSET_STATUS");
     client.patch(&format!("/processes/{process}"), json!({"status": "inactive"})).await.data();
-    story.problem(&begin(&new).await, 409, "PROCESS_INACTIVE");
+    scenario.problem(&begin(&new).await, 409, "PROCESS_INACTIVE");
 }
 
-/// The same request a second time, while the first is still in progress.
-async fn concurrent_request(story: &Story) {
-    // The service tries again for five seconds. They pass at once where no call to the table takes time.
+/// Requests that meet others: one that others are always faster than, and one whose idempotency key is in use.
+async fn concurrent_requests(scenario: &Scenario) {
+    // The service tries again for seconds. They pass at once where no call to the table takes time.
     tokio::time::pause();
-    let weak = Api::on_weak_table(1, Weaknesses::default()).await;
-    weak.stop_clock();
-    weak.advance_clock_millis(story.api.now().millis() - weak.now().millis());
-    let client = weak.tenant().await;
-    let conflict = json!({
-        "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "Message": "cancelled",
-        "CancellationReasons": vec![json!({"Code": "TransactionConflict"}); 6]
-    });
-    weak.faults.plan("TransactWriteItems", 100, 400, &conflict, false);
+    let (api, client) = contended(scenario, 1).await;
+    let mouse = client.asset(json!({"name": "Mouse"})).await;
+    api.faults.plan("TransactWriteItems", 100, 400, &cancelled("ConditionalCheckFailed"), false);
+    let lost = client.patch(&format!("/assets/{mouse}"), json!({"notes": "Spare"})).await;
+    let (api, client) = contended(scenario, 2).await;
+    api.faults.plan("TransactWriteItems", 100, 400, &cancelled("TransactionConflict"), false);
     let same = client.send_json("POST", "/assets", r#"{"name":"Mouse"}"#, ("idempotency-key", "order-4711")).await;
     tokio::time::resume();
-    story.problem(&same, 409, "REQUEST_IN_PROGRESS");
+    scenario.problem(&lost, 409, "CONFLICT");
+    scenario.problem(&same, 409, "REQUEST_IN_PROGRESS");
+}
+
+/// Returns a service whose calls to the table take no time, and a client of it.
+async fn contended(scenario: &Scenario, seed: u64) -> (Api, Client) {
+    let api = Api::on_weak_table(seed, Weaknesses::default()).await;
+    api.stop_clock();
+    api.advance_clock_millis(scenario.api.now().millis() - api.now().millis());
+    let client = api.tenant().await;
+    (api, client)
+}
+
+/// Returns the response to a transaction that is cancelled for this reason.
+fn cancelled(code: &str) -> Value {
+    json!({
+        "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "Message": "cancelled",
+        "CancellationReasons": vec![json!({"Code": code}); 6]
+    })
 }
 
 /// What is no fault of the company's.
-async fn failures(story: &Story, laptop: &str) {
-    let (api, client) = (&story.api, &story.client);
+async fn failures(scenario: &Scenario, laptop: &str) {
+    let (api, client) = (&scenario.api, &scenario.client);
     api.faults.throttle_writes_to(&[Keys::of(client.tenant).partition().as_s().unwrap().clone()]);
     let busy = client.patch(&format!("/assets/{laptop}"), json!({"notes": "Cracked screen"})).await;
     api.faults.throttle_writes_to(&[]);
-    story.problem(&busy, 503, "UNAVAILABLE");
+    scenario.problem(&busy, 503, "UNAVAILABLE");
 
     let now = api.now();
     let without_table = Store::new(api.dynamo.clone(), "no-such-table", Arc::new(move || now));
     let broken = Client { router: local::server::router(App::new(without_table)), ..client.clone() };
-    story.problem(&broken.get("/assets").await, 500, "INTERNAL_ERROR");
+    scenario.problem(&broken.get("/assets").await, 500, "INTERNAL_ERROR");
 }

@@ -1,4 +1,4 @@
-//! A story, whose requests and responses become the examples of the OpenAPI document.
+//! A scenario, whose requests and responses become the examples of the OpenAPI document.
 
 use super::document;
 use super::replacements::Replacements;
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A body, with its place in the story.
+/// A body, with its place in the scenario.
 type Body = (usize, Value);
 
 /// Bodies by media type.
@@ -49,17 +49,17 @@ fn add(bodies: &mut Bodies, media_type: &str, body: Body) -> bool {
     is_new
 }
 
-/// The story, as the holder of one API key continues it.
+/// The scenario, as the holder of one API key continues it.
 #[derive(Clone)]
-pub struct Story {
+pub struct Scenario {
     pub api: Rc<Api>,
     pub client: Client,
     document: Rc<Value>,
     recording: Rc<RefCell<Recording>>,
 }
 
-impl Story {
-    /// Begins the story of a company at 10:00 o'clock.
+impl Scenario {
+    /// Begins the scenario of a company at 10:00 o'clock.
     pub async fn begin() -> Self {
         let api = Api::start().await;
         api.stop_clock();
@@ -67,7 +67,7 @@ impl Story {
         Self { api: Rc::new(api), client, document: Rc::new(document()), recording: Rc::default() }
     }
 
-    /// Returns the story as somebody else continues it.
+    /// Returns the scenario as somebody else continues it.
     pub fn by(&self, client: Client) -> Self {
         Self { client, ..self.clone() }
     }
@@ -165,7 +165,6 @@ fn operation_id(document: &Value, method: &str, path: &str) -> String {
     let method = method.to_lowercase();
     let path = path.split('?').next().unwrap();
     let matches = |template: &str| {
-        let template = template.strip_prefix("/v1").unwrap_or(template);
         let is_same = |(part, of_path): (&str, &str)| part == of_path || part.starts_with('{');
         template.split('/').count() == path.split('/').count() && template.split('/').zip(path.split('/')).all(is_same)
     };

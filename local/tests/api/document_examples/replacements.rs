@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 /// Replaces each random token by another one of the same form: the same token always by the same. Times need no
-/// replacement, since the clock of the story stands still during a request.
+/// replacement, since the clock of the scenario stands still during a request.
 #[derive(Default)]
 pub struct Replacements {
     known: HashMap<String, String>,

@@ -7,7 +7,7 @@ use crate::domain::string_enum::string_enum;
 use crate::http::body::{Fields, FromBody, FromJson};
 use crate::http::error::ApiError;
 use serde_json::value::RawValue;
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
@@ -138,6 +138,7 @@ impl PartialSchema for RawOperation {
         let text = || ObjectBuilder::new().schema_type(Type::String);
         let operation = ObjectBuilder::new()
             .description(Some("An operation of a batch."))
+            .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
             .property("op", text().enum_values(Some(["create", "update", "delete"])).description(Some("What to do.")))
             .property("id", text().description(Some("ID of the record to update or delete.")))
             .property("if_match", text().description(Some("As the header `If-Match`: the `ETag` that the record must have.")))
