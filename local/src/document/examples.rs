@@ -57,12 +57,15 @@ fn add_problems(document: &mut Value, problems: BTreeMap<String, Value>) {
     let mut used = Map::new();
     for (_, response) in document.pointer_mut("/components").into_iter().flat_map(|components| members(components, "responses")) {
         let description = response["description"].as_str().unwrap_or_default();
-        let codes = description.split('`').skip(1).step_by(2).filter_map(|code| Some((code.to_owned(), problems.get(code)?)));
-        let codes: Vec<(String, &Value)> = codes.collect();
+        // The codes that a description explains: `CODE`: …
+        let explained = description.split("`:").filter_map(|before| before.rsplit('`').next());
+        let codes: Vec<(String, &Value)> = explained.filter_map(|code| Some((code.to_owned(), problems.get(code)?))).collect();
         for (_, content) in members(response, "content").filter(|(media_type, _)| *media_type == "application/problem+json") {
             let reference = |code: &str| json!({"$ref": format!("#/components/examples/{code}")});
             let examples: Map<String, Value> = codes.iter().map(|(code, _)| (code.clone(), reference(code))).collect();
-            content["examples"] = examples.into();
+            if !examples.is_empty() {
+                content["examples"] = examples.into();
+            }
         }
         used.extend(codes.into_iter().map(|(code, problem)| (code, json!({"value": problem}))));
     }

@@ -8,6 +8,7 @@ mod tidy;
 use crate::api::descriptions;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use shared::http::endpoints::BASE;
 use shared::http::openapi::{API_KEY, schemas, scheme};
 use utoipa::openapi::info::{ContactBuilder, InfoBuilder, LicenseBuilder};
 use utoipa::openapi::server::{ServerBuilder, ServerVariableBuilder};
@@ -104,5 +105,7 @@ fn servers() -> Vec<Server> {
         .parameter("api_id", variable("abcde12345", "ID of the API in API Gateway"))
         .parameter("region", variable("eu-central-1", "AWS Region of the stack"));
     let local = ServerBuilder::new().url("http://127.0.0.1:3000/v1").description(Some("The dev server"));
-    vec![local.build(), deployed.build()]
+    // Relative to where the document is (OpenAPI 3.1, "Server Object").
+    let own = ServerBuilder::new().url(BASE).description(Some("The service that this document comes from"));
+    vec![own.build(), local.build(), deployed.build()]
 }

@@ -151,6 +151,14 @@ conflicts! {
     OffboardingConflict: Conflict ProcessInactive RequestInProgress;
     /// 409 of an import.
     ImportConflict: RequestInProgress;
-    /// 409 of a receipt.
-    ReceiptConflict: Conflict;
+}
+
+/// 409 of a receipt.
+pub struct ReceiptConflict;
+
+impl IntoResponses for ReceiptConflict {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let text = "`CONFLICT` if the instance is not completed, which `instance_status` says, or if its history is damaged.";
+        BTreeMap::from([("409".to_owned(), problem("ReceiptConflict", text))])
+    }
 }
