@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use http_body_util::BodyExt;
+use serde_json::json;
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Type};
@@ -93,9 +94,12 @@ pub(super) fn describe(operation: &mut Operation, schemas: &mut Schemas) {
             }
         }
         _ => {
+            let mut content = Content::new(Some(schema));
+            // What every result has.
+            content.example = Some(json!({"data": {"id": null}}));
             let response = ResponseBuilder::new()
                 .description("The result of a dry run.")
-                .content("application/json", Content::new(Some(schema)))
+                .content("application/json", content)
                 .extensions(Some(ExtensionsBuilder::new().add(RESPONSE_NAME, "DryRun").build()));
             responses.insert("200".to_owned(), RefOr::T(response.build()));
         }

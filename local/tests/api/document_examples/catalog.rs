@@ -6,8 +6,6 @@ use serde_json::json;
 
 /// The entries that the scenario uses.
 pub struct Catalog {
-    /// The asset type "Laptop".
-    pub laptop_type: String,
     /// The manufacturer "Apple".
     pub apple: String,
     /// The model "MacBook Pro 14".
@@ -52,5 +50,5 @@ pub async fn fill(scenario: &Scenario) -> Catalog {
     let model = json!({"name": "iPod", "manufacturer_id": apple, "asset_type_id": phone_type});
     let unused = id(&scenario.prepare("/catalog/models", model).await);
     scenario.delete(&format!("/catalog/models/{unused}")).await;
-    Catalog { laptop_type, apple, laptop, phone }
+    Catalog { apple, laptop, phone }
 }
