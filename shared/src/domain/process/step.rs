@@ -224,7 +224,7 @@ mod tests {
             assert!(members.contains(&&member.to_owned()), "{member}");
         }
         assert_eq!(schema["required"], json!(["type", "key", "label"]));
-        assert_eq!(Step::name(), "Step");
+        assert_eq!(Step::name(), "ProcessStep");
         let mut referenced = Vec::new();
         Step::schemas(&mut referenced);
         let names: Vec<Value> = referenced.into_iter().map(|(name, _)| json!(name)).collect();
