@@ -1,6 +1,7 @@
 //! Examples of requests, responses and problem documents in the OpenAPI document. A test records them from real ones in
 //! docs/openapi-examples.json.
 
+use super::names::{operations, reference};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -41,7 +42,7 @@ pub(super) fn add_to(document: &mut Value) {
     add_problems(document, problems);
     // Operations can share responses.
     let mut shared = document.pointer_mut("/components/responses").map(Value::take);
-    for operation in members(document, "paths").flat_map(|(_, item)| item.as_object_mut()).flat_map(Map::values_mut) {
+    for operation in operations(document) {
         let id = operation.get("operationId").and_then(Value::as_str);
         if let Some(examples) = id.and_then(|id| examples.get(id)) {
             examples.add_to(operation, shared.as_mut());
@@ -61,8 +62,8 @@ fn add_problems(document: &mut Value, problems: BTreeMap<String, Value>) {
         let explained = description.split("`:").filter_map(|before| before.rsplit('`').next());
         let codes: Vec<(String, &Value)> = explained.filter_map(|code| Some((code.to_owned(), problems.get(code)?))).collect();
         for (_, content) in members(response, "content").filter(|(media_type, _)| *media_type == "application/problem+json") {
-            let reference = |code: &str| json!({"$ref": format!("#/components/examples/{code}")});
-            let examples: Map<String, Value> = codes.iter().map(|(code, _)| (code.clone(), reference(code))).collect();
+            let examples: Map<String, Value> =
+                codes.iter().map(|(code, _)| (code.clone(), reference("examples", code))).collect();
             if !examples.is_empty() {
                 content["examples"] = examples.into();
             }

@@ -18,12 +18,13 @@ fn components<'a>(document: &'a mut Value, kind: &str) -> Option<&'a mut Map<Str
     components.entry(kind).or_insert_with(|| json!({})).as_object_mut()
 }
 
-fn reference(kind: &str, name: &str) -> Value {
+/// Returns a reference to a component.
+pub(super) fn reference(kind: &str, name: &str) -> Value {
     json!({"$ref": format!("#/components/{kind}/{name}")})
 }
 
 /// Returns the operations of the document.
-fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+pub(super) fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     let paths = document.get_mut("paths").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut);
     let members = paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut);
     members.filter(|member| member.get("responses").is_some())
