@@ -86,9 +86,10 @@ pub fn schema_or_reference<T: ToSchema>() -> RefOr<Schema> {
 
 /// Adds what [`schema_or_reference`] refers to.
 pub fn add_schema<T: ToSchema>(schemas: &mut Schemas) {
-    T::schemas(schemas);
     if has_name::<T>() {
-        schemas.push((T::name().into_owned(), T::schema()));
+        reference::<T>(schemas);
+    } else {
+        T::schemas(schemas);
     }
 }
 
