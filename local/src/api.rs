@@ -8,12 +8,13 @@ use utoipa::openapi::OpenApi;
 type Function = (fn() -> Router<App>, fn() -> OpenApi);
 
 /// All functions, in the order of the document.
-const FUNCTIONS: [Function; 8] = [
+const FUNCTIONS: [Function; 9] = [
     (meta::routes, meta::description),
     (assets::routes, assets::description),
     (bulk::routes, bulk::description),
     (reports::routes, reports::description),
     (processes::routes, processes::description),
+    (sign::routes, sign::description),
     (users::routes, users::description),
     (catalog::routes, catalog::description),
     (account::routes, account::description),

@@ -90,6 +90,7 @@ impl KeyCheck<'_> {
             key_name: key.name.to_string(),
             user_id: key.user_id,
             user_name: owner.map(|owner| owner.display_name.to_string()),
+            link_id: None,
         };
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };
         let role = key.role(owner.map(|owner| owner.role));

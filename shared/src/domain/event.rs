@@ -1,7 +1,7 @@
 //! Events: the history of a record is one event for each change, each with the hash of the one before.
 
 use super::hex;
-use super::id::{ApiKeyId, EventId, UserId};
+use super::id::{ApiKeyId, EventId, LinkId, UserId};
 use super::record::Kind;
 use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,24 +10,35 @@ use serde_json::{Map, Value};
 /// Who made a change, with the names of that time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Actor {
-    /// The API key that was used; null for the operator's command line.
+    /// The API key that was used; null for the operator's command line and for a signing link.
     #[schema(required)]
     pub key_id: Option<ApiKeyId>,
-    /// The name of the key.
+    /// The name of the key; `signing link` for a link.
     pub key_name: String,
-    /// The user that the key is bound to; null for a key of the tenant.
+    /// The user that the key is bound to, or the signer, if that is a user; null for a key of the tenant.
     #[schema(required)]
     pub user_id: Option<UserId>,
-    /// The display name of that user.
+    /// The display name of that user, or the signer's name.
     #[schema(required)]
     pub user_name: Option<String>,
+    /// The signing link that was used. Only events that were caused through a link have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = Uuid, required = false)]
+    pub link_id: Option<LinkId>,
 }
 
 impl Actor {
     /// Returns the actor for the operator's command line, which works on the table directly.
     #[must_use]
     pub fn operator() -> Self {
-        Self { key_id: None, key_name: "operator".into(), user_id: None, user_name: None }
+        Self { key_id: None, key_name: "operator".into(), user_id: None, user_name: None, link_id: None }
+    }
+
+    /// Returns the actor for what a signer does through a signing link.
+    #[must_use]
+    pub fn signer(link: LinkId, name: &str, user: Option<UserId>) -> Self {
+        let user_name = Some(name.to_owned());
+        Self { key_id: None, key_name: "signing link".into(), user_id: user, user_name, link_id: Some(link) }
     }
 
     /// Returns the actor for what the operator's check writes to repair a restored table.

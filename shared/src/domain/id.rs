@@ -103,6 +103,8 @@ typed_ids! {
     MovementId,
     /// Identifies an API key. Not secret.
     ApiKeyId,
+    /// Identifies a signing link. Not secret.
+    LinkId,
     /// Identifies the keys that a tenant's receipts are signed with.
     ReceiptKeysId,
     /// Identifies an event of the history.

@@ -118,7 +118,8 @@ pub fn is_deletion(text: &str) -> bool {
 #[must_use]
 pub fn is_by_operator(text: &str) -> bool {
     let entry: Option<Value> = serde_json::from_str(text).ok();
-    entry.is_some_and(|entry| entry["actor"].is_object() && entry["actor"]["key_id"].is_null())
+    let is_operator = |actor: &Value| actor.is_object() && actor["key_id"].is_null() && actor["link_id"].is_null();
+    entry.is_some_and(|entry| is_operator(&entry["actor"]))
 }
 
 fn verb_of(entry: &Value) -> Option<Verb> {
