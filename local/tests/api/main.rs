@@ -89,6 +89,7 @@ mod table_failures;
 mod table_requests;
 mod template;
 mod tenant_deletion;
+mod typed_signatures;
 mod unreadable;
 mod upsert;
 mod users;
