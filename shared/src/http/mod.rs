@@ -2,6 +2,7 @@
 //!
 //! [`extract`] has a handler's arguments, [`response`] and [`page`] its successes, [`error`] its errors.
 
+pub mod base_url;
 pub mod body;
 pub mod bulk;
 mod conflict_code;
