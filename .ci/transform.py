@@ -100,7 +100,7 @@ def check_functions(template):
     functions = of_type(template, "AWS::Lambda::Function")
     groups = of_type(template, "AWS::Logs::LogGroup")
     roles = of_type(template, "AWS::IAM::Role")
-    check(len(functions) == 9, f"{len(functions)} functions")
+    check(len(functions) == 10, f"{len(functions)} functions")
     check(len(roles) == len(functions), "SAM generates a role: " + ", ".join(roles))
     for name, properties in functions.items():
         own = name.removesuffix("Function")
@@ -167,6 +167,12 @@ def check_api(template):
     check(stage["StageName"] == "$default" and stage["AutoDeploy"] is True, "the stage is in the path")
     settings = {"ThrottlingRateLimit", "ThrottlingBurstLimit", "DetailedMetricsEnabled"}
     check(set(stage["DefaultRouteSettings"]) == settings, f"route settings {stage['DefaultRouteSettings']}")
+    known = {f"{method.upper()} {path}" for path, item in body["paths"].items() for method in item}
+    for route, limits in stage["RouteSettings"].items():
+        # AWS refuses settings of routes that don't exist.
+        check(route in known, f"RouteSettings: there is no route {route}")
+        check(set(limits) == {"ThrottlingRateLimit", "ThrottlingBurstLimit"}, f"{route}: {limits}")
+    check(stage["ApiId"] == {"Ref": "Api"}, "the stage could be made before its routes")
     check(set(stage["AccessLogSettings"]) == {"DestinationArn", "Format"}, "access logs")
     return sum(routes.values())
 
@@ -181,6 +187,8 @@ def check_alarms(template):
     seen = set()
     for where, alarm in alarms.items():
         metrics = [query["MetricStat"]["Metric"] for query in alarm.get("Metrics", []) if "MetricStat" in query]
+        # "Quotas" in the guide of CloudWatch.
+        check(len(metrics) <= 10, f"{where} sums up {len(metrics)} metrics; CloudWatch allows 10")
         for metric in metrics or [alarm]:
             dimensions = [dimension["Name"] for dimension in metric.get("Dimensions", [])]
             # The namespace of the metrics that log lines are counted in is the name of the stack.

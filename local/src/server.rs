@@ -13,6 +13,7 @@ use axum::http::{HeaderName, Method};
 use chrono::TimeDelta;
 use serde::Serialize;
 use shared::app::{App, system_clock};
+use shared::http::base_url::with_host_header;
 use shared::store::Store;
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -65,7 +66,8 @@ struct ReadyFile<'a> {
     dynamodb_endpoint: &'a str,
 }
 
-/// Returns the whole API, with the CORS headers that API Gateway adds in AWS.
+/// Returns the whole API, with the CORS headers that API Gateway adds in AWS. Links to it begin as the caller's `Host`
+/// header says: another device in the network gets links that it can open.
 pub fn router(app: App) -> Router {
     let cors = CorsLayer::new()
         .allow_origin(Any)
@@ -73,7 +75,7 @@ pub fn router(app: App) -> Router {
         .allow_headers(CORS_REQUEST_HEADERS.map(HeaderName::from_static))
         .expose_headers(CORS_RESPONSE_HEADERS.map(HeaderName::from_static))
         .max_age(CORS_MAX_AGE);
-    shared::http::service(crate::api::all_routes(), app).layer(cors)
+    with_host_header(shared::http::service(crate::api::all_routes(), app)).layer(cors)
 }
 
 /// Runs the dev server until SIGINT or SIGTERM.

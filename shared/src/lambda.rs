@@ -3,12 +3,13 @@
 use crate::app::{App, system_clock};
 use crate::domain::time::Timestamp;
 use crate::http;
+use crate::http::base_url::{BaseUrl, FORWARDED_HOST, with_base_url};
 use crate::key_encryption::KeyEncryption;
 use crate::log::{self, error_chain};
 use crate::store::{MAX_SNAPSHOT_TIME, SnapshotReport, Store, client};
 use axum::Router;
 use axum::http::header::HOST;
-use axum::http::{Response, StatusCode};
+use axum::http::{HeaderValue, Response, StatusCode};
 use chrono::TimeDelta;
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
@@ -49,6 +50,19 @@ where
         Ok(key_encryption) => serve(routes, key_encryption).await,
         Err(error) => Err(error.into()),
     })
+}
+
+/// [`run_with_key_encryption`] for a function whose responses have links to the API in them. They begin with `PUBLIC_URL`
+/// if that is set; if it can't be used, logs the error and fails.
+pub async fn run_with_links<E>(routes: Router<App>, key_encryption: Result<Option<Arc<dyn KeyEncryption>>, E>) -> ExitCode
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    match BaseUrl::from_env() {
+        Ok(Some(base_url)) => run_with_key_encryption(with_base_url(routes, base_url), key_encryption).await,
+        Ok(None) => run_with_key_encryption(routes, key_encryption).await,
+        Err(error) => run_with_key_encryption(routes, Err(error)).await,
+    }
 }
 
 /// What hyper says when a connection is closed on which a response is awaited. Its type is not among our dependencies.
@@ -100,12 +114,14 @@ async fn run_writer(store: &Store, until: Timestamp) -> Result<(), Error> {
 }
 
 /// Returns the event with everything escaped or removed that makes `lambda_http` panic or misread the URI: certain
-/// characters of the path and the query, and the scheme and host, which callers can make up and nothing here uses.
+/// characters of the path and the query, and the scheme and host, which callers can make up. The URI gets a host of its own,
+/// so that the gateway's domain stays where [`BaseUrl`] reads it.
 fn sanitized(mut event: LambdaEvent<LambdaRequest>) -> LambdaEvent<LambdaRequest> {
     if let LambdaRequest::ApiGatewayV2(request) = &mut event.payload {
         request.headers.remove("x-forwarded-proto");
-        request.headers.remove(HOST);
-        request.request_context.domain_name = None;
+        if let Some(host) = request.headers.insert(HOST, HeaderValue::from_static("localhost")) {
+            request.headers.insert(FORWARDED_HOST, host);
+        }
         if let Some(path) = &mut request.raw_path {
             *path = escaped_path(path);
         }
@@ -151,6 +167,49 @@ fn encode(body: Vec<u8>) -> Body {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::extract::FromRequestParts;
+    use lambda_http::Context;
+    use serde_json::{Value, json};
+
+    /// Returns where links begin in the response to a request through a gateway that names this domain.
+    async fn base_url(domain: Value, headers: Value) -> String {
+        let event = json!({
+            "version": "2.0", "routeKey": "GET /v1/a", "rawPath": "/v1/a", "rawQueryString": "b=c", "headers": headers,
+            "isBase64Encoded": false, "requestContext": {
+                "accountId": "1", "apiId": "a", "stage": "$default", "requestId": "r", "domainName": domain,
+                "http": {"method": "GET", "path": "/v1/a", "protocol": "HTTP/1.1", "sourceIp": "192.0.2.7", "userAgent": "curl"},
+                "time": "05/Mar/2026:10:00:00 +0000", "timeEpoch": 1_772_704_800_000_u64
+            }
+        });
+        let event = serde_json::from_value(event).expect("an event");
+        let request = Request::from(sanitized(LambdaEvent::new(event, Context::default())).payload);
+        assert_eq!(request.uri().path_and_query().expect("a path"), "/v1/a?b=c");
+        let (mut parts, _) = request.into_parts();
+        let Ok(base_url) = BaseUrl::from_request_parts(&mut parts, &()).await;
+        base_url.as_str().to_owned()
+    }
+
+    #[tokio::test]
+    async fn no_header_says_where_links_begin() {
+        let hostile = json!({
+            "host": "evil.example", "x-forwarded-host": "evil.example", "x-forwarded-proto": "http", "forwarded": "host=evil.example"
+        });
+        assert_eq!(base_url(json!("api.example.com"), hostile.clone()).await, "https://api.example.com");
+        for domain in
+            [json!(null), json!(""), json!("a b"), json!("a/b@c"), json!("[::1"), json!("999.999.999.999:x"), json!("é")]
+        {
+            assert_eq!(base_url(domain, hostile.clone()).await, "");
+        }
+    }
+
+    #[tokio::test]
+    async fn local_gateways_are_where_the_caller_found_them() {
+        let headers = json!({"host": "127.0.0.1:3001", "x-forwarded-host": "evil.example", "x-forwarded-proto": "https"});
+        assert_eq!(base_url(json!("localhost"), headers).await, "http://127.0.0.1:3001");
+        for host in ["a b", "a/b", "a:99999", "[::1", "zoë"] {
+            assert_eq!(base_url(json!("localhost"), json!({"host": host})).await, "", "{host}");
+        }
+    }
 
     #[test]
     fn a_path_stays_one_path() {

@@ -103,6 +103,18 @@ pub fn allows_partition(function: &str, partition: &str) -> Vec<bool> {
     statements(function).iter().filter(of_table).map(allows).collect()
 }
 
+/// The functions that sign receipts, with a key from the table.
+const SIGNS_RECEIPTS: [&str; 2] = ["processes", "sign"];
+
+/// Returns the secret of a link that opens all steps of a new instance for this asset: a user and a signature.
+async fn signing_link(owner: &Client, asset: &str) -> String {
+    let steps =
+        json!([{"type": "user_picker", "key": "who", "label": "Who"}, {"type": "signature", "key": "sign", "label": "Sign"}]);
+    let instance = start(owner, &create_process(owner, steps).await, asset).await;
+    let link = owner.post(&format!("/processes/instances/{instance}/links"), json!({"signer": {"name": "Ada"}})).await.data();
+    link["url"].as_str().unwrap().split_once('#').unwrap().1.to_owned()
+}
+
 /// Sends the function everything that leads to different calls to the table.
 async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     let asset_type = owner.asset_type("Laptop", "LAP", "physical").await;
@@ -115,13 +127,14 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     let bound = json!({"name": "bound", "scopes": ["assets:read", "assets:write", "processes:read", "users:read",
         "catalog:read", "settings:read", "keys:read"], "user_id": owner.user("Grace").await});
     let samples = Samples::create(owner).await;
+    let secret = if function.package == "sign" { signing_link(owner, &linked).await } else { String::new() };
     let bound = owner.post("/keys", bound).await.data()["api_key"].as_str().unwrap().to_owned();
     // The next request writes the last use of the key.
     api.advance_clock(7200);
     api.faults.take_requests();
     let store = api.replica(0, 1 << 20).store;
-    // Only this function signs receipts, with a key from the table.
-    let app = App::new(store).with_key_encryption((function.package == "processes").then(|| api.key_encryption.clone()));
+    let signs_receipts = SIGNS_RECEIPTS.contains(&function.package);
+    let app = App::new(store).with_key_encryption(signs_receipts.then(|| api.key_encryption.clone()));
     let router = shared::http::service((function.routes)(), app);
     let own = Client { router, ..owner.clone() };
     own.with_key(&bound).get("/settings").await;
@@ -181,6 +194,13 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
             own.delete(&format!("/catalog/models/{model}")).await.data();
             own.patch(&format!("/catalog/asset-types/{asset_type}"), json!({"code": "NBK"})).await.data();
         }
+        "sign" => {
+            let signer = own.with_key(&secret);
+            signer.get("/sign/session").await.data();
+            let body = json!({"step_data": {"who": user, "sign": SIGNATURE}, "through": "sign"});
+            signer.post("/sign/advance", body).await.data();
+            assert_eq!(signer.get("/sign/receipt").await.status, 200);
+        }
         "users" => {
             own.patch(&format!("/users/{user}"), json!({"email": "countess@example.com"})).await.data();
             own.delete(&format!("/users/{user}")).await.data();
@@ -221,14 +241,14 @@ async fn each_role_allows_the_calls_that_its_function_makes_and_no_others() {
 
 /// The engine has no KMS. The tests of `key_encryption` show what is sent; this one shows that the role allows it.
 #[test]
-fn only_the_function_that_signs_receipts_may_use_the_kms_key() {
+fn only_the_functions_that_sign_receipts_may_use_the_kms_key() {
     for function in FUNCTIONS {
         let statements = statements(function.resource);
         let of_kms = |statement: &&Value| texts(&statement["Action"]).iter().any(|action| action.starts_with("kms:"));
         let found: Vec<&Value> = statements.iter().filter(of_kms).collect();
         let variable = &resource(&format!("{}Function", function.resource))["Properties"]["Environment"]["Variables"]
             [key_encryption::KMS_KEY];
-        if function.package != "processes" {
+        if !SIGNS_RECEIPTS.contains(&function.package) {
             assert!(found.is_empty() && variable.is_null(), "{}", function.package);
             continue;
         }

@@ -1,7 +1,8 @@
 //! What template.yaml declares, against what the code does.
 
+use crate::policies::texts;
 use crate::support::Api;
-use crate::support::functions::{FUNCTIONS, resource};
+use crate::support::functions::{FUNCTIONS, Function, resource};
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType};
 use local::{server, table};
 use serde_json::json;
@@ -83,6 +84,30 @@ fn the_template_has_the_routes_of_each_function_and_no_others() {
         assert!(events.iter().all(|(_, event)| event["Type"] == "HttpApi"), "{name}");
     }
     assert!(advice.is_empty(), "the Events in template.yaml and the routes in functions/ differ:\n{}", advice.join("\n"));
+}
+
+/// Whoever has a link can call these, and whoever has none, too.
+#[test]
+fn every_route_of_the_signing_page_has_a_throttle_of_its_own() {
+    let settings = resource("Api")["Properties"]["RouteSettings"].clone();
+    let limited = settings.as_mapping().unwrap().iter().map(|(route, limits)| {
+        assert_eq!(texts(&limits["ThrottlingRateLimit"]), ["SignThrottleRate"]);
+        assert_eq!(texts(&limits["ThrottlingBurstLimit"]), ["SignThrottleBurst"]);
+        route.as_str().unwrap().to_owned()
+    });
+    let routes = Function::named("sign").operations().into_iter().map(|(method, path)| format!("{method} {path}"));
+    assert_eq!(limited.collect::<BTreeSet<_>>(), routes.collect());
+}
+
+/// The domain of a request that came by the gateway's own address would begin links otherwise.
+#[test]
+fn links_begin_with_the_custom_domain_if_there_is_one() {
+    for function in FUNCTIONS {
+        let variables = &resource(&format!("{}Function", function.resource))["Properties"]["Environment"]["Variables"];
+        let expected: &[&str] = if function.package == "processes" { &["https://${DomainName}", ""] } else { &[] };
+        let url = variables.get("PUBLIC_URL").map(texts).unwrap_or_default();
+        assert_eq!(url, expected, "{}", function.package);
+    }
 }
 
 #[tokio::test]

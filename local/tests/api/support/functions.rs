@@ -33,7 +33,7 @@ macro_rules! function {
 }
 
 /// Every function. A test compares them with the folder.
-pub const FUNCTIONS: [Function; 8] = [
+pub const FUNCTIONS: [Function; 9] = [
     function!(assets, "Assets", routes),
     function!(bulk, "Bulk", routes),
     function!(reports, "Reports", routes),
@@ -41,6 +41,7 @@ pub const FUNCTIONS: [Function; 8] = [
     function!(users, "Users", routes),
     function!(catalog, "Catalog", routes),
     function!(account, "Account", routes),
+    function!(sign, "Sign", routes),
     function!(meta, "Meta", default_routes),
 ];
 
