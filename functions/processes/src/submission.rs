@@ -63,8 +63,8 @@ impl Submission {
     }
 
     /// Returns the submission with the keys of the signature steps whose image shows a typed name.
-    pub(crate) fn with_typed(self, _: Vec<String>) -> Self {
-        self
+    pub(crate) fn with_typed(self, keys: Vec<String>) -> Self {
+        Self { images: DecodedImages::with_typed(keys), ..self }
     }
 
     /// Returns what the domain decided, or all errors of the request together.
