@@ -37,8 +37,11 @@ function showDone(session, own, notice) {
   showView(
     session.organization,
     session.process_name,
-    [create('section', { className: 'done' }, title, create('p', {}, notice || intro), text), shownAssets(session), entries],
-    [session.is_completed ? save : again],
+    [
+      create('section', { className: 'done' }, title, create('p', {}, notice || intro), text, session.is_completed ? save : again),
+      shownAssets(session),
+      entries,
+    ],
   )
   title.focus({ preventScroll: true })
   window.scrollTo(0, 0)

@@ -2,12 +2,15 @@
 
 const THINNEST = 1
 const THICKEST = 3.6
+const DOT_RADIUS = 2.2
 /** At this speed in pixels per millisecond, a stroke is thinnest. */
 const FASTEST = 2.4
 /** A stroke changes its width over about this many pixels. */
 const INERTIA = 14
 /** Points that are closer than this add nothing but noise. */
-const MIN_DISTANCE = 0.8
+const MIN_DISTANCE = 1.2
+/** So many circles are filled at once. */
+const MAX_CIRCLES = 64
 
 /** @param {number} number */
 const rounded = (number) => Math.round(number * 100) / 100
@@ -65,7 +68,7 @@ function follow(stroke, visit) {
   const count = Math.floor(stroke.length / 3)
   if (count === 0) return
   let [x = 0, y = 0, radius = 0] = point(0)
-  visit(x, y, count === 1 ? Math.max(radius, THICKEST / 2) : radius)
+  visit(x, y, count === 1 ? DOT_RADIUS : radius)
   for (let index = 1; index < count; index++) {
     const [throughX = 0, throughY = 0, throughRadius = 0] = point(index)
     const [nextX = throughX, nextY = throughY, nextRadius = throughRadius] = point(index + 1)
@@ -86,27 +89,39 @@ function follow(stroke, visit) {
 }
 
 /**
- * Returns the outline of a stroke: circles joined by bands, all in one path so that its edges are smoothed once.
+ * Fills a stroke: circles joined by bands, many in one path so that its edges are smoothed once. Browsers take far too long
+ * for a path that has them all.
+ * @param {CanvasRenderingContext2D} context
  * @param {Stroke} stroke
  */
-function outline(stroke) {
-  const path = new Path2D()
+function fillStroke(context, stroke) {
   let [lastX, lastY, lastRadius] = [NaN, NaN, NaN]
+  let count = 0
+  /** @param {number} x @param {number} y @param {number} radius */
+  const addCircle = (x, y, radius) => {
+    context.moveTo(x + radius, y)
+    context.arc(x, y, radius, 0, 2 * Math.PI)
+  }
+  context.beginPath()
   follow(stroke, (x, y, radius) => {
     const length = Math.hypot(x - lastX, y - lastY)
     if (length > 0) {
       const [acrossX, acrossY] = [(lastY - y) / length, (x - lastX) / length]
-      path.moveTo(lastX - acrossX * lastRadius, lastY - acrossY * lastRadius)
-      path.lineTo(x - acrossX * radius, y - acrossY * radius)
-      path.lineTo(x + acrossX * radius, y + acrossY * radius)
-      path.lineTo(lastX + acrossX * lastRadius, lastY + acrossY * lastRadius)
-      path.closePath()
+      context.moveTo(lastX - acrossX * lastRadius, lastY - acrossY * lastRadius)
+      context.lineTo(x - acrossX * radius, y - acrossY * radius)
+      context.lineTo(x + acrossX * radius, y + acrossY * radius)
+      context.lineTo(lastX + acrossX * lastRadius, lastY + acrossY * lastRadius)
+      context.closePath()
     }
-    path.moveTo(x + radius, y)
-    path.arc(x, y, radius, 0, 2 * Math.PI)
+    addCircle(x, y, radius)
+    if (++count % MAX_CIRCLES === 0) {
+      context.fill()
+      context.beginPath()
+      addCircle(x, y, radius)
+    }
     ;[lastX, lastY, lastRadius] = [x, y, radius]
   })
-  return path
+  context.fill()
 }
 
 /**

@@ -127,7 +127,7 @@ class Pad {
     const scale = (this.scale * canvas.width) / (this.canvas.clientWidth || 1)
     context.setTransform(scale, 0, 0, scale, canvas.width / 2, canvas.height / 2)
     context.fillStyle = getComputedStyle(this.canvas).color
-    for (const stroke of strokes) context.fill(outline(stroke))
+    for (const stroke of strokes) fillStroke(context, stroke)
   }
 
   /**

@@ -35,8 +35,9 @@ function pictureOf(box, draw) {
     draw(context)
     const url = canvas.toDataURL('image/png')
     if (!url.startsWith(PNG)) return null
-    if ((url.length - PNG.length) * 0.75 <= MAX_BYTES) return url
-    density *= 0.8
+    const excess = ((url.length - PNG.length) * 0.75) / MAX_BYTES
+    if (excess <= 1) return url
+    density *= 0.9 / Math.sqrt(excess)
   }
 }
 
@@ -46,7 +47,7 @@ function pictureOf(box, draw) {
  */
 function pictureOfStrokes(strokes) {
   const box = boxOf(strokes)
-  return box && pictureOf(box, (context) => strokes.forEach((stroke) => context.fill(outline(stroke))))
+  return box && pictureOf(box, (context) => strokes.forEach((stroke) => fillStroke(context, stroke)))
 }
 
 /**

@@ -42,7 +42,7 @@ function signatureField(open, kept) {
     field.element.dispatchEvent(new Event('input', { bubbles: true }))
     if (isTyped) name.focus()
     else pad.layOut()
-  })
+  }, 'plain')
 
   const stored = open.is_stored ? 'A signature is stored for this step. Sign only if you want to replace it.' : ''
   const field = frame(open, { hint: stored, control: name }, drawing, typing, toggle)

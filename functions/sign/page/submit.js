@@ -52,28 +52,34 @@ function offerRetry(text, again) {
   retry = act
 }
 
-/** @param {Field[]} batch */
-function bodyOf(batch) {
+/**
+ * @param {Field[]} batch
+ * @param {Json[]} values
+ */
+function bodyOf(batch, values) {
   /** @type {Record<string, Json>} */
-  const values = {}
-  for (const field of batch) {
-    const value = field.value()
+  const stepData = {}
+  batch.forEach(({ open }, index) => {
+    const value = values[index] ?? null
     // Null removes what was stored before.
-    if (value !== null || field.open.value !== null) values[field.open.step.key] = value
-  }
-  const typed = batch.filter((field) => field.isTyped?.() && field.open.step.key in values)
+    if (value !== null || open.value !== null) stepData[open.step.key] = value
+  })
+  const typed = batch.filter((field, index) => field.isTyped?.() && values[index])
   return JSON.stringify({
     current_step: batch[0]?.open.index,
     through: batch[batch.length - 1]?.open.step.key,
-    step_data: values,
-    typed_signatures: typed.length ? typed.map((field) => field.open.step.key) : undefined,
+    step_data: stepData,
+    typed_signatures: typed.length ? typed.map(({ open }) => open.step.key) : undefined,
   })
 }
 
-/** @param {Field} field @returns {Submitted} */
-function submittedOf(field) {
+/**
+ * @param {Field} field
+ * @param {Json} value
+ * @returns {Submitted}
+ */
+function submittedOf(field, value) {
   const { step } = field.open
-  const value = field.value()
   const image = step.type === 'signature' && typeof value === 'string' ? value : null
   const isTyped = field.isTyped?.() ?? false
   return { step, value, userName: field.summary?.() ?? null, image, isTyped, digest: null, by: null, at: null }
@@ -85,7 +91,8 @@ function submittedOf(field) {
  * @returns {Promise<Reply>}
  */
 async function submitFields(batch) {
-  const body = bodyOf(batch)
+  const values = batch.map((field) => field.value())
+  const body = bodyOf(batch, values)
   const reply = await send('advance', body, keyFor(body))
   /** @type {Problem} */
   const problem = reply.body
@@ -97,7 +104,7 @@ async function submitFields(batch) {
   }
   if (reply.status === 200) {
     session = reply.body.data
-    submitted.push(...batch.map(submittedOf))
+    submitted.push(...batch.map((field, index) => submittedOf(field, values[index] ?? null)))
   }
   return reply
 }
