@@ -43,18 +43,19 @@ export class Api {
     const ids = made.map((asset) => asset.id)
     const started = await this.post(`/processes/${id}/start`, assets === 1 ? { asset_id: ids[0] } : { asset_ids: ids })
     const path = assets === 1 ? `/processes/instances/${started.id}` : `/movements/${started.id}`
-    const handover = { path, id: started.id, steps, name, assets: made, signer, instances: (started.instances ?? [started]).map(({ id }) => id) }
+    const instances = (started.instances ?? [started]).map((instance) => instance.id)
+    const handover = { path, id: started.id, steps, name, assets: made, signer, instances }
     return { ...handover, ...(await this.link(handover, link)) }
   }
 
   /** Creates one more link of a handover. */
   async link(handover, options = {}) {
     const until = handover.steps.at(-1).key
-    const { id: linkId, url } = await this.post(`${handover.path}/links`, { signer: handover.signer, until, ...options })
+    const { id: linkId, url, signer } = await this.post(`${handover.path}/links`, { signer: handover.signer, until, ...options })
     const secret = new URL(url).hash.slice(1)
     assert.match(secret, /^sgn_[0-9A-Za-z]{98}$/, 'the secret of a link has another form')
     this.secrets.push(secret)
-    return { linkId, url, secret }
+    return { linkId, url, secret, signerName: signer.name }
   }
 
   /** Returns what the instances of a handover are now. */
@@ -65,9 +66,11 @@ export class Api {
     for (const { id, status } of await this.instances(handover)) {
       assert.equal(status, 'completed', `the instance is ${status} although the page says that it is done`)
       const entries = await this.get(`/processes/instances/${id}/history?limit=100`)
-      const changes = entries.filter(({ type }) => type !== 'instance.started')
+      const changes = entries.filter(({ type }) => type !== 'instance.created')
       assert.equal(changes.length, handover.steps.length, `${handover.steps.length} steps wrote ${changes.length} entries`)
-      for (const { actor } of changes) assert.equal(actor.link_id, handover.linkId, 'an entry does not name the link')
+      for (const { actor } of changes) {
+        assert.deepEqual([actor.link_id, actor.user_name], [handover.linkId, handover.signerName], 'an entry does not name the link and its signer')
+      }
     }
   }
 

@@ -18,6 +18,9 @@ const EVERY_TYPE = [
   { type: 'complete', key: 'complete', label: 'Hand it over' },
 ]
 
+/** A PNG of one pixel. */
+const DOT = 'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg=='
+
 /** Values that are as awkward as people's. */
 const VALUES = {
   me: 'me',
@@ -66,9 +69,12 @@ async function optional(scene) {
 /** Shows what others have filled in before. */
 async function filledBefore(scene) {
   const { api } = scene
-  const steps = [STEPS.text, STEPS.checklist, EVERY_TYPE[5], EVERY_TYPE[6], STEPS.signature]
+  const checklist = { ...STEPS.checklist, required: false }
+  const witness = EVERY_TYPE[1]
+  const steps = [STEPS.text, checklist, EVERY_TYPE[5], EVERY_TYPE[6], witness, STEPS.signature]
   const handover = await api.handOver({ steps: [{ ...EVERY_TYPE[4], key: 'first' }, ...steps] })
-  const step_data = { first: 'By the desk', room: '2.14', handover: ['Device'], floor: 'Second', back: '2027-01-02' }
+  const { id } = await api.user(VALUES.witness)
+  const step_data = { first: 'By the desk', room: '2.14', handover: ['Device'], floor: 'Second', back: '2027-01-02', witness: id, signature: DOT }
   await api.post(`${handover.path}/advance`, { step_data })
   const visit = await Visit.open(scene, handover.url)
   const { page } = visit
@@ -77,11 +83,14 @@ async function filledBefore(scene) {
   assert.ok(await part(page, STEPS.checklist).getByRole('checkbox', { name: 'Device' }).isChecked(), 'a stored tick is not shown')
   assert.equal(await part(page, EVERY_TYPE[5]).getByRole('combobox').locator('option:checked').innerText(), 'Second', 'a stored choice is not shown')
   assert.equal(await page.locator('input[type="date"]').inputValue(), '2027-01-02', 'a stored date is not shown')
-  await fill(page, STEPS.checklist)
-  await draw(page)
+  await sees(part(page, witness).getByText('Grace Hopper'), 'the person who was picked before is not named')
+  await visit.look('desktop-filled-before')
+  await fill(page, checklist, ['Bag'])
+  // The signature of before is kept.
   await submit(page)
   const [{ status, step_data: stored }] = await api.instances(handover)
-  assert.deepEqual([status, stored.handover], ['completed', STEPS.checklist.items], 'what was ticked is not stored')
+  assert.deepEqual([status, stored.handover, stored.witness], ['completed', ['Device', 'Bag'], id], 'the API has other values than the page')
+  assert.equal(stored.signature, DOT, 'the signature of before is not kept')
   await visit.close()
 }
 

@@ -47,7 +47,7 @@ export async function fill(page, step, value) {
 /** Opens the keyboard's way to sign, and types a name. */
 export async function typeName(page, step, name) {
   const whole = part(page, step)
-  await whole.getByText('Type instead').first().click()
+  await whole.getByRole('button', { name: 'Type instead' }).click()
   await whole.getByRole('textbox', { name: 'Your name' }).fill(name)
 }
 

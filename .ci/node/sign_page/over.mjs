@@ -13,20 +13,23 @@ async function expectHeading(scene, url, heading, name, options = PHONE) {
   const { page } = visit
   await sees(page.getByRole('heading', { level: 1, name: heading, exact: true }), `the heading is not "${heading}"`)
   assert.equal(await submitButton(page).count(), 0, 'there is a button to submit nothing')
-  await visit.look(`phone-${name}`)
+  await visit.look(name)
   await visit.close()
 }
 
 async function revoked(scene) {
   const handover = await scene.api.handOver({ steps })
   await scene.api.call('DELETE', `${handover.path}/links/${handover.linkId}`)
-  await expectHeading(scene, handover.url, 'This link was revoked', 'revoked')
+  const zoomed = { viewport: { width: 720, height: 450 }, deviceScaleFactor: 2 }
+  for (const [name, options] of Object.entries({ phone: PHONE, 'phone-dark': { ...PHONE, colorScheme: 'dark' }, zoomed })) {
+    await expectHeading(scene, handover.url, 'This link was revoked', `${name}-revoked`, options)
+  }
 }
 
 async function ended(scene) {
   const handover = await scene.api.handOver({ steps })
   await scene.api.post(`${handover.path}/cancel`, { reason: 'Ordered the wrong model' })
-  await expectHeading(scene, handover.url, 'This process has ended', 'ended', { ...PHONE, colorScheme: 'dark' })
+  await expectHeading(scene, handover.url, 'This process has ended', 'phone-dark-ended', { ...PHONE, colorScheme: 'dark' })
 }
 
 /** Revoked while the form is open: the page says so when it is submitted. */
@@ -64,14 +67,14 @@ async function invalid(scene) {
   const { url } = await scene.api.handOver({ steps })
   const page = url.split('#')[0]
   const urls = { mistyped: mistyped(url), cut: url.slice(0, -20), malformed: `${page}#sgn_%ff%00<b>`, empty: page, key: `${page}#${scene.api.key}` }
-  for (const [name, wrong] of Object.entries(urls)) await expectHeading(scene, wrong, 'This link is not valid', `not-valid-${name}`)
+  for (const [name, wrong] of Object.entries(urls)) await expectHeading(scene, wrong, 'This link is not valid', `phone-not-valid-${name}`)
 }
 
 /** Waits for the end of a link that was made for a minute. */
 async function expired(scene) {
   const { url, ends } = await scene.short
   await new Promise((resolve) => setTimeout(resolve, Math.max(0, ends - Date.now())))
-  await expectHeading(scene, url, 'This link has expired', 'expired')
+  await expectHeading(scene, url, 'This link has expired', 'phone-expired')
 }
 
 /** Makes the link that expires while the other scenarios run. */

@@ -51,6 +51,24 @@ export function ink({ width, height, dark }, [left, top, right, bottom]) {
   return inked / all
 }
 
+/** Counts the strokes of an image that don't touch each other. */
+export function strokes({ width, height, dark }) {
+  const seen = dark.map((shade) => (shade > 110 ? 0 : 1))
+  let count = 0
+  for (let start = 0; start < seen.length; start++) {
+    if (seen[start]) continue
+    const open = [start]
+    seen[start] = 1
+    for (let at = open.pop(); at !== undefined; at = open.pop()) {
+      const [x, y] = [at % width, Math.floor(at / width)]
+      const near = [x > 0 && at - 1, x < width - 1 && at + 1, y > 0 && at - width, y < height - 1 && at + width]
+      for (const next of near) if (next !== false && !seen[next]) (seen[next] = 1), open.push(next)
+    }
+    count++
+  }
+  return count
+}
+
 /** Fails unless a region has ink in each of its tenths, along the longer side. */
 function expectLine(picture, [left, top, right, bottom], what) {
   const isTall = (bottom - top) * picture.height > (right - left) * picture.width

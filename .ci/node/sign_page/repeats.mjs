@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { STEPS } from './api.mjs'
 import { doneHeading, fill, isDone, part, ready, says, submit, submitButton } from './form.mjs'
 import { draw, inked } from './strokes.mjs'
-import { DESKTOP, PHONE, Visit } from './visit.mjs'
+import { DESKTOP, PHONE, Visit, sees } from './visit.mjs'
 
 const { checklist, signature, text } = STEPS
 
@@ -47,11 +47,14 @@ async function secondTab(scene) {
   visit.expectFailures('status of 409', 'status of 401')
   const other = await visit.tab()
   await ready(other)
-  await fillIn(page)
   await fillIn(other)
+  // A tab that is behind another one is not drawn.
+  await page.bringToFront()
+  await fillIn(page)
   await submit(page)
+  await other.bringToFront()
   if (await submitButton(other).isVisible()) await submitButton(other).click()
-  await says(other, /already|been (submitted|signed|used)/i, 'the second tab')
+  await sees(other.getByText(/already/i), 'the second tab does not say that it is done already')
   await visit.look('desktop-second-tab', other)
   await scene.api.expectDoneOnce(handover)
   await visit.close()
@@ -96,7 +99,39 @@ const doubleTap = (scene) =>
     await Promise.all([tap(), tap()])
   })
 
+/** Opening another link in the same tab changes no more than the fragment. */
+async function anotherLink(scene) {
+  const { visit, page } = await open(scene, DESKTOP, [text])
+  await fill(page, text, 'of the first')
+  const other = await scene.api.handOver({ steps: [text], name: 'The other one' })
+  await page.goto(other.url)
+  await sees(page.getByRole('heading', { level: 1, name: other.name }), 'another link in the same tab is not opened')
+  assert.equal(await part(page, text).getByRole('textbox').inputValue(), '', 'the form has what was entered for another link')
+  await fill(page, text, 'of the other')
+  await submit(page)
+  await scene.api.expectDoneOnce(other)
+  await page.goto(visit.url)
+  await ready(page)
+  assert.equal(await part(page, text).getByRole('textbox').inputValue(), 'of the first', 'the draft of the first link is lost')
+  await visit.close()
+}
+
+/** Going back after the end shows the end, not the form. */
+async function goBack(scene) {
+  const { handover, visit, page } = await open(scene, DESKTOP)
+  await fillIn(page)
+  await submit(page)
+  await page.goto('about:blank')
+  await page.goBack()
+  await isDone(page)
+  assert.equal(await submitButton(page).count(), 0, 'the form is back')
+  await scene.api.expectDoneOnce(handover)
+  await visit.close()
+}
+
 export const repeats = {
+  'another link in the same tab': anotherLink,
+  'back, after the end': goBack,
   'a reload in the middle': reload,
   'a second tab': secondTab,
   'a step that others submit meanwhile': overtaken,

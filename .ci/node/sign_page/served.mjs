@@ -79,11 +79,26 @@ async function framed({ api, browser, folder }) {
     await refused
     await page.screenshot({ path: `${folder}/framed.png` })
     const frame = page.frames().find((frame) => frame !== page.mainFrame())
-    assert.equal(await frame.locator('h1, form, fieldset').count(), 0, 'the page is shown in a frame')
+    assert.equal(frame.url(), 'chrome-error://chromewebdata/', 'the page is shown in a frame')
+    assert.equal(await frame.locator('form, fieldset, #status').count(), 0, 'the page is shown in a frame')
   } finally {
     await page.close()
     thief.close()
   }
 }
 
-export const served = { 'headers and size': headers, 'two kinds of credentials': credentials, 'framed by another page': framed }
+/** Without scripts, the page says that it needs them. */
+async function withoutScripts({ api, browser, folder }) {
+  const page = await browser.newPage({ javaScriptEnabled: false })
+  await page.goto(`${api.base}/sign`)
+  assert.match(await page.locator('body').innerText(), /JavaScript/, 'without scripts, the page does not say what it needs')
+  await page.screenshot({ path: `${folder}/without-scripts.png` })
+  await page.close()
+}
+
+export const served = {
+  'headers and size': headers,
+  'two kinds of credentials': credentials,
+  'framed by another page': framed,
+  'without scripts': withoutScripts,
+}
