@@ -87,6 +87,7 @@ mod signing_races;
 mod signing_receipts;
 mod signing_session;
 mod signing_values;
+mod signing_weak;
 mod snapshot_policies;
 mod snapshot_writer;
 mod snapshots;

@@ -8,7 +8,7 @@ use crate::support::{Api, Client, Reply};
 use serde_json::{Value, json};
 
 /// How long the page offers the receipt after the last step.
-const RECEIPT_SECONDS: i64 = 24 * 3600;
+const RECEIPT_SECONDS: u32 = 24 * 3600;
 
 fn steps() -> Value {
     json!([step("text", "note"), signature_step(), step("text", "after")])

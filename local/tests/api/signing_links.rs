@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use shared::domain::time::Timestamp;
 
 /// How many seconds a link lives by default.
-const DEFAULT_SECONDS: i64 = 3 * 24 * 3600;
+const DEFAULT_SECONDS: u32 = 3 * 24 * 3600;
 
 /// Starts a process whose signature comes second, for two assets; returns the movement's path and an instance's.
 async fn movement(client: &Client) -> (String, String) {
@@ -42,7 +42,7 @@ async fn a_link_shows_its_url_once_and_leads_through_the_next_signature_for_thre
         assert_eq!(made.header("location"), format!("/v1{}", link.path));
         let mut data = made.data();
         let url = data["url"].as_str().unwrap();
-        assert!(url.contains("/v1/sign#sgn_") && url.matches('#').count() == 1 && url.starts_with("http"), "{url}");
+        assert!(url.contains("/v1/sign#sgn_") && url.matches('#').count() == 1, "{url}");
         data.as_object_mut().unwrap().remove("url");
         assert_eq!((&data["signer"]["user_id"], &data["signer"]["name"]), (&json!(user), &json!("Ada")));
         assert_eq!((&data["until"], &data["status"], &data["created_by"]), (&json!("sign"), &json!("open"), &own_key));

@@ -254,3 +254,30 @@ async fn simultaneous_revocations_revoke_once() {
     }
     assert_eq!(event_chain(&api, &client, &link.id).await.len(), 2);
 }
+
+#[tokio::test]
+async fn no_link_is_made_for_steps_that_are_submitted_meanwhile() {
+    let (api, client) = Api::with_tenant().await;
+    for (through, until, expected) in [("note", None, 201), ("note", Some("note"), 422), ("sign", None, 409)] {
+        let path = started(&client, json!([step("text", "note"), signature_step()])).await;
+        let mut body = signer_named("Grace");
+        if let Some(until) = until {
+            body["until"] = json!(until);
+        }
+        let mut held = api.faults.hold("TransactWriteItems");
+        let advance = async {
+            held.arrived().await;
+            let body = json!({"step_data": {"sign": SIGNATURE}, "through": through});
+            client.post(&format!("{path}/advance"), body).await.data();
+            held.release();
+        };
+        let links = format!("{path}/links");
+        let (late, ()) = tokio::join!(client.post(&links, body), advance);
+        assert_eq!(late.status.as_u16(), expected, "{}", late.text());
+        assert_eq!(client.total(&links).await, u64::from(expected == 201));
+        if expected == 201 {
+            let session = Link::of(&path, &late).signer(&client).session().await;
+            assert_eq!(session["steps"].as_array().unwrap().len(), 1, "it is not made for the submitted step");
+        }
+    }
+}

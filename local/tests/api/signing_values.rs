@@ -142,6 +142,8 @@ async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
     assert_eq!(guest.signer(&client).session().await["signer"]["name"], hostile);
     client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
     assert_eq!(link.signer(&client).session().await["signer"]["name"], "Ada");
+    client.delete(&format!("/users/{user}")).await.data();
+    assert_eq!(link.signer(&client).session().await["signer"], json!({"name": "Ada", "user_id": user}));
     link.signer(&client).sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
     assert_eq!(link.shown(&client).await["signer"]["name"], "Ada");
 }
