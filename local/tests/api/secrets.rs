@@ -36,7 +36,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// Returns every form in which a key's secret could be written, in lower case: whole, in halves, as bytes.
-fn traces(key: &str) -> Vec<String> {
+pub fn traces(key: &str) -> Vec<String> {
     let halves = [&key[SECRET][..22], &key[SECRET][22..]];
     let bytes: Vec<u8> = halves.iter().flat_map(|half| base62::decode(half).unwrap().to_be_bytes()).collect();
     let mut traces = vec![key.to_owned(), key[SECRET].to_owned()];
@@ -83,7 +83,7 @@ fn append_value(value: &AttributeValue, text: &mut String) {
 }
 
 /// Returns the type and the text of every item of the table.
-async fn items_as_text(api: &Api) -> Vec<(String, String)> {
+pub async fn items_as_text(api: &Api) -> Vec<(String, String)> {
     let item_as_text = |item: Item| {
         let item_type = item.get("type").and_then(|kind| kind.as_s().ok()).cloned().unwrap_or_default();
         let mut text = String::new();
