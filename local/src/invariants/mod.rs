@@ -12,6 +12,7 @@ use shared::domain::asset::Asset;
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
 use shared::domain::id::{EventId, Id};
 use shared::domain::instance::Instance;
+use shared::domain::link::Link;
 use shared::domain::movement::Movement;
 use shared::domain::process::Process;
 use shared::domain::receipt_key::ReceiptKeys;
@@ -91,6 +92,7 @@ pub async fn violations(store: &TenantStore, client: &Client, table: &str) -> Re
     snapshot.add_records::<Model>(store).await?;
     snapshot.add_records::<Process>(store).await?;
     snapshot.add_records::<ReceiptKeys>(store).await?;
+    snapshot.add_records::<Link>(store).await?;
     snapshot.add_tombstones();
     snapshot.check_references();
     snapshot.check_content();

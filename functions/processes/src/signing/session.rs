@@ -104,12 +104,16 @@ pub async fn get_signing_session(request: UnverifiedRequest<LinkId>) -> Result<D
     if link.value.status(now, session.subject.position()) == LinkStatus::Ended {
         return Err(ApiError::BadLink(Some(LinkStatus::Ended)));
     }
-    let opened = link.value.opened(now);
-    if opened != link.value
-        && let Err(error) = signer.update(link.clone(), |link| Ok(link.opened(now))).await
-    {
-        // What the signer came for is more important.
-        tracing::warn!(error = %error, link_id = %link.value.id, "could not record that a link was opened");
+    if link.value.opened_at.is_none() {
+        let opened = |link: &Link| link.over(now).map_or_else(|| Ok(link.opened(now)), |over| Err(ApiError::BadLink(Some(over))));
+        match signer.update(link.clone(), opened).await {
+            Err(error @ ApiError::BadLink(_)) => return Err(error),
+            // What the signer came for is more important.
+            Err(error) => {
+                tracing::warn!(error = %error, link_id = %link.value.id, "could not record that a link was opened");
+            }
+            Ok(_) => {}
+        }
     }
     Ok(Data { data: session.view(&link.value, &session.subject.instances)? })
 }

@@ -110,6 +110,14 @@ pub async fn operations(client: &Client) -> (Value, Vec<Operation>) {
     (document, operations)
 }
 
+/// Returns the method and path of each operation that takes a signing link.
+pub fn for_links(document: &Value) -> Vec<String> {
+    let takes_link = |operation: &Value| operation["security"][0].get(SIGNING_LINK).is_some();
+    let paths = document["paths"].as_object().unwrap().iter();
+    let all = paths.flat_map(|(path, item)| item.as_object().unwrap().iter().map(move |(method, it)| (method, path, it)));
+    all.filter(|(.., operation)| takes_link(operation)).map(|(method, path, _)| format!("{method} {path}")).collect()
+}
+
 /// Returns the operations with these methods, in the order of the methods.
 pub fn by_method<'a>(operations: &'a [Operation], methods: &'a [&str]) -> impl Iterator<Item = &'a Operation> {
     methods.iter().flat_map(|method| operations.iter().filter(move |operation| operation.method == *method))
