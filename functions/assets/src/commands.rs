@@ -2,7 +2,7 @@
 
 use crate::wire::AssetView;
 use serde_json::json;
-use shared::auth::{Caller, Command};
+use shared::auth::{Caller, Command, Requester};
 use shared::domain::asset::Asset;
 use shared::domain::asset_change::{AssetChange, AssetChangeError, AssetReferences};
 use shared::domain::asset_tag::TagRange;
@@ -196,12 +196,12 @@ impl Command for UpdateAsset {
 
     fn decide(
         &self,
-        caller: &Caller,
+        requester: &Requester,
         unit: &mut UnitOfWork<'_>,
         inputs: &AssetInputs,
     ) -> Result<Stored<Asset>, AttemptError<ApiError>> {
         let old = inputs.asset.as_ref().ok_or(ApiError::NotFound)?;
-        let next = old.value.changed(&self.change, &inputs.references, caller.app.schemas(), inputs.transitions());
+        let next = old.value.changed(&self.change, &inputs.references, requester.app.schemas(), inputs.transitions());
         Ok(unit.update(old, next.map_err(change_error)?)?)
     }
 }

@@ -1,11 +1,10 @@
 //! Starting, advancing and cancelling a process instance.
 
 use crate::instance_wire::{InstanceOrMovement, InstanceView};
-use crate::process_error::process_error;
+use crate::process_error::{part_of_movement, process_error};
 use crate::submission::{Submission, change_asset, put_images, too_many_steps};
 use crate::views;
-use serde_json::json;
-use shared::auth::{Caller, Command};
+use shared::auth::{Command, Requester};
 use shared::domain::asset::Asset;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{AssetId, InstanceId, ProcessId, UserId};
@@ -14,7 +13,7 @@ use shared::domain::process::Process;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::text::Notes;
-use shared::http::error::{ApiError, ConflictCode};
+use shared::http::error::ApiError;
 use shared::http::response::{Created, Versioned, found};
 use shared::store::{AttemptError, BatchGet, PointReads, StoreError, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
@@ -38,18 +37,18 @@ impl StartInstance {
     /// Adds the instance, its asset and the reference count of the definition to `unit`.
     fn add(
         &self,
-        caller: &Caller,
+        requester: &Requester,
         unit: &mut UnitOfWork<'_>,
         inputs: &StartInputs,
         through: Option<&str>,
     ) -> Result<Stored<Instance>, AttemptError<ApiError>> {
         let StartInputs { process, asset, active } = inputs;
-        let id = caller.store.new_id(caller.context.at)?;
-        let started = Instance::start(id, &process.value, &asset.value, &Starter::from(&caller.context.actor));
+        let id = requester.store.new_id(requester.context.at)?;
+        let started = Instance::start(id, &process.value, &asset.value, &Starter::from(&requester.context.actor));
         let (instance, reserved) = started.map_err(process_error)?;
-        let begun = self.submission.begin(instance, through, active, caller.context.at)?;
+        let begun = self.submission.begin(instance, through, active, requester.context.at)?;
         change_asset(unit, asset, vec![reserved], begun.last())?;
-        put_images(caller, unit, begun.last(), &begun.signatures)?;
+        put_images(requester, unit, begun.last(), &begun.signatures)?;
         Ok(unit.create_in_steps(begun.created, begun.later)?)
     }
 }
@@ -74,15 +73,15 @@ impl Command for StartInstance {
 
     fn decide(
         &self,
-        caller: &Caller,
+        requester: &Requester,
         unit: &mut UnitOfWork<'_>,
         inputs: &StartInputs,
     ) -> Result<Stored<Instance>, AttemptError<ApiError>> {
-        let instance = self.add(caller, unit, inputs, self.submission.through.as_deref())?;
+        let instance = self.add(requester, unit, inputs, self.submission.through.as_deref())?;
         if !unit.fits() {
             let fits = |through: &str| {
-                let mut trial = UnitOfWork::new(&caller.store, &caller.context);
-                self.add(caller, &mut trial, inputs, Some(through)).is_ok() && trial.fits()
+                let mut trial = UnitOfWork::new(&requester.store, &requester.context);
+                self.add(requester, &mut trial, inputs, Some(through)).is_ok() && trial.fits()
             };
             return Err(too_many_steps(self.submission.steps_through(&instance.value, 0), fits).into());
         }
@@ -111,7 +110,7 @@ pub(crate) struct AdvanceInstance {
 
 /// What an advance needs to know.
 pub(crate) struct AdvanceInputs {
-    instance: Stored<Instance>,
+    pub(crate) instance: Stored<Instance>,
     /// Those of the users in the step data who can be picked.
     active: BTreeSet<UserId>,
     /// The asset, if the last step is open. `None` also if the instance has ended and its asset was deleted meanwhile.
@@ -142,32 +141,31 @@ impl Command for AdvanceInstance {
     /// The last step also changes the asset, in the same transaction.
     fn decide(
         &self,
-        caller: &Caller,
+        requester: &Requester,
         unit: &mut UnitOfWork<'_>,
         inputs: &AdvanceInputs,
     ) -> Result<Stored<Instance>, AttemptError<ApiError>> {
         let AdvanceInputs { instance, active, asset, meant_step } = inputs;
         let submission = &self.submission;
         if let Some(movement) = instance.value.movement_id.filter(|_| submission.errors.is_empty()) {
-            let detail = "The instance is part of a movement. Advance the movement instead.";
-            return Err(ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement})).into());
+            return Err(part_of_movement(movement, "Advance the movement instead.").into());
         }
         if let Some(step) = meant_step {
             check_still_open(&instance.value, *step)?;
         }
         let advance = |unit: &mut UnitOfWork<'_>, through: Option<&str>| {
-            let next = submission.advance(&instance.value, &submission.data, through, active, caller.context.at)?;
+            let next = submission.advance(&instance.value, &submission.data, through, active, requester.context.at)?;
             if next.instance.status() == InstanceStatus::Completed {
                 let asset = asset.as_ref().ok_or(AttemptError::Outdated(WriteError::Stale))?;
                 change_asset(unit, asset, Vec::new(), &next.instance)?;
             }
-            put_images(caller, unit, &next.instance, &next.signatures)?;
+            put_images(requester, unit, &next.instance, &next.signatures)?;
             Ok::<_, AttemptError<ApiError>>(unit.update_in_steps(instance, next.versions())?)
         };
         let advanced = advance(unit, submission.through.as_deref())?;
         if !unit.fits() {
             let fits = |through: &str| {
-                let mut trial = UnitOfWork::new(&caller.store, &caller.context);
+                let mut trial = UnitOfWork::new(&requester.store, &requester.context);
                 advance(&mut trial, Some(through)).is_ok() && trial.fits()
             };
             return Err(too_many_steps(submission.steps_through(&instance.value, instance.value.current_step()), fits).into());
@@ -212,11 +210,11 @@ impl Command for CancelInstance {
 
     fn decide(
         &self,
-        caller: &Caller,
+        requester: &Requester,
         unit: &mut UnitOfWork<'_>,
         (instance, asset): &Self::Inputs,
     ) -> Result<Stored<Instance>, AttemptError<ApiError>> {
-        let next = instance.value.cancelled(self.reason.clone(), caller.context.at).map_err(process_error)?;
+        let next = instance.value.cancelled(self.reason.clone(), requester.context.at).map_err(process_error)?;
         // The asset can't be deleted while the instance is open: without it, the instance has just ended.
         let asset = asset.as_ref().ok_or(AttemptError::Outdated(WriteError::Stale))?;
         unit.update(asset, next.asset_after(&asset.value))?;

@@ -17,7 +17,7 @@ use shared::store::InstanceFilter;
 use utoipa::ToSchema;
 
 /// Index of a step, from zero.
-type StepIndex = BoundedInteger<0, 49>;
+pub(crate) type StepIndex = BoundedInteger<0, 49>;
 
 shared::body! {
     /// The asset to start on, or the assets: exactly one of the two.

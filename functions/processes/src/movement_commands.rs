@@ -3,7 +3,7 @@
 use crate::process_error::process_error;
 use crate::submission::{Submission, change_asset, invalid, put_images, too_many_steps};
 use crate::views;
-use shared::auth::{Caller, Command};
+use shared::auth::{Command, Requester};
 use shared::domain::asset::Asset;
 use shared::domain::id::{AssetId, MovementId, UserId};
 use shared::domain::instance::{Instance, InstanceStatus, ProcessError};
@@ -92,7 +92,7 @@ impl AdvanceMovement {
     /// Adds the changes of all instances in progress to `unit`, and returns all instances as they are afterwards.
     fn add(
         &self,
-        caller: &Caller,
+        requester: &Requester,
         unit: &mut UnitOfWork<'_>,
         inputs: &MovementInputs,
         through: Option<&str>,
@@ -108,13 +108,13 @@ impl AdvanceMovement {
                 break;
             }
             let own_data = data_for_instance(&instance.value, &inputs.instances, &self.submission.data);
-            let next = self.submission.advance(&instance.value, &own_data, through, &inputs.active, caller.context.at)?;
+            let next = self.submission.advance(&instance.value, &own_data, through, &inputs.active, requester.context.at)?;
             if next.instance.status() == InstanceStatus::Completed {
                 change_asset(unit, inputs.asset_of(&instance.value)?, Vec::new(), &next.instance)?;
             }
             // All instances share the images, so only the first one adds them.
             if !std::mem::replace(&mut has_images, true) {
-                put_images(caller, unit, &next.instance, &next.signatures)?;
+                put_images(requester, unit, &next.instance, &next.signatures)?;
             }
             instances.push(unit.update_in_steps(instance, next.versions())?);
         }
@@ -138,19 +138,19 @@ impl Command for AdvanceMovement {
 
     fn decide(
         &self,
-        caller: &Caller,
+        requester: &Requester,
         unit: &mut UnitOfWork<'_>,
         inputs: &MovementInputs,
     ) -> Result<ChangedMovement, AttemptError<ApiError>> {
         let open_step = open_step(&inputs.instances, inputs.meant_step);
         let open_step = open_step.or_else(|error| self.submission.result(Err(error)))?;
-        let instances = self.add(caller, unit, inputs, self.submission.through.as_deref())?;
+        let instances = self.add(requester, unit, inputs, self.submission.through.as_deref())?;
         if !unit.fits()
             && let Some(instance) = inputs.open_instances().next()
         {
             let fits = |through: &str| {
-                let mut trial = UnitOfWork::new(&caller.store, &caller.context);
-                self.add(caller, &mut trial, inputs, Some(through)).is_ok() && trial.fits()
+                let mut trial = UnitOfWork::new(&requester.store, &requester.context);
+                self.add(requester, &mut trial, inputs, Some(through)).is_ok() && trial.fits()
             };
             return Err(too_many_steps(self.submission.steps_through(&instance.value, open_step), fits).into());
         }
@@ -196,7 +196,7 @@ impl Command for CancelMovement {
 
     fn decide(
         &self,
-        caller: &Caller,
+        requester: &Requester,
         unit: &mut UnitOfWork<'_>,
         inputs: &MovementInputs,
     ) -> Result<ChangedMovement, AttemptError<ApiError>> {
@@ -204,7 +204,7 @@ impl Command for CancelMovement {
         let mut instances = inputs.instances.clone();
         for instance in instances.iter_mut().filter(|it| it.value.status() == InstanceStatus::InProgress) {
             let asset = inputs.asset_of(&instance.value)?;
-            let next = instance.value.cancelled(self.reason.clone(), caller.context.at).map_err(process_error)?;
+            let next = instance.value.cancelled(self.reason.clone(), requester.context.at).map_err(process_error)?;
             unit.update(asset, next.asset_after(&asset.value))?;
             *instance = unit.update(instance, next)?;
         }

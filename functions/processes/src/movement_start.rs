@@ -6,7 +6,7 @@ use crate::process_error::process_error;
 use crate::submission::{Submission, change_asset, invalid, put_images, too_many_steps};
 use crate::views;
 use serde_json::{Map, Value, json};
-use shared::auth::{Caller, Command};
+use shared::auth::{Command, Requester};
 use shared::domain::asset::Asset;
 use shared::domain::asset_tag::TagTemplate;
 use shared::domain::field_error::FieldError;
@@ -36,9 +36,9 @@ impl StartMovement {
     /// # Errors
     ///
     /// Returns [`ApiError::Unavailable`] if the table does not respond.
-    pub(crate) async fn numbered(self, caller: &Caller) -> Result<Self, ApiError> {
+    pub(crate) async fn numbered(self, requester: &Requester) -> Result<Self, ApiError> {
         let template: TagTemplate = NUMBER_TEMPLATE.parse().map_err(StoreError::broken)?;
-        Ok(Self { number: caller.store.next_movement_number(&template).await?, ..self })
+        Ok(Self { number: requester.store.next_movement_number(&template).await?, ..self })
     }
 }
 
@@ -54,18 +54,18 @@ impl StartMovement {
     /// Adds the movement and the instances of these assets to `unit`. All of them start, or none does.
     fn add(
         &self,
-        caller: &Caller,
+        requester: &Requester,
         unit: &mut UnitOfWork<'_>,
         inputs: &StartInputs,
         assets: &[Stored<Asset>],
         through: Option<&str>,
     ) -> Result<ChangedMovement, AttemptError<ApiError>> {
-        let (process, at) = (&inputs.process.value, caller.context.at);
-        let id: MovementId = caller.store.new_id(at)?;
-        let starter = Starter::from(&caller.context.actor);
+        let (process, at) = (&inputs.process.value, requester.context.at);
+        let id: MovementId = requester.store.new_id(at)?;
+        let starter = Starter::from(&requester.context.actor);
         let (mut started, mut errors) = (Vec::new(), Vec::new());
         for asset in assets {
-            match Instance::start(caller.store.new_id(at)?, process, &asset.value, &starter) {
+            match Instance::start(requester.store.new_id(at)?, process, &asset.value, &starter) {
                 Ok((instance, reserved)) => started.push((Instance { movement_id: Some(id), ..instance }, asset, reserved)),
                 Err(error) => errors.push((asset.value.id, error)),
             }
@@ -83,7 +83,7 @@ impl StartMovement {
             change_asset(unit, asset, vec![reserved], begun.last())?;
             // All instances share the images, so only the first one adds them.
             if instances.is_empty() {
-                put_images(caller, unit, begun.last(), &begun.signatures)?;
+                put_images(requester, unit, begun.last(), &begun.signatures)?;
             }
             instances.push(unit.create_in_steps(begun.created, begun.later)?);
         }
@@ -100,10 +100,10 @@ impl StartMovement {
     }
 
     /// Returns the error of steps that don't fit into the transaction of the start.
-    fn too_many_steps(&self, caller: &Caller, inputs: &StartInputs, instance: &Instance) -> ApiError {
+    fn too_many_steps(&self, requester: &Requester, inputs: &StartInputs, instance: &Instance) -> ApiError {
         let fits = |assets: &[Stored<Asset>], through: Option<&str>| {
-            let mut trial = UnitOfWork::new(&caller.store, &caller.context);
-            self.add(caller, &mut trial, inputs, assets, through).is_ok() && trial.fits()
+            let mut trial = UnitOfWork::new(&requester.store, &requester.context);
+            self.add(requester, &mut trial, inputs, assets, through).is_ok() && trial.fits()
         };
         let through = self.submission.through.as_deref();
         let counts: Vec<usize> = (1..=inputs.assets.len()).collect();
@@ -145,7 +145,7 @@ impl Command for StartMovement {
 
     fn decide(
         &self,
-        caller: &Caller,
+        requester: &Requester,
         unit: &mut UnitOfWork<'_>,
         inputs: &StartInputs,
     ) -> Result<ChangedMovement, AttemptError<ApiError>> {
@@ -160,9 +160,9 @@ impl Command for StartMovement {
             );
             return Err(invalid("asset_ids", detail).into());
         }
-        let (movement, instances) = self.add(caller, unit, inputs, assets, self.submission.through.as_deref())?;
+        let (movement, instances) = self.add(requester, unit, inputs, assets, self.submission.through.as_deref())?;
         match instances.first() {
-            Some(instance) if !unit.fits() => Err(self.too_many_steps(caller, inputs, &instance.value).into()),
+            Some(instance) if !unit.fits() => Err(self.too_many_steps(requester, inputs, &instance.value).into()),
             _ => Ok((movement, instances)),
         }
     }

@@ -1,6 +1,7 @@
 //! What errors of process instances mean to a client.
 
 use serde_json::json;
+use shared::domain::id::MovementId;
 use shared::domain::instance::ProcessError;
 use shared::http::error::{ApiError, ConflictCode};
 
@@ -19,4 +20,10 @@ pub(crate) fn process_error(error: ProcessError) -> ApiError {
         ProcessError::Submitted(key) => json!({"step": key}),
     };
     ApiError::conflict(code, detail, context)
+}
+
+/// Returns the error of a request about an instance that is only possible for its movement. `advice` says what to do.
+pub(crate) fn part_of_movement(movement: MovementId, advice: &str) -> ApiError {
+    let detail = format!("The instance is part of a movement. {advice}");
+    ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement}))
 }

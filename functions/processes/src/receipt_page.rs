@@ -5,7 +5,7 @@ use serde_json::Value;
 use shared::domain::event::Actor;
 use shared::domain::hex;
 use shared::domain::id::{Id, TenantId};
-use shared::domain::instance::InstanceStatus;
+use shared::domain::instance::{InstanceStatus, is_typed};
 use shared::domain::locale::Locale;
 use shared::domain::process::{Step, StepKind};
 use shared::domain::receipt::{
@@ -84,7 +84,7 @@ enum Run {
 /// A submitted value, as the page shows it.
 enum StepText {
     Plain(Vec<Run>),
-    Signature { picture: Picture, hash: String },
+    Signature { picture: Picture, hash: String, is_typed: bool },
 }
 
 enum Picture {
@@ -110,9 +110,12 @@ fn code(id: impl Id) -> Run {
 
 fn person(actor: &Actor) -> Vec<Run> {
     let key = name(&actor.key_name);
-    match &actor.user_name {
-        Some(user) => vec![name(user), text(" (key "), key, text(")")],
-        None => vec![text("key "), key],
+    match (&actor.user_name, actor.link_id) {
+        (signer, Some(link)) => {
+            vec![name(signer.as_deref().unwrap_or_default()), text(" (signing link)\n"), code(link)]
+        }
+        (Some(user), None) => vec![name(user), text(" (key "), key, text(")")],
+        (None, None) => vec![text("key "), key],
     }
 }
 
@@ -192,7 +195,7 @@ fn signature(key: &str, signed: &Value, images: &Images) -> StepText {
         (None, Some(path)) => Picture::Path(path.clone()),
         (None, None) => Picture::Missing,
     };
-    StepText::Signature { picture, hash: hash.to_owned() }
+    StepText::Signature { picture, hash: hash.to_owned(), is_typed: is_typed(signed) }
 }
 
 fn step_rows<'a>(steps: &'a [MovementReceiptStep], images: &Images, times: &Times<'_>) -> Vec<StepRow<'a>> {

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
 use serde::Serialize;
 use serde_json::{Value, json};
-use shared::auth::{Caller, UnverifiedRequest};
+use shared::auth::{Requester, UnverifiedRequest};
 use shared::domain::asset::Asset;
 use shared::domain::chain::HistoryEntry;
 use shared::domain::field_error::ValueError;
@@ -73,6 +73,16 @@ pub enum ReceiptResponse<R> {
     Html(String),
 }
 
+impl<R> ReceiptResponse<R> {
+    /// Returns the same response with what `wrap` makes of the receipt.
+    pub(crate) fn map<S>(self, wrap: impl FnOnce(Box<R>) -> S) -> ReceiptResponse<S> {
+        match self {
+            Self::Json(receipt) => ReceiptResponse::Json(Box::new(wrap(receipt))),
+            Self::Html(page) => ReceiptResponse::Html(page),
+        }
+    }
+}
+
 impl<R: Serialize> Success for ReceiptResponse<R> {
     fn to_response(&self) -> Result<ApiResponse, ApiError> {
         match self {
@@ -111,12 +121,22 @@ pub async fn get_receipt(
             Ok((query.format, found(store.get::<Instance>(id.parse()?).await?)?))
         })
         .await?;
-    let receipt = receipt(&caller, &instance).await?;
-    let signed = SignedReceipt::new(receipt, &signing_key(&caller).await?).map_err(|error| ApiError::Internal(error.into()))?;
+    of_instance(&caller, &instance, format).await
+}
+
+/// Returns the receipt of an instance.
+pub(crate) async fn of_instance(
+    requester: &Requester,
+    instance: &Stored<Instance>,
+    format: Option<Format>,
+) -> Result<ReceiptResponse<SignedReceipt>, ApiError> {
+    let receipt = receipt(requester, instance).await?;
+    let key = signing_key(requester).await?;
+    let signed = SignedReceipt::new(receipt, &key).map_err(|error| ApiError::Internal(error.into()))?;
     if format != Some(Format::Html) {
         return Ok(ReceiptResponse::Json(Box::new(signed)));
     }
-    let (images, tenant) = tokio::try_join!(images(&caller, &instance), tenant(&caller))?;
+    let (images, tenant) = tokio::try_join!(images(requester, instance), tenant(requester))?;
     page(receipt_page::render(&signed, &images, &tenant))
 }
 
@@ -135,15 +155,24 @@ pub async fn get_movement_receipt(
             Ok((query.format, MovementInputs::read(&store, id.parse()?, None).await?))
         })
         .await?;
+    of_movement(&caller, &inputs, format).await
+}
+
+/// Returns the receipt of a movement.
+pub(crate) async fn of_movement(
+    requester: &Requester,
+    inputs: &MovementInputs,
+    format: Option<Format>,
+) -> Result<ReceiptResponse<SignedMovementReceipt>, ApiError> {
     let completed = completed_instance(&inputs.instances)?;
-    let receipt = movement_receipt(&caller, &inputs, completed).await?;
-    let key = signing_key(&caller).await?;
+    let receipt = movement_receipt(requester, inputs, completed).await?;
+    let key = signing_key(requester).await?;
     let signed = SignedMovementReceipt::new(receipt, &key).map_err(|error| ApiError::Internal(error.into()))?;
     if format != Some(Format::Html) {
         return Ok(ReceiptResponse::Json(Box::new(signed)));
     }
     // All instances share the images.
-    let (images, tenant) = tokio::try_join!(images(&caller, completed), tenant(&caller))?;
+    let (images, tenant) = tokio::try_join!(images(requester, completed), tenant(requester))?;
     page(receipt_page::render_movement(&signed, &images, &tenant))
 }
 
@@ -161,26 +190,26 @@ fn completed_instance(instances: &[Stored<Instance>]) -> Result<&Stored<Instance
 }
 
 /// Returns the key that signs the tenant's receipts.
-async fn signing_key(caller: &Caller) -> Result<SigningKey, ApiError> {
-    let key_encryption = caller.app.key_encryption().ok_or_else(|| {
+async fn signing_key(requester: &Requester) -> Result<SigningKey, ApiError> {
+    let key_encryption = requester.app.key_encryption().ok_or_else(|| {
         let detail = "Receipts are not available: the operator has not configured an encryption key for their signing keys.";
         ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
     })?;
-    Ok(caller.store.signing_key(key_encryption, &caller.context).await?)
+    Ok(requester.store.signing_key(key_encryption, &requester.context).await?)
 }
 
 /// Returns the tenant, whose settings say how a page is shown.
-async fn tenant(caller: &Caller) -> Result<Tenant, ApiError> {
-    let tenant = caller.store.get::<Tenant>(caller.store.id()).await?;
+pub(crate) async fn tenant(requester: &Requester) -> Result<Tenant, ApiError> {
+    let tenant = requester.store.get::<Tenant>(requester.store.id()).await?;
     tenant.map(|tenant| tenant.value).ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))
 }
 
 /// Returns the images of an instance's signatures, as many as a page has room for.
-async fn images(caller: &Caller, instance: &Stored<Instance>) -> Result<Images, ApiError> {
+async fn images(requester: &Requester, instance: &Stored<Instance>) -> Result<Images, ApiError> {
     let shown = views::shown_images(std::slice::from_ref(instance))?;
     let left_out = instance.value.signatures().map(|(name, _)| name).filter(|name| !shown.contains(name));
     let paths = left_out.map(|name| (name.step.clone(), instance.value.signature_path(&name.step))).collect();
-    let images = caller.store.signature_images(shown).await?;
+    let images = requester.store.signature_images(shown).await?;
     Ok(Images { images: images.into_iter().map(|(name, image)| (name.step, image)).collect(), paths })
 }
 
@@ -198,8 +227,8 @@ async fn user_histories(store: &TenantStore, instance: &Instance) -> Result<BTre
 }
 
 /// Reads what a receipt is made from, and makes it.
-async fn receipt(caller: &Caller, instance: &Stored<Instance>) -> Result<Receipt, ApiError> {
-    let (store, value) = (&caller.store, &instance.value);
+async fn receipt(requester: &Requester, instance: &Stored<Instance>) -> Result<Receipt, ApiError> {
+    let (store, value) = (&requester.store, &instance.value);
     if value.status() != InstanceStatus::Completed {
         return Err(receipt_error(ReceiptError::NotCompleted(value.status())));
     }
@@ -211,11 +240,11 @@ async fn receipt(caller: &Caller, instance: &Stored<Instance>) -> Result<Receipt
 
 /// Reads what a movement's receipt is made from, and makes it. All completed instances picked the same users.
 async fn movement_receipt(
-    caller: &Caller,
+    requester: &Requester,
     inputs: &MovementInputs,
     completed: &Stored<Instance>,
 ) -> Result<MovementReceipt, ApiError> {
-    let (store, movement) = (&caller.store, &inputs.movement);
+    let (store, movement) = (&requester.store, &inputs.movement);
     let history = store.whole_history::<Movement>(movement.value.id);
     let (history, users) = tokio::try_join!(history, user_histories(store, &completed.value))?;
     let part = async |instance: &Stored<Instance>| {

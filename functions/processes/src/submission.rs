@@ -3,7 +3,7 @@
 use crate::instance_wire::Advance;
 use crate::process_error::process_error;
 use serde_json::{Map, Value, json};
-use shared::auth::Caller;
+use shared::auth::Requester;
 use shared::domain::asset::Asset;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::UserId;
@@ -62,10 +62,19 @@ impl Submission {
         Self { data, expected_step: None, through, errors, images: DecodedImages::default() }
     }
 
+    /// Returns the submission with the keys of the signature steps whose image shows a typed name.
+    pub(crate) fn with_typed(self, keys: Vec<String>) -> Self {
+        Self { images: DecodedImages::with_typed(keys), ..self }
+    }
+
     /// Returns what the domain decided, or all errors of the request together.
     pub(crate) fn result<T>(&self, decided: Result<T, ProcessError>) -> Result<T, ApiError> {
         match decided {
-            Err(ProcessError::Invalid(more)) => Err(ApiError::Invalid([self.errors.clone(), more].concat())),
+            Err(ProcessError::Invalid(more)) => {
+                // One error is enough for each field.
+                let more = more.into_iter().filter(|error| !self.errors.iter().any(|known| known.location == error.location));
+                Err(ApiError::Invalid(self.errors.iter().cloned().chain(more).collect()))
+            }
             _ if !self.errors.is_empty() => Err(ApiError::Invalid(self.errors.clone())),
             decided => decided.map_err(process_error),
         }
@@ -117,8 +126,13 @@ impl Submission {
 
     /// Returns whether the submission would complete an instance in progress, and so change its asset.
     pub(crate) fn completes(&self, instance: &Instance) -> bool {
+        self.last_step(instance).is_some_and(|last| last + 1 == instance.steps.as_slice().len())
+    }
+
+    /// Returns the index of the last step that the submission would close; `None` for an instance that has ended.
+    pub(crate) fn last_step(&self, instance: &Instance) -> Option<usize> {
         let last = self.through.as_deref().and_then(|key| instance.index_of(key));
-        instance.open_step().is_ok_and(|open| open.max(last.unwrap_or(open)) + 1 == instance.steps.as_slice().len())
+        instance.open_step().ok().map(|open| open.max(last.unwrap_or(open)))
     }
 
     /// Returns the steps from `first` on up to `through`.
@@ -179,14 +193,14 @@ pub(crate) fn change_asset(
 
 /// Adds the images of the signatures that were sent for an instance.
 pub(crate) fn put_images(
-    caller: &Caller,
+    requester: &Requester,
     unit: &mut UnitOfWork<'_>,
     instance: &Instance,
     signatures: &BTreeMap<String, SignatureImage>,
 ) -> Result<(), StoreError> {
     signatures
         .iter()
-        .try_for_each(|(step, image)| unit.put_signature_image(&caller.store, &instance.image_name(step, image.hash()), image))
+        .try_for_each(|(step, image)| unit.put_signature_image(&requester.store, &instance.image_name(step, image.hash()), image))
 }
 
 /// Returns the error of a last step whose recipient has become inactive.

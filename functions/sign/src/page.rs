@@ -1,10 +1,23 @@
-//! The signing page.
+//! The signing page: one document, whose files are in `page`.
 
 use axum::extract::State;
+use axum::http::{HeaderValue, header};
 use shared::app::App;
 use shared::http::error::ApiError;
+use shared::http::html;
 use shared::http::openapi::OpenErrors;
 use shared::http::response::ApiResponse;
+
+const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/sign.html"));
+
+/// The policy of the page: its own style sheet and script, images that it makes itself, and requests to where it comes from.
+const POLICY: HeaderValue = HeaderValue::from_static(concat!(
+    "default-src 'none'; script-src 'sha256-",
+    env!("SCRIPT_HASH"),
+    "'; style-src 'sha256-",
+    env!("STYLE_HASH"),
+    "'; img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+));
 
 /// Get the signing page
 ///
@@ -13,5 +26,7 @@ use shared::http::response::ApiResponse;
 #[utoipa::path(get, path = "/sign", tag = "signing", security(()),
     responses((status = 200, description = "The page", content_type = "text/html", body = String), OpenErrors))]
 pub async fn get_sign_page(State(_): State<App>) -> Result<ApiResponse, ApiError> {
-    Ok(ApiResponse::new("text/html; charset=utf-8", ""))
+    Ok(html::page_with_policy(PAGE.to_owned(), POLICY)
+        .with_header(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"))
+        .with_header(header::ETAG, HeaderValue::from_static(concat!("\"", env!("PAGE_HASH"), "\""))))
 }

@@ -1,7 +1,8 @@
 //! Addresses without secrets.
 
 use percent_encoding::percent_decode_str;
-use shared::domain::token::PREFIX;
+use shared::domain::id::{ApiKeyId, LinkId};
+use shared::domain::token::Credential;
 
 /// Parts of the names of parameters whose values are secrets. The service has none; people type them nevertheless.
 const NAMES: [&str; 6] = ["key", "token", "secret", "password", "auth", "signature"];
@@ -32,15 +33,18 @@ fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().chars().filter(|character| !character.is_control()).collect()
 }
 
-/// Hides everything that looks like an API key.
+/// Hides everything that looks like an API key or the secret of a signing link.
 fn without_keys(text: &str) -> String {
     let decoded = decoded(text);
-    let text = if decoded.contains(PREFIX) { &decoded } else { text };
-    let mut parts = text.split(PREFIX);
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| {
-        let rest = part.trim_start_matches(|character: char| character.is_ascii_alphanumeric());
-        text + PREFIX + HIDDEN + rest
+    let prefixes = [ApiKeyId::PREFIX, LinkId::PREFIX];
+    let text = if prefixes.iter().any(|prefix| decoded.contains(prefix)) { decoded } else { text.to_owned() };
+    prefixes.into_iter().fold(text, |text, prefix| {
+        let mut parts = text.split(prefix);
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |text, part| {
+            let rest = part.trim_start_matches(|character: char| character.is_ascii_alphanumeric());
+            text + prefix + HIDDEN + rest
+        })
     })
 }
 
@@ -60,6 +64,7 @@ mod tests {
             ("/v1/assets", Some("q=%61pl_0351%66&%6bey=abc"), "/v1/assets?q=apl_…&%6bey=…"),
             ("/v1/%61pl%5f0351f4Sj8z", None, "/v1/apl_…"),
             ("/v1/apl_a/apl_b", Some(""), "/v1/apl_…/apl_…?"),
+            ("/v1/sign", Some("apl_a=sgn%5Fb1"), "/v1/sign?apl_…=sgn_…"),
         ] {
             assert_eq!(without_secrets(path, query), shown);
         }

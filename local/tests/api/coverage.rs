@@ -19,7 +19,7 @@ async fn without_a_valid_key_every_route_responds_with_the_same_401() {
     let mut mistyped = client.key.clone();
     mistyped.replace_range(40..41, if &mistyped[40..41] == "0" { "1" } else { "0" });
     let token = Token::parse(&client.key).unwrap();
-    let of_another_tenant = Token::new(other.tenant, token.key, token.secret).expose();
+    let of_another_tenant = Token::new(other.tenant, token.id, token.secret).expose();
     let before = api.dump().await;
     for operation in operations.iter().filter(|operation| operation.needs_key) {
         for key in ["", "x", "apl_", &mistyped, &revoked.key, &of_another_tenant] {

@@ -34,7 +34,7 @@ async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
     // Requests with the key's id and a wrong secret don't count against its limit, and don't show it.
     let token = shared::domain::token::Token::parse(&client.key).unwrap();
     let wrong_secret = shared::domain::token::Secret::new([7; 32]);
-    let impostor = client.with_key(&shared::domain::token::Token::new(token.tenant, token.key, wrong_secret).expose());
+    let impostor = client.with_key(&shared::domain::token::Token::new(token.tenant, token.id, wrong_secret).expose());
     api.advance_clock(wait);
     for _ in 0..6 {
         let refused = impostor.get("/assets").await;

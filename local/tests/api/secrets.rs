@@ -36,7 +36,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// Returns every form in which a key's secret could be written, in lower case: whole, in halves, as bytes.
-fn traces(key: &str) -> Vec<String> {
+pub fn traces(key: &str) -> Vec<String> {
     let halves = [&key[SECRET][..22], &key[SECRET][22..]];
     let bytes: Vec<u8> = halves.iter().flat_map(|half| base62::decode(half).unwrap().to_be_bytes()).collect();
     let mut traces = vec![key.to_owned(), key[SECRET].to_owned()];
@@ -83,7 +83,7 @@ fn append_value(value: &AttributeValue, text: &mut String) {
 }
 
 /// Returns the type and the text of every item of the table.
-async fn items_as_text(api: &Api) -> Vec<(String, String)> {
+pub async fn items_as_text(api: &Api) -> Vec<(String, String)> {
     let item_as_text = |item: Item| {
         let item_type = item.get("type").and_then(|kind| kind.as_s().ok()).cloned().unwrap_or_default();
         let mut text = String::new();
@@ -276,12 +276,12 @@ async fn no_value_prints_the_secret_that_it_holds() {
     let hash = token.secret.hash();
     let now = api.now();
     let scopes = std::iter::once("assets:read".parse().unwrap()).collect();
-    let record = ApiKey::new(token.key, "k".parse().unwrap(), scopes, hash.clone(), 1);
+    let record = ApiKey::new(token.id, "k".parse().unwrap(), scopes, hash.clone(), 1);
     let record = record.rotated(SecretHash("0".repeat(64)), now, now.plus_seconds(60));
-    let idempotency = IdempotentRequest::new(token.key, "k".parse().unwrap(), "/v1/keys", key.as_bytes());
+    let idempotency = IdempotentRequest::new(token.id, "k".parse().unwrap(), "/v1/keys", key.as_bytes());
     let context = ChangeContext { actor: Actor::operator(), at: now, idempotency: Some(idempotency), precondition: None };
     let printed = format!("{tenant} {token:?} {token:#?} {:?} {hash:?} {record:?} {record:#?} {context:?}", token.secret);
-    assert!(printed.contains(&token.tenant.to_string()) && printed.contains(&token.key.uuid().to_string()));
+    assert!(printed.contains(&token.tenant.to_string()) && printed.contains(&token.id.uuid().to_string()));
     for trace in traces(&key).into_iter().chain([hash.0.clone(), "0".repeat(64)]) {
         assert!(!printed.to_lowercase().contains(&trace), "{printed}");
     }

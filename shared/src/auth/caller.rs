@@ -1,23 +1,36 @@
-//! A caller whose API key is verified, and changes of one record on the caller's behalf.
+//! A caller whose API key is verified, and changes of one record on the behalf of whoever sent a request.
 
 use super::command::not_repeatable;
 use crate::app::App;
 use crate::domain::api_key::ApiKey;
 use crate::domain::field_error::FieldError;
 use crate::domain::record::{Record, Stored};
-use crate::domain::request::StoredResponse;
+use crate::domain::request::{Precondition, StoredResponse};
 use crate::domain::scope::{Role, Scope, Scopes};
 use crate::domain::user::User;
 use crate::http::RequestNotes;
 use crate::http::error::ApiError;
 use crate::http::response::{Success, found};
 use crate::store::{AttemptError, ChangeContext, TenantStore, UnitOfWork, WriteError, retry};
+use std::ops::Deref;
+
+/// Whoever sent a request whose credential is verified, and what its changes need: of a [`Caller`] and of the holder of a
+/// signing link alike.
+#[derive(Clone)]
+pub struct Requester {
+    /// The tenant's part of the table.
+    pub store: TenantStore,
+    /// Who changes something, and when.
+    pub context: ChangeContext,
+    /// What the function keeps between requests.
+    pub app: App,
+}
 
 /// A caller whose API key is verified.
 #[derive(Clone)]
 pub struct Caller {
-    /// The tenant's part of the table.
-    pub store: TenantStore,
+    /// What its changes need.
+    pub(super) requester: Requester,
     /// What the key permits at this moment.
     pub scopes: Scopes,
     /// The role that the caller counts as.
@@ -26,14 +39,17 @@ pub struct Caller {
     pub key: ApiKey,
     /// The user whom the key is bound to; `None` for a key of the tenant.
     pub owner: Option<User>,
-    /// Who changes something, and when.
-    pub context: ChangeContext,
-    /// What the function keeps between requests.
-    pub app: App,
     /// What is known of the request itself.
     pub(crate) notes: RequestNotes,
     /// Whether the request, whose changes are committed one by one, was begun before under its idempotency key.
     pub(super) is_resumed: bool,
+}
+
+impl Deref for Caller {
+    type Target = Requester;
+    fn deref(&self) -> &Requester {
+        &self.requester
+    }
 }
 
 impl Caller {
@@ -50,9 +66,19 @@ impl Caller {
     /// the end ([`Caller::store_finished`]).
     #[must_use]
     pub fn without_idempotency_key(&self) -> Self {
-        let mut caller = self.clone();
-        caller.context.idempotency = None;
-        caller
+        self.with_context(ChangeContext { idempotency: None, ..self.context.clone() })
+    }
+
+    /// Takes the request's precondition away, for an endpoint that checks it by itself.
+    pub fn take_precondition(&mut self) -> Option<Precondition> {
+        self.requester.context.precondition.take()
+    }
+
+    /// Returns the same caller with another context.
+    #[must_use]
+    pub(super) fn with_context(&self, context: ChangeContext) -> Self {
+        let requester = Requester { context, ..self.requester.clone() };
+        Self { requester, ..self.clone() }
     }
 
     /// Stores the response to a request whose changes are made, if it has an idempotency key. A response that is too long
@@ -74,7 +100,9 @@ impl Caller {
             stored => stored,
         }
     }
+}
 
+impl Requester {
     /// Creates a record and returns the response that `respond` makes of it. The same response is stored for a
     /// repetition of the request, without images.
     ///
@@ -96,7 +124,7 @@ impl Caller {
     /// # Errors
     ///
     /// Returns the errors of `decide`, [`ApiError::NotFound`] if the record is deleted meanwhile, and
-    /// [`ApiError::Conflict`] if other writers were faster five times. As [`Caller::create`] otherwise.
+    /// [`ApiError::Conflict`] if other writers were faster five times. As [`Requester::create`] otherwise.
     pub async fn update<T: Record>(
         &self,
         old: Stored<T>,
@@ -105,12 +133,12 @@ impl Caller {
         self.change(old, |unit, old| Ok(unit.update(old, decide(&old.value)?)?)).await
     }
 
-    /// Decides a change of one record with `decide`, which adds it to the unit of work. Retries as [`Caller::update`]
+    /// Decides a change of one record with `decide`, which adds it to the unit of work. Retries as [`Requester::update`]
     /// does.
     ///
     /// # Errors
     ///
-    /// As [`Caller::update`].
+    /// As [`Requester::update`].
     pub async fn change<T: Record, O>(
         &self,
         old: Stored<T>,

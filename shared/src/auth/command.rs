@@ -1,6 +1,6 @@
 //! Changes that take more than writing one record.
 
-use super::Caller;
+use super::Requester;
 use crate::domain::request::StoredResponse;
 use crate::http::error::ApiError;
 use crate::store::{AttemptError, PointReads, StoreError, UnitOfWork, WriteError, retry};
@@ -8,7 +8,7 @@ use crate::store::{AttemptError, PointReads, StoreError, UnitOfWork, WriteError,
 /// A change of several records, decided from what was read.
 ///
 /// The handler reads the inputs with [`Command::read`] while the key is verified, and hands them to
-/// [`Caller::execute`].
+/// [`Requester::execute`].
 pub trait Command: Sync {
     /// What the decision needs to know of the table.
     type Inputs: Send;
@@ -30,7 +30,7 @@ pub trait Command: Sync {
     /// Returns why the change is not possible, or [`AttemptError::Outdated`] if the inputs contradict each other.
     fn decide(
         &self,
-        caller: &Caller,
+        requester: &Requester,
         unit: &mut UnitOfWork<'_>,
         inputs: &Self::Inputs,
     ) -> Result<Self::Outcome, AttemptError<ApiError>>;
@@ -55,7 +55,7 @@ pub(super) fn not_repeatable() -> StoreError {
     StoreError::broken("a repeatable request without a response to store")
 }
 
-impl Caller {
+impl Requester {
     /// Decides and commits a change. Reads the inputs again and decides again when another writer was faster.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Who calls: the verification of API keys, and changes on behalf of a caller.
+//! Who calls: the verification of API keys and of signing links, and changes on behalf of whoever calls.
 //!
 //! A handler receives an [`UnverifiedRequest`]. The only way to a [`Caller`], and so to every write and every expensive
 //! read, is [`UnverifiedRequest::authorize`]. It verifies the key while it reads what the handler needs, so that both
@@ -8,10 +8,12 @@ mod caller;
 mod command;
 mod operations;
 mod request_headers;
+mod signer;
 mod unverified;
 mod verify;
 
-pub use caller::{Caller, unknown_reference};
+pub use caller::{Caller, Requester, unknown_reference};
 pub use command::Command;
 pub use operations::{CONCURRENT_OPERATIONS, Operation};
+pub use signer::SigningRequester;
 pub use unverified::UnverifiedRequest;

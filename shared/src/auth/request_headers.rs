@@ -1,7 +1,7 @@
 //! The headers that make a change repeatable or conditional: `Idempotency-Key` and `If-Match`.
 
 use crate::domain::field_error::ValueError;
-use crate::domain::id::{ApiKeyId, Id, TenantId};
+use crate::domain::id::{Id, TenantId};
 use crate::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, Precondition};
 use crate::http::error::ApiError;
 use crate::http::list_header;
@@ -38,7 +38,7 @@ impl RequestHeaders {
     /// # Errors
     ///
     /// Returns [`ApiError::Invalid`] for a bad idempotency key.
-    pub(super) fn idempotent_request(&self, by: ApiKeyId, body: &[u8]) -> Result<Option<IdempotentRequest>, ApiError> {
+    pub(super) fn idempotent_request(&self, by: impl Id, body: &[u8]) -> Result<Option<IdempotentRequest>, ApiError> {
         match &self.idempotency_key {
             None => Ok(None),
             Some(Ok(key)) => Ok(Some(IdempotentRequest::new(by, key.clone(), &self.path, body))),

@@ -1,12 +1,13 @@
 //! A request whose API key is not verified yet.
 
-use super::Caller;
 use super::request_headers::RequestHeaders;
 use super::verify::KeyCheck;
+use super::{Caller, Requester};
 use crate::app::App;
+use crate::domain::id::ApiKeyId;
 use crate::domain::request::IdempotentRequest;
 use crate::domain::scope::Scope;
-use crate::domain::token::Token;
+use crate::domain::token::{Credential, Token};
 use crate::http::RequestNotes;
 use crate::http::error::ApiError;
 use crate::http::extract::{QueryParams, received};
@@ -18,16 +19,17 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use std::sync::Arc;
 
-/// A request whose API key is not verified yet. Every handler of an endpoint that needs a key takes one.
-pub struct UnverifiedRequest {
-    app: App,
-    token: Option<Token>,
-    received: Arc<ReceivedRequest>,
+/// A request whose credential is not verified yet: an API key, unless another kind is named. Every handler of an endpoint that
+/// needs a credential takes one.
+pub struct UnverifiedRequest<C = ApiKeyId> {
+    pub(super) app: App,
+    pub(super) token: Option<Token<C>>,
+    pub(super) received: Arc<ReceivedRequest>,
     headers: RequestHeaders,
-    notes: RequestNotes,
+    pub(super) notes: RequestNotes,
 }
 
-impl FromRequestParts<App> for UnverifiedRequest {
+impl<C: Credential> FromRequestParts<App> for UnverifiedRequest<C> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
@@ -110,44 +112,55 @@ impl UnverifiedRequest {
         read: impl FnOnce(UnverifiedStore) -> F,
     ) -> Result<(Caller, T), ApiError> {
         let token = self.token.as_ref().ok_or(ApiError::Unauthorized)?;
-        let dry_run = self.received.dry_run();
-        let (pending, verification) = self.app.store().unverified_tenant(token.tenant, dry_run.clone());
+        let (pending, verification) = self.app.store().unverified_tenant(token.tenant, self.received.dry_run());
         let check = KeyCheck { app: &self.app, token, scope, notes: &self.notes };
         // An error of the key ends the reads as well, so that nobody without a key makes the service pay for them.
         let verify = check.verify(verification);
         let read = async { Ok(read(pending.begun().await).await) };
-        let idempotency = async { Ok(self.idempotency(&pending, token).await) };
+        let idempotency = async { Ok(self.idempotency(&pending, token.id).await) };
         let (caller, inputs, idempotency) = futures_util::try_join!(verify, read, idempotency)?;
-        let idempotency = idempotency?;
-        let id = self.received.path_parameter("id").ok().and_then(|id| id.parse().ok());
-        let precondition = self.headers.precondition(id, token.tenant)?;
-        let mut context = ChangeContext { precondition, ..caller.context };
+        let (context, is_resumed) = self.completed(&caller, idempotency?)?;
+        Ok((Caller { is_resumed, ..caller.with_context(context) }, inputs?))
+    }
+}
+
+/// A request by its idempotency key, and the previous request under it; `None` if it has no key.
+pub(super) type Idempotency = Option<(IdempotentRequest, Option<PreviousRequest>)>;
+
+impl<C: Credential> UnverifiedRequest<C> {
+    /// Returns the context of the request's changes with what its headers say of them, once its credential is verified; and
+    /// whether its changes, which are committed one by one, were begun before.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of the headers. Returns [`WriteError::AlreadyAnswered`] if the request was answered before: the
+    /// layer around all routes then sends the stored response.
+    pub(super) fn completed(&self, requester: &Requester, idempotency: Idempotency) -> Result<(ChangeContext, bool), ApiError> {
+        let id = ["link_id", "id"].iter().find_map(|name| self.received.path_parameter(name).ok()?.parse().ok());
+        let precondition = self.headers.precondition(id, requester.store.id())?;
+        let mut context = ChangeContext { precondition, ..requester.context.clone() };
         let mut is_resumed = false;
-        if let Some(dry_run) = dry_run {
+        if let Some(dry_run) = requester.store.dry_run() {
             self.headers.refuse_idempotency_key("can't be sent with dry_run")?;
-            self.notes.note_dry_run(dry_run);
+            self.notes.note_dry_run(dry_run.clone());
         }
         if let Some((request, previous)) = idempotency {
             is_resumed = matches!(&previous, Some(PreviousRequest::Same(response)) if response.is_in_parts);
             let previous = previous.filter(|_| !is_resumed);
             let is_repeated = previous.is_some();
-            self.notes.note_idempotent_request(caller.store.clone(), request.clone(), previous);
+            self.notes.note_idempotent_request(requester.store.clone(), request.clone(), previous);
             if is_repeated {
                 // The layer around all routes sends the stored response.
                 return Err(WriteError::AlreadyAnswered.into());
             }
             context.idempotency = Some(request);
         }
-        Ok((Caller { context, is_resumed, ..caller }, inputs?))
+        Ok((context, is_resumed))
     }
 
     /// Returns the request by its idempotency key, and the previous request under it; `None` if it has no key. Like
     /// reading a large body, hashing it waits until the caller's key is verified.
-    async fn idempotency(
-        &self,
-        pending: &PendingStore,
-        token: &Token,
-    ) -> Result<Option<(IdempotentRequest, Option<PreviousRequest>)>, ApiError> {
+    pub(super) async fn idempotency(&self, pending: &PendingStore, by: C) -> Result<Idempotency, ApiError> {
         // A body that is not whole is refused before the request could be repeated.
         let ReceivedBody::Whole(body) = &self.received.body else { return Ok(None) };
         let store = pending.begun().await;
@@ -157,7 +170,7 @@ impl UnverifiedRequest {
         if self.received.has_large_body() {
             store.verified().await;
         }
-        let Some(request) = self.headers.idempotent_request(token.key, body)? else { return Ok(None) };
+        let Some(request) = self.headers.idempotent_request(by, body)? else { return Ok(None) };
         let previous = store.previous_request(&request).await?;
         Ok(Some((request, previous)))
     }

@@ -1,9 +1,10 @@
 //! Verifies an API key: its secret, its owner, its rate limit and its scope, in this order.
 
-use super::Caller;
+use super::{Caller, Requester};
 use crate::app::App;
 use crate::domain::api_key::ApiKey;
 use crate::domain::event::Actor;
+use crate::domain::id::{Id, TenantId};
 use crate::domain::rate::Rate;
 use crate::domain::scope::Scope;
 use crate::domain::time::Timestamp;
@@ -13,6 +14,7 @@ use crate::http::RequestNotes;
 use crate::http::error::ApiError;
 use crate::log::error_chain;
 use crate::store::{ChangeContext, PointReads, StoreError, Verification};
+use uuid::Uuid;
 
 /// How old a key's `last_used_at` gets before it is written again.
 const LAST_USED_PRECISION: chrono::TimeDelta = chrono::TimeDelta::hours(1);
@@ -50,7 +52,7 @@ impl KeyCheck<'_> {
     pub(super) async fn verify(&self, verification: Verification) -> Result<Caller, ApiError> {
         let (token, now) = (self.token, self.app.store().now());
         let reads = verification.reads();
-        let count = reads.count_request(token.key, now);
+        let count = reads.count_request(token.id.uuid(), now);
         let known = self.app.verified_keys();
         let (credentials, counted) = if known.permits(token, self.scope, now) {
             verification.begin_reads();
@@ -64,8 +66,8 @@ impl KeyCheck<'_> {
             (credentials, count.await)
         };
         let (key, owner) = (&credentials.key, credentials.owner.as_ref());
-        self.notes.note_caller(token.tenant, token.key);
-        let rate = Rate::new(key.rate_limit_per_minute, self.used(counted)?, now);
+        self.notes.note_caller(token.tenant, token.id);
+        let rate = Rate::new(key.rate_limit_per_minute, used(reads.id(), token.id.uuid(), counted)?, now);
         let rate = if rate.is_exceeded() { rate } else { self.shared_rate(reads, key, now).await?.unwrap_or(rate) };
         self.notes.note_rate(rate);
         if rate.is_exceeded() {
@@ -80,13 +82,13 @@ impl KeyCheck<'_> {
             Some(scope) => Err(ApiError::Forbidden(scope)),
         };
         if is_outdated(key.last_used_at, now)
-            && let Err(error) = reads.touch_key(token.key, now).await
+            && let Err(error) = reads.touch_key(token.id, now).await
         {
-            tracing::warn!(error = %error, key_id = %token.key, "could not record that a key was used");
+            tracing::warn!(error = %error, key_id = %token.id, "could not record that a key was used");
         }
         let store = store?;
         let actor = Actor {
-            key_id: Some(token.key),
+            key_id: Some(token.id),
             key_name: key.name.to_string(),
             user_id: key.user_id,
             user_name: owner.map(|owner| owner.display_name.to_string()),
@@ -96,7 +98,8 @@ impl KeyCheck<'_> {
         let role = key.role(owner.map(|owner| owner.role));
         let (app, notes) = (self.app.clone(), self.notes.clone());
         let Credentials { key, owner } = credentials;
-        Ok(Caller { store, scopes, role, key, owner, context, app, notes, is_resumed: false })
+        let requester = Requester { store, context, app };
+        Ok(Caller { requester, scopes, role, key, owner, notes, is_resumed: false })
     }
 
     /// Reads the key and, once its secret is known to be right, the owner of a bound key: one round trip, two for a bound
@@ -115,7 +118,7 @@ impl KeyCheck<'_> {
     /// Returns `None` for a key that must be refused.
     async fn read_credentials(&self, reads: &PointReads, now: Timestamp) -> Result<Option<Credentials>, ApiError> {
         // A key or an owner that can't be read can't be verified.
-        let key = StoreError::tolerate_unreadable(reads.get::<ApiKey>(self.token.key).await)?.map(|stored| stored.value);
+        let key = StoreError::tolerate_unreadable(reads.get::<ApiKey>(self.token.id).await)?.map(|stored| stored.value);
         let Some(key) = key.filter(|key| self.token.secret.is_one_of(&key.accepted_hashes(now))) else { return Ok(None) };
         let key = if self.token.secret.is_one_of(&[&key.hash]) { key } else { key.in_grace() };
         let Some(user) = key.user_id else { return Ok(Some(Credentials { key, owner: None })) };
@@ -124,32 +127,36 @@ impl KeyCheck<'_> {
         Ok(owner.map(|owner| Credentials { key, owner: Some(owner) }))
     }
 
-    /// Returns how many requests were counted. `None` if the table can't say: the limit protects the service from its
-    /// callers, so it must not take down what works.
-    fn used(&self, counted: Result<u64, StoreError>) -> Result<Option<u64>, StoreError> {
-        match counted {
-            Err(StoreError::Unavailable(cause)) => {
-                let (tenant_id, key_id, cause) = (self.token.tenant, self.token.key, error_chain(&*cause));
-                // The template's metric filters count these lines.
-                tracing::warn!(metric = UNCOUNTED, %tenant_id, %key_id, cause, "a request was let through without being counted");
-                Ok(None)
-            }
-            other => other.map(Some),
-        }
-    }
-
     /// Counts the request against the limits that a new key shares with those that created it. Returns the rate of the
     /// first one that is exceeded.
     async fn shared_rate(&self, reads: &PointReads, key: &ApiKey, now: Timestamp) -> Result<Option<Rate>, StoreError> {
         let limits = key.shared_limits(now);
-        let counts = futures_util::future::join_all(limits.iter().map(|limit| reads.count_request(limit.key, now))).await;
+        let counts = futures_util::future::join_all(limits.iter().map(|limit| reads.count_request(limit.key.uuid(), now))).await;
         for (limit, counted) in limits.iter().zip(counts) {
-            let rate = Rate::new(limit.rate_limit_per_minute, self.used(counted)?, now);
+            let rate = Rate::new(limit.rate_limit_per_minute, used(reads.id(), limit.key.uuid(), counted)?, now);
             if rate.is_exceeded() {
                 return Ok(Some(rate));
             }
         }
         Ok(None)
+    }
+}
+
+/// Returns how many requests of a credential were counted. `None` if the table can't say: the limit protects the service from
+/// its callers, so it must not take down what works.
+pub(super) fn used(
+    tenant_id: TenantId,
+    credential_id: Uuid,
+    counted: Result<u64, StoreError>,
+) -> Result<Option<u64>, StoreError> {
+    match counted {
+        Err(StoreError::Unavailable(cause)) => {
+            let cause = error_chain(&*cause);
+            // The template's metric filters count these lines.
+            tracing::warn!(metric = UNCOUNTED, %tenant_id, %credential_id, cause, "a request was let through without being counted");
+            Ok(None)
+        }
+        other => other.map(Some),
     }
 }
 

@@ -202,4 +202,20 @@ mod tests {
         );
         assert_eq!(hash("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
+
+    #[test]
+    fn only_an_actor_with_a_signing_link_names_it() {
+        let link = "01890a5d-ac96-774b-bcce-b302099a8057";
+        let signer = Actor::signer(link.parse().expect("an id"), "Ada", None);
+        for (actor, text) in [
+            (Actor::operator(), r#"{"key_id":null,"key_name":"operator","user_id":null,"user_name":null}"#.to_owned()),
+            (
+                signer,
+                format!(r#"{{"key_id":null,"key_name":"signing link","user_id":null,"user_name":"Ada","link_id":"{link}"}}"#),
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&actor).expect("JSON"), text);
+            assert_eq!(serde_json::from_str::<Actor>(&text).expect("an actor"), actor);
+        }
+    }
 }

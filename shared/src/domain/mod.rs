@@ -21,6 +21,7 @@ pub mod instance;
 pub mod json;
 pub mod label;
 pub mod label_url;
+pub mod link;
 pub mod locale;
 pub mod money;
 pub mod movement;

@@ -32,6 +32,8 @@ pub enum Kind {
     Movement,
     /// The keys that a tenant's receipts are signed with.
     ReceiptKeys,
+    /// A signing link.
+    Link,
 }
 
 impl Kind {
@@ -48,6 +50,7 @@ impl Kind {
         Self::Instance,
         Self::Movement,
         Self::ReceiptKeys,
+        Self::Link,
     ];
 
     /// Returns the noun that event types use, such as `asset` in `asset.created`.
@@ -65,6 +68,7 @@ impl Kind {
             Self::Instance => "instance",
             Self::Movement => "movement",
             Self::ReceiptKeys => "receipt_keys",
+            Self::Link => "link",
         }
     }
 }

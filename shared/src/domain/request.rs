@@ -2,7 +2,7 @@
 
 use super::field_error::ValueError;
 use super::hex;
-use super::id::ApiKeyId;
+use super::id::Id;
 use super::instance::ImageName;
 use super::process::Steps;
 use serde::{Deserialize, Serialize};
@@ -35,11 +35,11 @@ impl IdempotencyKey {
     }
 }
 
-/// A request with an idempotency key. The same idempotency key of another API key is another request.
+/// A request with an idempotency key. The same idempotency key of another credential is another request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
-    /// The API key that it was sent with.
-    pub by: ApiKeyId,
+    /// The API key or the signing link that it was sent with.
+    pub by: Uuid,
     /// Its idempotency key.
     pub key: IdempotencyKey,
     /// The hash of its path, query and body. A different request with the same idempotency key has another one and is refused.
@@ -57,12 +57,12 @@ impl IdempotentRequest {
 
     /// Creates the idempotent request to `path` with `body`.
     #[must_use]
-    pub fn new(by: ApiKeyId, key: IdempotencyKey, path: &str, body: &[u8]) -> Self {
+    pub fn new(by: impl Id, key: IdempotencyKey, path: &str, body: &[u8]) -> Self {
         let mut hash = Sha256::new();
         hash.update(path);
         hash.update([0]);
         hash.update(body);
-        Self { by, key, fingerprint: hex::encode(&hash.finalize()) }
+        Self { by: by.uuid(), key, fingerprint: hex::encode(&hash.finalize()) }
     }
 }
 
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn path_and_body_make_up_the_fingerprint() {
-        let by = "01890a5d-ac96-774b-bcce-b302099a8057".parse().expect("an id");
+        let by: crate::domain::id::ApiKeyId = "01890a5d-ac96-774b-bcce-b302099a8057".parse().expect("an id");
         let key: IdempotencyKey = "k".parse().expect("a key");
         let of = |path, body: &[u8]| IdempotentRequest::new(by, key.clone(), path, body).fingerprint;
         assert_eq!(of("/v1/assets", b"{}"), of("/v1/assets", b"{}"));

@@ -70,7 +70,11 @@ impl SignatureImage {
 
 /// The images that a request submits. Each is decoded once, however many instances it is for.
 #[derive(Debug, Default)]
-pub struct DecodedImages(Mutex<Decoded>);
+pub struct DecodedImages {
+    decoded: Mutex<Decoded>,
+    /// The keys of the steps whose image shows a typed name, as the request lists them.
+    typed: Vec<String>,
+}
 
 #[derive(Debug, Default)]
 struct Decoded {
@@ -80,13 +84,29 @@ struct Decoded {
 }
 
 impl DecodedImages {
+    /// Returns the images of a request that says that those of the steps with these keys show a typed name, not a drawn one.
+    #[must_use]
+    pub fn with_typed(keys: Vec<String>) -> Self {
+        Self { typed: keys, ..Self::default() }
+    }
+
+    /// Returns the keys of the steps whose image shows a typed name.
+    pub(in crate::domain) fn typed(&self) -> &[String] {
+        &self.typed
+    }
+
+    /// Returns whether the image of the step with this key shows a typed name.
+    pub(in crate::domain) fn is_typed(&self, key: &str) -> bool {
+        self.typed.iter().any(|typed| typed == key)
+    }
+
     /// Returns the image of a data URL.
     ///
     /// # Errors
     ///
     /// As [`SignatureImage::from_data_url`], and when the images of the request are too much together.
     pub(in crate::domain) fn image(&self, data_url: &str) -> Result<SignatureImage, ValueError> {
-        let mut decoded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = decoded.images.get(data_url) {
             return known.clone();
         }

@@ -1,16 +1,29 @@
-//! The text of an API key: `apl_`, then key id, tenant id, secret and checksum in base62.
+//! The text of a credential, which is an API key or a signing link: its prefix, then its id, the tenant's id, the secret and a
+//! checksum in base62.
 //!
-//! The key's id comes first, so that the first 12 characters, which lists show, differ from key to key. The checksum lets
-//! secret scanners recognise a key, and a mistyped one is refused without a database read.
+//! The credential's id comes first, so that the first 12 characters, which lists of keys show, differ from key to key. The
+//! checksum lets secret scanners recognise a credential, and a mistyped one is refused without a database read.
 
 use super::api_key::SecretHash;
 use super::base62::{self, WIDTH};
 use super::hex;
-use super::id::{ApiKeyId, Id, TenantId};
+use super::id::{ApiKeyId, Id, LinkId, TenantId};
 use subtle::ConstantTimeEq;
 
-/// The text that every key begins with, for secret scanners.
-pub const PREFIX: &str = "apl_";
+/// The identifier of a kind of credential. One kind can't be used as another: the checksum includes the prefix.
+pub trait Credential: Id {
+    /// The text that every credential of this kind begins with, for secret scanners.
+    const PREFIX: &'static str;
+}
+
+impl Credential for ApiKeyId {
+    const PREFIX: &'static str = "apl_";
+}
+
+impl Credential for LinkId {
+    const PREFIX: &'static str = "sgn_";
+}
+
 /// The number of digits of the CRC-32 checksum: 62^6 is above 2^32.
 const CHECKSUM_WIDTH: usize = 6;
 /// The number of digits of two ids and a secret of twice 128 bits.
@@ -47,22 +60,22 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// The parsed text of an API key.
+/// The parsed text of a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token {
-    /// The tenant that the key belongs to, which gives the partition of its record.
+pub struct Token<C = ApiKeyId> {
+    /// The tenant that the credential belongs to, which gives the partition of its record.
     pub tenant: TenantId,
-    /// The id of the key.
-    pub key: ApiKeyId,
-    /// The secret that authenticates the key.
+    /// The id of the credential.
+    pub id: C,
+    /// The secret that authenticates it.
     pub secret: Secret,
 }
 
-impl Token {
+impl<C: Credential> Token<C> {
     /// Creates a token from its parts.
     #[must_use]
-    pub fn new(tenant: TenantId, key: ApiKeyId, secret: Secret) -> Self {
-        Self { tenant, key, secret }
+    pub fn new(tenant: TenantId, id: C, secret: Secret) -> Self {
+        Self { tenant, id, secret }
     }
 
     /// Returns the text that clients send as `Authorization: Bearer …`. Not `Display`, so that nothing prints it by accident.
@@ -70,17 +83,18 @@ impl Token {
     pub fn expose(&self) -> String {
         let (high, low) = self.secret.0.split_at(16);
         let half = |bytes: &[u8]| base62::encode(bytes.iter().fold(0, |n, &b| n << 8 | u128::from(b)), WIDTH);
-        let body = format!("{PREFIX}{}{}{}{}", self.key.short(), self.tenant.short(), half(high), half(low));
+        let body = format!("{}{}{}{}{}", C::PREFIX, self.id.short(), self.tenant.short(), half(high), half(low));
         let checksum = base62::encode(u128::from(crc32fast::hash(body.as_bytes())), CHECKSUM_WIDTH);
         body + &checksum
     }
 
-    /// Parses the text of a key; `None` unless it is exactly what [`Token::expose`] returns. Reads nothing from the table.
+    /// Parses the text of a credential; `None` unless it is exactly what [`Token::expose`] returns. Reads nothing from the
+    /// table.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits =
-            text.strip_prefix(PREFIX).filter(|digits| digits.len() == BODY_WIDTH + CHECKSUM_WIDTH && digits.is_ascii())?;
-        let body = &text[..PREFIX.len() + BODY_WIDTH];
+            text.strip_prefix(C::PREFIX).filter(|digits| digits.len() == BODY_WIDTH + CHECKSUM_WIDTH && digits.is_ascii())?;
+        let body = &text[..C::PREFIX.len() + BODY_WIDTH];
         let checksum = base62::decode(&digits[BODY_WIDTH..])?;
         if checksum != u128::from(crc32fast::hash(body.as_bytes())) {
             return None;
@@ -90,7 +104,7 @@ impl Token {
         secret[..16].copy_from_slice(&chunk(2)?.to_be_bytes());
         secret[16..].copy_from_slice(&chunk(3)?.to_be_bytes());
         let id = |index| Some(uuid::Uuid::from_u128(chunk(index)?));
-        Some(Self { tenant: TenantId::from_uuid(id(1)?), key: ApiKeyId::from_uuid(id(0)?), secret: Secret(secret) })
+        Some(Self { tenant: TenantId::from_uuid(id(1)?), id: C::from_uuid(id(0)?), secret: Secret(secret) })
     }
 }
 
@@ -106,7 +120,7 @@ mod tests {
             let id = uuid::Uuid::from_u128;
             let token = Token::new(TenantId::from_uuid(id(tenant)), ApiKeyId::from_uuid(id(key)), Secret(secret));
             let text = token.expose();
-            prop_assert!(text.starts_with(&prefix(token.key)));
+            prop_assert!(text.starts_with(&prefix(token.id)));
             prop_assert_eq!(Token::parse(&text), Some(token));
         }
 
@@ -115,12 +129,26 @@ mod tests {
             let text = Token::new(TenantId::from_uuid(uuid::Uuid::nil()), ApiKeyId::from_uuid(uuid::Uuid::max()), Secret(secret)).expose();
             let mut wrong = text.clone();
             wrong.replace_range(index..=index, &digit);
-            prop_assert_eq!(Token::parse(&wrong).is_some(), wrong == text);
+            prop_assert_eq!(Token::<ApiKeyId>::parse(&wrong).is_some(), wrong == text);
         }
 
         #[test]
         fn parsing_never_panics(text in "(apl_)?.{0,100}") {
-            let _ = Token::parse(&text);
+            let _ = Token::<ApiKeyId>::parse(&text);
+        }
+    }
+
+    #[test]
+    fn a_link_is_no_api_key_and_an_api_key_is_no_link() {
+        let id = uuid::Uuid::from_u128(7);
+        let link = Token::new(TenantId::from_uuid(id), LinkId::from_uuid(id), Secret([7; 32])).expose();
+        let key = Token::new(TenantId::from_uuid(id), ApiKeyId::from_uuid(id), Secret([7; 32])).expose();
+        assert!(Token::<LinkId>::parse(&link).is_some() && Token::<ApiKeyId>::parse(&key).is_some());
+        for (text, other) in [(&link, link.replace("sgn_", "apl_")), (&key, key.replace("apl_", "sgn_"))] {
+            for text in [text, &other] {
+                let kinds = [Token::<ApiKeyId>::parse(text).is_some(), Token::<LinkId>::parse(text).is_some()];
+                assert_eq!(kinds, [*text == key, *text == link], "{text}");
+            }
         }
     }
 

@@ -80,7 +80,7 @@ impl VerifiedKeys {
 }
 
 fn verified_key(token: &Token) -> VerifiedKey {
-    (token.tenant, token.key, token.secret.hash())
+    (token.tenant, token.id, token.secret.hash())
 }
 
 #[cfg(test)]

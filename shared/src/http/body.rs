@@ -2,7 +2,7 @@
 
 use super::describe::schema_or_reference;
 use super::error::ApiError;
-pub use super::from_json::{BoundedInteger, FromJson, RateLimit, StepData};
+pub use super::from_json::{BoundedInteger, FromJson, RateLimit, StepData, StepKeys};
 pub use super::read_only::ReadOnlyFields;
 use crate::domain::field_error::{ErrorLocation, FieldError};
 use crate::domain::json::UNPAIRED_SURROGATE;
@@ -166,6 +166,27 @@ pub trait FromBody: Sized {
     ///
     /// As [`Fields::parse`].
     fn read(body: &[u8]) -> Result<(Option<Self>, Vec<FieldError>), ApiError>;
+}
+
+/// Reads an object that is a field of a body, and is declared as a body is.
+///
+/// # Errors
+///
+/// Returns every error with its JSON Pointer, relative to the object.
+pub fn read_nested<B: FromBody>(text: &str) -> Result<B, Vec<(String, String)>> {
+    let (body, errors) = match B::read(text.as_bytes()) {
+        Ok(read) => read,
+        Err(ApiError::Invalid(errors)) => (None, errors),
+        Err(error) => return Err(vec![(String::new(), error.to_string())]),
+    };
+    let located = |error: FieldError| match error.location {
+        ErrorLocation::Pointer(pointer) => (pointer, error.detail),
+        _ => (String::new(), error.detail),
+    };
+    match body {
+        Some(body) if errors.is_empty() => Ok(body),
+        _ => Err(errors.into_iter().map(located).collect()),
+    }
 }
 
 /// Returns the OpenAPI schema of a field: a reference to its type's, or that itself if it has no name of its own, with the

@@ -1,12 +1,14 @@
 //! Describes operations for the OpenAPI document by the types of their handlers: what a handler takes and returns is
 //! what the document says.
 
-use super::extract::{JsonBody, OptionalJsonBody, PathId, PathSerial, PathStepKey, QueryParams, RowsBody};
+use super::base_url::BaseUrl;
+use super::extract::{JsonBody, OptionalJsonBody, PathId, PathLinkId, PathSerial, PathStepKey, QueryParams, RowsBody};
 use super::page::{Meta, SerializedPage};
 use super::params::FromQuery;
 use super::response::{ApiResponse, Created, Data, Json, Png, Upserted, Versioned};
 use crate::app::App;
 use crate::auth::UnverifiedRequest;
+use crate::domain::id::LinkId;
 use crate::domain::text::Line;
 use crate::http::error::ApiError;
 use crate::store::Page;
@@ -157,8 +159,12 @@ fn body<B: ToSchema>(operation: &mut Operation, schemas: &mut Schemas, required:
     operation.request_body = Some(RefOr::T(body));
 }
 
-impl Describe for UnverifiedRequest {
+impl<C> Describe for UnverifiedRequest<C> {
     /// The attribute of the handler names the scope.
+    fn describe(_: &mut Operation, _: &mut Schemas) {}
+}
+
+impl Describe for BaseUrl {
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
@@ -180,6 +186,12 @@ impl<I: ToSchema> Describe for PathId<I> {
 impl Describe for PathStepKey {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         add_parameter(operation, path_parameter("key", String::schema(), "Step key"));
+    }
+}
+
+impl Describe for PathLinkId {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        add_parameter(operation, path_parameter("link_id", reference::<LinkId>(schemas), &words_of("LinkId")));
     }
 }
 

@@ -4,6 +4,7 @@ pub use super::conflict_code::ConflictCode;
 use super::problem::{Problem, ProblemFieldError};
 use crate::domain::field_error::{ErrorLocation, FieldError};
 use crate::domain::grant::GrantError;
+use crate::domain::link::LinkStatus;
 use crate::domain::scope::Scope;
 use crate::store::UnreadableRecord;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -55,6 +56,9 @@ pub enum ApiError {
     /// 401: the same for everything that can be wrong with a key.
     #[error("no valid API key")]
     Unauthorized,
+    /// 401: no valid signing link. Says why, if the secret is that of a link: it is over.
+    #[error("no valid signing link")]
+    BadLink(Option<LinkStatus>),
     /// 403: the key lacks this scope.
     #[error("the API key lacks the scope {0}")]
     Forbidden(Scope),
@@ -127,7 +131,7 @@ impl ApiError {
         match self {
             Self::InOperation(_, error) => error.status_code_title(),
             Self::Malformed(_) => (StatusCode::BAD_REQUEST, "MALFORMED_REQUEST", "Malformed request"),
-            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "Unauthorized"),
+            Self::Unauthorized | Self::BadLink(_) => (StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "Unauthorized"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "FORBIDDEN", "Forbidden"),
             Self::NotGrantable(_) => (StatusCode::FORBIDDEN, "FORBIDDEN", "Forbidden"),
             Self::NotFound | Self::UnknownPath(_) => (StatusCode::NOT_FOUND, "NOT_FOUND", "Not found"),
@@ -150,6 +154,7 @@ impl ApiError {
             Self::InOperation(_, error) => error.detail(),
             Self::Malformed(detail) => detail.clone(),
             Self::Unauthorized => "Send a valid API key as 'Authorization: Bearer <API_KEY>'.".into(),
+            Self::BadLink(status) => over(*status).into(),
             Self::Forbidden(scope) => format!("The API key lacks the scope {scope}."),
             Self::NotGrantable(error) => error.to_string(),
             Self::NotFound => "The path exists, but there is no such resource in this tenant. Check the ID.".into(),
@@ -159,7 +164,9 @@ impl ApiError {
             Self::PreconditionFailed => {
                 "The resource has another version than If-Match names. Read it again and send its present ETag.".into()
             }
-            Self::RateLimited(wait) => format!("The API key has used up its requests for this minute. Wait {wait} s."),
+            Self::RateLimited(wait) => {
+                format!("The API key or signing link has used up its requests for this minute. Wait {wait} s.")
+            }
             Self::TooLarge => "The body must not exceed 1 MiB.".into(),
             Self::UnsupportedMediaType(expected) => format!("Send the body as 'Content-Type: {expected}'."),
             Self::UnsupportedContentCoding => {
@@ -191,6 +198,7 @@ impl ApiError {
     fn extra(&self) -> Map<String, Value> {
         match self {
             Self::InOperation(_, error) => error.extra(),
+            Self::BadLink(Some(status)) => Map::from_iter([("link_status".to_owned(), json!(status))]),
             Self::Forbidden(scope) => Map::from_iter([("scope".to_owned(), json!(scope))]),
             Self::NotGrantable(error) => Map::from_iter([("field".to_owned(), json!(error.field()))]),
             Self::Unreadable(record) => Map::from_iter([("unreadable".to_owned(), json!(record.id))]),
@@ -233,7 +241,7 @@ impl ApiError {
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if matches!(self, Self::Unauthorized) {
+        if matches!(self, Self::Unauthorized | Self::BadLink(_)) {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if matches!(self, Self::UnsupportedContentCoding) {
@@ -259,6 +267,17 @@ impl ApiError {
             Self::RateLimited(wait) => Some(*wait),
             _ => None,
         }
+    }
+}
+
+/// Returns why a signing link does not open, for the person who has it.
+const fn over(status: Option<LinkStatus>) -> &'static str {
+    match status {
+        None | Some(LinkStatus::Open) => "Send the secret of a signing link as 'Authorization: Bearer <SECRET>'.",
+        Some(LinkStatus::Used) => "The link has been used.",
+        Some(LinkStatus::Revoked) => "The link was revoked.",
+        Some(LinkStatus::Expired) => "The link has expired.",
+        Some(LinkStatus::Ended) => "There is nothing left to sign: the process has ended, or others have submitted the steps.",
     }
 }
 

@@ -12,7 +12,7 @@ use super::params::FromQuery;
 use super::receive::{ReceivedBody, ReceivedRequest};
 use crate::auth::Caller;
 use crate::domain::field_error::{FieldError, ValueError};
-use crate::domain::id::Id;
+use crate::domain::id::{Id, LinkId};
 use crate::domain::text::Line;
 use crate::store::UnverifiedStore;
 use axum::extract::FromRequestParts;
@@ -28,6 +28,9 @@ pub struct PathId<I> {
 
 /// The path parameter `{key}`: the key of a step.
 pub struct PathStepKey(Arc<ReceivedRequest>);
+
+/// The path parameter `{link_id}`: the ID of a signing link.
+pub struct PathLinkId(Arc<ReceivedRequest>);
 
 /// The query parameters of an endpoint that takes some.
 pub struct QueryParams<Q> {
@@ -112,6 +115,17 @@ impl PathStepKey {
     /// Returns [`ApiError::Malformed`] for bad percent-encoding.
     pub fn parse(&self) -> Result<&str, ApiError> {
         self.0.path_parameter("key")
+    }
+}
+
+impl PathLinkId {
+    /// Returns the ID.
+    ///
+    /// # Errors
+    ///
+    /// As [`PathId::parse`].
+    pub fn parse(&self) -> Result<LinkId, ApiError> {
+        self.0.path_parameter("link_id")?.parse().map_err(|_| ApiError::NotFound)
     }
 }
 
@@ -244,6 +258,13 @@ impl<S: Sync, I> FromRequestParts<S> for PathId<I> {
 }
 
 impl<S: Sync> FromRequestParts<S> for PathStepKey {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self(received(parts)?))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for PathLinkId {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         Ok(Self(received(parts)?))

@@ -155,6 +155,21 @@ impl FromJson for StepData {
     }
 }
 
+/// Keys of steps.
+#[derive(Debug, Clone, Default, ToSchema)]
+#[schema(value_type = Vec<String>)]
+pub struct StepKeys(pub Vec<String>);
+
+impl FromJson for StepKeys {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        let keys: Vec<String> = serde_json::from_str(text).map_err(|_| ValueError::new("must be a list of step keys"))?;
+        if keys.len() > MAX_STEPS {
+            return Err(ValueError::new(format!("must have at most {MAX_STEPS} step keys")));
+        }
+        Ok(Self(keys))
+    }
+}
+
 impl FromJson for Transitions {
     fn from_json(text: &str) -> Result<Self, ValueError> {
         Self::from_json(text)

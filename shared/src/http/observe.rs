@@ -60,15 +60,15 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     notes.add_replayed(headers);
 
     let status = response.status().as_u16();
-    let (tenant, key) = notes.caller().map(|(tenant, key)| (tenant.to_string(), key.to_string())).unzip();
+    let caller = notes.caller();
+    let [tenant, key, link] = caller.each_ref().map(|id| id.as_deref());
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let (tenant, key) = (tenant.as_deref(), key.as_deref());
     match error.as_deref().and_then(|error| error.source().map(error_chain)) {
         Some(cause) => {
-            tracing::error!(request_id, %method, route, status, duration_ms, tenant_id = tenant, key_id = key, cause, "{method} {route} failed with {status}");
+            tracing::error!(request_id, %method, route, status, duration_ms, tenant_id = tenant, key_id = key, link_id = link, cause, "{method} {route} failed with {status}");
         }
         None => {
-            tracing::info!(request_id, %method, route, status, duration_ms, tenant_id = tenant, key_id = key, "{method} {route} answered {status}");
+            tracing::info!(request_id, %method, route, status, duration_ms, tenant_id = tenant, key_id = key, link_id = link, "{method} {route} answered {status}");
         }
     }
     response
@@ -86,7 +86,10 @@ fn not_modified(response: Response, if_none_match: Option<&str>) -> Response {
     let names = |tag: &HeaderValue| if_none_match_contains(if_none_match?, tag.to_str().ok()?).ok();
     match response.headers().get(header::ETAG) {
         Some(tag) if response.status() == StatusCode::OK && names(tag) == Some(true) => {
-            (StatusCode::NOT_MODIFIED, [(header::ETAG, tag.clone())]).into_response()
+            let mut short = (StatusCode::NOT_MODIFIED, [(header::ETAG, tag.clone())]).into_response();
+            let cache_control = response.headers().get(header::CACHE_CONTROL).cloned();
+            short.headers_mut().extend(cache_control.map(|value| (header::CACHE_CONTROL, value)));
+            short
         }
         _ => response,
     }

@@ -47,12 +47,12 @@ const ANY: Part = &[(
     "Error",
     "Any other error:\n\
      - 400 `MALFORMED_REQUEST`: the URL has bad percent-encoding, or the body is missing or not JSON.\n\
-     - 401 `UNAUTHORIZED`: the API key is missing or invalid.\n\
+     - 401 `UNAUTHORIZED`: the API key or signing link is missing or invalid.\n\
      - 403 `FORBIDDEN`: the API key lacks the scope, or can't grant what it doesn't have.\n\
      - 412 `PRECONDITION_FAILED`: `If-Match` was sent to what has no version.\n\
      - 413 `PAYLOAD_TOO_LARGE`: the body exceeds 1 MiB.\n\
      - 415 `UNSUPPORTED_MEDIA_TYPE`: the body has another media type.\n\
-     - 429 `RATE_LIMITED`: the API key has used up its requests for this minute.\n\
+     - 429 `RATE_LIMITED`: the API key or signing link has used up its requests for this minute.\n\
      - 500 `INTERNAL_ERROR`: an error of the service. Its log has the cause.\n\
      - 503 `UNAVAILABLE`: temporarily unavailable. Send the request again.",
 )];

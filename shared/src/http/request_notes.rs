@@ -2,7 +2,7 @@
 
 use super::error::ApiError;
 use super::response::ApiResponse;
-use crate::domain::id::{ApiKeyId, TenantId};
+use crate::domain::id::{ApiKeyId, LinkId, TenantId};
 use crate::domain::rate::Rate;
 use crate::domain::request::{IdempotentRequest, StoredResponse};
 use crate::store::{DryRun, PreviousRequest, TenantStore};
@@ -24,7 +24,9 @@ pub(crate) struct RequestNotes(Arc<Notes>);
 #[derive(Default)]
 struct Notes {
     request_id: String,
-    caller: OnceLock<(TenantId, ApiKeyId)>,
+    tenant: OnceLock<TenantId>,
+    key: OnceLock<ApiKeyId>,
+    link: OnceLock<LinkId>,
     rate: OnceLock<Rate>,
     idempotent_request: OnceLock<(TenantStore, IdempotentRequest)>,
     previous: OnceLock<PreviousRequest>,
@@ -61,7 +63,14 @@ impl RequestNotes {
 
     /// Notes the caller.
     pub(crate) fn note_caller(&self, tenant: TenantId, key: ApiKeyId) {
-        let _ = self.0.caller.set((tenant, key));
+        let _ = self.0.tenant.set(tenant);
+        let _ = self.0.key.set(key);
+    }
+
+    /// Notes the caller, who has a signing link.
+    pub(crate) fn note_signer(&self, tenant: TenantId, link: LinkId) {
+        let _ = self.0.tenant.set(tenant);
+        let _ = self.0.link.set(link);
     }
 
     /// Notes how many requests the key has left.
@@ -92,9 +101,10 @@ impl RequestNotes {
         self.0.dry_run.get()
     }
 
-    /// Returns the caller, once the key is verified.
-    pub(super) fn caller(&self) -> Option<(TenantId, ApiKeyId)> {
-        self.0.caller.get().copied()
+    /// Returns the IDs of the caller's tenant and of the API key or the signing link, once it is verified.
+    pub(super) fn caller(&self) -> [Option<String>; 3] {
+        let Notes { tenant, key, link, .. } = &*self.0;
+        [tenant.get().map(ToString::to_string), key.get().map(ToString::to_string), link.get().map(ToString::to_string)]
     }
 
     /// Adds the `X-RateLimit-…` headers, once the key is verified. How many requests remain is left out if it is not

@@ -29,6 +29,7 @@ mod history;
 mod history_head;
 mod item;
 pub mod keys;
+mod links;
 mod list_index;
 mod list_pages;
 mod lists;
@@ -254,6 +255,11 @@ impl PointReads {
     #[must_use]
     pub fn is_dry_run(&self) -> bool {
         self.dry_run.is_some()
+    }
+
+    /// Returns what the request would write, if it is a dry run.
+    pub(crate) fn dry_run(&self) -> Option<&DryRun> {
+        self.dry_run.as_ref()
     }
 
     /// Returns the table that this handle belongs to.

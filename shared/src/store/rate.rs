@@ -1,15 +1,15 @@
-//! Counts the requests of API keys.
+//! Counts the requests of API keys and signing links.
 
 use super::error::StoreError;
 use super::keys::{EXPIRES, TYPE};
 use super::{PointReads, client};
 use crate::domain::api_key::MAX_RATE_LIMIT;
-use crate::domain::id::ApiKeyId;
 use crate::domain::rate::{WINDOW_SECONDS, window};
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use std::time::Duration;
 use tokio::time::timeout;
+use uuid::Uuid;
 
 const REQUESTS: &str = "requests";
 /// How long a counter outlives its minute, in seconds.
@@ -18,20 +18,20 @@ const KEPT_SECONDS: i64 = 600;
 const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl PointReads {
-    /// Counts a request of a key and returns how many came in this minute, this one included. Stops counting beyond the
+    /// Counts a request of a credential and returns how many came in this minute, this one included. Stops counting beyond the
     /// highest limit that a key can have. Costs one write unit.
     ///
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table throttles or does not respond within [`COUNT_TIMEOUT`].
-    pub(crate) async fn count_request(&self, key: ApiKeyId, at: Timestamp) -> Result<u64, StoreError> {
+    pub(crate) async fn count_request(&self, credential: Uuid, at: Timestamp) -> Result<u64, StoreError> {
         let minute = window(at);
         let counted = self
             .store
             .client
             .update_item()
             .table_name(&self.store.table)
-            .set_key(Some(self.keys.rate(key, minute).item()))
+            .set_key(Some(self.keys.rate(credential, minute).item()))
             .update_expression("ADD #requests :one SET #expires = :expires, #type = :type")
             .condition_expression("attribute_not_exists(#requests) OR #requests <= :most")
             .expression_attribute_names("#requests", REQUESTS)

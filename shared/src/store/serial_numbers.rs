@@ -6,7 +6,7 @@
 
 use super::TenantStore;
 use super::error::{StoreError, UnreadableRecord};
-use super::item::{OWNER, VERSION};
+use super::item::OWNER;
 use super::keys::{self, EXPIRES, Item, PK, TYPE};
 use super::list_index::{AssetColumns, AssetIndex, Freshness, RowQuery, SortedRows};
 use super::read::BatchGet;
@@ -16,7 +16,7 @@ use super::unit_of_work::UnitOfWork;
 use crate::domain::asset::Asset;
 use crate::domain::id::{AssetId, Id};
 use crate::domain::record::{Kind, Stored};
-use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Put, TransactWriteItem};
+use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use std::collections::{BTreeSet, HashMap};
 
 /// How long a claim is kept, in seconds: 24 hours.
@@ -142,16 +142,6 @@ impl TenantStore {
     /// Returns the check that a claim's asset is as it was read. Reads of several items may see the claim of a transaction
     /// and not yet its asset; the check sees both or fails.
     fn unchanged_asset(&self, claim: &Claim) -> Result<TransactionItem, StoreError> {
-        let key = self.keys.record(Kind::Asset, claim.asset.uuid()).item();
-        let check = ConditionCheck::builder().table_name(&self.store.table).set_key(Some(key));
-        let check = match claim.version {
-            None => check.condition_expression("attribute_not_exists(#pk)").expression_attribute_names("#pk", PK),
-            Some(version) => check
-                .condition_expression("#version = :version")
-                .expression_attribute_names("#version", VERSION)
-                .expression_attribute_values(":version", AttributeValue::N(version.to_string())),
-        };
-        let write = TransactWriteItem::builder().condition_check(check.build().map_err(StoreError::broken)?).build();
-        Ok(TransactionItem { condition: Condition::RecordState, write })
+        self.version_check(&self.keys.record(Kind::Asset, claim.asset.uuid()), claim.version)
     }
 }

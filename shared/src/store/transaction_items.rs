@@ -9,7 +9,9 @@ use super::{Store, TenantStore};
 use crate::domain::event::{self, Event, Verb};
 use crate::domain::id::{AssetId, EventId, Id};
 use crate::domain::record::{Kind, Record, Stored, Unique};
-use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -128,6 +130,20 @@ impl TenantStore {
         }
         let update = update.update_expression(expression).build();
         Ok(TransactWriteItem::builder().update(update.map_err(StoreError::broken)?).build())
+    }
+
+    /// Returns the check that a record has this version; for `None`, that there is none.
+    pub(super) fn version_check(&self, key: &Key, version: Option<u64>) -> Result<TransactionItem, StoreError> {
+        let check = ConditionCheck::builder().table_name(&self.store.table).set_key(Some(key.item()));
+        let check = match version {
+            None => check.condition_expression("attribute_not_exists(#pk)").expression_attribute_names("#pk", PK),
+            Some(version) => check
+                .condition_expression("#version = :version")
+                .expression_attribute_names("#version", VERSION)
+                .expression_attribute_values(":version", number(version)),
+        };
+        let write = TransactWriteItem::builder().condition_check(check.build().map_err(StoreError::broken)?).build();
+        Ok(TransactionItem { condition: Condition::RecordState, write })
     }
 
     /// Returns the deletion of a record that is at `old`'s version.

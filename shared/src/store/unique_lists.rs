@@ -7,8 +7,20 @@ use super::item::OWNER;
 use super::keys::record_id_of_sort_key;
 use crate::domain::id::Id;
 use crate::domain::record::{Record, Stored, Unique};
+use crate::domain::user::{Email, User};
 
 impl PointReads {
+    /// Returns the user with this e-mail address. Takes two round trips.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn user_by_email(&self, email: &Email) -> Result<Option<Stored<User>>, StoreError> {
+        let request = PageRequest { number: 1, limit: 1 };
+        let page = self.page_with_unique::<User>(&User::unique_email(email.folded()), request, |_| Ok(true)).await?;
+        Ok(page.items.into_iter().next())
+    }
+
     /// Returns a page of the list of records that have a unique value and match: there is at most one. Takes two round
     /// trips, however many records the tenant has.
     ///

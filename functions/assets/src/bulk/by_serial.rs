@@ -35,7 +35,7 @@ pub async fn put_asset_by_serial(
     let write = AssetWrite { name: Some(name), change, ..AssetWrite::default() };
     let (target, action) = (Target::Serial(String::from(serial)), Action::Write(Box::new(write)));
     // The path has no ID that the precondition could be about.
-    let if_match = caller.context.precondition.take().map(|precondition| precondition.expected);
+    let if_match = caller.take_precondition().map(|precondition| precondition.expected);
     let operation = AssetOperation { if_match, ..AssetOperation::new(&assets, target, action, respond) };
     Upserted::from_stored(caller.execute_alone(&operation).await?)
 }

@@ -86,7 +86,7 @@ impl Replacements {
     /// Returns a key with the same IDs, replaced, and an invalid checksum, so that nobody takes it for one that was leaked.
     fn api_key(&mut self, token: &Token) -> String {
         let mut id = |id: Uuid| self.word(&id.to_string()).parse().unwrap();
-        let (key, tenant) = (ApiKeyId::from_uuid(id(token.key.uuid())), TenantId::from_uuid(id(token.tenant.uuid())));
+        let (key, tenant) = (ApiKeyId::from_uuid(id(token.id.uuid())), TenantId::from_uuid(id(token.tenant.uuid())));
         let secret = Secret::new(self.noise("secret")[..32].try_into().unwrap());
         let mut text = Token::new(tenant, key, secret).expose();
         let last = if text.pop() == Some('0') { '1' } else { '0' };

@@ -15,6 +15,7 @@ pub mod processes;
 pub mod receipts;
 mod response;
 pub mod samples;
+pub mod signing;
 mod snapshot;
 
 pub use api::{Api, Replica};

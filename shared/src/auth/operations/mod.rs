@@ -178,7 +178,7 @@ impl Caller {
     async fn execute_part<O: Operation>(&self, index: usize, operation: &O, progress: &Progress) -> StoredResponse {
         let idempotency = self.context.idempotency.as_ref().map(|request| request.part(index));
         let context = ChangeContext { idempotency, ..self.context.clone() };
-        let caller = Self { context, ..self.clone() };
+        let caller = self.with_context(context);
         if !has_time_for_operation() {
             let _ = progress.halted.set(Dependency::Service);
         }
@@ -258,7 +258,7 @@ impl Caller {
     pub fn with_dry_run(&self) -> Self {
         let mut checker = self.without_idempotency_key();
         if !checker.store.is_dry_run() {
-            checker.store = checker.store.in_dry_run(DryRun::default());
+            checker.requester.store = checker.requester.store.in_dry_run(DryRun::default());
         }
         checker
     }

@@ -1,5 +1,6 @@
 //! Advancing a process instance: checks the submitted values against the steps.
 
+use super::typed_signatures::{is_typed, stored_signature};
 use super::{Instance, ProcessError, State};
 use crate::domain::field_error::{FieldError, ValueError};
 use crate::domain::id::UserId;
@@ -9,7 +10,7 @@ use crate::domain::process::values::{CheckedValue, StepValues};
 use crate::domain::process::{Step, StepKind};
 use crate::domain::signature_image::{DecodedImages, SignatureImage};
 use crate::domain::time::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum size of an instance's step values in bytes of compact JSON, without images. They are one attribute of an
@@ -61,14 +62,15 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// Returns [`ProcessError::Invalid`] if a key is not a step's, a value is not acceptable, or all values together are
-    /// too large.
+    /// Returns [`ProcessError::Invalid`] if a key is not a step's, a value is not acceptable, all values together are too
+    /// large, or the image of a typed signature is not sent.
     pub fn with_values(
         self,
         step_data: &Map<String, Value>,
         active_users: &BTreeSet<UserId>,
         images: &DecodedImages,
     ) -> Result<Advancement, ProcessError> {
+        self.check_typed_signatures(images.typed(), step_data)?;
         let mut submission = self.submission(step_data, 0, &Checks { active_users, images });
         submission.check_size();
         if !submission.errors.is_empty() {
@@ -102,12 +104,14 @@ impl Instance {
         if last < current {
             return Err(ProcessError::Submitted(through.to_owned()));
         }
+        self.check_typed_signatures(images.typed(), step_data)?;
+        let checks = Checks { active_users, images };
         let (mut instance, mut earlier, mut signatures) = (self.clone(), Vec::new(), BTreeMap::new());
         for step in current..=last {
             let is_of_step = |key: &str| self.index_of(key).unwrap_or(current).clamp(current, last) == step;
             let own = step_data.iter().filter(|(key, _)| is_of_step(key));
             let own = own.map(|(key, value)| (key.clone(), value.clone())).collect();
-            let next = instance.advance(&own, None, active_users, images, at)?;
+            let next = instance.submit(step, &own, &checks, at)?;
             signatures.extend(next.signatures);
             earlier.push(std::mem::replace(&mut instance, next.instance));
         }
@@ -147,8 +151,8 @@ impl Instance {
     ///
     /// - [`ProcessError::Closed`] if the instance is completed or cancelled.
     /// - [`ProcessError::Moved`] if `expected_step` is not the current step.
-    /// - [`ProcessError::Invalid`] if a key is not a step's, a value is not acceptable, a required value is missing, or
-    ///   all values together are too large.
+    /// - [`ProcessError::Invalid`] if a key is not a step's, a value is not acceptable, a required value is missing, all
+    ///   values together are too large, or the image of a typed signature is not sent.
     /// - [`ProcessError::Submitted`] if the value of an earlier step would change.
     pub fn advance(
         &self,
@@ -159,7 +163,19 @@ impl Instance {
         at: Timestamp,
     ) -> Result<Advancement, ProcessError> {
         let current = self.current_step_if(expected_step)?;
-        let mut submission = self.submission(step_data, current, &Checks { active_users, images });
+        self.check_typed_signatures(images.typed(), step_data)?;
+        self.submit(current, step_data, &Checks { active_users, images }, at)
+    }
+
+    /// Submits the current step, whose index is `current`.
+    fn submit(
+        &self,
+        current: usize,
+        step_data: &Map<String, Value>,
+        checks: &Checks<'_>,
+        at: Timestamp,
+    ) -> Result<Advancement, ProcessError> {
+        let mut submission = self.submission(step_data, current, checks);
         submission.check_required(&self.steps.as_slice()[current]);
         submission.check_size();
         let Submission { step_values, signatures, errors, changed_key } = submission;
@@ -193,7 +209,7 @@ impl Instance {
                 }
                 Some(_) if value.is_null() => drop(submission.step_values.remove(key)),
                 Some((_, step)) => match checks.check(step, value) {
-                    Ok(checked) => submission.set(key, checked),
+                    Ok(checked) => submission.set(key, checked, checks.images),
                     // A value that is the same as before stays acceptable: a user who was picked may be inactive by now.
                     Err(_) if self.has_value(step, value, checks) => {}
                     Err(error) => submission.errors.push(step_error(key, error.to_string())),
@@ -204,14 +220,15 @@ impl Instance {
     }
 
     /// Returns whether `value` is the step's present value, as it was submitted or as it is stored. A signature may also be
-    /// the path of its image.
+    /// the path of its image. That it was typed need not be said again.
     fn has_value(&self, step: &Step, value: &Value, checks: &Checks<'_>) -> bool {
         match (self.step_values.0.get(&step.key), &step.kind) {
             (None, _) => value.is_null(),
             (Some(stored), StepKind::Signature) => {
                 let text = value.as_str().unwrap_or_default();
-                text == self.signature_path(&step.key)
-                    || checks.images.image(text).is_ok_and(|image| stored["sha256"] == image.hash())
+                let is_same_image = text == self.signature_path(&step.key)
+                    || checks.images.image(text).is_ok_and(|image| stored["sha256"] == image.hash());
+                is_same_image && (is_typed(stored) || !checks.images.is_typed(&step.key))
             }
             (Some(stored), _) => {
                 let is_equal = |checked| matches!(checked, CheckedValue::Value(checked) if checked == *stored);
@@ -222,11 +239,14 @@ impl Instance {
 }
 
 impl Submission {
-    fn set(&mut self, key: &str, value: CheckedValue) {
+    fn set(&mut self, key: &str, value: CheckedValue, images: &DecodedImages) {
         let value = match value {
             CheckedValue::Value(value) => value,
             CheckedValue::Signature(image) => {
-                let value = json!({"sha256": image.hash(), "bytes": image.bytes().len()});
+                // An image that is sent again stays typed: whoever sends back all values knows nothing of it.
+                let was_typed = |stored: &&Value| stored["sha256"] == image.hash() && is_typed(stored);
+                let is_typed = images.is_typed(key) || self.step_values.get(key).filter(was_typed).is_some();
+                let value = stored_signature(&image, is_typed);
                 self.signatures.insert(key.to_owned(), image);
                 value
             }

@@ -5,9 +5,11 @@ mod error;
 mod record;
 #[cfg(test)]
 mod tests;
+mod typed_signatures;
 
 pub use advance::{Advancement, candidate_users};
 pub use error::ProcessError;
+pub use typed_signatures::is_typed;
 
 use super::asset::{Asset, Status};
 use super::event::Actor;

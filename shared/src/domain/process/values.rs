@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 /// How many bytes of choices an error names.
 const MAX_NAMED_BYTES: usize = 1_000;
 
-/// The submitted values by step key. A signature is `{"sha256", "bytes"}` of its image, which has an item of its own.
+/// The submitted values by step key. A signature is `{"sha256", "bytes"}` of its image, which has an item of its own, with
+/// `"typed": true` if the image shows a typed name.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StepValues(pub(in crate::domain) Map<String, Value>);

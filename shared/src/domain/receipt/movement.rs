@@ -52,7 +52,8 @@ pub struct MovementReceipt {
 pub struct MovementReceiptStep {
     /// The step as it was defined.
     pub step: Step,
-    /// The submitted value; null if there is none. A signature is given as `{"sha256", "bytes"}` of its image.
+    /// The submitted value; null if there is none. A signature is given as `{"sha256", "bytes"}` of its image, with
+    /// `"typed": true` if the image shows a name that was typed, not drawn.
     #[schema(required, value_type = Option<Value>)]
     pub value: Value,
     /// The display name that a picked user had at that time.
@@ -60,7 +61,7 @@ pub struct MovementReceiptStep {
     pub user_name: Option<String>,
     /// When the value was submitted. Values may be submitted before their step is the current one.
     pub submitted_at: Timestamp,
-    /// Who submitted the value.
+    /// Who submitted the value: an API key, or the signer of a signing link.
     pub submitted_by: Actor,
     /// When the step was completed.
     pub closed_at: Timestamp,

@@ -5,7 +5,8 @@ use crate::domain::api_key::ApiKey;
 use crate::domain::asset::Asset;
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::custom_fields::{CustomFields, FieldsSchema};
-use crate::domain::id::{ApiKeyId, AssetId, AssetTypeId, ManufacturerId, ModelId, ReceiptKeysId, TenantId, UserId};
+use crate::domain::id::{ApiKeyId, AssetId, AssetTypeId, LinkId, ManufacturerId, ModelId, ReceiptKeysId, TenantId, UserId};
+use crate::domain::link::Link;
 use crate::domain::locale::Locale;
 use crate::domain::receipt_key::ReceiptKeys;
 use crate::domain::record::fields;
@@ -69,6 +70,21 @@ impl Restore for ApiKey {
             created_by: old.created_by,
             rotated_at,
             first_minute: old.first_minute.clone(),
+        })
+    }
+}
+
+/// The hash of a link's secret is in no event, nor is the signer's address. Neither ever changes.
+impl Restore for Link {
+    fn from_fields(id: LinkId, fields: &Fields<'_>, origin: &Origin<'_, Self>) -> Result<Self, RestoreError> {
+        let old = origin.old.ok_or(RestoreError::NotShown("its secret"))?;
+        Ok(Self {
+            id,
+            expires_at: fields.get("expires_at")?,
+            opened_at: fields.get("opened_at")?,
+            used_at: fields.get("used_at")?,
+            revoked_at: fields.get("revoked_at")?,
+            ..old.clone()
         })
     }
 }

@@ -46,12 +46,14 @@ fn an_asset_comes_back_with_its_models_manufacturer() {
 
 #[test]
 fn an_instance_comes_back_with_what_it_copied() {
-    let process = samples::process(&json!([{"type": "text", "key": "t", "label": "T"}]));
+    let steps = json!([{"type": "text", "key": "t", "label": "T"}, {"type": "signature", "key": "s", "label": "S"}]);
+    let process = samples::process(&steps);
     let asset = samples::asset(1);
     let creator = actor();
     let origin = Origin { process: Some(&process), asset: Some(&asset), ..Origin::unknown(&creator) };
     let at = samples::time(7);
-    let values = StepValues(Map::from_iter([("t".to_owned(), json!("x"))]));
+    let signature = json!({"sha256": "hash", "bytes": 10, "typed": true});
+    let values = StepValues(Map::from_iter([("t".to_owned(), json!("x")), ("s".to_owned(), signature)]));
     for state in
         [State::InProgress { step: 0 }, State::Completed { at }, State::Cancelled { step: 0, at, reason: "why".parse().ok() }]
     {

@@ -12,7 +12,7 @@ use crate::store::list_index::max_event_delay;
 use uuid::Uuid;
 
 /// All kinds, in the order of repairs: what a record is restored from comes before it.
-pub(super) const ORDER: [Kind; 11] = [
+pub(super) const ORDER: [Kind; 12] = [
     Kind::Tenant,
     Kind::ApiKey,
     Kind::User,
@@ -24,6 +24,7 @@ pub(super) const ORDER: [Kind; 11] = [
     Kind::Instance,
     Kind::Movement,
     Kind::ReceiptKeys,
+    Kind::Link,
 ];
 
 impl TenantCheck<'_> {

@@ -105,6 +105,7 @@ impl TenantCheck<'_> {
                 return Ok(());
             }
             Err(error) if T::KIND == Kind::ApiKey => format!("{error}; create another key"),
+            Err(error) if T::KIND == Kind::Link => format!("{error}; make another link"),
             Err(error) => format!("{error}{}", advice(T::KIND)),
         };
         self.close_history::<T>(id, &fields, version + 1, &last.hash, &reason).await

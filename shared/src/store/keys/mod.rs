@@ -11,7 +11,7 @@ pub use events::{LAST_VERSION, event_id, history_entry};
 pub use list_index::{BUCKETS, Section};
 
 use crate::domain::hex;
-use crate::domain::id::{ApiKeyId, EventId, Id, TenantId};
+use crate::domain::id::{EventId, Id, TenantId};
 use crate::domain::instance::ImageName;
 use crate::domain::record::{Kind, Unique};
 use crate::domain::request::IdempotentRequest;
@@ -108,6 +108,7 @@ const fn prefix(kind: Kind) -> &'static str {
         Kind::Instance => "INSTANCE#",
         Kind::Movement => "MOVEMENT#",
         Kind::ReceiptKeys => "RECEIPTKEYS",
+        Kind::Link => "LINK#",
     }
 }
 
@@ -138,8 +139,7 @@ impl Keys {
     pub fn record(&self, kind: Kind, id: Uuid) -> Key {
         match kind {
             Kind::Tenant | Kind::ReceiptKeys => self.key(prefix(kind).to_owned()),
-            Kind::ApiKey => self.key(format!("{}{}", prefix(kind), ApiKeyId::from_uuid(id).short())),
-            _ => self.key(format!("{}{}", prefix(kind), EventId::from_uuid(id).short())),
+            _ => self.key(format!("{}{}", prefix(kind), short(id))),
         }
     }
 
@@ -164,13 +164,13 @@ impl Keys {
     /// `REFERENCES#<kind>#<id>`: the number of references to a record, and what references can require of it.
     #[must_use]
     pub fn references(&self, kind: Kind, id: Uuid) -> Key {
-        self.key(format!("{REFERENCES}{}#{}", kind.noun(), EventId::from_uuid(id).short()))
+        self.key(format!("{REFERENCES}{}#{}", kind.noun(), short(id)))
     }
 
     /// `DELETED#<kind>#<id>`: the tombstone of a deleted record.
     #[must_use]
     pub fn tombstone(&self, kind: Kind, id: Uuid) -> Key {
-        self.key(format!("{TOMBSTONES}{}#{}", kind.noun(), EventId::from_uuid(id).short()))
+        self.key(format!("{TOMBSTONES}{}#{}", kind.noun(), short(id)))
     }
 
     /// `UNIQ#<kind>.<field>#<value>`: the marker that reserves a unique value.
@@ -205,24 +205,34 @@ impl Keys {
     /// `SIGNATURE#<instance or movement>#<step key>#<hash>`: the image of a signature. Another image has another key.
     #[must_use]
     pub fn signature(&self, name: &ImageName) -> Key {
-        self.key(format!("{SIGNATURES}{}#{}#{}", EventId::from_uuid(name.owner).short(), name.step, name.hash))
+        self.key(format!("{SIGNATURES}{}#{}#{}", short(name.owner), name.step, name.hash))
     }
 
-    /// `<minute>` in the partition `T#<tenant>#RATE#<API key>`: the number of requests with that key in that minute,
-    /// whichever of its secrets they have.
+    /// `<minute>` in the partition `T#<tenant>#RATE#<credential>`: the number of requests with that API key, whichever of its
+    /// secrets they have, or with that signing link, in that minute.
     ///
-    /// Each API key has a partition for its counters, so that neither counting nor the tenant's own writes slow down the
+    /// Each credential has a partition for its counters, so that neither counting nor the tenant's own writes slow down the
     /// other. Ids have a fixed length and contain no `#`, so it is no other tenant's partition.
     #[must_use]
-    pub fn rate(&self, key: ApiKeyId, minute: i64) -> Key {
-        Key { pk: format!("{}#RATE#{}", self.pk, key.short()), sk: minute.to_string() }
+    pub fn rate(&self, credential: Uuid, minute: i64) -> Key {
+        Key { pk: format!("{}#RATE#{}", self.pk, short(credential)), sk: minute.to_string() }
     }
 
-    /// `IDEMPOTENCY#<API key>#<idempotency key, hashed>`: the stored response to a request.
+    /// `IDEMPOTENCY#<credential>#<idempotency key, hashed>`: the stored response to a request.
     #[must_use]
     pub fn stored_response(&self, idempotency: &IdempotentRequest) -> Key {
-        self.key(format!("{STORED_RESPONSES}{}#{}", idempotency.by.short(), idempotency.key.hash()))
+        self.key(format!("{STORED_RESPONSES}{}#{}", short(idempotency.by), idempotency.key.hash()))
     }
+
+    /// Returns what begins the sort keys of these unique markers: those whose value begins with that of `unique`.
+    #[must_use]
+    pub fn markers(kind: Kind, unique: &Unique) -> AttributeValue {
+        AttributeValue::S(format!("{MARKERS}{}.{}#{}", kind.noun(), unique.field, unique.value))
+    }
+}
+
+fn short(id: Uuid) -> String {
+    EventId::from_uuid(id).short()
 }
 
 /// Returns the tenant whose partition has this key.
@@ -284,6 +294,7 @@ pub fn health_check() -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::id::ApiKeyId;
     use crate::domain::time::Timestamp;
 
     #[test]
@@ -299,11 +310,12 @@ mod tests {
     fn request_counters_are_in_a_partition_of_their_key_and_tenant() {
         let at = Timestamp::from_millis(0);
         let (tenant, other) = (TenantId::new(at, [0; 10]), TenantId::new(at, [1; 10]));
-        let partition = |tenant| Keys::of(tenant).rate(ApiKeyId::new(at, [2; 10]), 7).pk;
-        let api_key = ApiKeyId::new(at, [2; 10]).short();
+        let api_key = ApiKeyId::new(at, [2; 10]);
+        let partition = |tenant| Keys::of(tenant).rate(api_key.uuid(), 7).pk;
+        let api_key = api_key.short();
         assert_eq!(partition(tenant), format!("{}#RATE#{api_key}", Keys::of(tenant).pk));
         assert!(!partition(other).starts_with(&Keys::of(tenant).pk));
-        assert_eq!(Keys::of(tenant).rate(ApiKeyId::new(at, [2; 10]), 7).sk, "7");
+        assert_eq!(Keys::of(tenant).rate(Uuid::nil(), 7).sk, "7");
     }
 
     #[test]

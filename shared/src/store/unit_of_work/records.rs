@@ -83,6 +83,18 @@ impl UnitOfWork<'_> {
         self.replace(old, versions, false)
     }
 
+    /// Requires that the record is still at `old`'s version, and leaves it as it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnitOfWork::update`].
+    pub fn expect<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
+        self.check_precondition(old)?;
+        let key = self.store.keys.record(T::KIND, old.value.id().uuid());
+        self.items.push(self.store.version_check(&key, Some(old.version))?);
+        Ok(())
+    }
+
     /// Replaces `old` by `next`, if the record is still at `old`'s version and nothing references it.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 mod advance;
 mod lifecycle;
 mod through;
+mod typed_signatures;
 
 use super::*;
 use crate::domain::samples::{self, time};

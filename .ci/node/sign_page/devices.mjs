@@ -1,0 +1,64 @@
+// A whole handover on a phone and on a desktop, in light and dark: from the link to the receipt.
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { STEPS } from './api.mjs'
+import { fill, ready, submit } from './form.mjs'
+import { expectL } from './png.mjs'
+import { DESKTOP, PHONE, Visit, sees } from './visit.mjs'
+
+/** Fails unless the page says whom and what the handover is about. */
+async function expectFacts({ page }, { name, assets: [asset], signer }, organization) {
+  await sees(page.getByRole('heading', { level: 1, name, exact: true }), 'the process is not the heading')
+  await sees(page.getByText(organization, { exact: true }), 'the organization is not on the page')
+  await sees(page.getByText(`Signing as ${signer.name}`), 'the page does not say who signs')
+  for (const fact of [asset.asset_tag, asset.name, asset.model, asset.serial_number]) {
+    await sees(page.getByText(fact), `the asset's ${fact} is not on the page`)
+  }
+}
+
+/** Saves the receipt with the page's button, and fails unless it shows the asset. */
+async function saveReceipt({ page }, [asset]) {
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save receipt' }).click()])
+  assert.match(download.suggestedFilename(), /\.(html|json)$/, 'the receipt has no name that says what it is')
+  const saved = readFileSync(await download.path(), 'utf8')
+  assert.ok(saved.includes(asset.asset_tag), 'the saved receipt does not name the asset')
+}
+
+async function handOver(scene, name, options, hand) {
+  const { api } = scene
+  const steps = [STEPS.checklist, STEPS.signature]
+  const handover = await api.handOver({ steps, name: 'Employee handover' })
+  const visit = await Visit.open(scene, handover.url, options)
+  const { page } = visit
+  await ready(page)
+  await expectFacts(visit, handover, (await api.get('/settings')).name)
+  await visit.look(`${name}-open`)
+  await fill(page, STEPS.checklist)
+  const size = await fill(page, STEPS.signature, { hand })
+  await visit.look(`${name}-drawn`)
+  await submit(page)
+  await visit.look(`${name}-done`)
+
+  await api.expectDoneOnce(handover)
+  const image = await api.signature(handover, STEPS.signature.key)
+  expectL(image, size)
+  const sha256 = createHash('sha256').update(image).digest('hex')
+  const { link, key } = await api.receipts(handover)
+  assert.deepEqual(link, key, 'the link has another receipt than the API')
+  assert.ok(JSON.stringify(link.receipt.steps).includes(sha256), "the receipt does not have the signature's SHA-256")
+  const told = (await page.locator('body').innerText()).replace(/\s/g, '')
+  assert.ok(told.includes(sha256), "the page does not show the signature's SHA-256")
+  await saveReceipt(visit, handover.assets)
+
+  await page.reload()
+  await sees(page.getByRole('button', { name: 'Save receipt' }), 'the receipt is not offered when the link is opened again')
+  await visit.close()
+}
+
+export const devices = {
+  'phone, by finger': (scene) => handOver(scene, 'phone', PHONE, 'touch'),
+  'phone in the dark, by finger': (scene) => handOver(scene, 'phone-dark', { ...PHONE, colorScheme: 'dark' }, 'touch'),
+  'desktop, by mouse': (scene) => handOver(scene, 'desktop', DESKTOP, 'mouse'),
+  'desktop in the dark, by pen': (scene) => handOver(scene, 'desktop-dark', { ...DESKTOP, colorScheme: 'dark' }, 'pen'),
+}

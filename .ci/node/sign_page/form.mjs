@@ -1,0 +1,77 @@
+// Fills in the form by what people see and screen readers say.
+import assert from 'node:assert/strict'
+import { draw } from './strokes.mjs'
+import { sees } from './visit.mjs'
+
+/** Returns the part of the page about a step. */
+export const part = (page, { label }) => page.getByRole('group', { name: label }).or(page.getByRole('region', { name: label })).first()
+
+/** Returns the error beside a step. */
+export const errorOf = (page, step) => part(page, step).locator('[data-error]:visible, [role="alert"]:visible').first()
+
+/** Returns the button that submits the form. */
+export const submitButton = (page) => page.getByRole('button', { name: /^(Sign and submit|Submit)$/ })
+
+/** Returns the heading of what was submitted. */
+export const doneHeading = (page) => page.getByRole('heading', { level: 2, name: /Done|Thank you/ })
+
+/** Returns the button that sends the form again. */
+export const again = (page) => page.getByRole('button', { name: 'Try again' })
+
+const FILL = {
+  async user_picker(page, step, value) {
+    const whole = part(page, step)
+    if (value === 'me') return whole.getByRole('radio', { name: /^Me \(/ }).check()
+    const other = whole.getByRole('radio', { name: 'Another person' })
+    if (await other.count()) await other.check()
+    await whole.getByRole('textbox', { name: 'E-mail address' }).fill(value)
+  },
+  async checklist(page, step, values = step.items) {
+    for (const item of values) await part(page, step).getByRole('checkbox', { name: item, exact: true }).check()
+  },
+  text: (page, step, value) => part(page, step).getByRole('textbox').fill(value),
+  textarea: (page, step, value) => part(page, step).getByRole('textbox').fill(value),
+  select: (page, step, value) => part(page, step).getByRole('combobox').selectOption({ label: value }),
+  date: (page, step, value) => part(page, step).locator('input[type="date"]').fill(value),
+  confirmation: (page, { label }) => page.getByRole('checkbox', { name: label }).check(),
+  complete: async () => {},
+  signature: (page, step, options) => draw(page, { ...options, scope: part(page, step) }),
+}
+
+/** Fills in one step. Returns the size of what was drawn, if it is a signature. */
+export async function fill(page, step, value) {
+  await sees(part(page, step).or(page.getByText(step.label)), `the step "${step.label}" is not on the page`)
+  return FILL[step.type](page, step, value)
+}
+
+/** Opens the keyboard's way to sign, and types a name. */
+export async function typeName(page, step, name) {
+  const whole = part(page, step)
+  await whole.getByRole('button', { name: 'Type instead' }).click()
+  await whole.getByRole('textbox', { name: 'Your name' }).fill(name)
+}
+
+/** Waits until the form is there. */
+export const ready = (page) => sees(submitButton(page), 'the form does not appear')
+
+/** Submits the form, and waits until the page says that it is done. */
+export async function submit(page) {
+  await submitButton(page).click()
+  await isDone(page)
+}
+
+export const isDone = (page) => sees(doneHeading(page), 'the page does not say that it is done', 30_000)
+
+/** Fails unless the whole page has a message with these words. */
+export async function says(page, words, what) {
+  await sees(page.locator('#problem, #status, [role="alert"], [role="status"], h1, h2').filter({ hasText: words }), `${what}: no message says ${words}`)
+}
+
+/** Fails unless a control's description has these words. */
+export async function describedBy(control, words) {
+  const text = await control.evaluate((element) => {
+    const ids = element.getAttribute('aria-describedby') ?? element.closest('[aria-describedby]')?.getAttribute('aria-describedby') ?? ''
+    return ids.split(/\s+/).map((id) => document.getElementById(id)?.textContent ?? '').join(' ')
+  })
+  assert.match(text, words, 'the error is not what describes the control')
+}

@@ -1,0 +1,74 @@
+// Links of movements: several assets, also more steps than one transaction can hold.
+import assert from 'node:assert/strict'
+import { STEPS } from './api.mjs'
+import { again, fill, isDone, ready, says, submitButton } from './form.mjs'
+import { PHONE, Visit, sees } from './visit.mjs'
+
+async function move(scene, { assets, steps, values, expect, interrupt = () => {} }) {
+  const { api } = scene
+  const handover = await api.handOver({ steps, assets, name: 'New hires' })
+  const visit = await Visit.open(scene, handover.url, PHONE)
+  visit.expectFailures('status of 422')
+  const { page } = visit
+  await ready(page)
+  await sees(page.getByRole('heading', { name: 'Assets' }).or(page.getByRole('region', { name: 'Assets' })), 'there is no list of assets')
+  const more = page.getByText(/^Show \d+ more$/)
+  if (await more.count()) await more.click()
+  for (const { asset_tag: tag } of handover.assets) await sees(page.getByText(tag), `${tag} is not on the page`)
+  await visit.look(`phone-movement-${assets}`)
+  for (const step of steps) await fill(page, step, values[step.key])
+  await interrupt(visit)
+  await submitButton(page).click()
+  await isDone(page)
+  await visit.look(`phone-movement-${assets}-done`)
+  await api.expectDoneOnce(handover)
+  for (const { step_data: stored } of await api.instances(handover)) {
+    for (const [key, value] of Object.entries(values)) assert.equal(stored[key], value, `an instance of the movement lacks ${key}`)
+  }
+  const { link, key } = await api.receipts(handover)
+  assert.deepEqual(link, key, 'the link has another receipt than the API')
+  expect(visit.submissions.length)
+  await visit.close()
+}
+
+const three = {
+  assets: 3,
+  steps: [STEPS.checklist, STEPS.text, STEPS.signature],
+  values: { room: '2.14' },
+  expect: (count) => assert.equal(count, 1, 'three assets took several requests'),
+}
+
+const TEXTS = ['room', 'floor', 'desk', 'team'].map((key) => ({ type: 'text', key, label: `The ${key} of all`, required: true }))
+
+/** 20 assets and 6 steps are more than the 100 items of a transaction. */
+const twenty = {
+  assets: 20,
+  steps: [...TEXTS, STEPS.checklist, STEPS.signature],
+  values: Object.fromEntries(TEXTS.map(({ key }) => [key, `some ${key}`])),
+  expect: (count) => assert.ok(count > 1, 'all went into one transaction: this tests nothing'),
+}
+
+/** The connection is lost between two requests of one form. */
+async function interrupt(visit) {
+  const { page } = visit
+  let successes = 0
+  visit.expectFailures('ERR_')
+  await page.route('**/v1/sign/advance', async (route) => {
+    if (successes === 1) {
+      successes++
+      return route.abort('connectionreset')
+    }
+    const response = await route.fetch()
+    if (response.ok()) successes++
+    return route.fulfill({ response })
+  })
+  await submitButton(page).click()
+  await sees(again(page), 'after a lost connection, there is no button to try again')
+  await says(page, /reached|offline|connection/i, 'a lost connection between two requests')
+}
+
+export const movements = {
+  'a movement of 3 assets': (scene) => move(scene, three),
+  'a movement of 20 assets, in several requests': (scene) => move(scene, twenty),
+  'a movement of 20 assets, interrupted': (scene) => move(scene, { ...twenty, interrupt }),
+}

@@ -1,0 +1,50 @@
+// What the service keeps: no secret of a link in its log, in an event, or in what it tells about a link.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { STEPS } from './api.mjs'
+import { fill, ready, submit } from './form.mjs'
+import { DESKTOP, Visit } from './visit.mjs'
+
+/** Events appear in the feed ten seconds after their change. */
+const FEED_DELAY_MS = 10_500
+
+/** Returns all events of the tenant as text. */
+async function events(api) {
+  let [text, after, more] = ['', '00000000-0000-7000-8000-000000000000', true]
+  while (more) {
+    const response = await api.send('GET', `/events?after=${after}&limit=100`)
+    const body = await response.text()
+    assert.equal(response.status, 200, body)
+    text += body
+    ;({ after, has_more: more } = JSON.parse(body).meta)
+  }
+  return text
+}
+
+async function nowhere(scene) {
+  const { api, log } = scene
+  const handover = await api.handOver({ steps: [STEPS.checklist, STEPS.signature] })
+  const visit = await Visit.open(scene, handover.url, DESKTOP)
+  await ready(visit.page)
+  await fill(visit.page, STEPS.checklist)
+  await fill(visit.page, STEPS.signature)
+  await submit(visit.page)
+  await visit.close()
+  await new Promise((resolve) => setTimeout(resolve, FEED_DELAY_MS))
+
+  const [lines, feed] = [readFileSync(log, 'utf8'), await events(api)]
+  assert.ok(lines.includes('/v1/sign/session'), 'the log does not have the requests: this tests nothing')
+  assert.ok(feed.includes(handover.id), 'the feed does not have the handover: this tests nothing')
+  const told = JSON.stringify([await api.get(`${handover.path}/links`), await api.get(handover.path), await api.receipts(handover)])
+  for (const secret of api.secrets) {
+    // Also without the parts that name the link and the tenant.
+    for (const part of [secret, secret.slice(-50)]) {
+      assert.ok(!lines.includes(part), 'the secret of a link is in the log')
+      assert.ok(!feed.includes(part), 'the secret of a link is in an event')
+      assert.ok(!told.includes(part), 'the API tells the secret of a link a second time')
+    }
+  }
+  console.log(`sign-page: none of ${api.secrets.length} secrets is in the log, in an event or in a response`)
+}
+
+export const secrets = { 'secrets are nowhere': nowhere }

@@ -1,0 +1,111 @@
+// A page that is watched: whatever it must never do is remembered, and fails the scenario at its end.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
+
+export const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, deviceScaleFactor: 3 }
+export const DESKTOP = { viewport: { width: 1440, height: 900 } }
+
+/** Waits until something is visible; a sentence says what is wrong if it never is. */
+export const sees = (locator, sentence, timeout = 20_000) =>
+  locator.first().waitFor({ timeout }).catch(async () => assert.fail(`${sentence}. The page shows: ${await shown(locator.page())}`))
+
+const shown = async (page) => (await page.locator('body').innerText()).replace(/\s+/g, ' ').slice(0, 600)
+
+/** A browser context with a page. */
+export class Visit {
+  static async open({ browser, api, folder, contexts }, url, options = DESKTOP) {
+    const visit = new Visit()
+    Object.assign(visit, { api, folder, url, secret: new URL(url).hash.slice(1), wrong: [], checks: [], expected: [], submissions: [] })
+    visit.context = await browser.newContext({ colorScheme: 'light', ...options })
+    contexts.push(visit.context)
+    await visit.context.addInitScript(() => {
+      document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
+        console.error(`${violatedDirective} is violated by ${blockedURI}`),
+      )
+    })
+    visit.page = await visit.tab()
+    return visit
+  }
+
+  /** Opens the link in one more tab. */
+  async tab() {
+    const page = await this.context.newPage()
+    page.setDefaultTimeout(20_000)
+    this.watch(page)
+    await page.goto(this.url)
+    return page
+  }
+
+  watch(page) {
+    const { wrong } = this
+    page.on('request', (request) => this.checkRequest(request))
+    page.on('console', (message) => {
+      const text = message.text()
+      if (!this.expected.some((expected) => expected.test(text))) wrong.push(`console: ${text}`)
+    })
+    page.on('pageerror', (error) => wrong.push(`error: ${error.message}`))
+    page.on('popup', (popup) => wrong.push(`a window opens: ${popup.url()}`))
+    page.on('dialog', (dialog) => {
+      wrong.push(`a dialog opens: ${dialog.message()}`)
+      dialog.dismiss()
+    })
+  }
+
+  checkRequest(request) {
+    const isSecret = (text) => this.secret && text.includes(this.secret)
+    const { protocol, origin, pathname } = new URL(request.url())
+    if (protocol === 'data:' || protocol === 'blob:') return
+    if (origin !== this.api.origin) this.wrong.push(`a request goes to ${request.url()}`)
+    if (isSecret(request.url())) this.wrong.push(`a request has the secret in its URL: ${request.url()}`)
+    if (pathname.endsWith('/sign/advance')) this.submissions.push(request)
+    const check = request.allHeaders().then((headers) => {
+      const { authorization, referer, cookie, ...others } = headers
+      if (referer ?? cookie) this.wrong.push(`${pathname} has a Referer or a cookie: ${referer ?? cookie}`)
+      if (isSecret(JSON.stringify(others))) this.wrong.push(`${pathname} has the secret in another header`)
+      if (authorization && !pathname.startsWith('/v1/sign/')) this.wrong.push(`${pathname} has a credential`)
+    })
+    this.checks.push(check.catch(() => {}))
+  }
+
+  /** Allows what the browser itself writes about responses with this status, or about a lost connection. */
+  expectFailures(...causes) {
+    this.expected.push(...causes.map((cause) => new RegExp(`^Failed to load resource: .*${cause}`)))
+  }
+
+  /** Takes a screenshot, and fails if the page is wider than its window. */
+  async shot(name, page = this.page) {
+    await page.screenshot({ path: `${this.folder}/${name}.png`, fullPage: true, animations: 'disabled' })
+    const [needed, has] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth])
+    assert.ok(needed <= has, `${name} needs ${needed} pixels of ${has}`)
+  }
+
+  /** Takes a screenshot, and fails if axe finds anything that people can't use. */
+  async look(name, page = this.page) {
+    await this.shot(name, page)
+    await page.evaluate(AXE)
+    const { violations } = await page.evaluate((values) => axe.run(document, { runOnly: { type: 'tag', values } }), RULES)
+    const told = violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join('; ')}`)
+    assert.deepEqual(told, [], `axe on ${name}`)
+  }
+
+  /** Fails if anything that outlives the page has the secret, or if anything went wrong. */
+  async close() {
+    for (const page of this.context.pages()) {
+      if (!page.url().startsWith(this.api.origin)) continue
+      const { local, all } = await page.evaluate(async () => ({
+        local: { ...localStorage },
+        all: JSON.stringify([{ ...sessionStorage }, document.cookie, history.state, await indexedDB.databases(), await caches.keys().catch(() => [])]),
+      }))
+      assert.deepEqual(local, {}, 'the page uses localStorage, which other people at this computer can read')
+      assert.ok(!this.secret || !all.includes(this.secret), 'the secret is stored')
+    }
+    assert.deepEqual(await this.context.cookies(), [], 'there are cookies')
+    await Promise.all(this.checks)
+    await this.context.close()
+    assert.deepEqual(this.wrong, [], 'the page did what it must not')
+  }
+}

@@ -1,0 +1,149 @@
+//! The creation of a signing link.
+
+use crate::link_subject::{LinkSubject, steps};
+use crate::link_wire::{LinkView, NewLink};
+use crate::links::created;
+use crate::process_error::{part_of_movement, process_error};
+use shared::auth::{Command, Requester};
+use shared::domain::api_key::SecretHash;
+use shared::domain::field_error::FieldError;
+use shared::domain::id::Id;
+use shared::domain::instance::{InstanceStatus, ProcessError};
+use shared::domain::link::{DEFAULT_SECONDS, Link, LinkSteps, LinkTarget, Signer};
+use shared::domain::process::{Step, StepKind};
+use shared::domain::record::{Kind, Reference, Stored};
+use shared::domain::request::StoredResponse;
+use shared::domain::user::User;
+use shared::http::error::ApiError;
+use shared::http::response::Success;
+use shared::store::{AttemptError, PointReads, StoreError, UnitOfWork, WriteError};
+
+/// The creation of a signing link.
+pub(crate) struct CreateLink {
+    pub(crate) target: LinkTarget,
+    pub(crate) body: NewLink,
+    /// Errors of the body that are known already.
+    pub(crate) errors: Vec<FieldError>,
+    /// The hash of the new secret.
+    pub(crate) hash: SecretHash,
+}
+
+/// What the creation needs to know.
+pub(crate) struct Inputs {
+    pub(crate) subject: LinkSubject,
+    /// The user who is to sign.
+    user: Option<Stored<User>>,
+}
+
+impl Inputs {
+    /// Reads what the link is to open, and the signer.
+    pub(crate) async fn read(reads: &PointReads, target: LinkTarget, body: &NewLink) -> Result<Self, ApiError> {
+        let user = async {
+            match body.signer.user_id {
+                Some(id) => Ok(reads.get::<User>(id).await?),
+                None => Ok(None),
+            }
+        };
+        let (subject, user) = tokio::try_join!(LinkSubject::read(reads, target), user)?;
+        Ok(Self { subject, user })
+    }
+}
+
+impl CreateLink {
+    /// Returns whom the link is for.
+    fn signer(&self, user: Option<&User>) -> Result<Signer, FieldError> {
+        let NewLink { signer, .. } = &self.body;
+        match (user, &signer.name, signer.user_id) {
+            (Some(user), ..) => Ok(Signer { user_id: Some(user.id), name: user.display_name.clone(), email: None }),
+            (None, Some(name), None) => Ok(Signer { user_id: None, name: name.clone(), email: signer.email.clone() }),
+            _ => Err(unknown_user()),
+        }
+    }
+}
+
+fn unknown_user() -> FieldError {
+    FieldError::within("signer", "/user_id", "does not exist in this tenant")
+}
+
+/// Returns the steps of a link that begins with the step `first` and ends with that of the key `until`, or by default with
+/// the next signature.
+fn link_steps(steps: &[Step], first: usize, until: Option<&str>) -> Result<LinkSteps, FieldError> {
+    let position = match until {
+        Some(key) => steps.iter().position(|step| step.key == key),
+        None => {
+            let signature = steps.iter().enumerate().skip(first).find(|(_, step)| step.kind == StepKind::Signature);
+            signature.map(|(index, _)| index).or(steps.len().checked_sub(1))
+        }
+    };
+    let open = || steps.iter().skip(first).map(|step| step.key.as_str()).collect::<Vec<_>>().join(", ");
+    let last = position.filter(|last| *last >= first);
+    let last = last.and_then(|last| Some((last, steps.get(last)?)));
+    let (last, step) =
+        last.ok_or_else(|| FieldError::field("until", format!("must be the key of a step that is still open: {}", open())))?;
+    Ok(LinkSteps { first, last, until: step.key.clone() })
+}
+
+impl Command for CreateLink {
+    type Inputs = Inputs;
+    type Outcome = Stored<Link>;
+
+    async fn read(&self, reads: &PointReads) -> Result<Inputs, ApiError> {
+        Inputs::read(reads, self.target, &self.body).await
+    }
+
+    fn decide(
+        &self,
+        requester: &Requester,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &Inputs,
+    ) -> Result<Stored<Link>, AttemptError<ApiError>> {
+        let (instance, (status, open)) = (inputs.subject.instance()?, inputs.subject.position());
+        let in_movement = instance.value.movement_id.filter(|_| inputs.subject.movement.is_none());
+        let mut errors = self.errors.clone();
+        let mut noted = |error: FieldError| errors.push(error);
+        let signer = self.signer(inputs.user.as_ref().map(|user| &user.value)).map_err(&mut noted);
+        let steps = steps(&inputs.subject.instances);
+        let is_open = in_movement.is_none() && status == InstanceStatus::InProgress;
+        // Of an instance that has ended, that is what there is to say.
+        let steps = if is_open { link_steps(steps, open, self.body.until.as_deref()).map_err(&mut noted).ok() } else { None };
+        let (Ok(signer), true) = (signer, errors.is_empty()) else { return Err(ApiError::Invalid(errors).into()) };
+        if let Some(movement) = in_movement {
+            return Err(part_of_movement(movement, "Make a link for the movement instead.").into());
+        }
+        let Some(steps) = steps else { return Err(process_error(ProcessError::Closed(status)).into()) };
+        let at = requester.context.at;
+        let user = signer.user_id;
+        let link = Link {
+            id: requester.store.new_id(at)?,
+            target: self.target,
+            signer,
+            steps,
+            hash: self.hash.clone(),
+            expires_at: at.plus_seconds(self.body.expires_in.as_ref().map_or(DEFAULT_SECONDS, |seconds| seconds.0)),
+            created_by: requester.context.actor.key_id,
+            opened_at: None,
+            used_at: None,
+            revoked_at: None,
+        };
+        // The link is made for the steps that are open now.
+        unit.expect(instance)?;
+        if let Some(user) = user {
+            unit.require(Reference::new("signer", Kind::User, user.uuid()));
+        }
+        Ok(unit.create(link)?)
+    }
+
+    /// The stored response must not have the secret.
+    fn stored_response(&self, link: &Stored<Link>) -> Result<StoredResponse, StoreError> {
+        let open = (InstanceStatus::InProgress, link.value.steps.first);
+        let view = LinkView::new(link.clone(), link.created_at, open);
+        created(self.target, link.value.id, view).to_stored(Vec::new())
+    }
+
+    fn judge(&self, error: WriteError, _: &Stored<Link>) -> AttemptError<ApiError> {
+        match error {
+            WriteError::MissingReference("signer") => ApiError::Invalid(vec![unknown_user()]).into(),
+            error => error.into(),
+        }
+    }
+}

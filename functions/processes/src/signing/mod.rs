@@ -1,0 +1,13 @@
+//! What the signing page calls with the secret of a link. The function `sign` serves it, beside the page.
+
+mod receipt;
+mod session;
+mod session_wire;
+mod submit;
+mod through_link;
+
+shared::endpoints! {
+    session: get_signing_session;
+    submit: submit_with_link;
+    receipt: get_signing_receipt;
+}

@@ -1,0 +1,65 @@
+//! The receipt, for the signer.
+
+use crate::link_subject::position;
+use crate::movement_commands::MovementInputs;
+use crate::receipts::{self, ReceiptQuery, ReceiptResponse};
+use serde::Serialize;
+use shared::auth::UnverifiedRequest;
+use shared::domain::id::LinkId;
+use shared::domain::instance::Instance;
+use shared::domain::link::{LinkStatus, LinkTarget};
+use shared::domain::record::Stored;
+use shared::domain::signed_receipt::{SignedMovementReceipt, SignedReceipt};
+use shared::http::error::ApiError;
+use shared::http::extract::QueryParams;
+use shared::http::openapi::{ListErrors, ReceiptConflict};
+use shared::http::response::found;
+use utoipa::ToSchema;
+
+/// The receipt of what a signing link has opened.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = SigningReceipt, title = "The receipt of a process instance, or of a movement")]
+pub enum SigningReceipt {
+    /// The receipt of a process instance.
+    Instance(Box<SignedReceipt>),
+    /// The receipt of a movement.
+    Movement(Box<SignedMovementReceipt>),
+}
+
+/// What a receipt is made of.
+enum Subject {
+    Instance(Box<Stored<Instance>>),
+    Movement(Box<MovementInputs>),
+}
+
+/// Get the receipt as the signer
+///
+/// The same receipt as of the process instance or the movement, from the end of the process until 24 hours after the last
+/// step that was submitted with the link. Send the link's secret as a bearer token.
+#[utoipa::path(get, path = "/sign/receipt", tag = "signing", security(("signing_link" = [])), responses(ListErrors, ReceiptConflict))]
+pub async fn get_signing_receipt(
+    request: UnverifiedRequest<LinkId>,
+    query: QueryParams<ReceiptQuery>,
+) -> Result<ReceiptResponse<SigningReceipt>, ApiError> {
+    let (signer, (format, subject)) = request
+        .authorize_signer_with_query(query, async |store, link, query| {
+            let subject = match link.value.target {
+                LinkTarget::InstanceId(id) => Subject::Instance(Box::new(found(store.get::<Instance>(id).await?)?)),
+                LinkTarget::MovementId(id) => Subject::Movement(Box::new(MovementInputs::read(&store, id, None).await?)),
+            };
+            Ok((query.format, subject))
+        })
+        .await?;
+    let position = match &subject {
+        Subject::Instance(instance) => position(std::slice::from_ref(&**instance)),
+        Subject::Movement(inputs) => position(&inputs.instances),
+    };
+    if signer.link.value.status(signer.context.at, position) == LinkStatus::Ended {
+        return Err(ApiError::BadLink(Some(LinkStatus::Ended)));
+    }
+    match subject {
+        Subject::Instance(instance) => Ok(receipts::of_instance(&signer, &instance, format).await?.map(SigningReceipt::Instance)),
+        Subject::Movement(inputs) => Ok(receipts::of_movement(&signer, &inputs, format).await?.map(SigningReceipt::Movement)),
+    }
+}

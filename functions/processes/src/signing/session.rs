@@ -1,0 +1,115 @@
+//! What the signer sees.
+
+use super::session_wire::{SessionAsset, SessionSigner, SessionStep, SessionView};
+use crate::link_subject::{LinkSubject, position, spokesman};
+use shared::auth::UnverifiedRequest;
+use shared::domain::asset::Asset;
+use shared::domain::id::{AssetId, LinkId, TenantId, UserId};
+use shared::domain::instance::{Instance, InstanceStatus};
+use shared::domain::link::{Link, LinkStatus};
+use shared::domain::process::StepKind;
+use shared::domain::record::Stored;
+use shared::domain::tenant::Tenant;
+use shared::domain::text::{Line, Name};
+use shared::domain::user::User;
+use shared::http::error::ApiError;
+use shared::http::openapi::OpenErrors;
+use shared::http::response::Data;
+use shared::store::{BatchGet, PointReads};
+use std::collections::HashMap;
+
+/// What a session shows besides the link.
+pub(super) struct Session {
+    pub(super) subject: LinkSubject,
+    organization: Name,
+    assets: HashMap<AssetId, Asset>,
+    user_names: HashMap<UserId, Name>,
+}
+
+impl Session {
+    /// Reads the session of a link.
+    pub(super) async fn read(reads: &PointReads, link: &Link) -> Result<Self, ApiError> {
+        let subject = LinkSubject::read(reads, link.target).await?;
+        let assets = subject.instances.iter().map(|it| it.value.asset_id);
+        let users: Vec<UserId> = subject.instances.iter().flat_map(|it| it.value.picked_users()).collect();
+        let tenant: TenantId = reads.id();
+        let batch = BatchGet::new().with::<Tenant>(Some(tenant)).with_all::<Asset>(assets.clone());
+        let batch = reads.batch_get(batch.with_all::<User>(users.iter().copied())).await?;
+        let tenant = batch.get::<Tenant>(Some(tenant))?;
+        let organization = tenant.ok_or_else(|| ApiError::Internal("a link of a tenant without a record".into()))?.value.name;
+        // They are only shown.
+        let mut found = HashMap::new();
+        for id in assets {
+            found.extend(batch.get_readable::<Asset>(Some(id))?.map(|asset| (id, asset.value)));
+        }
+        let mut user_names = HashMap::new();
+        for id in users {
+            user_names.extend(batch.get_readable::<User>(Some(id))?.map(|user| (id, user.value.display_name)));
+        }
+        Ok(Self { subject, organization, assets: found, user_names })
+    }
+
+    /// Returns the view of the session with this link and these instances, which are as they were read or later.
+    pub(super) fn view(&self, link: &Link, instances: &[Stored<Instance>]) -> Result<SessionView, ApiError> {
+        let instance = spokesman(instances).ok_or_else(|| ApiError::Internal("a movement without instances".into()))?;
+        let (status, open) = position(instances);
+        let steps = instance.value.steps.as_slice().iter().enumerate();
+        let is_shown = |index: usize| status == InstanceStatus::InProgress && index >= open && link.steps.contains(index);
+        Ok(SessionView {
+            link_id: link.id,
+            organization: self.organization.clone(),
+            process_name: instance.value.process_name.clone(),
+            movement_number: self.subject.movement.as_ref().map(|movement| movement.value.number.clone()),
+            assets: instances.iter().map(|instance| self.asset(&instance.value)).collect(),
+            signer: SessionSigner { name: link.signer.name.clone(), user_id: link.signer.user_id },
+            status: if link.used_at.is_some() { LinkStatus::Used } else { LinkStatus::Open },
+            ends_at: link.ends_at(),
+            steps: steps.filter(|(index, _)| is_shown(*index)).map(|(index, _)| self.step(&instance.value, index)).collect(),
+            is_completed: status == InstanceStatus::Completed,
+        })
+    }
+
+    /// Returns an asset as it is, or, if it was deleted since, as far as its instance knows it.
+    fn asset(&self, instance: &Instance) -> SessionAsset {
+        let asset = self.assets.get(&instance.asset_id);
+        let text = |field: fn(&Asset) -> &Option<Line>| asset.and_then(|asset| Some(String::from(field(asset).clone()?)));
+        SessionAsset {
+            asset_tag: instance.asset_tag.clone(),
+            name: asset.map_or_else(|| instance.asset_name.to_string(), |asset| asset.name.to_string()),
+            manufacturer: text(|asset| &asset.manufacturer),
+            model: text(|asset| &asset.model),
+            serial_number: text(|asset| &asset.serial_number),
+        }
+    }
+
+    fn step(&self, instance: &Instance, index: usize) -> SessionStep {
+        let step = instance.steps.as_slice()[index].clone();
+        let stored = instance.step_values.as_map().get(&step.key);
+        // An image has no place here.
+        let value = stored.filter(|_| step.kind != StepKind::Signature).cloned().unwrap_or_default();
+        let user = value.as_str().filter(|_| step.kind == StepKind::UserPicker).and_then(|id| id.parse::<UserId>().ok());
+        let user_name = user.and_then(|id| self.user_names.get(&id)).cloned();
+        SessionStep { index, user_name, is_stored: stored.is_some(), step, value }
+    }
+}
+
+/// Get the session of a signing link
+///
+/// What the signer needs to know: the organization, the assets, and the steps that are still to be submitted. Send the link's
+/// secret, which is the fragment of its address, as a bearer token. The first call is noted as `opened_at` of the link.
+#[utoipa::path(get, path = "/sign/session", tag = "signing", security(("signing_link" = [])), responses(OpenErrors))]
+pub async fn get_signing_session(request: UnverifiedRequest<LinkId>) -> Result<Data<SessionView>, ApiError> {
+    let (signer, session) = request.authorize_signer(async |store, link| Session::read(&store, &link.value).await).await?;
+    let (link, now) = (&signer.link, signer.context.at);
+    if link.value.status(now, session.subject.position()) == LinkStatus::Ended {
+        return Err(ApiError::BadLink(Some(LinkStatus::Ended)));
+    }
+    let opened = link.value.opened(now);
+    if opened != link.value
+        && let Err(error) = signer.update(link.clone(), |link| Ok(link.opened(now))).await
+    {
+        // What the signer came for is more important.
+        tracing::warn!(error = %error, link_id = %link.value.id, "could not record that a link was opened");
+    }
+    Ok(Data { data: session.view(&link.value, &session.subject.instances)? })
+}

@@ -1,0 +1,82 @@
+//! The view of a signing session: as little as the signer needs.
+
+use serde::Serialize;
+use serde_json::Value;
+use shared::domain::id::{LinkId, UserId};
+use shared::domain::link::LinkStatus;
+use shared::domain::process::Step;
+use shared::domain::text::Name;
+use shared::domain::time::Timestamp;
+use utoipa::ToSchema;
+
+/// What a signing link opens.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SigningSession)]
+pub struct SessionView {
+    /// ID of the link.
+    pub(super) link_id: LinkId,
+    /// Name of the organization.
+    pub(super) organization: Name,
+    /// Name of the process.
+    pub(super) process_name: Name,
+    /// Number of the movement, if the process runs on several assets at once.
+    #[schema(required)]
+    pub(super) movement_number: Option<String>,
+    /// Assets.
+    pub(super) assets: Vec<SessionAsset>,
+    /// Who is to sign.
+    pub(super) signer: SessionSigner,
+    /// `open`, or `used` once all its steps are submitted.
+    pub(super) status: LinkStatus,
+    /// Time until which the link answers. Of a used link, 24 hours after its last step.
+    pub(super) ends_at: Timestamp,
+    /// The link's steps that are still to be submitted, in order.
+    pub(super) steps: Vec<SessionStep>,
+    /// Whether the process is completed, so that there is a receipt.
+    pub(super) is_completed: bool,
+}
+
+/// An asset of a signing session.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionAsset {
+    /// Asset tag.
+    pub(super) asset_tag: String,
+    /// Name.
+    pub(super) name: String,
+    /// Manufacturer.
+    #[schema(required)]
+    pub(super) manufacturer: Option<String>,
+    /// Model.
+    #[schema(required)]
+    pub(super) model: Option<String>,
+    /// Serial number.
+    #[schema(required)]
+    pub(super) serial_number: Option<String>,
+}
+
+/// Who is to sign.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionSigner {
+    /// Name.
+    pub(super) name: Name,
+    /// User; null for a person who is none.
+    #[schema(required)]
+    pub(super) user_id: Option<UserId>,
+}
+
+/// A step that is to be submitted.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionStep {
+    /// Index of the step, from zero.
+    pub(super) index: usize,
+    /// The step.
+    pub(super) step: Step,
+    /// Value that was stored before the step was open. Null if there is none, and for a signature.
+    #[schema(required, value_type = Option<Value>)]
+    pub(super) value: Value,
+    /// Name of the user whom that value picks.
+    #[schema(required)]
+    pub(super) user_name: Option<Name>,
+    /// Whether a value is stored already, if only a signature.
+    pub(super) is_stored: bool,
+}

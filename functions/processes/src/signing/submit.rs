@@ -1,0 +1,134 @@
+//! The submission of steps by the signer.
+
+use super::session::Session;
+use super::session_wire::SessionView;
+use super::through_link::ThroughLink;
+use crate::commands::AdvanceInstance;
+use crate::instance_wire::StepIndex;
+use crate::link_subject::steps;
+use crate::movement_commands::AdvanceMovement;
+use crate::submission::Submission;
+use futures_util::future::try_join_all;
+use serde_json::{Map, Value, json};
+use shared::auth::{Command, UnverifiedRequest};
+use shared::domain::field_error::FieldError;
+use shared::domain::id::LinkId;
+use shared::domain::json::pointer_token;
+use shared::domain::link::{LinkStatus, LinkSteps, LinkTarget};
+use shared::domain::process::{Step, StepKind};
+use shared::domain::user::Email;
+use shared::http::body::{StepData, StepKeys};
+use shared::http::error::ApiError;
+use shared::http::extract::JsonBody;
+use shared::http::openapi::{PostErrors, SubmissionConflict};
+use shared::http::response::Data;
+use shared::store::PointReads;
+
+shared::body! {
+    /// Step data to submit with a signing link.
+    pub struct SubmissionBody as SigningSubmission {
+        /// Values by step key, of steps that the link opens. A `user_picker` also takes the e-mail address of an active user.
+        required step_data: StepData,
+        /// Index of the step that you expect to be open. If another one is open, nothing is submitted.
+        optional current_step: StepIndex,
+        /// Key of the open step or a later one of the link. All steps up to and including it are submitted. Default: the open
+        /// step.
+        optional through: String,
+        /// Keys of signature steps whose image shows a typed name.
+        optional typed_signatures: StepKeys,
+    }
+    read_only: &[]
+}
+
+/// The submission, to what the link opens.
+enum Target {
+    Instance(ThroughLink<AdvanceInstance>, Box<<ThroughLink<AdvanceInstance> as Command>::Inputs>),
+    Movement(ThroughLink<AdvanceMovement>, Box<<ThroughLink<AdvanceMovement> as Command>::Inputs>),
+}
+
+/// Submit steps with a signing link
+///
+/// Submits the open step, and those that follow up to `through`, as the signer. Returns the session as it is afterwards.
+#[utoipa::path(post, path = "/sign/advance", tag = "signing", security(("signing_link" = [])), responses(PostErrors, SubmissionConflict))]
+pub async fn submit_with_link(
+    request: UnverifiedRequest<LinkId>,
+    body: JsonBody<SubmissionBody>,
+) -> Result<Data<SessionView>, ApiError> {
+    let (signer, target) = request
+        .authorize_signer(async |store, link| {
+            let (body, mut errors) = body.parse_early(&store).await?;
+            // A repetition gets its stored response nevertheless.
+            if link.value.own_status(store.store().now()) == LinkStatus::Used {
+                return Err(ApiError::BadLink(Some(LinkStatus::Used)));
+            }
+            let session = Session::read(&store, &link.value).await?;
+            let steps = steps(&session.subject.instances);
+            errors.extend(not_opened(&link.value.steps, steps, &body));
+            let SubmissionBody { step_data, current_step, through, typed_signatures } = body;
+            let data = with_users(&store, steps, step_data.0, &mut errors).await?;
+            let typed = typed_signatures.map(|keys| keys.0).unwrap_or_default();
+            let submission = Submission {
+                expected_step: current_step.map(|step| step.0 as usize),
+                ..Submission::at_start(Some(StepData(data)), through, errors)
+            };
+            let submission = submission.with_typed(typed);
+            match link.value.target {
+                LinkTarget::InstanceId(id) => {
+                    let command = ThroughLink { submitted: AdvanceInstance { id, submission }, session, link: link.value.id };
+                    let inputs = command.read(&store).await?;
+                    Ok(Target::Instance(command, Box::new(inputs)))
+                }
+                LinkTarget::MovementId(id) => {
+                    let command = ThroughLink { submitted: AdvanceMovement { id, submission }, session, link: link.value.id };
+                    let inputs = command.read(&store).await?;
+                    Ok(Target::Movement(command, Box::new(inputs)))
+                }
+            }
+        })
+        .await?;
+    let data = match target {
+        Target::Instance(command, inputs) => command.view(&signer.execute(&command, *inputs).await?)?,
+        Target::Movement(command, inputs) => command.view(&signer.execute(&command, *inputs).await?)?,
+    };
+    Ok(Data { data })
+}
+
+/// Returns an error for each step of a submission that the link does not open.
+fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<FieldError> {
+    let is_opened = |key: &str| steps.iter().position(|step| step.key == key).is_some_and(|index| opened.contains(index));
+    let keys: Vec<&str> = steps.iter().map(|step| step.key.as_str()).filter(|key| is_opened(key)).collect();
+    let detail = format!("must be the key of a step of this link: {}", keys.join(", "));
+    let through = body.through.as_deref().filter(|key| !is_opened(key)).map(|_| FieldError::field("through", detail.clone()));
+    let values = body.step_data.0.keys().filter(|key| !is_opened(key));
+    values.map(|key| value_error(key, detail.clone())).chain(through).collect()
+}
+
+fn value_error(key: &str, detail: impl Into<String>) -> FieldError {
+    FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
+}
+
+/// Returns the values with the IDs of users in place of their e-mail addresses. The signer sees no list of users.
+async fn with_users(
+    reads: &PointReads,
+    steps: &[Step],
+    mut data: Map<String, Value>,
+    errors: &mut Vec<FieldError>,
+) -> Result<Map<String, Value>, ApiError> {
+    let pickers = steps.iter().filter(|step| step.kind == StepKind::UserPicker);
+    let addresses =
+        pickers.filter_map(|step| Some((&step.key, data.get(&step.key)?.as_str().filter(|text| text.contains('@'))?)));
+    let found = try_join_all(addresses.map(async |(key, text)| {
+        let user = match text.parse::<Email>() {
+            Ok(email) => reads.user_by_email(&email).await?,
+            Err(_) => None,
+        };
+        Ok::<_, ApiError>((key.clone(), user.filter(|user| user.value.is_active)))
+    }));
+    for (key, user) in found.await? {
+        match user {
+            Some(user) => drop(data.insert(key, json!(user.value.id))),
+            None => errors.push(value_error(&key, "must be the e-mail address of an active user of this organization")),
+        }
+    }
+    Ok(data)
+}

@@ -1,0 +1,89 @@
+// The elements of the page. All text goes through text nodes, so that nothing in it can be markup.
+
+/**
+ * Creates an element. Members that the element has are set, others become attributes.
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
+ * @param {Record<string, any>} [members]
+ * @param {...(Node | string | null)} children
+ * @returns {HTMLElementTagNameMap[T]}
+ */
+function create(tag, members = {}, ...children) {
+  const element = document.createElement(tag)
+  for (const [member, value] of Object.entries(members)) {
+    if (member in element) Reflect.set(element, member, value)
+    else element.setAttribute(member, value)
+  }
+  element.append(...children.filter((child) => child !== null))
+  return element
+}
+
+/**
+ * Returns an element of the document itself.
+ * @param {string} id
+ */
+function part(id) {
+  const element = document.getElementById(id)
+  if (!element) throw new Error(`no ${id}`)
+  return element
+}
+
+/**
+ * Isolates text that may run in either direction from what is around it.
+ * @param {string} text
+ */
+const isolated = (text) => create('bdi', {}, text)
+
+/**
+ * Creates a button.
+ * @param {string} text
+ * @param {() => void} act
+ * @param {string} [look]
+ */
+function button(text, act, look = '') {
+  const element = create('button', { type: 'button', className: look }, text)
+  element.addEventListener('click', () => element.getAttribute('aria-disabled') !== 'true' && act())
+  return element
+}
+
+let lastId = 0
+const newId = () => `e${++lastId}`
+
+/**
+ * Says something that is not urgent.
+ * @param {string} text
+ */
+function say(text) {
+  part('status').textContent = text
+}
+
+/**
+ * Says what went wrong, or nothing any more.
+ * @param {...(Node | string)} content
+ */
+function showProblem(...content) {
+  part('problem').replaceChildren(...content)
+}
+
+/** Moves the focus to the heading, so that a screen reader starts there. */
+function focusTitle() {
+  part('title').focus({ preventScroll: true })
+  window.scrollTo(0, 0)
+}
+
+/**
+ * Shows another view: its heading, what is above it, and its content.
+ * @param {string} organization
+ * @param {string} title
+ * @param {(Node | string)[]} content
+ * @param {(Node | string)[]} [actions]
+ */
+function showView(organization, title, content, actions = []) {
+  part('organization').replaceChildren(isolated(organization))
+  part('title').replaceChildren(isolated(title))
+  document.title = organization ? `\u2068${title}\u2069 – \u2068${organization}\u2069` : title
+  part('content').replaceChildren(...content)
+  part('actions').replaceChildren(...actions)
+  showProblem()
+  say('')
+}

@@ -1,0 +1,83 @@
+// What the page shows when there is nothing left to enter.
+
+/** @param {Submitted} entry */
+function shownEntry(entry) {
+  const { step, value, image, isTyped, digest, by, at } = entry
+  const isSigned = step.type === 'signature' && (image || digest)
+  const parts = isSigned
+    ? [
+        image ? create('img', { className: 'picture', alt: 'Signature', src: image }) : null,
+        isTyped ? create('p', { className: 'hint' }, 'Typed, not drawn') : null,
+        digest ? create('p', { className: 'hint' }, 'SHA-256 ', create('code', {}, digest)) : null,
+      ]
+    : [shownValue(step, value, entry.userName)]
+  const origin = at ? create('p', { className: 'hint' }, shownTime(at), by ? ', ' : '', isolated(by ?? '')) : null
+  return [create('dt', {}, isolated(step.label)), create('dd', {}, ...parts, origin)]
+}
+
+/**
+ * Shows what was submitted, and offers the receipt.
+ * @param {SigningSession} session
+ * @param {Submitted[]} own what this tab submitted
+ * @param {string} notice
+ */
+function showDone(session, own, notice) {
+  const title = create('h2', { tabIndex: -1 }, own.length ? 'Thank you' : 'Done')
+  const until = shownTime(session.ends_at)
+  const organization = isolated(session.organization)
+  const text = session.is_completed
+    ? create('p', {}, 'Everything is complete. You can save your receipt on this page until ', until, '.')
+    : create('p', {}, organization, ' completes the process. The receipt will be on this page then, until ', until, '.')
+  const intro = own.length ? 'What you entered was submitted.' : 'What was asked for has been submitted.'
+  const list = create('dl', {})
+  const heading = create('h2', { id: newId(), hidden: true }, session.is_completed ? 'Receipt' : 'What you submitted')
+  const entries = create('section', { 'aria-labelledby': heading.id }, heading, list)
+  const save = button('Save receipt', () => void saveReceipt(session, save), 'primary')
+  const again = button('Look again', () => void load())
+  showView(
+    session.organization,
+    session.process_name,
+    [
+      create('section', { className: 'done' }, title, create('p', {}, notice || intro), text, session.is_completed ? save : again),
+      shownAssets(session),
+      entries,
+    ],
+  )
+  title.focus({ preventScroll: true })
+  window.scrollTo(0, 0)
+
+  /** @param {Submitted[]} all */
+  const show = (all) => {
+    heading.hidden = all.length === 0
+    list.replaceChildren(...all.flatMap(shownEntry))
+  }
+  const fill = async () => {
+    show(own)
+    const steps = session.is_completed ? await receiptSteps(own) : null
+    if (!steps) await addDigests(own)
+    show(steps ?? own)
+  }
+  void fill()
+}
+
+/** Links that can't be used: heading and what to do. @type {Record<string, [string, string]>} */
+const OVER = {
+  expired: ['This link has expired', 'Ask the person who sent it to you for a new one.'],
+  revoked: ['This link was revoked', 'If you still have to sign, ask the person who sent it to you for a new one.'],
+  used: ['This link has been used', 'Everything was submitted with it. If you need the receipt, ask the person who sent you the link.'],
+  ended: ['This process has ended', 'It was completed or cancelled in another way, so there is nothing left to sign.'],
+  invalid: ['This link is not valid', 'Check that you opened the whole link, up to its last character, or ask the person who sent it to you for a new one.'],
+}
+
+/**
+ * Says that a link is over.
+ * @param {string} [linkStatus]
+ */
+function showOver(linkStatus = 'invalid') {
+  session = null
+  fields = []
+  retry = null
+  const [title, text] = OVER[linkStatus] ?? OVER['invalid'] ?? ['', '']
+  showView('', title, [create('p', {}, text)])
+  focusTitle()
+}

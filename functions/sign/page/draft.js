@@ -1,0 +1,76 @@
+// What was typed and drawn, kept in this tab so that it survives a reload. The link's secret is never part of it.
+
+/** @type {{ linkId: string, draft: Draft }} */
+let drafted = { linkId: '', draft: { fields: {}, keys: {} } }
+
+/** @param {string} linkId */
+const draftName = (linkId) => `sign:${linkId}`
+
+/**
+ * Returns the draft of a link. Storage may be full or forbidden; the draft then lasts as long as the page.
+ * @param {string} linkId
+ * @returns {Draft}
+ */
+function draftOf(linkId) {
+  if (drafted.linkId !== linkId) {
+    drafted = { linkId, draft: { fields: {}, keys: {} } }
+    try {
+      const { fields, keys } = JSON.parse(sessionStorage.getItem(draftName(linkId)) ?? '{}')
+      if (fields && keys) drafted.draft = { fields, keys }
+    } catch {
+      // Nothing was kept.
+    }
+  }
+  return drafted.draft
+}
+
+function storeDraft() {
+  try {
+    sessionStorage.setItem(draftName(drafted.linkId), JSON.stringify(drafted.draft))
+  } catch {
+    // The page keeps it.
+  }
+}
+
+/** @param {string} linkId */
+function removeDraft(linkId) {
+  if (drafted.linkId === linkId) drafted = { linkId: '', draft: { fields: {}, keys: {} } }
+  try {
+    sessionStorage.removeItem(draftName(linkId))
+  } catch {
+    // There is none.
+  }
+}
+
+/** @param {Field} field */
+function keepField(field) {
+  drafted.draft.fields[field.open.step.key] = field.save()
+  storeDraft()
+}
+
+/**
+ * Returns a digest that tells bodies apart. It protects nothing: `crypto.subtle` is missing on plain HTTP.
+ * @param {string} text
+ */
+function digestOf(text) {
+  let [a, b] = [0x811c9dc5, 0x9747b28c]
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index)
+    a = Math.imul(a ^ unit, 0x01000193)
+    b = Math.imul(b ^ unit ^ (a >>> 15), 0x5bd1e995)
+  }
+  return [text.length, a >>> 0, b >>> 0].map((part) => part.toString(36)).join('.')
+}
+
+/**
+ * Returns the Idempotency-Key of a body: the same one whenever the same body is sent again.
+ * @param {string} body
+ */
+function keyFor(body) {
+  const digest = digestOf(body)
+  const { keys } = drafted.draft
+  const random = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join('-')
+  const key = (keys[digest] ??= `sign-${random()}`)
+  storeDraft()
+  return key
+}

@@ -1,0 +1,178 @@
+// The controls of each type of step, except signatures.
+
+/**
+ * Creates what all fields have: a group named by the step's label, with a place for an error. Without a control that the
+ * label is for, the label is the text of the group itself.
+ * @param {OpenStep} open
+ * @param {{ control: HTMLElement, hint?: string, isLabel?: boolean, hasOwnLabel?: boolean }} options
+ * @param {...(Node | null)} content
+ * @returns {Field}
+ */
+function frame(open, { control, hint = '', isLabel = false, hasOwnLabel = false }, ...content) {
+  const { step } = open
+  const label = isolated(step.label)
+  const isOptional = !(step.required ?? step.type === 'confirmation') && step.type !== 'complete'
+  const hints = [hint, isOptional ? 'Optional' : ''].filter(Boolean).join(' ')
+  const hinted = hints ? create('p', { className: 'hint', id: newId() }, hints) : null
+  const error = create('p', { className: 'error', id: newId(), hidden: true, 'data-error': '' })
+  const legend = hasOwnLabel
+    ? null
+    : create('legend', {}, isLabel ? create('label', { htmlFor: control.id }, label) : label)
+  const described = `${hinted ? `${hinted.id} ` : ''}${error.id}`
+  if (isLabel || hasOwnLabel) control.setAttribute('aria-describedby', described)
+  const element = create('fieldset', { 'data-key': step.key, 'aria-describedby': described }, legend, hinted, ...content, error)
+  if (hasOwnLabel) element.setAttribute('aria-label', step.label)
+  return { open, element, control, error, value: () => null, check: () => null, save: () => null }
+}
+
+/**
+ * Returns a field with one control that holds a text.
+ * @param {OpenStep} open
+ * @param {HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement} control
+ * @param {FieldDraft | undefined} kept
+ * @param {() => string | null} check
+ * @returns {Field}
+ */
+function textualField(open, control, kept, check) {
+  control.id = newId()
+  const text = kept ?? open.value
+  if (typeof text === 'string') control.value = text
+  const field = frame(open, { control, isLabel: true }, control)
+  const isMissing = () => Boolean(open.step.required) && !control.value.trim()
+  const missing = { select: 'Choose one of these.', date: 'Enter a date.' }
+  return Object.assign(field, {
+    value: () => control.value || null,
+    check: () => check() ?? (isMissing() ? (Reflect.get(missing, open.step.type) ?? 'Fill this in.') : null),
+    save: () => control.value,
+  })
+}
+
+/**
+ * @param {HTMLInputElement | HTMLTextAreaElement} control
+ * @param {number} limit
+ */
+const tooLong = (control, limit) => () => {
+  const length = [...control.value.trim()].length
+  return length > limit ? `Shorten this to ${limit} characters. It has ${length}.` : null
+}
+
+/** @param {OpenStep} open @param {FieldDraft} [kept] */
+function textField(open, kept) {
+  const control = create('input', { type: 'text', dir: 'auto' })
+  return textualField(open, control, kept, tooLong(control, 255))
+}
+
+/** @param {OpenStep} open @param {FieldDraft} [kept] */
+function textareaField(open, kept) {
+  const control = create('textarea', { rows: 4, dir: 'auto' })
+  return textualField(open, control, kept, tooLong(control, 10_000))
+}
+
+/** @param {OpenStep} open @param {FieldDraft} [kept] */
+function dateField(open, kept) {
+  const control = create('input', { type: 'date' })
+  return textualField(open, control, kept, () => (control.validity.badInput ? 'Enter a whole date.' : null))
+}
+
+/** @param {OpenStep} open @param {FieldDraft} [kept] */
+function selectField(open, kept) {
+  const options = (open.step.options ?? []).map((option) => create('option', { value: option }, option))
+  const control = create('select', {}, create('option', { value: '' }, 'Choose…'), ...options)
+  return textualField(open, control, kept, () => null)
+}
+
+/**
+ * Creates a line with a box to check or to choose.
+ * @param {'checkbox' | 'radio'} type
+ * @param {string} group
+ * @param {boolean} isChecked
+ * @param {...(Node | string)} text
+ */
+function choice(type, group, isChecked, ...text) {
+  const input = create('input', { type, name: group, checked: isChecked })
+  return { input, line: create('label', { className: 'choice' }, input, create('span', {}, ...text)) }
+}
+
+/** @param {OpenStep} open @param {FieldDraft} [kept] @returns {Field} */
+function checklistField(open, kept) {
+  const chosen = kept ?? open.value
+  const items = open.step.items ?? []
+  const isChosen = (/** @type {string} */ item) => Array.isArray(chosen) && chosen.includes(item)
+  const choices = items.map((item) => choice('checkbox', '', isChosen(item), isolated(item)))
+  const [first] = choices
+  const hint = open.step.required && items.length > 1 ? 'Check every line.' : ''
+  const field = frame(open, { control: first?.input ?? create('input'), hint }, ...choices.map(({ line }) => line))
+  const checked = () => items.filter((_, index) => choices[index]?.input.checked)
+  return Object.assign(field, {
+    value: () => (checked().length || Array.isArray(open.value) ? checked() : null),
+    check() {
+      const missing = choices.find(({ input }) => !input.checked)
+      field.control = missing?.input ?? field.control
+      return open.step.required && missing ? 'Check every line. If something is missing, say so to whoever sent you the link.' : null
+    },
+    save: checked,
+  })
+}
+
+/** @param {OpenStep} open @param {FieldDraft} [kept] @returns {Field} */
+function confirmationField(open, kept) {
+  const { input, line } = choice('checkbox', '', (kept ?? open.value) === true, isolated(open.step.label))
+  const field = frame(open, { control: input, hasOwnLabel: true }, line)
+  return Object.assign(field, {
+    value: () => input.checked || null,
+    check: () => ((open.step.required ?? true) && !input.checked ? 'Check this to confirm it.' : null),
+    save: () => input.checked,
+  })
+}
+
+/** @param {OpenStep} open @returns {Field} */
+function completeField(open) {
+  return frame(open, { control: create('span'), hint: 'This happens when you press the button.' })
+}
+
+/**
+ * @param {OpenStep} open
+ * @param {FieldDraft | undefined} kept
+ * @param {SigningSession['signer']} signer
+ * @returns {Field}
+ */
+function personField(open, kept, signer) {
+  const group = newId()
+  const stored = typeof open.value === 'string' && open.value !== signer.user_id ? open.value : null
+  const preset = open.value === null ? '' : stored ? 'stored' : 'me'
+  const draft = { choice: preset, email: '', ...Object(kept) }
+  const values = [
+    { name: 'me', isShown: signer.user_id !== null, text: ['Me (', isolated(signer.name), ')'] },
+    { name: 'stored', isShown: stored !== null, text: [isolated(open.user_name ?? stored ?? '')] },
+    { name: 'other', isShown: true, text: ['Another person'] },
+    { name: 'none', isShown: !open.step.required, text: ['Nobody'] },
+  ].filter(({ isShown }) => isShown)
+  if (values.length === 1) draft.choice = 'other'
+  const choices = values.map(({ name, text }) => ({ name, ...choice('radio', group, draft.choice === name, ...text) }))
+  const chosen = () => choices.find(({ input }) => input.checked)?.name ?? ''
+
+  const email = create('input', { id: newId(), type: 'text', inputMode: 'email', autocapitalize: 'none', spellcheck: false, value: draft.email })
+  const other = create('div', { className: 'indented' }, create('label', { htmlFor: email.id }, 'E-mail address'), email)
+  const field = frame(open, { control: email }, ...choices.flatMap(({ name, line }) => (name === 'other' ? [line, other] : [line])))
+  email.setAttribute('aria-describedby', field.error.id)
+  const refresh = () => {
+    other.hidden = chosen() !== 'other'
+  }
+  field.element.addEventListener('change', refresh)
+  refresh()
+
+  return Object.assign(field, {
+    value() {
+      const value = { me: signer.user_id, stored, other: email.value.trim() || null }
+      return Reflect.get(value, chosen()) ?? null
+    },
+    check() {
+      field.control = chosen() === 'other' ? email : (choices[0]?.input ?? email)
+      if (!chosen()) return open.step.required ? 'Choose a person.' : null
+      if (chosen() !== 'other') return null
+      return /^\S+@\S+$/.test(email.value.trim()) ? null : 'Enter the whole e-mail address, as in name@example.com.'
+    },
+    save: () => ({ choice: chosen(), email: email.value }),
+    summary: () => ({ me: signer.name, stored: open.user_name ?? '', other: email.value.trim() })[chosen()] ?? '',
+  })
+}

@@ -1,0 +1,138 @@
+// The form: what is signed for, the open steps, and errors beside them.
+
+/** How many assets are listed before the rest is folded. */
+const MAX_LISTED_ASSETS = 6
+
+/** @param {SignedAsset} asset */
+function shownAsset({ asset_tag, name, manufacturer, model, serial_number }) {
+  const details = [
+    [manufacturer, model].filter(Boolean).join(' '),
+    serial_number ? `Serial number ${serial_number}` : '',
+  ].filter(Boolean)
+  return create(
+    'li',
+    {},
+    create('span', { className: 'tag' }, isolated(asset_tag)),
+    create('strong', {}, isolated(name)),
+    ...details.map((detail) => create('span', { className: 'detail' }, isolated(detail))),
+  )
+}
+
+/** @param {SigningSession} session */
+function shownAssets({ assets, movement_number }) {
+  const title = create('h2', { id: newId() }, assets.length === 1 ? 'Asset' : 'Assets')
+  const [listed, folded] = assets.length > MAX_LISTED_ASSETS ? [assets.slice(0, 5), assets.slice(5)] : [assets, []]
+  const number = movement_number ? `${counted(assets.length, 'asset', 'assets')}, ${movement_number}` : ''
+  return create(
+    'section',
+    { className: 'assets', 'aria-labelledby': title.id },
+    title,
+    number ? create('p', { className: 'hint' }, number) : null,
+    create('ul', {}, ...listed.map(shownAsset)),
+    folded.length
+      ? create(
+          'details',
+          {},
+          create('summary', {}, `Show ${folded.length} more`),
+          create('ul', {}, ...folded.map(shownAsset)),
+        )
+      : null,
+  )
+}
+
+/**
+ * Creates the field of a step, with what the draft has for it.
+ * @param {SigningSession} session
+ * @param {OpenStep} open
+ * @returns {Field}
+ */
+function fieldOf(session, open) {
+  const kept = draftOf(session.link_id).fields[open.step.key]
+  switch (open.step.type) {
+    case 'user_picker': return personField(open, kept, session.signer)
+    case 'checklist': return checklistField(open, kept)
+    case 'signature': return signatureField(open, kept)
+    case 'text': return textField(open, kept)
+    case 'textarea': return textareaField(open, kept)
+    case 'select': return selectField(open, kept)
+    case 'date': return dateField(open, kept)
+    case 'confirmation': return confirmationField(open, kept)
+    case 'complete': return completeField(open)
+  }
+}
+
+/**
+ * Shows an error beside a field, or removes it.
+ * @param {Field} field
+ * @param {string | null} text
+ */
+function setError(field, text) {
+  field.error.textContent = text ?? ''
+  field.error.hidden = text === null
+  for (const control of field.element.querySelectorAll('input, select, textarea')) control.removeAttribute('aria-invalid')
+  const isControl = field.control.matches('input, select, textarea')
+  if (text !== null && isControl) field.control.setAttribute('aria-invalid', 'true')
+  field.element.classList.toggle('wrong', text !== null)
+}
+
+/**
+ * Shows errors beside their fields, and goes to the first.
+ * @param {Field[]} fields
+ * @param {(field: Field) => string | null} errorOf
+ * @returns {boolean} whether there is one
+ */
+function showErrors(fields, errorOf) {
+  const wrong = fields.filter((field) => {
+    const error = errorOf(field)
+    setError(field, error)
+    return error !== null
+  })
+  const [first] = wrong
+  if (!first) return false
+  showProblem(
+    create('p', {}, `${counted(wrong.length, 'entry needs', 'entries need')} a second look:`),
+    create(
+      'ul',
+      {},
+      ...wrong.map((field) => {
+        const link = button('', () => goTo(field), 'link')
+        link.append(isolated(field.open.step.label))
+        return create('li', {}, link, `: ${field.error.textContent}`)
+      }),
+    ),
+  )
+  goTo(first)
+  return true
+}
+
+/** @param {Field} field */
+function goTo(field) {
+  field.control.focus({ preventScroll: true })
+  field.element.scrollIntoView({ block: 'center' })
+}
+
+/**
+ * Shows the form with the steps that are open, and returns their fields.
+ * @param {SigningSession} session
+ * @param {HTMLButtonElement} submitButton
+ * @param {(field: Field) => void} changed
+ */
+function showForm(session, submitButton, changed) {
+  const fields = session.steps.map((open) => fieldOf(session, open))
+  for (const field of fields) {
+    field.element.addEventListener('input', () => {
+      keepField(field)
+      setError(field, null)
+      changed(field)
+    })
+  }
+  const signer = create('p', { className: 'signer' }, 'Signing as ', create('strong', {}, isolated(session.signer.name)))
+  const until = create('p', { className: 'hint' }, 'This link is open until ', shownTime(session.ends_at), '.')
+  showView(
+    session.organization,
+    session.process_name,
+    [shownAssets(session), signer, ...fields.map(({ element }) => element)],
+    [submitButton, until],
+  )
+  return fields
+}

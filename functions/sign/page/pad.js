@@ -1,0 +1,148 @@
+// The pad that is drawn on. Strokes are kept in pixels from its middle, so that they stay where they are when the pad gets
+// another size, and shrink only if they don't fit.
+
+const EDGE = 4
+
+class Pad {
+  /** @param {() => void} changed called whenever the strokes are different ones */
+  constructor(changed) {
+    this.changed = changed
+    this.canvas = create('canvas', { role: 'img', 'aria-label': 'Signature pad' })
+    /** The finished strokes, drawn. */
+    this.finished = document.createElement('canvas')
+    /** @type {Stroke[]} */
+    this.strokes = []
+    /** What clearing removed, until something is drawn. @type {Stroke[]} */
+    this.cleared = []
+    /** @type {Pen | null} */
+    this.pen = null
+    this.pointerId = -1
+    this.scale = 1
+    const listen = this.canvas.addEventListener.bind(this.canvas)
+    listen('pointerdown', (event) => this.down(event))
+    listen('pointermove', (event) => this.move(event))
+    for (const end of /** @type {const} */ (['pointerup', 'pointercancel', 'lostpointercapture'])) {
+      listen(end, (event) => this.up(event))
+    }
+    // Without this, iPadOS takes the pen's strokes for handwriting to recognize.
+    listen('touchmove', (event) => event.preventDefault(), { passive: false })
+    new ResizeObserver(() => this.layOut()).observe(this.canvas)
+    // Zooming and moving to another screen change the density without changing the size.
+    window.addEventListener('resize', () => this.layOut())
+    for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)']) {
+      matchMedia(query).addEventListener('change', () => this.layOut())
+    }
+  }
+
+  /** @param {Stroke[]} strokes */
+  replace(strokes) {
+    this.strokes = strokes
+    this.layOut()
+    this.changed()
+  }
+
+  canUndo() {
+    return this.strokes.length + this.cleared.length > 0
+  }
+
+  undo() {
+    const strokes = this.strokes.length ? this.strokes.slice(0, -1) : this.cleared
+    this.cleared = []
+    this.replace(strokes)
+  }
+
+  clear() {
+    this.cleared = this.strokes
+    this.replace([])
+  }
+
+  /** @param {PointerEvent} event */
+  down(event) {
+    if (this.pen || event.button !== 0) return
+    event.preventDefault()
+    this.pointerId = event.pointerId
+    this.canvas.setPointerCapture(event.pointerId)
+    // A pen without a sensor reports one half, always.
+    this.pen = new Pen(event.pointerType === 'pen' && event.pressure !== 0.5)
+    this.add(this.pen, [event])
+    this.draw()
+  }
+
+  /** @param {PointerEvent} event */
+  move(event) {
+    if (!this.pen || event.pointerId !== this.pointerId) return
+    const events = event.getCoalescedEvents?.() ?? []
+    this.add(this.pen, events.length ? events : [event])
+    this.draw(event.getPredictedEvents?.() ?? [])
+  }
+
+  /** @param {PointerEvent} event */
+  up(event) {
+    if (!this.pen || event.pointerId !== this.pointerId) return
+    this.pen.end()
+    const stroke = this.pen.stroke
+    this.pen = null
+    this.cleared = []
+    this.strokes.push(stroke)
+    this.paint(this.finished, [stroke])
+    this.draw()
+    this.changed()
+  }
+
+  /**
+   * @param {Pen} pen
+   * @param {PointerEvent[]} events
+   */
+  add(pen, events) {
+    const box = this.canvas.getBoundingClientRect()
+    for (const { clientX, clientY, timeStamp, pressure } of events) {
+      const [x, y] = [clientX - box.left - box.width / 2, clientY - box.top - box.height / 2]
+      pen.add(x / this.scale, y / this.scale, timeStamp, pressure)
+    }
+  }
+
+  /** Adapts to the size and the density of the screen. */
+  layOut() {
+    const { clientWidth: width, clientHeight: height } = this.canvas
+    if (!width || !height) return
+    const box = boxOf(this.strokes)
+    const [x, y] = box ? [Math.max(-box.left, box.right), Math.max(-box.top, box.bottom)] : [0, 0]
+    this.scale = Math.min(1, (width / 2 - EDGE) / Math.max(1, x), (height / 2 - EDGE) / Math.max(1, y))
+    for (const canvas of [this.canvas, this.finished]) {
+      canvas.width = Math.round(width * devicePixelRatio)
+      canvas.height = Math.round(height * devicePixelRatio)
+    }
+    this.paint(this.finished, this.strokes)
+    this.draw()
+  }
+
+  /**
+   * Adds strokes to what a canvas shows.
+   * @param {HTMLCanvasElement} canvas
+   * @param {Stroke[]} strokes
+   */
+  paint(canvas, strokes) {
+    const context = canvas.getContext('2d')
+    if (!context) return
+    const scale = (this.scale * canvas.width) / (this.canvas.clientWidth || 1)
+    context.setTransform(scale, 0, 0, scale, canvas.width / 2, canvas.height / 2)
+    context.fillStyle = getComputedStyle(this.canvas).color
+    for (const stroke of strokes) fillStroke(context, stroke)
+  }
+
+  /**
+   * Draws the finished strokes, the present one, and where it is likely to go next, which hides the delay of the screen.
+   * @param {PointerEvent[]} predicted
+   */
+  draw(predicted = []) {
+    const context = this.canvas.getContext('2d')
+    if (!context || !this.canvas.width || !this.finished.width) return
+    context.setTransform(1, 0, 0, 1, 0, 0)
+    context.clearRect(0, 0, this.canvas.width, this.canvas.height)
+    context.drawImage(this.finished, 0, 0)
+    if (!this.pen) return
+    const ahead = Object.assign(new Pen(this.pen.hasPressure), this.pen, { stroke: [...this.pen.stroke] })
+    this.add(ahead, predicted)
+    this.paint(this.canvas, [ahead.stroke])
+  }
+}

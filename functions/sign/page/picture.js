@@ -1,0 +1,80 @@
+// PNG images of signatures, within the limits of the service.
+
+const MAX_BYTES = 128 * 1024
+const MAX_SIDE = 4096
+const MAX_PIXELS = 4_000_000
+const DENSITY = 2
+const MARGIN = 10
+const INK = '#13233f'
+const PAPER = '#ffffff'
+const PNG = 'data:image/png;base64,'
+
+/** Fonts that look written by hand, as systems name them. */
+const HANDWRITING =
+  '"Snell Roundhand", "Segoe Script", "Bradley Hand", "Apple Chancery", "Dancing Script", "Brush Script MT", cursive, serif'
+
+/**
+ * Returns a data URL with what `draw` draws into a box: dark on white, trimmed to the box, at twice the density.
+ * @param {Box} box
+ * @param {(context: CanvasRenderingContext2D) => void} draw
+ */
+function pictureOf(box, draw) {
+  const width = box.right - box.left + 2 * MARGIN
+  const height = box.bottom - box.top + 2 * MARGIN
+  const canvas = document.createElement('canvas')
+  const context = canvas.getContext('2d')
+  if (!context) return null
+  let density = Math.min(DENSITY, MAX_SIDE / width, MAX_SIDE / height, Math.sqrt(MAX_PIXELS / (width * height)))
+  for (;;) {
+    canvas.width = Math.max(1, Math.floor(width * density))
+    canvas.height = Math.max(1, Math.floor(height * density))
+    context.fillStyle = PAPER
+    context.fillRect(0, 0, canvas.width, canvas.height)
+    context.setTransform(density, 0, 0, density, (MARGIN - box.left) * density, (MARGIN - box.top) * density)
+    context.fillStyle = INK
+    draw(context)
+    const url = canvas.toDataURL('image/png')
+    if (!url.startsWith(PNG)) return null
+    const excess = ((url.length - PNG.length) * 0.75) / MAX_BYTES
+    if (excess <= 1) return url
+    density *= 0.9 / Math.sqrt(excess)
+  }
+}
+
+/**
+ * Returns the picture of strokes, or null if there is no ink.
+ * @param {Stroke[]} strokes
+ */
+function pictureOfStrokes(strokes) {
+  const box = boxOf(strokes)
+  return box && pictureOf(box, (context) => strokes.forEach((stroke) => fillStroke(context, stroke)))
+}
+
+/**
+ * Returns the picture of a typed name, or null if nothing of it can be seen.
+ * @param {string} name
+ */
+function pictureOfName(name) {
+  const text = name.trim().replace(/\s+/g, ' ')
+  const context = document.createElement('canvas').getContext('2d')
+  if (!context || !text) return null
+  /** @param {CanvasRenderingContext2D} context */
+  const prepare = (context, size = 46) => {
+    context.font = `italic ${size}px ${HANDWRITING}`
+    context.textBaseline = 'alphabetic'
+    return context.measureText(text)
+  }
+  const size = Math.max(20, Math.min(46, (46 * 620) / Math.max(1, prepare(context).width)))
+  const { actualBoundingBoxLeft, actualBoundingBoxRight, actualBoundingBoxAscent, actualBoundingBoxDescent } = prepare(context, size)
+  const box = {
+    left: -actualBoundingBoxLeft,
+    right: actualBoundingBoxRight,
+    top: -Math.min(200, actualBoundingBoxAscent),
+    bottom: Math.min(200, actualBoundingBoxDescent),
+  }
+  if (box.right - box.left < 1 || box.bottom - box.top < 1) return null
+  return pictureOf(box, (context) => {
+    prepare(context, size)
+    context.fillText(text, 0, 0)
+  })
+}

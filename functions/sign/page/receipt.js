@@ -1,0 +1,65 @@
+// The receipt: its essentials on the page, and the whole of it as a file.
+
+/**
+ * Returns the steps of the receipt as the page shows them, with the images that this tab still has; null without a receipt.
+ * @param {Submitted[]} own
+ * @returns {Promise<Submitted[] | null>}
+ */
+async function receiptSteps(own) {
+  const reply = await send('receipt?format=json')
+  if (reply.status !== 200) return null
+  /** @type {SignedReceipt} */
+  const { receipt } = reply.body.data ?? reply.body
+  return receipt.steps.map(({ step, value, user_name, submitted_at, submitted_by }) => {
+    const { sha256, typed } = /** @type {{ sha256?: string, typed?: boolean }} */ (Object(value))
+    const image = own.find((entry) => entry.step.key === step.key)?.image ?? null
+    return {
+      step,
+      value,
+      userName: user_name,
+      image,
+      isTyped: typed === true,
+      digest: sha256 ?? null,
+      by: submitted_by.user_name ?? submitted_by.key_name,
+      at: submitted_at,
+    }
+  })
+}
+
+/**
+ * Computes the SHA-256 of the images, where the browser can: on plain HTTP it can't.
+ * @param {Submitted[]} entries
+ */
+async function addDigests(entries) {
+  for (const entry of entries) {
+    if (!entry.image || !crypto.subtle) continue
+    const bytes = Uint8Array.from(atob(entry.image.slice(PNG.length)), (character) => character.charCodeAt(0))
+    const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
+    entry.digest = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
+  }
+}
+
+/**
+ * Saves the receipt as a file.
+ * @param {SigningSession} session
+ * @param {HTMLButtonElement} saveButton
+ */
+async function saveReceipt(session, saveButton) {
+  if (saveButton.getAttribute('aria-busy') === 'true') return
+  saveButton.setAttribute('aria-busy', 'true')
+  showProblem()
+  const reply = await send('receipt?format=html')
+  saveButton.setAttribute('aria-busy', 'false')
+  say('')
+  if (reply.status === 401) return showOver(reply.body.link_status)
+  if (reply.status !== 200) return showProblem(create('p', {}, refusal(reply).replace(' What you entered is kept.', '')))
+  const subject = session.movement_number ?? session.assets[0]?.asset_tag ?? ''
+  const file = `receipt-${subject}`.replace(/[^0-9A-Za-z]+/g, '-').replace(/-$/, '')
+  const url = URL.createObjectURL(new Blob([reply.body], { type: 'text/html' }))
+  const link = create('a', { href: url, download: `${file}.html`, hidden: true })
+  document.body.append(link)
+  link.click()
+  link.remove()
+  setTimeout(() => URL.revokeObjectURL(url), 60_000)
+  say('The receipt was saved as a file.')
+}

@@ -1,0 +1,81 @@
+// A step that is signed: by drawing, or by typing a name.
+
+/**
+ * @param {OpenStep} open
+ * @param {FieldDraft | undefined} kept
+ * @returns {Field}
+ */
+function signatureField(open, kept) {
+  const draft = { isTyped: false, name: '', strokes: /** @type {Stroke[]} */ ([]), ...Object(kept) }
+  let { isTyped } = draft
+
+  const pad = new Pad(() => {
+    refresh()
+    field.element.dispatchEvent(new Event('input', { bubbles: true }))
+  })
+  const placeholder = create('span', { className: 'placeholder', 'aria-hidden': 'true' }, 'Sign here')
+  const undo = button('Undo', () => pad.undo())
+  const clear = button('Clear', () => pad.clear())
+  const padHint = create(
+    'p',
+    { className: 'hint', id: newId() },
+    'Draw with a finger, a pen or a mouse. With a keyboard, choose “Type instead”.',
+  )
+  pad.canvas.setAttribute('aria-describedby', padHint.id)
+  const drawing = create(
+    'div',
+    {},
+    padHint,
+    create('div', { className: 'pad' }, placeholder, pad.canvas),
+    create('div', { className: 'tools' }, undo, clear),
+  )
+
+  const name = create('input', { type: 'text', id: newId(), dir: 'auto', autocomplete: 'name', value: draft.name })
+  const nameHint = create('p', { className: 'hint', id: newId() }, 'The receipt will say that the name was typed.')
+  const preview = create('img', { alt: '', className: 'picture' })
+  const typing = create('div', {}, create('label', { htmlFor: name.id }, 'Your name'), name, nameHint, preview)
+  name.addEventListener('input', () => refresh())
+
+  const toggle = button('', () => {
+    isTyped = !isTyped
+    refresh()
+    field.element.dispatchEvent(new Event('input', { bubbles: true }))
+    if (isTyped) name.focus()
+    else pad.layOut()
+  }, 'plain')
+
+  const stored = open.is_stored ? 'A signature is stored for this step. Sign only if you want to replace it.' : ''
+  const field = frame(open, { hint: stored, control: name }, drawing, typing, toggle)
+  name.setAttribute('aria-describedby', `${nameHint.id} ${field.error.id}`)
+
+  function refresh() {
+    drawing.hidden = isTyped
+    typing.hidden = !isTyped
+    toggle.textContent = isTyped ? 'Draw instead' : 'Type instead'
+    placeholder.hidden = pad.strokes.length > 0
+    undo.setAttribute('aria-disabled', String(!pad.canUndo()))
+    clear.setAttribute('aria-disabled', String(pad.strokes.length === 0))
+    if (isTyped) showPreview()
+    field.control = isTyped ? name : toggle
+  }
+
+  function showPreview() {
+    const picture = pictureOfName(name.value)
+    preview.hidden = picture === null
+    if (picture) preview.src = picture
+  }
+
+  if (draft.strokes.length) pad.strokes = draft.strokes
+  refresh()
+  return Object.assign(field, {
+    value: () => (isTyped ? pictureOfName(name.value) : pictureOfStrokes(pad.strokes)),
+    check() {
+      if (isTyped && [...name.value.trim()].length > 100) return 'Type a name of at most 100 characters.'
+      const isMissing = isTyped ? pictureOfName(name.value) === null : boxOf(pad.strokes) === null
+      if (!isMissing || !open.step.required || open.is_stored) return null
+      return isTyped ? 'Type your name.' : 'Sign here, or type your name instead.'
+    },
+    save: () => ({ isTyped, name: name.value, strokes: pad.strokes }),
+    isTyped: () => isTyped,
+  })
+}

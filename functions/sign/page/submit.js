@@ -1,0 +1,160 @@
+// Submitting what was entered: once, however often the button is pressed and the connection is lost.
+
+/** @type {SigningSession | null} */
+let session = null
+/** @type {Field[]} */
+let fields = []
+/** @type {Submitted[]} */
+let submitted = []
+let isSending = false
+/** What to do when the connection is back. @type {(() => void) | null} */
+let retry = null
+const submitButton = button('', () => void submit(), 'primary')
+
+const MOVED = 'Some of this was submitted in the meantime, perhaps in another tab. The page shows what is left.'
+const DONE_ELSEWHERE = 'This was submitted already, perhaps in another tab.'
+
+/**
+ * Shows a session: its form, or its end.
+ * @param {SigningSession} next
+ * @param {string} [notice] what happened
+ */
+function showSession(next, notice = '') {
+  session = next
+  retry = null
+  if (next.status === 'used') {
+    fields = []
+    removeDraft(next.link_id)
+    showDone(next, submitted, notice)
+    return
+  }
+  const isSigned = next.steps.some(({ step }) => step.type === 'signature')
+  submitButton.textContent = isSigned ? 'Sign and submit' : 'Submit'
+  fields = showForm(next, submitButton, () => {
+    retry = null
+  })
+  if (!notice) return
+  showProblem(create('p', {}, notice))
+  submitButton.focus()
+}
+
+/**
+ * Says what went wrong, with a button to try again.
+ * @param {string} text
+ * @param {() => void} again
+ */
+function offerRetry(text, again) {
+  const act = () => {
+    showProblem()
+    again()
+  }
+  showProblem(create('p', {}, text), button('Try again', act))
+  retry = act
+}
+
+/**
+ * @param {Field[]} batch
+ * @param {Json[]} values
+ */
+function bodyOf(batch, values) {
+  /** @type {Record<string, Json>} */
+  const stepData = {}
+  batch.forEach(({ open }, index) => {
+    const value = values[index] ?? null
+    // Null removes what was stored before.
+    if (value !== null || open.value !== null) stepData[open.step.key] = value
+  })
+  const typed = batch.filter((field, index) => field.isTyped?.() && values[index])
+  return JSON.stringify({
+    current_step: batch[0]?.open.index,
+    through: batch[batch.length - 1]?.open.step.key,
+    step_data: stepData,
+    typed_signatures: typed.length ? typed.map(({ open }) => open.step.key) : undefined,
+  })
+}
+
+/**
+ * @param {Field} field
+ * @param {Json} value
+ * @returns {Submitted}
+ */
+function submittedOf(field, value) {
+  const { step } = field.open
+  const image = step.type === 'signature' && typeof value === 'string' ? value : null
+  const isTyped = field.isTyped?.() ?? false
+  return { step, value, userName: field.summary?.() ?? null, image, isTyped, digest: null, by: null, at: null }
+}
+
+/**
+ * Submits the steps of these fields in one request, or in halves if they are too many for one.
+ * @param {Field[]} batch
+ * @returns {Promise<Reply>}
+ */
+async function submitFields(batch) {
+  const values = batch.map((field) => field.value())
+  const body = bodyOf(batch, values)
+  const reply = await send('advance', body, keyFor(body))
+  /** @type {Problem} */
+  const problem = reply.body
+  const isTooMuch = reply.status === 413 || (reply.status === 422 && problem.errors?.some(({ pointer }) => pointer === '/through'))
+  if (isTooMuch && batch.length > 1) {
+    const half = Math.ceil(batch.length / 2)
+    const first = await submitFields(batch.slice(0, half))
+    return first.status === 200 ? submitFields(batch.slice(half)) : first
+  }
+  if (reply.status === 200) {
+    session = reply.body.data
+    submitted.push(...batch.map((field, index) => submittedOf(field, values[index] ?? null)))
+  }
+  return reply
+}
+
+/** @param {boolean} is */
+function setSending(is) {
+  isSending = is
+  submitButton.disabled = is
+  submitButton.setAttribute('aria-busy', String(is))
+  part('content').inert = is
+  say(is ? 'Sending…' : '')
+}
+
+/** Submits everything, after checking it. */
+async function submit() {
+  if (isSending || !session) return
+  showProblem()
+  retry = null
+  if (showErrors(fields, (field) => field.check())) return
+  setSending(true)
+  for (const field of fields) keepField(field)
+  const all = fields
+  const reply = await submitFields(all)
+  setSending(false)
+  if (reply.status === 200) return showSession(session)
+  // Some of the steps may have been submitted before one was refused.
+  if (session.steps.length !== all.length) showSession(session)
+  refused(reply)
+}
+
+/** @param {Reply} reply */
+function refused(reply) {
+  /** @type {Problem} */
+  const problem = reply.body
+  const errors = problem.errors ?? []
+  if (reply.status === 401 && problem.link_status !== 'used') {
+    if (session) removeDraft(session.link_id)
+    return showOver(problem.link_status)
+  }
+  const hasMoved = ['STEP_MOVED', 'STEP_SUBMITTED', 'INSTANCE_CLOSED'].includes(problem.code ?? '')
+  if (reply.status === 401 || hasMoved) return void load(MOVED)
+  /** @param {Field} field */
+  const errorOf = ({ open }) => {
+    const isHere = (/** @type {string} */ pointer) => `${pointer}/`.startsWith(`/step_data/${open.step.key}/`)
+    const error = errors.find(({ pointer = '' }) => isHere(pointer))
+    return error ? sentence(error.detail) : null
+  }
+  if (showErrors(fields, errorOf)) return
+  const texts = errors.length ? errors.map(({ detail }) => sentence(detail)).join(' ') : refusal(reply)
+  if (reply.status === 0) offerRetry(texts, () => void submit())
+  else showProblem(create('p', {}, texts))
+  submitButton.focus()
+}

@@ -1,0 +1,50 @@
+// Values and times as people read them.
+
+/** @param {string} time */
+function shownTime(time) {
+  const date = new Date(time)
+  const text = isNaN(+date) ? time : new Intl.DateTimeFormat(undefined, { dateStyle: 'long', timeStyle: 'short' }).format(date)
+  return create('time', { dateTime: time }, text)
+}
+
+/** @param {string} day a date, YYYY-MM-DD */
+function shownDate(day) {
+  const date = new Date(`${day}T00:00:00Z`)
+  return isNaN(+date) ? day : new Intl.DateTimeFormat(undefined, { dateStyle: 'long', timeZone: 'UTC' }).format(date)
+}
+
+/**
+ * Returns the value of a step as people read it.
+ * @param {Step} step
+ * @param {Json} value
+ * @param {string | null} userName
+ * @returns {Node}
+ */
+function shownValue(step, value, userName) {
+  if (Array.isArray(value) && value.length) {
+    return create('ul', {}, ...value.map((item) => create('li', {}, isolated(String(item)))))
+  }
+  if (value === true) return create('p', {}, step.type === 'complete' ? 'Done' : 'Yes')
+  if (typeof value === 'string' && value.trim()) {
+    const text = step.type === 'date' ? shownDate(value) : step.type === 'user_picker' ? (userName ?? value) : value
+    return create('p', { className: 'value', dir: 'auto' }, text)
+  }
+  const none = { complete: 'Done', checklist: 'Nothing checked' }
+  return create('p', { className: 'hint' }, Reflect.get(none, step.type) ?? 'Nothing entered')
+}
+
+/**
+ * Makes a sentence of what the service says of a value, as in "must not be empty".
+ * @param {string} detail
+ */
+function sentence(detail) {
+  const text = /^(must|is|has|can|cannot|may|does|contains|needs|exceeds)\b/.test(detail) ? `This ${detail}` : detail
+  return /[.!?…]$/.test(text) ? text : `${text}.`
+}
+
+/**
+ * @param {number} count
+ * @param {string} one
+ * @param {string} many
+ */
+const counted = (count, one, many) => `${count} ${count === 1 ? one : many}`

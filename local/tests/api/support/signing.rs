@@ -1,0 +1,120 @@
+//! Signing links: made with an API key, used by the person who signs.
+
+use super::client::Client;
+use super::processes::{create_process, start};
+use super::response::Reply;
+use serde_json::{Value, json};
+use shared::domain::base62;
+use shared::domain::id::{Id, LinkId, TenantId};
+
+/// A signing link, as whoever creates it gets to know it.
+#[derive(Debug)]
+pub struct Link {
+    pub id: String,
+    /// The path of the link, as [`Client`] takes it.
+    pub path: String,
+    /// The secret, which is in the fragment of the link's URL.
+    pub secret: String,
+}
+
+impl Link {
+    /// Creates a link for the instance or the movement with this path.
+    pub async fn create(client: &Client, path: &str, body: Value) -> Self {
+        Self::of(path, &client.post(&format!("{path}/links"), body).await)
+    }
+
+    /// Creates a link for "Grace Hopper", who is not a user.
+    pub async fn for_guest(client: &Client, path: &str) -> Self {
+        Self::create(client, path, signer_named("Grace Hopper")).await
+    }
+
+    /// Returns the link that was created for the instance or the movement with this path.
+    #[track_caller]
+    pub fn of(path: &str, reply: &Reply) -> Self {
+        assert_eq!(reply.status.as_u16(), 201, "{}", reply.text());
+        let url = reply.data()["url"].as_str().expect("a URL").to_owned();
+        let secret = url.split_once('#').expect("a fragment").1.to_owned();
+        let id = reply.id();
+        Self { path: format!("{path}/links/{id}"), id, secret }
+    }
+
+    /// Returns a client that sends the link's secret in place of an API key.
+    pub fn signer(&self, client: &Client) -> Client {
+        client.with_key(&self.secret)
+    }
+
+    /// Returns the link as its resource shows it.
+    pub async fn shown(&self, client: &Client) -> Value {
+        client.get(&self.path).await.data()
+    }
+}
+
+impl Client {
+    /// Returns what the signing page shows.
+    pub async fn session(&self) -> Value {
+        self.get("/sign/session").await.data()
+    }
+
+    /// Submits steps through a link.
+    pub async fn sign(&self, body: Value) -> Reply {
+        self.post("/sign/advance", body).await
+    }
+
+    /// Submits steps through a link, under an idempotency key.
+    pub async fn sign_once(&self, body: &Value, key: &str) -> Reply {
+        self.send_json("POST", "/sign/advance", &body.to_string(), ("idempotency-key", key)).await
+    }
+}
+
+/// Returns the body of a new link for somebody who is not a user.
+pub fn signer_named(name: &str) -> Value {
+    json!({"signer": {"name": name}})
+}
+
+/// Returns a step without anything but its key, which is its label as well.
+pub fn step(step_type: &str, key: &str) -> Value {
+    json!({"type": step_type, "key": key, "label": key})
+}
+
+/// Returns the step `sign`, which is required.
+pub fn signature_step() -> Value {
+    json!({"type": "signature", "key": "sign", "label": "Sign here", "required": true})
+}
+
+/// Starts a process with these steps for a new asset; returns the instance's path.
+pub async fn started(client: &Client, steps: Value) -> String {
+    let asset = client.asset(json!({"name": "Laptop", "serial_number": "S-1", "manufacturer": "Dell", "model": "XPS"})).await;
+    format!("/processes/instances/{}", start(client, &create_process(client, steps).await, &asset).await)
+}
+
+/// Returns the id at the end of a path.
+pub fn id_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap()
+}
+
+/// Checks that a response refuses a link that is over, and returns its `link_status`.
+#[track_caller]
+pub fn link_status(reply: &Reply) -> String {
+    let problem = reply.problem(401, "UNAUTHORIZED");
+    assert_eq!(reply.header("www-authenticate"), "Bearer");
+    problem["link_status"].as_str().unwrap_or_else(|| panic!("no link_status: {problem}")).to_owned()
+}
+
+/// Returns the well-formed text of a link's secret.
+pub fn forged(link: &str, tenant: TenantId, secret: [u8; 32]) -> String {
+    let link: LinkId = link.parse().unwrap();
+    let half = |bytes: &[u8]| base62::encode(bytes.iter().fold(0, |n, &byte| n << 8 | u128::from(byte)), base62::WIDTH);
+    let body = format!("sgn_{}{}{}{}", link.short(), tenant.short(), half(&secret[..16]), half(&secret[16..]));
+    let checksum = base62::encode(u128::from(crc32(body.as_bytes())), 6);
+    body + &checksum
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    let shifted = |crc: u32| crc >> 1 ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
+    !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| shifted(crc)))
+}
+
+#[test]
+fn the_checksum_is_the_one_of_zip() {
+    assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+}

@@ -1,0 +1,97 @@
+//! Verifies the secret of a signing link.
+
+use super::verify::used;
+use super::{Requester, UnverifiedRequest};
+use crate::domain::event::Actor;
+use crate::domain::id::{Id, LinkId};
+use crate::domain::link::{Link, RATE_LIMIT};
+use crate::domain::rate::Rate;
+use crate::domain::record::Stored;
+use crate::http::error::ApiError;
+use crate::http::extract::QueryParams;
+use crate::http::params::FromQuery;
+use crate::store::{ChangeContext, StoreError, UnverifiedStore};
+use std::ops::Deref;
+
+/// The holder of a signing link whose secret is verified.
+pub struct SigningRequester {
+    requester: Requester,
+    /// The link as it was when the request arrived: open, or used less than 24 hours ago.
+    pub link: Stored<Link>,
+}
+
+impl Deref for SigningRequester {
+    type Target = Requester;
+    fn deref(&self) -> &Requester {
+        &self.requester
+    }
+}
+
+impl UnverifiedRequest<LinkId> {
+    /// Verifies the secret, counts the request, and runs `read`, which reads what the handler needs. For an endpoint without
+    /// query parameters.
+    ///
+    /// A secret causes one read of its link, and nothing else until it has been checked. Counting and reading then begin at
+    /// the same time.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::BadLink`] for an unknown link, a wrong secret, or a link that is over, and
+    /// [`ApiError::RateLimited`]; then the errors of the headers, of unknown query parameters, and of `read`.
+    pub async fn authorize_signer<T, F: Future<Output = Result<T, ApiError>>>(
+        self,
+        read: impl FnOnce(UnverifiedStore, Stored<Link>) -> F,
+    ) -> Result<(SigningRequester, T), ApiError> {
+        let received = self.received.clone();
+        let read = |store, link| async move {
+            received.params()?.finish()?;
+            read(store, link).await
+        };
+        self.authorize_any_query(read).await
+    }
+
+    /// [`UnverifiedRequest::authorize_signer`] for an endpoint with query parameters, which `read` gets.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnverifiedRequest::authorize_signer`], with the errors of `query` before those of `read`.
+    pub async fn authorize_signer_with_query<Q: FromQuery, T, F: Future<Output = Result<T, ApiError>>>(
+        self,
+        query: QueryParams<Q>,
+        read: impl FnOnce(UnverifiedStore, Stored<Link>, Q) -> F,
+    ) -> Result<(SigningRequester, T), ApiError> {
+        self.authorize_any_query(|store, link| async move { read(store, link, query.parse()?).await }).await
+    }
+
+    async fn authorize_any_query<T, F: Future<Output = Result<T, ApiError>>>(
+        self,
+        read: impl FnOnce(UnverifiedStore, Stored<Link>) -> F,
+    ) -> Result<(SigningRequester, T), ApiError> {
+        let token = self.token.as_ref().ok_or(ApiError::BadLink(None))?;
+        let now = self.app.store().now();
+        let (pending, verification) = self.app.store().unverified_tenant(token.tenant, self.received.dry_run());
+        // A link that can't be read can't be verified.
+        let link = StoreError::tolerate_unreadable(verification.reads().get::<Link>(token.id).await)?;
+        let link = link.filter(|link| token.secret.is_one_of(&[&link.value.hash])).ok_or(ApiError::BadLink(None))?;
+        self.notes.note_signer(token.tenant, token.id);
+        if let Some(status) = link.value.over(now) {
+            return Err(ApiError::BadLink(Some(status)));
+        }
+        let store = verification.pass();
+        let count = async { used(token.tenant, token.id.uuid(), store.count_request(token.id.uuid(), now).await) };
+        let read = async { read(pending.begun().await, link.clone()).await };
+        let idempotency = self.idempotency(&pending, token.id);
+        let (used, inputs, idempotency) = futures_util::join!(count, read, idempotency);
+        let rate = Rate::new(RATE_LIMIT, used?, now);
+        self.notes.note_rate(rate);
+        if rate.is_exceeded() {
+            return Err(ApiError::RateLimited(rate.wait));
+        }
+        let signer = &link.value.signer;
+        let actor = Actor::signer(link.value.id, &signer.name, signer.user_id);
+        let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };
+        let requester = Requester { store, context, app: self.app.clone() };
+        let (context, _) = self.completed(&requester, idempotency?)?;
+        Ok((SigningRequester { requester: Requester { context, ..requester }, link }, inputs?))
+    }
+}
