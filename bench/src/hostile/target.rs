@@ -17,7 +17,7 @@ use local::{invariants, table};
 use serde_json::{Value, json};
 use shared::app::{App, system_clock};
 use shared::domain::api_key::MAX_RATE_LIMIT;
-use shared::domain::id::{ApiKeyId, Id, TenantId};
+use shared::domain::id::{Id, TenantId};
 use shared::domain::signature_image::data_url;
 use shared::domain::token::Token;
 use shared::store::Store;
@@ -84,8 +84,8 @@ impl Target {
         let limited = json!({"name": "exhausted", "scopes": ["assets:read"], "rate_limit_per_minute": 1});
         let exhausted = create_key(&client, limited).await?;
         let stranger = {
-            let admin = Token::<ApiKeyId>::parse(&client.api_key).context("the key can't be parsed")?;
-            let other_secret = Token::<ApiKeyId>::parse(&reader).context("the key can't be parsed")?.secret;
+            let admin = Token::parse(&client.api_key).context("the key can't be parsed")?;
+            let other_secret = Token::parse(&reader).context("the key can't be parsed")?.secret;
             Token::new(tenant, admin.id, other_secret).expose()
         };
         let other_items = Vec::new();

@@ -8,7 +8,7 @@ use shared::domain::id::{InstanceId, LinkId, MovementId};
 use shared::domain::link::{Link, LinkTarget};
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
-use shared::domain::token::{Secret, Token};
+use shared::domain::token::{LinkToken, Secret};
 use shared::http::base_url::BaseUrl;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, PathLinkId, QueryParams};
@@ -64,7 +64,7 @@ async fn create(
     let command = CreateLink { target, body, errors, hash: secret.hash() };
     let position = inputs.subject.position();
     let stored = caller.execute(&command, inputs).await?;
-    let token = Token::new(caller.store.id(), stored.value.id, secret).expose();
+    let token = LinkToken::new(caller.store.id(), stored.value.id, secret).expose();
     let url = format!("{}/v1/sign#{token}", base.as_str());
     caller.store.note_assigned(&url);
     let link = LinkView::new(stored, caller.context.at, position);

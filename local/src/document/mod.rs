@@ -9,7 +9,7 @@ use crate::api::descriptions;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shared::http::endpoints::BASE;
-use shared::http::openapi::{API_KEY, schemas, scheme};
+use shared::http::openapi::{schemas, schemes};
 use utoipa::openapi::info::{ContactBuilder, InfoBuilder, LicenseBuilder};
 use utoipa::openapi::server::{ServerBuilder, ServerVariableBuilder};
 use utoipa::openapi::tag::TagBuilder;
@@ -37,9 +37,10 @@ key has left in this minute.
 The software comes under the Apache License 2.0, without warranty. Whoever operates it decides on the terms of its use.";
 
 /// The tags in the order of the document: name, name for people, and description.
-const TAGS: [(&str, &str); 9] = [
+const TAGS: [(&str, &str); 10] = [
     ("assets", "The asset inventory."),
     ("processes", "Process definitions, process instances, and movements, which are instances on several assets."),
+    ("signing", "Signing links: people without an API key submit steps, and sign, on a page."),
     ("users", "The people that assets are assigned to."),
     ("catalog", "Asset types, manufacturers and models."),
     ("reports", "Statistics of the inventory and of process instances."),
@@ -91,7 +92,7 @@ fn merged() -> OpenApi {
     document.servers = Some(servers());
     document.tags = Some(TAGS.map(|(name, text)| TagBuilder::new().name(name).description(Some(text)).build()).into());
     let components = document.components.get_or_insert_default();
-    components.security_schemes.insert(API_KEY.into(), RefOr::T(scheme()));
+    components.security_schemes.extend(schemes().map(|(name, scheme)| (name.to_owned(), RefOr::T(scheme))));
     components.schemas.extend(schemas());
     document
 }

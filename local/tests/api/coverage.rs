@@ -1,7 +1,7 @@
 //! What must hold for every route. The routes are taken from the OpenAPI document, so a new one is covered at once.
 
 use crate::support::operations::{BASE, METHODS, by_method, operations};
-use crate::support::samples::{Samples, content_type};
+use crate::support::samples::{SIGNING_PAGE, Samples, content_type};
 use crate::support::{Api, UNKNOWN_ID};
 use shared::domain::scope::Scope;
 use shared::domain::token::Token;
@@ -78,7 +78,7 @@ async fn another_tenants_resources_look_as_if_they_did_not_exist() {
     let before = api.dump().await;
     for operation in operations.iter().filter(|operation| operation.path.contains("{id}")) {
         let of_owner = operation.send(&other, &samples).await.problem(404, "NOT_FOUND");
-        let path = operation.path.strip_prefix("/v1").unwrap().replace("{id}", UNKNOWN_ID);
+        let path = operation.path.strip_prefix("/v1").unwrap().replace("{id}", UNKNOWN_ID).replace("{link_id}", UNKNOWN_ID);
         let (_, body) = samples.request(&operation.method, &operation.path);
         let unknown = other.send(&operation.method, &path, Some("application/json"), body).await.problem(404, "NOT_FOUND");
         assert_eq!(of_owner["detail"], unknown["detail"], "{operation}: the two responses differ");
@@ -90,7 +90,7 @@ async fn another_tenants_resources_look_as_if_they_did_not_exist() {
         assert!(!has_samples || operation.path == "/v1/openapi.json", "{}", reply.text());
         if operation.path.ends_with("/export") {
             assert_eq!(reply.text().lines().count(), 1, "{operation}: more than the header row");
-        } else if operation.path.ends_with("/docs") {
+        } else if operation.path.ends_with("/docs") || operation.path == SIGNING_PAGE {
             assert_eq!(reply.header("content-type"), "text/html; charset=utf-8");
         } else if let Some(total) = reply.json()["meta"]["total"].as_u64() {
             // Every tenant has its first key and the system processes.
@@ -113,7 +113,8 @@ async fn every_response_has_a_new_id_and_must_not_be_stored() {
     for operation in &operations {
         for key in ["", client.key.as_str()] {
             let reply = operation.send(&client.with_key(key), &samples).await;
-            assert_eq!(reply.header("cache-control"), "no-store");
+            let expected = if operation.path == SIGNING_PAGE { "public, max-age=300" } else { "no-store" };
+            assert_eq!(reply.header("cache-control"), expected, "{operation}");
             assert!(ids.insert(reply.header("x-request-id").to_owned()), "{operation}: the id was used before");
         }
     }

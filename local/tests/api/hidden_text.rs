@@ -67,7 +67,7 @@ async fn names_from_before_are_shown_searched_and_isolated_on_pages() {
     let hostile = "evil\u{202e}\u{2066}name";
     let asset = client.asset(json!({"name": "x"})).await;
     let user = client.user("Ada").await;
-    let own = Token::parse(&client.key).unwrap().key.to_string();
+    let own = Token::parse(&client.key).unwrap().id.to_string();
     let stored = [(Kind::Asset, &asset, "name"), (Kind::User, &user, "display_name"), (Kind::ApiKey, &own, "name")];
     for (kind, id, field) in stored {
         let key = Keys::of(client.tenant).record(kind, id.parse().unwrap()).item();

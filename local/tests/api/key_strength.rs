@@ -21,7 +21,7 @@ async fn a_key_creates_and_rotates_only_keys_that_are_no_stronger() {
         "name": "k", "scopes": ["keys:write", "assets:read"], "rate_limit_per_minute": 50, "expires_at": EXPIRY, "user_id": user
     });
     let weak = client.with_key_of(&client.post("/keys", own.clone()).await.data());
-    let weak_id = Token::parse(&weak.key).unwrap().key.to_string();
+    let weak_id = Token::parse(&weak.key).unwrap().id.to_string();
     weak.post("/keys", json!({"name": "", "scopes": ["assets:read"]})).await.field_errors();
     let before = api.dump().await;
     for (field, value) in [
@@ -107,7 +107,7 @@ async fn neither_creating_nor_rotating_a_key_allows_further_requests_this_minute
     }
     let deepest = holders.last().unwrap().clone();
     deepest.post("/keys", body("too deep")).await.problem(429, "RATE_LIMITED");
-    let id = Token::parse(&client.key).unwrap().key;
+    let id = Token::parse(&client.key).unwrap().id;
     let rotated = client.post(&format!("/keys/{id}/rotate"), json!({})).await.data();
     holders[0] = client.with_key_of(&rotated);
     let mut total = 5;
@@ -172,7 +172,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
 /// What the holder of a key can do now.
 async fn rights(api: &Api, client: &Client) -> Option<(ApiKey, Vec<Scope>)> {
     let store = api.store.tenant(client.tenant);
-    let key = store.get::<ApiKey>(Token::parse(&client.key).unwrap().key).await.unwrap()?.value;
+    let key = store.get::<ApiKey>(Token::parse(&client.key).unwrap().id).await.unwrap()?.value;
     let owner = match key.user_id {
         Some(user) => store.get::<User>(user).await.unwrap().map(|user| user.value),
         None => None,
@@ -206,7 +206,7 @@ fn no_chain_of_requests_ends_with_a_key_that_can_do_more() {
             }
             let first = client.with_key_of(&client.post("/keys", body).await.data());
             // Keys that K does not hold, but may try to rotate.
-            let mut ids = vec![Token::parse(&client.key).unwrap().key.to_string()];
+            let mut ids = vec![Token::parse(&client.key).unwrap().id.to_string()];
             let stronger = json!({"name": "s", "scopes": ["assets:read", "settings:write"], "user_id": users[1]});
             ids.push(client.post("/keys", stronger).await.id());
             ids.push(client.post("/keys", json!({"name": "l", "scopes": ["assets:read"], "expires_at": LATER})).await.id());

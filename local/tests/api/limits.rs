@@ -147,7 +147,7 @@ async fn a_count_that_never_answers_is_given_up() {
 async fn strangers_do_not_write_into_the_tenants_partition() {
     let (api, client) = Api::with_tenant().await;
     let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();
-    let invented = shared::domain::id::Id::new(api.now(), [7; 10]);
+    let invented = <shared::domain::id::ApiKeyId as shared::domain::id::Id>::new(api.now(), [7; 10]);
     let secret = shared::domain::token::Secret::new([7; 32]);
     let stranger = client.with_key(&shared::domain::token::Token::new(client.tenant, invented, secret).expose());
     api.faults.throttle_writes_to(&[own]);

@@ -19,8 +19,8 @@ async fn strangers(api: &Api, client: &Client) -> Vec<(&'static str, String)> {
     let unknown_tenant = TenantId::new(api.now(), [5; 10]);
     let mut strangers = vec![
         ("a made-up key", with(client.tenant, made_up, &[1; 32])),
-        ("a wrong secret", with(client.tenant, valid.key, &[2; 32])),
-        ("an unknown tenant", with(unknown_tenant, valid.key, &[3; 32])),
+        ("a wrong secret", with(client.tenant, valid.id, &[2; 32])),
+        ("an unknown tenant", with(unknown_tenant, valid.id, &[3; 32])),
     ];
     let scopes = json!(["assets:read", "users:read", "processes:read", "catalog:read"]);
     let user = client.user("Ada").await;

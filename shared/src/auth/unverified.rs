@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::domain::id::ApiKeyId;
 use crate::domain::request::IdempotentRequest;
 use crate::domain::scope::Scope;
-use crate::domain::token::{Credential, Token};
+use crate::domain::token::{BearerToken, Credential};
 use crate::http::RequestNotes;
 use crate::http::error::ApiError;
 use crate::http::extract::{QueryParams, received};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// needs a credential takes one.
 pub struct UnverifiedRequest<C = ApiKeyId> {
     pub(super) app: App,
-    pub(super) token: Option<Token<C>>,
+    pub(super) token: Option<BearerToken<C>>,
     pub(super) received: Arc<ReceivedRequest>,
     headers: RequestHeaders,
     pub(super) notes: RequestNotes,
@@ -35,7 +35,7 @@ impl<C: Credential> FromRequestParts<App> for UnverifiedRequest<C> {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         Ok(Self {
             app: app.clone(),
-            token: bearer_token(&parts.headers).and_then(Token::parse),
+            token: bearer_token(&parts.headers).and_then(BearerToken::parse),
             received: received(parts)?,
             headers: RequestHeaders::of(parts),
             notes: parts.extensions.get::<RequestNotes>().cloned().unwrap_or_default(),

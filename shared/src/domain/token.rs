@@ -60,9 +60,15 @@ impl std::fmt::Debug for Secret {
     }
 }
 
+/// The parsed text of an API key.
+pub type Token = BearerToken<ApiKeyId>;
+
+/// The parsed secret of a signing link.
+pub type LinkToken = BearerToken<LinkId>;
+
 /// The parsed text of a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token<C = ApiKeyId> {
+pub struct BearerToken<C> {
     /// The tenant that the credential belongs to, which gives the partition of its record.
     pub tenant: TenantId,
     /// The id of the credential.
@@ -71,7 +77,7 @@ pub struct Token<C = ApiKeyId> {
     pub secret: Secret,
 }
 
-impl<C: Credential> Token<C> {
+impl<C: Credential> BearerToken<C> {
     /// Creates a token from its parts.
     #[must_use]
     pub fn new(tenant: TenantId, id: C, secret: Secret) -> Self {
@@ -88,7 +94,7 @@ impl<C: Credential> Token<C> {
         body + &checksum
     }
 
-    /// Parses the text of a credential; `None` unless it is exactly what [`Token::expose`] returns. Reads nothing from the
+    /// Parses the text of a credential; `None` unless it is exactly what [`BearerToken::expose`] returns. Reads nothing from the
     /// table.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -129,24 +135,24 @@ mod tests {
             let text = Token::new(TenantId::from_uuid(uuid::Uuid::nil()), ApiKeyId::from_uuid(uuid::Uuid::max()), Secret(secret)).expose();
             let mut wrong = text.clone();
             wrong.replace_range(index..=index, &digit);
-            prop_assert_eq!(Token::<ApiKeyId>::parse(&wrong).is_some(), wrong == text);
+            prop_assert_eq!(Token::parse(&wrong).is_some(), wrong == text);
         }
 
         #[test]
         fn parsing_never_panics(text in "(apl_)?.{0,100}") {
-            let _ = Token::<ApiKeyId>::parse(&text);
+            let _ = Token::parse(&text);
         }
     }
 
     #[test]
     fn a_link_is_no_api_key_and_an_api_key_is_no_link() {
         let id = uuid::Uuid::from_u128(7);
-        let link = Token::new(TenantId::from_uuid(id), LinkId::from_uuid(id), Secret([7; 32])).expose();
+        let link = LinkToken::new(TenantId::from_uuid(id), LinkId::from_uuid(id), Secret([7; 32])).expose();
         let key = Token::new(TenantId::from_uuid(id), ApiKeyId::from_uuid(id), Secret([7; 32])).expose();
-        assert!(Token::<LinkId>::parse(&link).is_some() && Token::<ApiKeyId>::parse(&key).is_some());
+        assert!(LinkToken::parse(&link).is_some() && Token::parse(&key).is_some());
         for (text, other) in [(&link, link.replace("sgn_", "apl_")), (&key, key.replace("apl_", "sgn_"))] {
             for text in [text, &other] {
-                let kinds = [Token::<ApiKeyId>::parse(text).is_some(), Token::<LinkId>::parse(text).is_some()];
+                let kinds = [Token::parse(text).is_some(), LinkToken::parse(text).is_some()];
                 assert_eq!(kinds, [*text == key, *text == link], "{text}");
             }
         }

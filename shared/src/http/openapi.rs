@@ -1,4 +1,4 @@
-//! What the OpenAPI document says of several operations alike: the security scheme and the error responses.
+//! What the OpenAPI document says of several operations alike: the security schemes and the error responses.
 
 use super::error::ConflictCode;
 use super::problem::Problem;
@@ -11,11 +11,18 @@ use utoipa::{IntoResponses, PartialSchema, ToSchema};
 /// The name of the security scheme: an API key as a bearer token.
 pub const API_KEY: &str = "api_key";
 
-/// Returns the security scheme.
+/// The name of the security scheme: the secret of a signing link as a bearer token.
+pub const SIGNING_LINK: &str = "signing_link";
+
+/// Returns the security schemes with their names.
 #[must_use]
-pub fn scheme() -> SecurityScheme {
-    let description = "An API key of the tenant, `apl_…`. Each operation names the scope that the key needs.";
-    SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description)).build())
+pub fn schemes() -> [(&'static str, SecurityScheme); 2] {
+    let key = "An API key of the tenant, `apl_…`. Each operation names the scope that the key needs.";
+    let link = "The secret of a signing link, `sgn_…`: the fragment of the link's address.";
+    let bearer = |description: &'static str| {
+        SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description)).build())
+    };
+    [(API_KEY, bearer(key)), (SIGNING_LINK, bearer(link))]
 }
 
 /// Returns an error response. The document has it once, under this name.

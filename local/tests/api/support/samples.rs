@@ -4,7 +4,9 @@ use super::client::Client;
 use serde_json::{Value, json};
 
 /// The paths that need no key.
-pub const OPEN_PATHS: [&str; 4] = ["/v1/docs", "/v1/health", "/v1/openapi.json", RECEIPT_KEYS];
+pub const OPEN_PATHS: [&str; 5] = ["/v1/docs", "/v1/health", "/v1/openapi.json", RECEIPT_KEYS, SIGNING_PAGE];
+/// The path of the signing page.
+pub const SIGNING_PAGE: &str = "/v1/sign";
 const RECEIPT_KEYS: &str = "/v1/.well-known/receipt-keys";
 const LABELS: &str = "/v1/assets/labels";
 
@@ -29,6 +31,8 @@ pub struct Samples {
     manufacturer: String,
     asset_type: String,
     tenant: String,
+    instance_link: String,
+    movement_link: String,
 }
 
 /// A process definition whose steps all may stay empty.
@@ -75,6 +79,9 @@ impl Samples {
         }
         let whole = json!({"asset_ids": assets, "step_data": {SIGNATURE_STEP: SIGNATURE}, "through": "b"});
         let completed_movement = client.post(&start, whole).await.id();
+        let signer = json!({"signer": {"name": "Sample signer"}});
+        let instance_link = client.post(&format!("/processes/instances/{running}/links"), signer.clone()).await.id();
+        let movement_link = client.post(&format!("/movements/{movement}/links"), signer).await.id();
         let ids = vec![
             ("/v1/processes/instances/{id}/receipt", completed),
             ("/v1/movements/{id}/receipt", completed_movement),
@@ -90,7 +97,7 @@ impl Samples {
             ("/v1/processes/instances", running),
         ];
         let idle_asset = client.asset(json!({"name": "Sample asset to start a process for"})).await;
-        Self { ids, idle_asset, manufacturer, asset_type, tenant: client.tenant.to_string() }
+        Self { ids, idle_asset, manufacturer, asset_type, tenant: client.tenant.to_string(), instance_link, movement_link }
     }
 
     /// Returns what to send for an operation: a path as [`Client`] takes it, and a body, empty where there is none.
@@ -120,7 +127,8 @@ impl Samples {
         let (_, id) = sample(path)
             .or_else(|| sample(collection))
             .unwrap_or_else(|| panic!("no sample for {path}: add one to Samples::create"));
-        below.replace("{id}", id).replace("{key}", SIGNATURE_STEP)
+        let link = if path.starts_with("/v1/movements") { &self.movement_link } else { &self.instance_link };
+        below.replace("{id}", id).replace("{link_id}", link).replace("{key}", SIGNATURE_STEP)
     }
 
     /// Returns a body that the operation accepts, as text where it takes no JSON, or null where it takes none.
@@ -150,6 +158,9 @@ impl Samples {
             ) => json!({}),
             ("POST", "/v1/processes") => process_definition("n"),
             ("POST", "/v1/processes/{id}/start") => json!({"asset_id": self.idle_asset}),
+            ("POST", "/v1/processes/instances/{id}/links" | "/v1/movements/{id}/links") => {
+                json!({"signer": {"name": "n"}})
+            }
             ("POST", "/v1/processes/instances/{id}/advance" | "/v1/movements/{id}/advance") => json!({"step_data": {}}),
             ("PATCH", "/v1/users/{id}") => json!({"display_name": "renamed"}),
             ("PATCH", _) => json!({"name": "renamed"}),

@@ -4,8 +4,8 @@ use super::client::Client;
 use super::processes::{create_process, start};
 use super::response::Reply;
 use serde_json::{Value, json};
-use shared::domain::base62;
-use shared::domain::id::{Id, LinkId, TenantId};
+use shared::domain::id::{LinkId, TenantId};
+use shared::domain::token::{LinkToken, Secret};
 
 /// A signing link, as whoever creates it gets to know it.
 #[derive(Debug)]
@@ -102,19 +102,5 @@ pub fn link_status(reply: &Reply) -> String {
 
 /// Returns the well-formed text of a link's secret.
 pub fn forged(link: &str, tenant: TenantId, secret: [u8; 32]) -> String {
-    let link: LinkId = link.parse().unwrap();
-    let half = |bytes: &[u8]| base62::encode(bytes.iter().fold(0, |n, &byte| n << 8 | u128::from(byte)), base62::WIDTH);
-    let body = format!("sgn_{}{}{}{}", link.short(), tenant.short(), half(&secret[..16]), half(&secret[16..]));
-    let checksum = base62::encode(u128::from(crc32(body.as_bytes())), 6);
-    body + &checksum
-}
-
-fn crc32(bytes: &[u8]) -> u32 {
-    let shifted = |crc: u32| crc >> 1 ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
-    !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| shifted(crc)))
-}
-
-#[test]
-fn the_checksum_is_the_one_of_zip() {
-    assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+    LinkToken::new(tenant, link.parse::<LinkId>().unwrap(), Secret::new(secret)).expose()
 }
