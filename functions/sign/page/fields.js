@@ -1,8 +1,8 @@
 // The controls of each type of step, except signatures.
 
 /**
- * Creates what all fields have: a group named by the step's label, with a place for an error. Without a control that the
- * label is for, the label is the text of the group itself.
+ * Creates what all fields have: a group named by the step's label, with a place for an error. The label can also be that of
+ * the only control, or be shown beside it by the control itself.
  * @param {OpenStep} open
  * @param {{ control: HTMLElement, hint?: string, isLabel?: boolean, hasOwnLabel?: boolean }} options
  * @param {...(Node | null)} content
@@ -15,13 +15,11 @@ function frame(open, { control, hint = '', isLabel = false, hasOwnLabel = false 
   const hints = [hint, isOptional ? 'Optional' : ''].filter(Boolean).join(' ')
   const hinted = hints ? create('p', { className: 'hint', id: newId() }, hints) : null
   const error = create('p', { className: 'error', id: newId(), hidden: true, 'data-error': '' })
-  const legend = hasOwnLabel
-    ? null
-    : create('legend', {}, isLabel ? create('label', { htmlFor: control.id }, label) : label)
+  const legend = create('legend', {}, isLabel ? create('label', { htmlFor: control.id }, label) : label)
+  if (hasOwnLabel) legend.className = 'unseen'
   const described = `${hinted ? `${hinted.id} ` : ''}${error.id}`
   if (isLabel || hasOwnLabel) control.setAttribute('aria-describedby', described)
   const element = create('fieldset', { 'data-key': step.key, 'aria-describedby': described }, legend, hinted, ...content, error)
-  if (hasOwnLabel) element.setAttribute('aria-label', step.label)
   return { open, element, control, error, value: () => null, check: () => null, save: () => null }
 }
 

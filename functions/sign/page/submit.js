@@ -22,7 +22,7 @@ const DONE_ELSEWHERE = 'This was submitted already, perhaps in another tab.'
 function showSession(next, notice = '') {
   session = next
   retry = null
-  if (next.status === 'used') {
+  if (next.status === 'used' || next.steps.length === 0) {
     fields = []
     removeDraft(next.link_id)
     showDone(next, submitted, notice)
@@ -131,8 +131,10 @@ async function submit() {
   setSending(false)
   if (reply.status === 200) return showSession(session)
   // Some of the steps may have been submitted before one was refused.
-  if (session.steps.length !== all.length) showSession(session)
+  const isPart = session.steps.length !== all.length
+  if (isPart) showSession(session)
   refused(reply)
+  if (isPart) say('The other steps were submitted.')
 }
 
 /** @param {Reply} reply */
@@ -147,14 +149,16 @@ function refused(reply) {
   const hasMoved = ['STEP_MOVED', 'STEP_SUBMITTED', 'INSTANCE_CLOSED'].includes(problem.code ?? '')
   if (reply.status === 401 || hasMoved) return void load(MOVED)
   /** @param {Field} field */
-  const errorOf = ({ open }) => {
-    const isHere = (/** @type {string} */ pointer) => `${pointer}/`.startsWith(`/step_data/${open.step.key}/`)
-    const error = errors.find(({ pointer = '' }) => isHere(pointer))
+  const errorFor = ({ open }) => errors.find(({ pointer = '' }) => `${pointer}/`.startsWith(`/step_data/${open.step.key}/`))
+  const others = errors.filter((error) => !fields.some((field) => errorFor(field) === error))
+  const otherTexts = others.map(({ detail }) => sentence(detail)).join(' ')
+  const isBeside = showErrors(fields, (field) => {
+    const error = errorFor(field)
     return error ? sentence(error.detail) : null
-  }
-  if (showErrors(fields, errorOf)) return
-  const texts = errors.length ? errors.map(({ detail }) => sentence(detail)).join(' ') : refusal(reply)
-  if (reply.status === 0) offerRetry(texts, () => void submit())
-  else showProblem(create('p', {}, texts))
+  })
+  if (isBeside) return part('problem').append(otherTexts)
+  const text = otherTexts || refusal(reply)
+  if (reply.status === 0) offerRetry(text, () => void submit())
+  else showProblem(create('p', {}, text))
   submitButton.focus()
 }
