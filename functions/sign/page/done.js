@@ -78,6 +78,6 @@ function showOver(linkStatus = 'invalid') {
   fields = []
   retry = null
   const [title, text] = OVER[linkStatus] ?? OVER['invalid'] ?? ['', '']
-  showView('', title, [create('p', {}, text)])
+  showView('', title, [create('section', {}, create('p', {}, text))])
   focusTitle()
 }

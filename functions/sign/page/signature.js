@@ -1,5 +1,8 @@
 // A step that is signed: by drawing, or by typing a name.
 
+const HIDDEN =
+  'This browser hides what is drawn from the page, so it can’t be sent. Allow the page to read it, or open the link in another browser.'
+
 /**
  * @param {OpenStep} open
  * @param {FieldDraft | undefined} kept
@@ -72,6 +75,7 @@ function signatureField(open, kept) {
     check() {
       if (isTyped && [...name.value.trim()].length > 100) return 'Type a name of at most 100 characters.'
       const isMissing = isTyped ? pictureOfName(name.value) === null : boxOf(pad.strokes) === null
+      if (!isMissing && !canReadDrawings()) return HIDDEN
       if (!isMissing || !open.step.required || open.is_stored) return null
       return isTyped ? 'Type your name.' : 'Sign here, or type your name instead.'
     },
