@@ -45,10 +45,7 @@ function textualField(open, control, kept, check) {
   })
 }
 
-/**
- * @param {HTMLInputElement | HTMLTextAreaElement} control
- * @param {number} limit
- */
+/** @param {HTMLInputElement | HTMLTextAreaElement} control @param {number} limit */
 const tooLong = (control, limit) => () => {
   const length = [...control.value.trim()].length
   return length > limit ? `Shorten this to ${limit} characters. It has ${length}.` : null

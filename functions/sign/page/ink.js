@@ -28,12 +28,7 @@ class Pen {
     this.time = 0
   }
 
-  /**
-   * @param {number} x
-   * @param {number} y
-   * @param {number} time
-   * @param {number} pressure
-   */
+  /** @param {number} x @param {number} y @param {number} time @param {number} pressure */
   add(x, y, time, pressure) {
     const [lastX, lastY] = this.stroke.slice(-3)
     const distance = lastX === undefined || lastY === undefined ? 0 : Math.hypot(x - lastX, y - lastY)

@@ -89,10 +89,7 @@ class Pad {
     this.changed()
   }
 
-  /**
-   * @param {Pen} pen
-   * @param {PointerEvent[]} events
-   */
+  /** @param {Pen} pen @param {PointerEvent[]} events */
   add(pen, events) {
     const box = this.canvas.getBoundingClientRect()
     for (const { clientX, clientY, timeStamp, pressure } of events) {

@@ -11,10 +11,7 @@ let isSending = false
 let retry = null
 const submitButton = button('', () => void submit(), 'primary')
 
-/**
- * @param {Field[]} batch
- * @param {Json[]} values
- */
+/** @param {Field[]} batch @param {Json[]} values */
 function bodyOf(batch, values) {
   /** @type {Record<string, Json>} */
   const stepData = {}
@@ -32,11 +29,7 @@ function bodyOf(batch, values) {
   })
 }
 
-/**
- * @param {Field} field
- * @param {Json} value
- * @returns {Submitted}
- */
+/** @param {Field} field @param {Json} value @returns {Submitted} */
 function submittedOf(field, value) {
   const { step } = field.open
   const image = step.type === 'signature' && typeof value === 'string' ? value : null
