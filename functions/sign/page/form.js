@@ -99,7 +99,7 @@ function showErrors(fields, errorOf) {
       ...wrong.map((field) => {
         const link = button('', () => goTo(field), 'link')
         link.append(isolated(field.open.step.label))
-        return create('li', {}, link, `: ${field.error.textContent}`)
+        return create('li', {}, link, create('p', {}, field.error.textContent))
       }),
     ),
   )

@@ -6,7 +6,7 @@ const DOT_RADIUS = 2.2
 /** At this speed in pixels per millisecond, a stroke is thinnest. */
 const FASTEST = 2.4
 /** A stroke changes its width over about this many pixels. */
-const INERTIA = 14
+const INERTIA = 22
 /** Points that are closer than this add nothing but noise. */
 const MIN_DISTANCE = 1.2
 /** So many points of an edge are filled at once. */
