@@ -47,8 +47,7 @@ async function handOver(scene, name, options, hand) {
   const { link, key } = await api.receipts(handover)
   assert.deepEqual(link, key, 'the link has another receipt than the API')
   assert.ok(JSON.stringify(link.receipt.steps).includes(sha256), "the receipt does not have the signature's SHA-256")
-  const told = (await page.locator('body').innerText()).replace(/\s/g, '')
-  assert.ok(told.includes(sha256), "the page does not show the signature's SHA-256")
+  await sees(page.getByText(sha256), "the page does not show the signature's SHA-256")
   await saveReceipt(visit, handover.assets)
 
   await page.reload()
