@@ -26,6 +26,7 @@ async function reload(scene) {
   await fill(page, checklist, ['Device', 'Bag'])
   await fill(page, text, 'Room 2.14')
   await draw(page, { hand: 'touch' })
+  await visit.shot('phone-before-reload')
   const before = await inked(page)
   await page.reload()
   await ready(page)

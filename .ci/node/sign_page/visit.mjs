@@ -76,11 +76,12 @@ export class Visit {
     this.expected.push(...causes.map((cause) => new RegExp(`^Failed to load resource: .*${cause}`)))
   }
 
-  /** Takes a screenshot, and fails if the page is wider than its window. */
+  /** Takes a screenshot, and fails if the page is wider than its window or stores what it must not. */
   async shot(name, page = this.page) {
     await page.screenshot({ path: `${this.folder}/${name}.png`, fullPage: true, animations: 'disabled' })
     const [needed, has] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth])
     assert.ok(needed <= has, `${name} needs ${needed} pixels of ${has}`)
+    await this.checkStorage(page)
   }
 
   /** Takes a screenshot, and fails if axe finds anything that people can't use. */
@@ -92,17 +93,19 @@ export class Visit {
     assert.deepEqual(told, [], `axe on ${name}`)
   }
 
-  /** Fails if anything that outlives the page has the secret, or if anything went wrong. */
+  /** Fails if anything that outlives the page has the secret, or outlives the tab at all. */
+  async checkStorage(page) {
+    const { local, all } = await page.evaluate(async () => ({
+      local: { ...localStorage },
+      all: JSON.stringify([{ ...sessionStorage }, document.cookie, history.state, await indexedDB.databases(), await caches.keys()]),
+    }))
+    assert.deepEqual(local, {}, 'the page uses localStorage, which the next person at this computer can read')
+    assert.ok(!this.secret || !all.includes(this.secret), 'the secret is stored')
+  }
+
+  /** Closes the pages, and fails if anything went wrong. */
   async close() {
-    for (const page of this.context.pages()) {
-      if (!page.url().startsWith(this.api.origin)) continue
-      const { local, all } = await page.evaluate(async () => ({
-        local: { ...localStorage },
-        all: JSON.stringify([{ ...sessionStorage }, document.cookie, history.state, await indexedDB.databases(), await caches.keys().catch(() => [])]),
-      }))
-      assert.deepEqual(local, {}, 'the page uses localStorage, which other people at this computer can read')
-      assert.ok(!this.secret || !all.includes(this.secret), 'the secret is stored')
-    }
+    for (const page of this.context.pages()) await this.checkStorage(page)
     assert.deepEqual(await this.context.cookies(), [], 'there are cookies')
     await Promise.all(this.checks)
     await this.context.close()
