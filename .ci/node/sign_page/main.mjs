@@ -23,6 +23,7 @@ const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? 
 const scene = { browser, api: new Api(readyFile), log, folder }
 // It expires while the others run.
 scene.short = makeShort(scene)
+scene.short.catch(() => {})
 const failed = []
 const begin = performance.now()
 const seconds = (since) => `${((performance.now() - since) / 1000).toFixed(1)} s`
