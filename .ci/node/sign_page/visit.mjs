@@ -59,7 +59,7 @@ export class Visit {
     const isSecret = (text) => this.secret && text.includes(this.secret)
     const { protocol, origin, pathname } = new URL(request.url())
     if (protocol === 'data:' || protocol === 'blob:') return
-    if (origin !== this.api.origin) this.wrong.push(`a request goes to ${request.url()}`)
+    if (origin !== new URL(this.url).origin) this.wrong.push(`a request goes to ${request.url()}`)
     if (isSecret(request.url())) this.wrong.push(`a request has the secret in its URL: ${request.url()}`)
     if (pathname.endsWith('/sign/advance')) this.submissions.push(request)
     const check = request.allHeaders().then((headers) => {
@@ -97,7 +97,7 @@ export class Visit {
   async checkStorage(page) {
     const { local, all } = await page.evaluate(async () => ({
       local: { ...localStorage },
-      all: JSON.stringify([{ ...sessionStorage }, document.cookie, history.state, await indexedDB.databases(), await caches.keys()]),
+      all: JSON.stringify([{ ...sessionStorage }, document.cookie, history.state, await indexedDB.databases(), await globalThis.caches?.keys()]),
     }))
     assert.deepEqual(local, {}, 'the page uses localStorage, which the next person at this computer can read')
     assert.ok(!this.secret || !all.includes(this.secret), 'the secret is stored')
