@@ -13,6 +13,13 @@ export const DESKTOP = { viewport: { width: 1440, height: 900 } }
 export const sees = (locator, sentence, timeout = 20_000) =>
   locator.first().waitFor({ timeout }).catch(async () => assert.fail(`${sentence}. The page shows: ${await shown(locator.page())}`))
 
+/** Waits until something holds; a sentence says what is wrong if it never does. */
+export async function until(holds, sentence, timeout = 10_000) {
+  for (const end = Date.now() + timeout; !(await holds()); await new Promise((resolve) => setTimeout(resolve, 100))) {
+    assert.ok(Date.now() < end, sentence)
+  }
+}
+
 const shown = async (page) => (await page.locator('body').innerText()).replace(/\s+/g, ' ').slice(0, 600)
 
 /** A browser context with a page. */
