@@ -100,7 +100,7 @@ async function drawAfterAll(scene) {
 /** As many strokes as anyone makes are within the limits of an image. */
 async function scribble(scene) {
   const { handover, visit, page } = await open(scene, DESKTOP)
-  for (let n = 0; n < 10; n++) {
+  for (let n = 0; n < 6; n++) {
     const corners = Array.from({ length: 12 }, (_, k) => [0.03 + 0.94 * ((k * 0.37 + n * 0.13) % 1), 0.03 + 0.94 * ((k * 0.61 + n * 0.29) % 1)])
     await draw(page, { corners, pieces: 3 })
   }
