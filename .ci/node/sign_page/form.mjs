@@ -60,7 +60,12 @@ export async function submit(page) {
   await isDone(page)
 }
 
-export const isDone = (page) => sees(doneHeading(page), 'the page does not say that it is done', 30_000)
+/** Waits until the page says that it is done, and shows the receipt. */
+export async function isDone(page) {
+  await sees(doneHeading(page), 'the page does not say that it is done', 30_000)
+  await sees(page.getByRole('heading', { name: 'Receipt' }), 'the page does not show the receipt')
+  await page.waitForFunction(() => performance.getEntriesByType('resource').some(({ name }) => name.includes('/sign/receipt')))
+}
 
 /** Fails unless the whole page has a message with these words. */
 export async function says(page, words, what) {

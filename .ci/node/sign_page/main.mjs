@@ -13,16 +13,20 @@ import { makeShort, over } from './over.mjs'
 import { repeats } from './repeats.mjs'
 import { secrets } from './secrets.mjs'
 import { served } from './served.mjs'
+import { surroundings } from './surroundings.mjs'
 
 const [readyFile, log, folder, ...names] = process.argv.slice(2)
-const all = [served, devices, drawing, fields, movements, repeats, network, accessibility, hostile, over, secrets]
+const all = [served, devices, drawing, surroundings, fields, movements, repeats, network, accessibility, hostile, over, secrets]
 const scenarios = all.flatMap(Object.entries).filter(([name]) => !names.length || names.some((part) => name.includes(part)))
 
 const quiet = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking']
+// Another name of this computer, which browsers don't trust as they trust its address.
+quiet.push('--host-resolver-rules=MAP laptop.example 127.0.0.1')
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: quiet })
 const scene = { browser, api: new Api(readyFile), log, folder }
 // It expires while the others run.
 scene.short = makeShort(scene)
+scene.short.catch(() => {})
 const failed = []
 const begin = performance.now()
 const seconds = (since) => `${((performance.now() - since) / 1000).toFixed(1)} s`

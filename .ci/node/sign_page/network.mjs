@@ -99,7 +99,25 @@ async function busy(scene, status, code, words) {
   await end(scene, visit, handover)
 }
 
+/** The service's own limit, which nobody reaches by hand. */
+async function limit(scene) {
+  const { api } = scene
+  const { url, secret } = await api.handOver({ steps: [STEPS.text] })
+  const ask = () => api.send('GET', '/sign/session', undefined, { authorization: `Bearer ${secret}` })
+  // The limit is one of a clock minute.
+  let [last, asked] = [await ask(), 1]
+  for (; last.status === 200 && asked < 130; asked++) last = await ask()
+  assert.equal(last.status, 429, `${asked} requests in a row are not limited`)
+  assert.ok(asked > 60 && Number(last.headers.get('retry-after')) > 0, `${asked} requests are limited, without a Retry-After`)
+  const visit = await Visit.open(scene, url, PHONE)
+  visit.expectFailures('status of 429')
+  await says(visit.page, /busy|wait|moment|many/i, 'the limit of requests')
+  await visit.shot('phone-limit')
+  await visit.close()
+}
+
 export const network = {
+  "the service's limit": limit,
   'offline in the middle': offline,
   'opened without a connection': openedOffline,
   'a lost response, sent again': (scene) => lostResponse(scene, (page) => again(page).click()),

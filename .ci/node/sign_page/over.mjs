@@ -13,7 +13,7 @@ async function expectHeading(scene, url, heading, name, options = PHONE) {
   const { page } = visit
   await sees(page.getByRole('heading', { level: 1, name: heading, exact: true }), `the heading is not "${heading}"`)
   assert.equal(await submitButton(page).count(), 0, 'there is a button to submit nothing')
-  await visit.look(name)
+  if (name) await visit.look(name)
   await visit.close()
 }
 
@@ -66,8 +66,8 @@ const mistyped = (url) => url.slice(0, -1) + (url.endsWith('a') ? 'b' : 'a')
 async function invalid(scene) {
   const { url } = await scene.api.handOver({ steps })
   const page = url.split('#')[0]
-  const urls = { mistyped: mistyped(url), cut: url.slice(0, -20), malformed: `${page}#sgn_%ff%00<b>`, empty: page, key: `${page}#${scene.api.key}` }
-  for (const [name, wrong] of Object.entries(urls)) await expectHeading(scene, wrong, 'This link is not valid', `phone-not-valid-${name}`)
+  const urls = [mistyped(url), url.slice(0, -20), `${page}#sgn_%ff%00<b>`, page, `${page}#${scene.api.key}`]
+  for (const [n, wrong] of urls.entries()) await expectHeading(scene, wrong, 'This link is not valid', n ? null : 'phone-not-valid')
 }
 
 /** Waits for the end of a link that was made for a minute. */

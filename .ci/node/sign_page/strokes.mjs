@@ -1,6 +1,7 @@
 // Draws on a signature pad as a finger, a pen or a mouse does.
 
 import assert from 'node:assert/strict'
+import { decode } from './png.mjs'
 
 /** An L, as parts of the pad's width and height. */
 export const L = [[0.2, 0.2], [0.2, 0.8], [0.7, 0.8]]
@@ -81,3 +82,10 @@ export const inked = (scope) =>
     }
     return (count * 4) / data.length
   })
+
+/** Returns which part of the pad has another brightness than its paper on the screen, from 0 to 1. */
+export async function visible(scope) {
+  const { dark } = decode(await pad(scope).screenshot({ scale: 'css' }))
+  const paper = dark[dark.length >> 1]
+  return dark.filter((shade) => Math.abs(shade - paper) > 160).length / dark.length
+}
