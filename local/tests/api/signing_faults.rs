@@ -86,6 +86,8 @@ async fn a_session_survives_the_failure_of_any_of_its_calls() {
         let has_failed = api.faults.stop_failing();
         let session = reply.data();
         assert_eq!(session["steps"].as_array().unwrap().len(), 2, "{name}");
+        // If that it was opened could not be written, the next session writes it.
+        assert_eq!(signer.session().await, session, "{name}");
         let opened = link.shown(&client).await["opened_at"].clone();
         assert!(opened.is_string(), "{name}");
         assert_eq!(signer.session().await, session, "{name}");

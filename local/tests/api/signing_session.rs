@@ -1,7 +1,7 @@
 //! What the person who signs sees and sends.
 
 use crate::support::history::event_chain;
-use crate::support::processes::{advance, create_process, start_movement};
+use crate::support::processes::{advance, cancel, create_process, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, link_status, signature_step, started, step};
 use crate::support::{Api, Client, Reply};
@@ -121,6 +121,23 @@ async fn a_movement_is_signed_for_as_a_whole() {
     assert_eq!(done["status"], "completed");
     for instance in done["instances"].as_array().unwrap() {
         assert_eq!(instance["step_data"], json!({"note": "n", "sign": SIGNATURE}));
+    }
+}
+
+/// Nobody signs for an asset that is not handed over any more.
+#[tokio::test]
+async fn assets_whose_instance_was_cancelled_are_not_shown() {
+    let (_api, client) = Api::with_tenant().await;
+    let process = create_process(&client, json!([signature_step()])).await;
+    let movement = start_movement(&client, &process, &client.assets(3).await).await;
+    let link = Link::for_guest(&client, &format!("/movements/{}", movement["id"].as_str().unwrap())).await;
+    cancel(&client, movement["instances"][1]["id"].as_str().unwrap()).await.data();
+    let signer = link.signer(&client);
+    let open = signer.session().await;
+    let used = signer.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
+    for session in [open, used, signer.session().await] {
+        let names: Vec<&Value> = session["assets"].as_array().unwrap().iter().map(|asset| &asset["name"]).collect();
+        assert_eq!(names, ["a0", "a2"], "{}", session["status"]);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Values that only links accept: e-mail addresses of users, and typed signatures; and the limits of those that all accept.
 
 use crate::support::Api;
-use crate::support::processes::{blank_signature, large_signature};
+use crate::support::processes::{advance, blank_signature, large_signature};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, link_status, signature_step, signer_named, started, step};
 use serde_json::{Map, Value, json};
@@ -40,7 +40,7 @@ async fn a_picked_user_is_shown_by_name() {
     let (_api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
     let path = started(&client, json!([step("text", "note"), step("user_picker", "who"), signature_step()])).await;
-    crate::support::processes::advance(&client, id_of(&path), json!({"who": ada})).await.data();
+    advance(&client, id_of(&path), json!({"who": ada})).await.data();
     let session = Link::for_guest(&client, &path).await.signer(&client).session().await;
     let first = &session["steps"][0];
     assert_eq!((&first["value"], &first["user_name"], &first["is_stored"]), (&json!(ada), &json!("Ada"), &json!(true)));
@@ -146,4 +146,66 @@ async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
     assert_eq!(link.signer(&client).session().await["signer"], json!({"name": "Ada", "user_id": user}));
     link.signer(&client).sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
     assert_eq!(link.shown(&client).await["signer"]["name"], "Ada");
+}
+
+/// Otherwise a link of any process with such a step would find out whose addresses exist, and what others are asked.
+#[tokio::test]
+async fn steps_outside_the_link_are_not_found_out_by_trying() {
+    let (_api, client) = Api::with_tenant().await;
+    client.user("Ada").await;
+    let steps =
+        json!([step("user_picker", "before"), signature_step(), step("user_picker", "after"), step("signature", "witness")]);
+    let path = started(&client, steps).await;
+    advance(&client, id_of(&path), json!({})).await.data();
+    let signer = Link::for_guest(&client, &path).await.signer(&client);
+    for key in ["before", "after"] {
+        let mut answers = Vec::new();
+        for guess in ["ada@example.com", "nobody@example.com", "nothing"] {
+            let refused = signer.sign(json!({"step_data": {key: guess, "sign": SIGNATURE}})).await;
+            assert_eq!(refused.field_errors(), [format!("/step_data/{key}")], "{guess}");
+            answers.push(refused.json()["errors"].clone());
+        }
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+    }
+    let mut details = Vec::new();
+    for guess in ["witness", "nothing"] {
+        let body = json!({"step_data": {"sign": SIGNATURE}, "typed_signatures": [guess]});
+        let refused = signer.sign(body).await;
+        assert_eq!(refused.field_errors(), ["/typed_signatures/0"], "{guess}");
+        details.push(refused.json()["errors"][0]["detail"].as_str().unwrap().replace(guess, "…"));
+    }
+    assert_eq!(details[0], details[1]);
+    assert!(!details[1].contains("witness"), "{}", details[1]);
+}
+
+#[tokio::test]
+async fn only_an_image_of_the_same_request_is_marked_as_typed() {
+    let (_api, client) = Api::with_tenant().await;
+    let path = started(&client, json!([step("text", "note"), signature_step()])).await;
+    // Somebody has drawn it.
+    advance(&client, id_of(&path), json!({"note": "n", "sign": SIGNATURE})).await.data();
+    let signer = Link::for_guest(&client, &path).await.signer(&client);
+    let reply = signer.sign(json!({"step_data": {}, "typed_signatures": ["sign"]})).await;
+    if reply.status == 422 {
+        assert_eq!(reply.field_errors(), ["/typed_signatures/0"]);
+        signer.sign(json!({"step_data": {}})).await.data();
+    }
+    let receipt = client.get(&format!("{path}/receipt")).await.json();
+    assert!(receipt["receipt"]["steps"][1]["value"].get("typed").is_none(), "{receipt}");
+}
+
+/// Clients send what was gathered so far with each call.
+#[tokio::test]
+async fn a_typed_signature_may_be_sent_again_unchanged() {
+    let (_api, client) = Api::with_tenant().await;
+    let path = started(&client, json!([signature_step(), step("text", "a"), step("text", "b")])).await;
+    let link = Link::create(&client, &path, json!({"signer": {"name": "Grace"}, "until": "a"})).await;
+    let signer = link.signer(&client);
+    signer.sign(json!({"step_data": {"sign": SIGNATURE}, "typed_signatures": ["sign"]})).await.data();
+    let again = json!({"step_data": {"sign": SIGNATURE, "a": "x"}, "typed_signatures": ["sign"]});
+    assert_eq!(signer.sign(again).await.data()["status"], "used");
+    let gathered = client.get(&path).await.data()["step_data"].clone();
+    advance(&client, id_of(&path), gathered).await.data();
+    let receipt = client.get(&format!("{path}/receipt")).await.json();
+    assert_eq!(receipt["receipt"]["steps"][0]["value"]["typed"], true);
 }
