@@ -36,7 +36,15 @@ export class Api {
     const made = []
     for (let n = 1; n <= assets; n++) {
       const serial_number = `SN-${randomUUID().slice(0, 8)}`
-      made.push(await this.post('/assets', { name: `Laptop ${n}`, manufacturer: 'Dell', model: 'Latitude 7450', serial_number, ...asset }))
+      made.push(
+        await this.post('/assets', {
+          name: `Laptop ${n}`,
+          manufacturer: 'Dell',
+          model: 'Latitude 7450',
+          serial_number,
+          ...asset,
+        }),
+      )
     }
     const ends = { trigger_status: 'in_stock', target_status: 'in_use' }
     const { id } = await this.post('/processes', { name, ...ends, steps })
@@ -72,7 +80,11 @@ export class Api {
       const changes = entries.filter(({ type }) => type !== 'instance.created')
       assert.equal(changes.length, handover.steps.length, `${handover.steps.length} steps wrote ${changes.length} entries`)
       for (const { actor } of changes) {
-        assert.deepEqual([actor.link_id, actor.user_name], [handover.linkId, handover.signerName], 'an entry does not name the link and its signer')
+        assert.deepEqual(
+          [actor.link_id, actor.user_name],
+          [handover.linkId, handover.signerName],
+          'an entry does not name the link and its signer',
+        )
       }
     }
   }
@@ -104,7 +116,13 @@ export class Api {
 
 /** Steps by type, with labels as people would write them. */
 export const STEPS = {
-  checklist: { type: 'checklist', key: 'handover', label: 'Handed over', required: true, items: ['Device', 'Power supply', 'Bag'] },
+  checklist: {
+    type: 'checklist',
+    key: 'handover',
+    label: 'Handed over',
+    required: true,
+    items: ['Device', 'Power supply', 'Bag'],
+  },
   signature: { type: 'signature', key: 'signature', label: 'Signature of the recipient', required: true },
   text: { type: 'text', key: 'room', label: 'Room', required: true },
 }

@@ -19,7 +19,10 @@ async function expectFacts({ page }, { name, assets: [asset], signer }, organiza
 
 /** Saves the receipt with the page's button, and fails unless it shows the asset. */
 async function saveReceipt({ page }, [asset]) {
-  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save receipt' }).click()])
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Save receipt' }).click(),
+  ])
   assert.match(download.suggestedFilename(), /\.(html|json)$/, 'the receipt has no name that says what it is')
   const saved = readFileSync(await download.path(), 'utf8')
   assert.ok(saved.includes(asset.asset_tag), 'the saved receipt does not name the asset')
@@ -68,7 +71,11 @@ async function goesOn(scene) {
   await submitButton(page).click()
   await sees(doneHeading(page), 'the page does not say that it is done')
   await visit.look('phone-goes-on')
-  assert.equal(await page.getByRole('button', { name: 'Save receipt' }).count(), 0, 'there is a receipt of what is not completed')
+  assert.equal(
+    await page.getByRole('button', { name: 'Save receipt' }).count(),
+    0,
+    'there is a receipt of what is not completed',
+  )
   await api.post(`${handover.path}/advance`, { step_data: { filed: true } })
   await page.reload()
   await saveReceipt(visit, handover.assets)

@@ -63,14 +63,19 @@ async function twoPeople(scene) {
   await fill(page, desk, { hand: 'touch', corners: RIGHT })
   await visit.look('phone-two-people')
   await submit(page)
-  const counts = await Promise.all([recipient, desk].map(async ({ key }) => strokes(decode(await scene.api.signature(handover, key)))))
+  const counts = await Promise.all(
+    [recipient, desk].map(async ({ key }) => strokes(decode(await scene.api.signature(handover, key)))),
+  )
   assert.deepEqual(counts, [1, 2], 'the images have other strokes than the pads')
   await visit.close()
 }
 
 /** Types the name instead, which the receipt tells. */
 async function typed(scene) {
-  for (const [name, options] of [['phone', PHONE], ['desktop-dark', { ...DESKTOP, colorScheme: 'dark' }]]) {
+  for (const [name, options] of [
+    ['phone', PHONE],
+    ['desktop-dark', { ...DESKTOP, colorScheme: 'dark' }],
+  ]) {
     const { handover, visit, page } = await open(scene, options)
     await typeName(page, step, 'Zoë Ångström-O’Neill')
     await visit.look(`${name}-typed`)
@@ -101,7 +106,10 @@ async function drawAfterAll(scene) {
 async function scribble(scene) {
   const { handover, visit, page } = await open(scene, DESKTOP)
   for (let n = 0; n < 6; n++) {
-    const corners = Array.from({ length: 12 }, (_, k) => [0.03 + 0.94 * ((k * 0.37 + n * 0.13) % 1), 0.03 + 0.94 * ((k * 0.61 + n * 0.29) % 1)])
+    const corners = Array.from({ length: 12 }, (_, k) => [
+      0.03 + 0.94 * ((k * 0.37 + n * 0.13) % 1),
+      0.03 + 0.94 * ((k * 0.61 + n * 0.29) % 1),
+    ])
     await draw(page, { corners, pieces: 3 })
   }
   await visit.shot('desktop-scribble')

@@ -41,7 +41,8 @@ async function play([name, run]) {
     failed.push(name)
     console.error(`sign-page: ${name}: FAILED: ${error.stack}`)
     const pages = contexts.flatMap((context) => context.pages())
-    for (const [n, page] of pages.entries()) await page.screenshot({ path: `${folder}/failed-${failed.length}-${n}.png` }).catch(() => {})
+    for (const [n, page] of pages.entries())
+      await page.screenshot({ path: `${folder}/failed-${failed.length}-${n}.png` }).catch(() => {})
   }
   await Promise.all(contexts.map((context) => context.close()))
 }
@@ -58,7 +59,10 @@ try {
   // They rename the organization.
   const isAlone = ([name]) => Object.keys(hostile).includes(name)
   await playAll(scenarios.filter(isAlone), 1)
-  await playAll(scenarios.filter((scenario) => !isAlone(scenario)), 2)
+  await playAll(
+    scenarios.filter((scenario) => !isAlone(scenario)),
+    2,
+  )
 } finally {
   await browser.close()
 }

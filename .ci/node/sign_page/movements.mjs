@@ -11,7 +11,10 @@ async function move(scene, { assets, steps, values, expect, interrupt = () => {}
   visit.expectFailures('status of 422')
   const { page } = visit
   await ready(page)
-  await sees(page.getByRole('heading', { name: 'Assets' }).or(page.getByRole('region', { name: 'Assets' })), 'there is no list of assets')
+  await sees(
+    page.getByRole('heading', { name: 'Assets' }).or(page.getByRole('region', { name: 'Assets' })),
+    'there is no list of assets',
+  )
   const more = page.getByText(/^Show \d+ more$/)
   if (await more.count()) await more.click()
   for (const { asset_tag: tag } of handover.assets) await sees(page.getByText(tag), `${tag} is not on the page`)
@@ -23,7 +26,8 @@ async function move(scene, { assets, steps, values, expect, interrupt = () => {}
   await visit.look(`phone-movement-${assets}-done`)
   await api.expectDoneOnce(handover)
   for (const { step_data: stored } of await api.instances(handover)) {
-    for (const [key, value] of Object.entries(values)) assert.equal(stored[key], value, `an instance of the movement lacks ${key}`)
+    for (const [key, value] of Object.entries(values))
+      assert.equal(stored[key], value, `an instance of the movement lacks ${key}`)
   }
   const { link, key } = await api.receipts(handover)
   assert.deepEqual(link, key, 'the link has another receipt than the API')
@@ -57,7 +61,12 @@ const three = {
   expect: (count) => assert.equal(count, 1, 'three assets took several requests'),
 }
 
-const TEXTS = ['room', 'floor', 'desk', 'team'].map((key) => ({ type: 'text', key, label: `The ${key} of all`, required: true }))
+const TEXTS = ['room', 'floor', 'desk', 'team'].map((key) => ({
+  type: 'text',
+  key,
+  label: `The ${key} of all`,
+  required: true,
+}))
 
 /** 20 assets and 6 steps are more than the 100 items of a transaction. The connection is lost between two of the requests. */
 const twenty = {

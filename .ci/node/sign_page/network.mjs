@@ -61,10 +61,14 @@ async function openedOffline(scene) {
 async function lostResponse(scene, press) {
   const { handover, visit, page } = await open(scene)
   visit.expectFailures('ERR_')
-  await page.route(ADVANCE, async (route) => {
-    await route.fetch()
-    await route.abort('connectionreset')
-  }, { times: 1 })
+  await page.route(
+    ADVANCE,
+    async (route) => {
+      await route.fetch()
+      await route.abort('connectionreset')
+    },
+    { times: 1 },
+  )
   await submitButton(page).click()
   await sees(again(page), 'after a lost response, there is no button to try again')
   const [{ status }] = await scene.api.instances(handover)
@@ -85,7 +89,12 @@ async function busy(scene, status, code, words) {
     times.push(Date.now())
     if (times.length > 1) return route.continue()
     const problem = { type: `urn:problem:${code.toLowerCase()}`, title: 'Busy', status, detail: 'Try again in a moment.', code }
-    return route.fulfill({ status, headers: { 'retry-after': '2' }, contentType: 'application/problem+json', body: JSON.stringify(problem) })
+    return route.fulfill({
+      status,
+      headers: { 'retry-after': '2' },
+      contentType: 'application/problem+json',
+      body: JSON.stringify(problem),
+    })
   })
   await submitButton(page).click()
   await says(page, words, `a ${status}`)

@@ -31,7 +31,11 @@ async function items({ database, table }) {
   }
   let [text, start] = ['', undefined]
   do {
-    const response = await fetch(database, { method: 'POST', headers, body: JSON.stringify({ TableName: table, ExclusiveStartKey: start }) })
+    const response = await fetch(database, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ TableName: table, ExclusiveStartKey: start }),
+    })
     const page = await response.text()
     assert.equal(response.status, 200, page)
     text += page
@@ -55,7 +59,11 @@ async function nowhere(scene) {
   assert.ok(lines.includes('/v1/sign/session'), 'the log does not have the requests: this tests nothing')
   assert.ok(feed.includes(handover.id), 'the feed does not have the handover: this tests nothing')
   assert.ok(stored.includes(handover.linkId), 'the table does not have the link: this tests nothing')
-  const told = JSON.stringify([await api.get(`${handover.path}/links`), await api.get(handover.path), await api.receipts(handover)])
+  const told = JSON.stringify([
+    await api.get(`${handover.path}/links`),
+    await api.get(handover.path),
+    await api.receipts(handover),
+  ])
   for (const secret of api.secrets) {
     // Also without the parts that name the link and the tenant.
     for (const part of [secret, secret.slice(-50)]) {

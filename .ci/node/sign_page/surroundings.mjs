@@ -16,7 +16,8 @@ async function open(scene, options) {
 }
 
 /** Waits until the page has been drawn in its new size. */
-const isLaidOut = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))))
+const isLaidOut = (page) =>
+  page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))))
 
 /** Turns the phone between two strokes, and back. */
 async function rotate(scene) {

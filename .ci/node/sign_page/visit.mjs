@@ -11,7 +11,10 @@ export const DESKTOP = { viewport: { width: 1440, height: 900 } }
 
 /** Waits until something is visible; a sentence says what is wrong if it never is. */
 export const sees = (locator, sentence, timeout = 20_000) =>
-  locator.first().waitFor({ timeout }).catch(async () => assert.fail(`${sentence}. The page shows: ${await shown(locator.page())}`))
+  locator
+    .first()
+    .waitFor({ timeout })
+    .catch(async () => assert.fail(`${sentence}. The page shows: ${await shown(locator.page())}`))
 
 /** Waits until something holds; a sentence says what is wrong if it never does. */
 export async function until(holds, sentence, timeout = 10_000) {
@@ -26,7 +29,16 @@ const shown = async (page) => (await page.locator('body').innerText()).replace(/
 export class Visit {
   static async open({ browser, api, folder, contexts }, url, options = DESKTOP) {
     const visit = new Visit()
-    Object.assign(visit, { api, folder, url, secret: new URL(url).hash.slice(1), wrong: [], checks: [], expected: [], submissions: [] })
+    Object.assign(visit, {
+      api,
+      folder,
+      url,
+      secret: new URL(url).hash.slice(1),
+      wrong: [],
+      checks: [],
+      expected: [],
+      submissions: [],
+    })
     visit.context = await browser.newContext({ colorScheme: 'light', ...options })
     contexts.push(visit.context)
     await visit.context.addInitScript(() => {
@@ -86,7 +98,10 @@ export class Visit {
   /** Takes a screenshot, and fails if the page is wider than its window or stores what it must not. */
   async shot(name, page = this.page) {
     await page.screenshot({ path: `${this.folder}/${name}.png`, fullPage: true, animations: 'disabled' })
-    const [needed, has] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth])
+    const [needed, has] = await page.evaluate(() => [
+      document.documentElement.scrollWidth,
+      document.documentElement.clientWidth,
+    ])
     assert.ok(needed <= has, `${name} needs ${needed} pixels of ${has}`)
     await this.checkStorage(page)
   }
@@ -96,7 +111,10 @@ export class Visit {
     await this.shot(name, page)
     await page.evaluate(AXE)
     const { violations } = await page.evaluate((values) => axe.run(document, { runOnly: { type: 'tag', values } }), RULES)
-    const told = violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join('; ')}`)
+    const told = violations.map(
+      ({ id, help, nodes }) =>
+        `${id}: ${help}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join('; ')}`,
+    )
     assert.deepEqual(told, [], `axe on ${name}`)
   }
 
@@ -104,7 +122,13 @@ export class Visit {
   async checkStorage(page) {
     const { local, all } = await page.evaluate(async () => ({
       local: { ...localStorage },
-      all: JSON.stringify([{ ...sessionStorage }, document.cookie, history.state, await indexedDB.databases(), await globalThis.caches?.keys()]),
+      all: JSON.stringify([
+        { ...sessionStorage },
+        document.cookie,
+        history.state,
+        await indexedDB.databases(),
+        await globalThis.caches?.keys(),
+      ]),
     }))
     assert.deepEqual(local, {}, 'the page uses localStorage, which the next person at this computer can read')
     assert.ok(!this.secret || !all.includes(this.secret), 'the secret is stored')
