@@ -36,7 +36,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-env=STYLE_HASH={}", hash(&style));
     println!("cargo::rustc-env=SCRIPT_HASH={}", hash(&script));
     let page = page.replace("\0style", &style).replace("\0script", &script);
-    println!("cargo::rustc-env=PAGE_HASH={}", hash(&page));
+    let tag: String = Sha256::digest(&page).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    println!("cargo::rustc-env=PAGE_TAG={tag}");
     fs::write(Path::new(&env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?).join("sign.html"), page)?;
     Ok(())
 }
