@@ -1,6 +1,6 @@
 //! The dev server's data folder: the engine's database, the demo tenant and the key that encrypts signing keys.
 
-use crate::demo;
+use crate::demo::{self, Handover};
 use crate::log::{self, Format};
 use crate::snapshot_folder::SnapshotFolder;
 use anyhow::{Context, Result, anyhow, bail};
@@ -28,6 +28,9 @@ pub struct DataFolder {
 pub struct DemoTenant {
     pub tenant_id: String,
     pub api_key: String,
+    /// The handover of the demo data, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<Handover>,
 }
 
 impl DataFolder {
@@ -78,11 +81,12 @@ impl DataFolder {
             return serde_json::from_str(&text).with_context(invalid);
         }
         let created = store.create_tenant("Demo".parse()?, None, MAX_RATE_LIMIT).await?;
-        let tenant = DemoTenant { tenant_id: created.tenant_id.to_string(), api_key: created.api_key.expose() };
+        let (tenant_id, api_key) = (created.tenant_id.to_string(), created.api_key.expose());
+        let mut tenant = DemoTenant { tenant_id, api_key, handover: None };
         if !empty {
             let _notice = Notice::show("Creating assets and users to try the API with …");
             // More than a hundred lines about successful requests would hide the greeting.
-            demo::load(router, &tenant.api_key).with_subscriber(log::warnings(log)).await?;
+            tenant.handover = Some(demo::load(router, &tenant.api_key).with_subscriber(log::warnings(log)).await?);
         }
         if let Some(path) = path {
             write_atomically(&path, &serde_json::to_vec_pretty(&tenant)?)?;

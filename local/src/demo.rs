@@ -1,9 +1,12 @@
-//! Demo data: about 60 varied assets with users and a catalog, created through the API.
+//! Demo data: about 60 varied assets with users and a catalog, and a handover that waits for its signature, created through
+//! the API.
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
+use axum::http::header::HOST;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -51,10 +54,24 @@ const MODELS: [(&str, &str, usize, &str, usize); 12] = [
 /// The assets' statuses, in turn.
 const STATUSES: [&str; 8] = ["in_use", "in_use", "in_stock", "in_use", "preparing", "in_service", "returned", "in_use"];
 
+/// The number of the asset that is handed over: the first one that is in preparation.
+const HANDED_OVER: usize = 4;
+
+/// A handover of the demo data that waits for its signature.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Handover {
+    /// The process instance.
+    instance_id: String,
+    /// Who signs.
+    user_id: String,
+}
+
 /// A client of the API in this process.
 struct ApiClient {
     router: Router,
     api_key: String,
+    /// What links in responses begin with.
+    host: String,
 }
 
 impl ApiClient {
@@ -64,6 +81,7 @@ impl ApiClient {
             .uri(format!("/v1/{path}"))
             .header("authorization", format!("Bearer {}", self.api_key))
             .header("content-type", "application/json")
+            .header(HOST, &self.host)
             .body(Body::from(body.to_owned()))?;
         let response = self.router.clone().oneshot(request).await?;
         let status = response.status();
@@ -81,13 +99,23 @@ impl ApiClient {
     }
 }
 
-/// Creates the demo data in the tenant of the API key.
+/// Makes a new signing link for a handover, since the secret of the last one isn't stored. Returns its URL, which begins with
+/// this host; `None` if the handover has ended, or somebody has changed what it needs.
+pub async fn signing_url(router: Router, api_key: &str, host: &str, handover: &Handover) -> Option<String> {
+    let Handover { instance_id, user_id } = handover;
+    let api = ApiClient { router, api_key: api_key.to_owned(), host: host.to_owned() };
+    let body = json!({"signer": {"user_id": user_id}, "until": "complete"}).to_string();
+    let link = api.send("POST", &format!("processes/instances/{instance_id}/links"), &body).await.ok()?;
+    Some(link["data"]["url"].as_str()?.to_owned())
+}
+
+/// Creates the demo data in the tenant of the API key, and returns the handover in it.
 ///
 /// # Errors
 ///
 /// Returns an error when a request fails.
-pub async fn load(router: Router, api_key: &str) -> Result<()> {
-    let api = ApiClient { router, api_key: api_key.to_owned() };
+pub async fn load(router: Router, api_key: &str) -> Result<Handover> {
+    let api = ApiClient { router, api_key: api_key.to_owned(), host: "localhost".to_owned() };
     let mut users = Vec::new();
     for (name, role, is_active) in USERS {
         let email = format!("{}@example.com", name.to_lowercase().replace(' ', ".").replace('ü', "ue"));
@@ -105,8 +133,8 @@ pub async fn load(router: Router, api_key: &str) -> Result<()> {
         );
     }
     let mut manufacturers: Vec<(&str, String)> = Vec::new();
-    let mut count = 0;
-    for (manufacturer, name, type_index, price, assets) in MODELS {
+    let mut assets = Vec::new();
+    for (manufacturer, name, type_index, price, count) in MODELS {
         let manufacturer_id = match manufacturers.iter().find(|(name, _)| *name == manufacturer) {
             Some((_, id)) => id.clone(),
             None => {
@@ -117,18 +145,31 @@ pub async fn load(router: Router, api_key: &str) -> Result<()> {
         };
         let model = json!({"name": name, "manufacturer_id": manufacturer_id, "asset_type_id": types[type_index]});
         let model = api.create("catalog/models", &model).await?;
-        for _ in 0..assets {
-            create_asset(&api, name, &model, TYPES[type_index].1, price, &users, count).await?;
-            count += 1;
+        for _ in 0..count {
+            let number = assets.len();
+            assets.push(create_asset(&api, name, &model, TYPES[type_index].1, price, &users, number).await?);
         }
     }
     for (name, notes) in [("Label printer", "In the mail room."), ("Conference phone", "Room Zürich; loose cable.")] {
         let body = json!({"name": name, "manufacturer": "Various", "model": "unknown", "notes": notes});
         api.create("assets", &body).await?;
     }
-    Ok(())
+    begin_handover(&api, &assets[HANDED_OVER], &users[0]).await
 }
 
+/// Begins to hand an asset over to a user, up to the signature.
+async fn begin_handover(api: &ApiClient, asset: &str, user: &str) -> Result<Handover> {
+    let processes = api.send("GET", "processes", "").await?;
+    let process = processes["data"].as_array().into_iter().flatten().find(|process| process["slug"] == "employee-onboarding");
+    let process = process.and_then(|process| process["id"].as_str()).context("can't create demo data: there is no handover")?;
+    let instance_id = api.create(&format!("processes/{process}/start"), &json!({"asset_id": asset})).await?;
+    let items = ["Device", "Power supply", "Usage policy explained"];
+    let submitted = json!({"step_data": {"employee": user, "handover": items}, "through": "handover"}).to_string();
+    api.send("POST", &format!("processes/instances/{instance_id}/advance"), &submitted).await?;
+    Ok(Handover { instance_id, user_id: user.to_owned() })
+}
+
+/// Creates an asset and returns its id.
 async fn create_asset(
     api: &ApiClient,
     model: &str,
@@ -137,7 +178,7 @@ async fn create_asset(
     price: &str,
     users: &[String],
     n: usize,
-) -> Result<()> {
+) -> Result<String> {
     let status = STATUSES[n % STATUSES.len()];
     let (month, day) = (1 + n % 12, 1 + n * 7 % 28);
     // Formatted as text, since a float would change the digits of the price.
@@ -148,10 +189,10 @@ async fn create_asset(
         104_729 * (n + 1) % 1_000_000,
     );
     let created = api.send("POST", "assets", &body).await?;
+    let id = created["data"]["id"].as_str().context("can't create demo data: a response has no id")?;
     if status == "in_use" {
-        let id = created["data"]["id"].as_str().context("can't create demo data: a response has no id")?;
         let user = &users[n % users.len()];
         api.send("PATCH", &format!("assets/{id}"), &json!({"assigned_to": user}).to_string()).await?;
     }
-    Ok(())
+    Ok(id.to_owned())
 }

@@ -10,6 +10,10 @@ pub struct Greeting<'a> {
     pub base_url: &'a str,
     /// The key of the demo tenant.
     pub api_key: &'a str,
+    /// The signing link of the demo data's handover, if that is open.
+    pub signing_url: Option<&'a str>,
+    /// Whether only this machine reaches the server.
+    pub is_local: bool,
     /// The data folder; `None` when the data is in memory.
     pub folder: Option<&'a Path>,
     /// The URL of the engine.
@@ -32,12 +36,21 @@ impl Greeting<'_> {
             Some(folder) => format!("{} {}", folder.display(), aside("(delete it to start over)")),
             None => "in memory, until the server stops".to_owned(),
         };
+        let sign = self.signing_url.map(|url| {
+            let elsewhere = if self.is_local {
+                "(a handover to sign; on your phone: --addr 0.0.0.0:3000)"
+            } else {
+                "(a handover to sign, also on a phone in this network)"
+            };
+            format!("  {} {}\n                {}\n", title("Sign         "), address(url), aside(elsewhere))
+        });
         // Without jq, an answer would not end its line.
         let end = if self.has_jq { " | jq" } else { " -w '\\n'" };
         format!(
             "{} {docs}\n\n  \
              {} {api}\n  \
-             {} {api_key}\n  \
+             {} {api_key}\n\
+             {sign}  \
              {} {data}\n  \
              {} {engine} {about_engine}\n\n\
              {paste}\n\n  \
@@ -53,6 +66,7 @@ impl Greeting<'_> {
             title("Key          "),
             title("Data         "),
             title("DynamoDB     "),
+            sign = sign.unwrap_or_default(),
             docs = address(&format!("{base_url}/docs")),
             api = address(base_url),
             engine = address(dynamodb_endpoint),
@@ -76,6 +90,8 @@ mod tests {
     const GREETING: Greeting<'static> = Greeting {
         base_url: "http://127.0.0.1:3000/v1",
         api_key: "apl_0351f4Sj",
+        signing_url: None,
+        is_local: true,
         folder: None,
         dynamodb_endpoint: "http://127.0.0.1:8000",
         table: "asset-lifecycle",
@@ -88,5 +104,18 @@ mod tests {
         assert!(text.starts_with("Documentation http://127.0.0.1:3000/v1/docs\n"), "{text}");
         let lines = text.lines().filter(|line| !line.contains("apl_")).map(str::len);
         assert!(lines.max() <= Some(80), "{text}");
+    }
+
+    #[test]
+    fn a_handover_can_be_signed_as_long_as_it_is_open() {
+        assert!(!GREETING.text(false).contains("Sign"));
+        let open = Greeting { signing_url: Some("http://127.0.0.1:3000/v1/sign#sgn_0A"), ..GREETING };
+        let line = "\n  Key           apl_0351f4Sj\n  Sign          http://127.0.0.1:3000/v1/sign#sgn_0A\n";
+        for (is_local, aside) in [(true, "on your phone: --addr 0.0.0.0:3000)"), (false, "also on a phone in this network)")] {
+            let text = Greeting { is_local, ..open }.text(false);
+            let (_, rest) = text.split_once(line).unwrap_or_else(|| panic!("{text}"));
+            let (first, next) = rest.split_once('\n').unwrap();
+            assert!(first.ends_with(aside) && first.len() <= 80 && next.starts_with("  Data "), "{text}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Addresses to listen on.
 
 use std::io::{Error, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 /// Parses an address of the command line.
 ///
@@ -10,6 +10,25 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// Returns a text that says what is right.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "must be an IP address and a port, such as 127.0.0.1:3001".to_owned())
+}
+
+/// Returns an address by which a server that listens on `address` is reached: if it listens on all addresses of this machine,
+/// the one that the network knows, or else the loopback address.
+pub fn reachable(address: SocketAddr) -> SocketAddr {
+    if !address.ip().is_unspecified() {
+        return address;
+    }
+    let ip = address_in_network().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    SocketAddr::new(ip, address.port())
+}
+
+/// Returns the address that packets to elsewhere are sent from. Connecting a UDP socket sends none.
+fn address_in_network() -> Option<IpAddr> {
+    // An address for documentation (RFC 5737): it is nowhere in particular.
+    const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect(ELSEWHERE).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
 }
 
 /// Says why an address can't be listened on, and what to give to `option` instead.
@@ -34,6 +53,17 @@ pub fn cant_listen(option: &str, address: SocketAddr, error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn people_get_an_address_that_they_can_open() {
+        for address in ["127.0.0.1:3000", "192.0.2.7:80", "[::1]:3000"] {
+            assert_eq!(reachable(address.parse().unwrap()).to_string(), address);
+        }
+        for address in ["0.0.0.0:3000", "[::]:3000"] {
+            let shown = reachable(address.parse().unwrap());
+            assert!(!shown.ip().is_unspecified() && shown.port() == 3000, "{shown}");
+        }
+    }
 
     #[test]
     fn errors_say_what_to_give_instead() {

@@ -20,7 +20,10 @@ asset-lifecycle-dev --dynamodb-addr 127.0.0.1:8000 --log json";
 #[derive(Debug, Clone, clap::Parser)]
 #[command(name = NAME, version, after_help = terminal::examples(EXAMPLES))]
 pub struct Options {
-    /// Address of the API. Port 0 picks a free port.
+    /// Address of the API. Port 0 picks a free port
+    ///
+    /// With 0.0.0.0:3000, other devices in the network reach it by this machine's address: open the signing link on your phone.
+    /// So does everyone else in the network, and without TLS: whoever can read the traffic gets keys, links and data.
     #[arg(long, default_value = "127.0.0.1:3000", value_name = "IP:PORT", value_parser = address)]
     pub addr: SocketAddr,
     /// Folder for the data.
@@ -35,7 +38,8 @@ pub struct Options {
     /// Address of the DynamoDB-compatible engine, for other tools. Port 0 picks a free port.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "IP:PORT", value_parser = address)]
     pub dynamodb_addr: SocketAddr,
-    /// When the server is ready, write base_url, api_key, tenant_id, table and dynamodb_endpoint to this file, as JSON.
+    /// When the server is ready, write base_url, api_key, tenant_id, table, dynamodb_endpoint and, if the demo data has an open
+    /// handover, signing_url to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
     /// How requests and errors are logged to standard error [default: text on a terminal, otherwise json]

@@ -2,10 +2,10 @@
 
 use crate::data_folder::{DataFolder, write_atomically};
 use crate::greeting::{Greeting, is_installed};
-use crate::listen::cant_listen;
-use crate::log::{Format, with_request_lines};
+use crate::listen::{cant_listen, reachable};
+use crate::log::{self, Format, with_request_lines};
 use crate::options::Options;
-use crate::{engine, table};
+use crate::{demo, engine, table};
 use anyhow::{Context, Result, anyhow};
 use aws_sdk_dynamodb::Client;
 use axum::Router;
@@ -23,6 +23,7 @@ use std::time::Duration;
 use terminal::style;
 use tokio::net::TcpListener;
 use tower_http::cors::{Any, CorsLayer};
+use tracing::instrument::WithSubscriber;
 
 /// The table's name in the embedded engine.
 pub const TABLE: &str = "asset-lifecycle";
@@ -64,6 +65,8 @@ struct ReadyFile<'a> {
     tenant_id: &'a str,
     table: &'a str,
     dynamodb_endpoint: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signing_url: Option<&'a str>,
 }
 
 /// Returns the whole API, with the CORS headers that API Gateway adds in AWS. Links to it begin as the caller's `Host`
@@ -83,10 +86,11 @@ pub fn router(app: App) -> Router {
 /// # Errors
 ///
 /// Returns an error to print as one line, for example when the address is in use or the data folder can't be written to.
-pub async fn run(options: Options, log: Format) -> Result<()> {
+pub async fn run(options: Options, format: Format) -> Result<()> {
     let refused = |error: io::Error| anyhow!(cant_listen("--addr", options.addr, &error));
     let listener = TcpListener::bind(options.addr).await.map_err(refused)?;
-    let base_url = format!("http://{}/v1", listener.local_addr()?);
+    let address = reachable(listener.local_addr()?);
+    let base_url = format!("http://{address}/v1");
     let folder = (!options.memory).then_some(options.data.as_path());
     let data = DataFolder::open(folder)?;
     let engine = engine::Engine::start(data.database().as_deref(), options.dynamodb_addr);
@@ -98,7 +102,15 @@ pub async fn run(options: Options, log: Format) -> Result<()> {
     table::create(&client, TABLE).await?;
     let store = Store::new(client, TABLE, system_clock()).with_snapshots(data.snapshots());
     let router = router(App::new(store.clone()).with_key_encryption(Some(Arc::new(data.key_encryption()?))));
-    let tenant = data.demo_tenant(&store, router.clone(), options.empty, log).await?;
+    let tenant = data.demo_tenant(&store, router.clone(), options.empty, format).await?;
+    let signing_url = match &tenant.handover {
+        Some(handover) => {
+            let host = address.to_string();
+            let made = demo::signing_url(router.clone(), &tenant.api_key, &host, handover);
+            made.with_subscriber(log::warnings(format)).await
+        }
+        None => None,
+    };
 
     let ready = ReadyFile {
         base_url: &base_url,
@@ -106,13 +118,14 @@ pub async fn run(options: Options, log: Format) -> Result<()> {
         tenant_id: &tenant.tenant_id,
         table: TABLE,
         dynamodb_endpoint: &engine.url,
+        signing_url: signing_url.as_deref(),
     };
     if let Some(file) = &options.ready_file {
         write_atomically(file, &serde_json::to_vec_pretty(&ready)?).with_context(|| format!("can't write {}", file.display()))?;
     }
-    print_greeting(&ready, folder)?;
+    print_greeting(&ready, folder, options.addr.ip().is_loopback())?;
     let writer = tokio::spawn(write_snapshots(store));
-    let router = if log == Format::Text { with_request_lines(router) } else { router };
+    let router = if format == Format::Text { with_request_lines(router) } else { router };
     let served = serve(listener, router).await;
     writer.abort();
     served?;
@@ -136,11 +149,13 @@ async fn write_snapshots(store: Store) {
     }
 }
 
-fn print_greeting(ready: &ReadyFile<'_>, folder: Option<&Path>) -> Result<()> {
+fn print_greeting(ready: &ReadyFile<'_>, folder: Option<&Path>, is_local: bool) -> Result<()> {
     let folder = folder.map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()));
     let greeting = Greeting {
         base_url: ready.base_url,
         api_key: ready.api_key,
+        signing_url: ready.signing_url,
+        is_local,
         folder: folder.as_deref(),
         dynamodb_endpoint: ready.dynamodb_endpoint,
         table: ready.table,

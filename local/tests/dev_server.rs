@@ -29,9 +29,14 @@ fn value<'a>(shown: &'a str, title: &str) -> &'a str {
 
 /// Sends a request, and returns the response.
 fn send(base_url: &str, head: &str) -> String {
+    send_with(base_url, head, "")
+}
+
+/// Sends a request with more headers, and returns the response.
+fn send_with(base_url: &str, head: &str, headers: &str) -> String {
     let address = base_url.trim_start_matches("http://").trim_end_matches("/v1");
     let mut connection = TcpStream::connect(address).unwrap();
-    write!(connection, "{head} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    write!(connection, "{head} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n").unwrap();
     let mut response = String::new();
     connection.read_to_string(&mut response).unwrap();
     response
@@ -65,6 +70,45 @@ fn people_see_addresses_a_key_and_then_their_requests() {
     interrupt(&session);
     assert!(session.wait().unwrap().success());
     assert!(session.shown().ends_with("\nThe server has stopped.\n"), "{}", session.shown());
+}
+
+/// Starts a server on this folder, and returns the session with what the ready file says.
+fn start_on(folder: &Path) -> (Session, Value) {
+    let (data, ready) = (folder.join("data"), folder.join("ready.json"));
+    let mut command = server(&["--data", data.to_str().unwrap(), "--ready-file", ready.to_str().unwrap()]);
+    command.env("NO_COLOR", "1");
+    let session = Session::start(command, 200).unwrap();
+    session.wait_for(END).unwrap();
+    let ready = serde_json::from_slice(&std::fs::read(ready).unwrap()).unwrap();
+    (session, ready)
+}
+
+#[test]
+fn each_start_prints_a_new_signing_link_as_long_as_the_handover_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut links = Vec::new();
+    for _ in 0..2 {
+        let (mut session, ready) = start_on(folder.path());
+        let (url, base_url) = (ready["signing_url"].as_str().unwrap(), ready["base_url"].as_str().unwrap());
+        assert!(url.starts_with(&format!("{base_url}/sign#sgn_")), "{url}");
+        assert_eq!(value(&session.shown(), "Sign "), url);
+        links.push(url.split_once('#').unwrap().1.to_owned());
+        if links.len() == 2 {
+            let tenant = std::fs::read(folder.path().join("data/demo.json")).unwrap();
+            let tenant: Value = serde_json::from_slice(&tenant).unwrap();
+            let instance = tenant["handover"]["instance_id"].as_str().unwrap();
+            let head = format!("POST /v1/processes/instances/{instance}/cancel");
+            let key = ready["api_key"].as_str().unwrap();
+            let response = send_with(base_url, &head, &format!("authorization: Bearer {key}\r\n"));
+            assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+        }
+        interrupt(&session);
+        session.wait().unwrap();
+    }
+    assert_ne!(links[0], links[1]);
+    let (session, ready) = start_on(folder.path());
+    assert!(ready.get("signing_url").is_none(), "{ready}");
+    assert!(!session.shown().contains("Sign "), "{}", session.shown());
 }
 
 #[test]

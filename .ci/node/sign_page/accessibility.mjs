@@ -62,17 +62,28 @@ async function keyboard(scene) {
   await tabTo(page, /^(Sign and submit|Submit)/)
   await page.keyboard.press('Enter')
   await isDone(page)
-  const isTold = await page.evaluate(() => document.activeElement !== document.body || document.querySelector('[role="status"]')?.textContent.trim())
+  const isTold = await page.evaluate(
+    () => document.activeElement !== document.body || document.querySelector('[role="status"]')?.textContent.trim(),
+  )
   assert.ok(isTold, 'nothing tells a screen reader that it is done')
   await scene.api.expectDoneOnce(handover)
   const [{ step_data: stored }] = await scene.api.instances(handover)
-  assert.deepEqual([stored.room, stored.floor, stored.back], ['2.14', 'First', '2027-03-31'], 'the keyboard enters something else')
+  assert.deepEqual(
+    [stored.room, stored.floor, stored.back],
+    ['2.14', 'First', '2027-03-31'],
+    'the keyboard enters something else',
+  )
   await visit.close()
 }
 
 /** All views in half the width, as with 200 % zoom, and in 320 pixels, as with 400 % on a small desktop. */
 async function zoomed(scene, name, width, colorScheme) {
-  const steps = [STEPS.checklist, { ...STEPS.text, label: `Room ${'or another place '.repeat(4)}` }, { type: 'user_picker', key: 'user', label: 'Who saw it?', required: true }, STEPS.signature]
+  const steps = [
+    STEPS.checklist,
+    { ...STEPS.text, label: `Room ${'or another place '.repeat(4)}` },
+    { type: 'user_picker', key: 'user', label: 'Who saw it?', required: true },
+    STEPS.signature,
+  ]
   const asset = { name: `Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft ${'W'.repeat(100)}` }
   const handover = await scene.api.handOver({ steps, asset, name: 'Rückgabe'.repeat(12) })
   const visit = await Visit.open(scene, handover.url, { viewport: { width, height: 450 }, deviceScaleFactor: 2, colorScheme })
@@ -105,7 +116,8 @@ async function motion(scene) {
     await new Promise((resolve) => setTimeout(resolve, 500))
     await route.continue()
   })
-  const still = async (when) => assert.equal(await page.evaluate(() => document.getAnimations().length), 0, `something moves ${when}`)
+  const still = async (when) =>
+    assert.equal(await page.evaluate(() => document.getAnimations().length), 0, `something moves ${when}`)
   await ready(page)
   await still('in the form')
   await fill(page, STEPS.text, '2.14')

@@ -6,8 +6,8 @@ import { readFileSync } from 'node:fs'
 /** The server of a ready file. */
 export class Api {
   constructor(readyFile) {
-    const { base_url: base, api_key: key } = JSON.parse(readFileSync(readyFile, 'utf8'))
-    Object.assign(this, { base, key, origin: new URL(base).origin, secrets: [] })
+    const { base_url: base, api_key: key, table, dynamodb_endpoint: database } = JSON.parse(readFileSync(readyFile, 'utf8'))
+    Object.assign(this, { base, key, table, database, origin: new URL(base).origin, secrets: [] })
   }
 
   /** Sends a request, and returns the response whatever its status is. */
@@ -18,8 +18,8 @@ export class Api {
   }
 
   /** Sends a request that must succeed, and returns what is in `data`. */
-  async call(method, path, body) {
-    const response = await this.send(method, path, body)
+  async call(method, path, body, headers) {
+    const response = await this.send(method, path, body, headers)
     const text = await response.text()
     assert.ok(response.ok, `${method} ${path} responds with ${response.status}: ${text}`)
     return JSON.parse(text).data
@@ -36,7 +36,15 @@ export class Api {
     const made = []
     for (let n = 1; n <= assets; n++) {
       const serial_number = `SN-${randomUUID().slice(0, 8)}`
-      made.push(await this.post('/assets', { name: `Laptop ${n}`, manufacturer: 'Dell', model: 'Latitude 7450', serial_number, ...asset }))
+      made.push(
+        await this.post('/assets', {
+          name: `Laptop ${n}`,
+          manufacturer: 'Dell',
+          model: 'Latitude 7450',
+          serial_number,
+          ...asset,
+        }),
+      )
     }
     const ends = { trigger_status: 'in_stock', target_status: 'in_use' }
     const { id } = await this.post('/processes', { name, ...ends, steps })
@@ -48,12 +56,15 @@ export class Api {
     return { ...handover, ...(await this.link(handover, link)) }
   }
 
-  /** Creates one more link of a handover. */
+  /** Creates one more link of a handover. A second request with the same Idempotency-Key must not have its secret. */
   async link(handover, options = {}) {
     const until = handover.steps.at(-1).key
-    const { id: linkId, url, signer } = await this.post(`${handover.path}/links`, { signer: handover.signer, until, ...options })
+    const body = { signer: handover.signer, until, ...options }
+    const create = [`${handover.path}/links`, body, { 'idempotency-key': randomUUID() }]
+    const { id: linkId, url, signer } = await this.call('POST', ...create)
     const secret = new URL(url).hash.slice(1)
-    assert.match(secret, /^sgn_[0-9A-Za-z]{98}$/, 'the secret of a link has another form')
+    assert.match(secret, /^sgn_[0-9A-Za-z]{94}$/, 'the secret of a link has another form')
+    assert.equal((await this.call('POST', ...create)).url, undefined, 'a replay has the secret of a link')
     this.secrets.push(secret)
     return { linkId, url, secret, signerName: signer.name }
   }
@@ -69,7 +80,11 @@ export class Api {
       const changes = entries.filter(({ type }) => type !== 'instance.created')
       assert.equal(changes.length, handover.steps.length, `${handover.steps.length} steps wrote ${changes.length} entries`)
       for (const { actor } of changes) {
-        assert.deepEqual([actor.link_id, actor.user_name], [handover.linkId, handover.signerName], 'an entry does not name the link and its signer')
+        assert.deepEqual(
+          [actor.link_id, actor.user_name],
+          [handover.linkId, handover.signerName],
+          'an entry does not name the link and its signer',
+        )
       }
     }
   }
@@ -101,7 +116,13 @@ export class Api {
 
 /** Steps by type, with labels as people would write them. */
 export const STEPS = {
-  checklist: { type: 'checklist', key: 'handover', label: 'Handed over', required: true, items: ['Device', 'Power supply', 'Bag'] },
+  checklist: {
+    type: 'checklist',
+    key: 'handover',
+    label: 'Handed over',
+    required: true,
+    items: ['Device', 'Power supply', 'Bag'],
+  },
   signature: { type: 'signature', key: 'signature', label: 'Signature of the recipient', required: true },
   text: { type: 'text', key: 'room', label: 'Room', required: true },
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { STEPS } from './api.mjs'
-import { fill, ready, submit } from './form.mjs'
+import { doneHeading, fill, ready, submit, submitButton } from './form.mjs'
 import { expectL } from './png.mjs'
 import { DESKTOP, PHONE, Visit, sees } from './visit.mjs'
 
@@ -19,7 +19,10 @@ async function expectFacts({ page }, { name, assets: [asset], signer }, organiza
 
 /** Saves the receipt with the page's button, and fails unless it shows the asset. */
 async function saveReceipt({ page }, [asset]) {
-  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save receipt' }).click()])
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Save receipt' }).click(),
+  ])
   assert.match(download.suggestedFilename(), /\.(html|json)$/, 'the receipt has no name that says what it is')
   const saved = readFileSync(await download.path(), 'utf8')
   assert.ok(saved.includes(asset.asset_tag), 'the saved receipt does not name the asset')
@@ -47,8 +50,7 @@ async function handOver(scene, name, options, hand) {
   const { link, key } = await api.receipts(handover)
   assert.deepEqual(link, key, 'the link has another receipt than the API')
   assert.ok(JSON.stringify(link.receipt.steps).includes(sha256), "the receipt does not have the signature's SHA-256")
-  const told = (await page.locator('body').innerText()).replace(/\s/g, '')
-  assert.ok(told.includes(sha256), "the page does not show the signature's SHA-256")
+  await sees(page.getByText(sha256), "the page does not show the signature's SHA-256")
   await saveReceipt(visit, handover.assets)
 
   await page.reload()
@@ -56,7 +58,32 @@ async function handOver(scene, name, options, hand) {
   await visit.close()
 }
 
+/** The process goes on after the link's steps: the receipt comes when others have done theirs. */
+async function goesOn(scene) {
+  const { api } = scene
+  const later = { type: 'confirmation', key: 'filed', label: 'Filed by the desk' }
+  const handover = await api.handOver({ steps: [STEPS.signature, later], link: { until: STEPS.signature.key } })
+  const visit = await Visit.open(scene, handover.url, PHONE)
+  const { page } = visit
+  await ready(page)
+  assert.equal(await page.getByText(later.label).count(), 0, "the page shows a step that is not the link's")
+  await fill(page, STEPS.signature, { hand: 'touch' })
+  await submitButton(page).click()
+  await sees(doneHeading(page), 'the page does not say that it is done')
+  await visit.look('phone-goes-on')
+  assert.equal(
+    await page.getByRole('button', { name: 'Save receipt' }).count(),
+    0,
+    'there is a receipt of what is not completed',
+  )
+  await api.post(`${handover.path}/advance`, { step_data: { filed: true } })
+  await page.reload()
+  await saveReceipt(visit, handover.assets)
+  await visit.close()
+}
+
 export const devices = {
+  'a process that goes on': goesOn,
   'phone, by finger': (scene) => handOver(scene, 'phone', PHONE, 'touch'),
   'phone in the dark, by finger': (scene) => handOver(scene, 'phone-dark', { ...PHONE, colorScheme: 'dark' }, 'touch'),
   'desktop, by mouse': (scene) => handOver(scene, 'desktop', DESKTOP, 'mouse'),

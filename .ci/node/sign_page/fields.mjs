@@ -19,7 +19,8 @@ const EVERY_TYPE = [
 ]
 
 /** A PNG of one pixel. */
-const DOT = 'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg=='
+const DOT =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg=='
 
 /** Values that are as awkward as people's. */
 const VALUES = {
@@ -57,7 +58,9 @@ async function everyType(scene, name, options) {
 /** What can be left out, can be left out. */
 async function optional(scene) {
   const { checklist, signature, text } = STEPS
-  const steps = [...EVERY_TYPE.slice(1, 2), checklist, text, EVERY_TYPE[4], EVERY_TYPE[5], EVERY_TYPE[6], signature].map((step) => ({ ...step, required: false }))
+  const steps = [...EVERY_TYPE.slice(1, 2), checklist, text, EVERY_TYPE[4], EVERY_TYPE[5], EVERY_TYPE[6], signature].map(
+    (step) => ({ ...step, required: false }),
+  )
   const handover = await scene.api.handOver({ steps })
   const visit = await Visit.open(scene, handover.url)
   await ready(visit.page)
@@ -74,14 +77,29 @@ async function filledBefore(scene) {
   const steps = [STEPS.text, checklist, EVERY_TYPE[5], EVERY_TYPE[6], witness, STEPS.signature]
   const handover = await api.handOver({ steps: [{ ...EVERY_TYPE[4], key: 'first' }, ...steps] })
   const { id } = await api.user(VALUES.witness)
-  const step_data = { first: 'By the desk', room: '2.14', handover: ['Device'], floor: 'Second', back: '2027-01-02', witness: id, signature: DOT }
+  const step_data = {
+    first: 'By the desk',
+    room: '2.14',
+    handover: ['Device'],
+    floor: 'Second',
+    back: '2027-01-02',
+    witness: id,
+    signature: DOT,
+  }
   await api.post(`${handover.path}/advance`, { step_data })
   const visit = await Visit.open(scene, handover.url)
   const { page } = visit
   await ready(page)
   assert.equal(await part(page, STEPS.text).getByRole('textbox').inputValue(), '2.14', 'a stored text is not shown')
-  assert.ok(await part(page, STEPS.checklist).getByRole('checkbox', { name: 'Device' }).isChecked(), 'a stored tick is not shown')
-  assert.equal(await part(page, EVERY_TYPE[5]).getByRole('combobox').locator('option:checked').innerText(), 'Second', 'a stored choice is not shown')
+  assert.ok(
+    await part(page, STEPS.checklist).getByRole('checkbox', { name: 'Device' }).isChecked(),
+    'a stored tick is not shown',
+  )
+  assert.equal(
+    await part(page, EVERY_TYPE[5]).getByRole('combobox').locator('option:checked').innerText(),
+    'Second',
+    'a stored choice is not shown',
+  )
   assert.equal(await page.locator('input[type="date"]').inputValue(), '2027-01-02', 'a stored date is not shown')
   await sees(part(page, witness).getByText('Grace Hopper'), 'the person who was picked before is not named')
   await visit.look('desktop-filled-before')
@@ -89,7 +107,11 @@ async function filledBefore(scene) {
   // The signature of before is kept.
   await submit(page)
   const [{ status, step_data: stored }] = await api.instances(handover)
-  assert.deepEqual([status, stored.handover, stored.witness], ['completed', ['Device', 'Bag'], id], 'the API has other values than the page')
+  assert.deepEqual(
+    [status, stored.handover, stored.witness],
+    ['completed', ['Device', 'Bag'], id],
+    'the API has other values than the page',
+  )
   assert.equal(stored.signature, DOT, 'the signature of before is not kept')
   await visit.close()
 }
@@ -130,7 +152,8 @@ async function errors(scene, name, options) {
 
 export const fields = {
   'every type of step, on a phone': (scene) => everyType(scene, 'phone', PHONE),
-  'every type of step, on a desktop in the dark': (scene) => everyType(scene, 'desktop-dark', { ...DESKTOP, colorScheme: 'dark' }),
+  'every type of step, on a desktop in the dark': (scene) =>
+    everyType(scene, 'desktop-dark', { ...DESKTOP, colorScheme: 'dark' }),
   'nothing that is optional': optional,
   'values from before': filledBefore,
   'errors beside fields, on a phone': (scene) => errors(scene, 'phone', PHONE),

@@ -4,7 +4,11 @@ import { draw } from './strokes.mjs'
 import { sees } from './visit.mjs'
 
 /** Returns the part of the page about a step. */
-export const part = (page, { label }) => page.getByRole('group', { name: label }).or(page.getByRole('region', { name: label })).first()
+export const part = (page, { label }) =>
+  page
+    .getByRole('group', { name: label })
+    .or(page.getByRole('region', { name: label }))
+    .first()
 
 /** Returns the error beside a step. */
 export const errorOf = (page, step) => part(page, step).locator('[data-error]:visible, [role="alert"]:visible').first()
@@ -60,18 +64,30 @@ export async function submit(page) {
   await isDone(page)
 }
 
-export const isDone = (page) => sees(doneHeading(page), 'the page does not say that it is done', 30_000)
+/** Waits until the page says that it is done, and shows the receipt. */
+export async function isDone(page) {
+  await sees(doneHeading(page), 'the page does not say that it is done', 30_000)
+  await sees(page.getByRole('heading', { name: 'Receipt' }), 'the page does not show the receipt')
+  await page.waitForFunction(() => performance.getEntriesByType('resource').some(({ name }) => name.includes('/sign/receipt')))
+}
 
 /** Fails unless the whole page has a message with these words. */
 export async function says(page, words, what) {
-  await sees(page.locator('#problem, #status, [role="alert"], [role="status"], h1, h2').filter({ hasText: words }), `${what}: no message says ${words}`)
+  await sees(
+    page.locator('#problem, #status, [role="alert"], [role="status"], h1, h2').filter({ hasText: words }),
+    `${what}: no message says ${words}`,
+  )
 }
 
 /** Fails unless a control's description has these words. */
 export async function describedBy(control, words) {
   const text = await control.evaluate((element) => {
-    const ids = element.getAttribute('aria-describedby') ?? element.closest('[aria-describedby]')?.getAttribute('aria-describedby') ?? ''
-    return ids.split(/\s+/).map((id) => document.getElementById(id)?.textContent ?? '').join(' ')
+    const ids =
+      element.getAttribute('aria-describedby') ?? element.closest('[aria-describedby]')?.getAttribute('aria-describedby') ?? ''
+    return ids
+      .split(/\s+/)
+      .map((id) => document.getElementById(id)?.textContent ?? '')
+      .join(' ')
   })
   assert.match(text, words, 'the error is not what describes the control')
 }

@@ -13,16 +13,20 @@ import { makeShort, over } from './over.mjs'
 import { repeats } from './repeats.mjs'
 import { secrets } from './secrets.mjs'
 import { served } from './served.mjs'
+import { surroundings } from './surroundings.mjs'
 
 const [readyFile, log, folder, ...names] = process.argv.slice(2)
-const all = [served, devices, drawing, fields, movements, repeats, network, accessibility, hostile, over, secrets]
+const all = [served, devices, drawing, surroundings, fields, movements, repeats, network, accessibility, hostile, over, secrets]
 const scenarios = all.flatMap(Object.entries).filter(([name]) => !names.length || names.some((part) => name.includes(part)))
 
 const quiet = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking']
+// Another name of this computer, which browsers don't trust as they trust its address.
+quiet.push('--host-resolver-rules=MAP laptop.example 127.0.0.1')
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: quiet })
 const scene = { browser, api: new Api(readyFile), log, folder }
 // It expires while the others run.
 scene.short = makeShort(scene)
+scene.short.catch(() => {})
 const failed = []
 const begin = performance.now()
 const seconds = (since) => `${((performance.now() - since) / 1000).toFixed(1)} s`
@@ -37,7 +41,8 @@ async function play([name, run]) {
     failed.push(name)
     console.error(`sign-page: ${name}: FAILED: ${error.stack}`)
     const pages = contexts.flatMap((context) => context.pages())
-    for (const [n, page] of pages.entries()) await page.screenshot({ path: `${folder}/failed-${failed.length}-${n}.png` }).catch(() => {})
+    for (const [n, page] of pages.entries())
+      await page.screenshot({ path: `${folder}/failed-${failed.length}-${n}.png` }).catch(() => {})
   }
   await Promise.all(contexts.map((context) => context.close()))
 }
@@ -54,7 +59,10 @@ try {
   // They rename the organization.
   const isAlone = ([name]) => Object.keys(hostile).includes(name)
   await playAll(scenarios.filter(isAlone), 1)
-  await playAll(scenarios.filter((scenario) => !isAlone(scenario)), 2)
+  await playAll(
+    scenarios.filter((scenario) => !isAlone(scenario)),
+    2,
+  )
 } finally {
   await browser.close()
 }

@@ -61,10 +61,14 @@ async function openedOffline(scene) {
 async function lostResponse(scene, press) {
   const { handover, visit, page } = await open(scene)
   visit.expectFailures('ERR_')
-  await page.route(ADVANCE, async (route) => {
-    await route.fetch()
-    await route.abort('connectionreset')
-  }, { times: 1 })
+  await page.route(
+    ADVANCE,
+    async (route) => {
+      await route.fetch()
+      await route.abort('connectionreset')
+    },
+    { times: 1 },
+  )
   await submitButton(page).click()
   await sees(again(page), 'after a lost response, there is no button to try again')
   const [{ status }] = await scene.api.instances(handover)
@@ -85,7 +89,12 @@ async function busy(scene, status, code, words) {
     times.push(Date.now())
     if (times.length > 1) return route.continue()
     const problem = { type: `urn:problem:${code.toLowerCase()}`, title: 'Busy', status, detail: 'Try again in a moment.', code }
-    return route.fulfill({ status, headers: { 'retry-after': '2' }, contentType: 'application/problem+json', body: JSON.stringify(problem) })
+    return route.fulfill({
+      status,
+      headers: { 'retry-after': '2' },
+      contentType: 'application/problem+json',
+      body: JSON.stringify(problem),
+    })
   })
   await submitButton(page).click()
   await says(page, words, `a ${status}`)
@@ -99,7 +108,25 @@ async function busy(scene, status, code, words) {
   await end(scene, visit, handover)
 }
 
+/** The service's own limit, which nobody reaches by hand. */
+async function limit(scene) {
+  const { api } = scene
+  const { url, secret } = await api.handOver({ steps: [STEPS.text] })
+  const ask = () => api.send('GET', '/sign/session', undefined, { authorization: `Bearer ${secret}` })
+  // The limit is one of a clock minute.
+  let [last, asked] = [await ask(), 1]
+  for (; last.status === 200 && asked < 130; asked++) last = await ask()
+  assert.equal(last.status, 429, `${asked} requests in a row are not limited`)
+  assert.ok(asked > 60 && Number(last.headers.get('retry-after')) > 0, `${asked} requests are limited, without a Retry-After`)
+  const visit = await Visit.open(scene, url, PHONE)
+  visit.expectFailures('status of 429')
+  await says(visit.page, /busy|wait|moment|many/i, 'the limit of requests')
+  await visit.shot('phone-limit')
+  await visit.close()
+}
+
 export const network = {
+  "the service's limit": limit,
   'offline in the middle': offline,
   'opened without a connection': openedOffline,
   'a lost response, sent again': (scene) => lostResponse(scene, (page) => again(page).click()),

@@ -12,7 +12,7 @@ function predict(filter, left, up, corner) {
   return toUp <= toCorner ? up : corner
 }
 
-/** Decodes a PNG with eight bits a channel, as browsers write it: its size, and how dark each pixel is on white, from 0 to 255. */
+/** Decodes a PNG as browsers write it: its size, and how dark each pixel is on white, from 0 to 255. */
 export function decode(file) {
   assert.equal(file.toString('latin1', 1, 4), 'PNG', 'the image is not a PNG')
   const [width, height] = [file.readUInt32BE(16), file.readUInt32BE(20)]
@@ -62,7 +62,11 @@ export function strokes({ width, height, dark }) {
     for (let at = open.pop(); at !== undefined; at = open.pop()) {
       const [x, y] = [at % width, Math.floor(at / width)]
       const near = [x > 0 && at - 1, x < width - 1 && at + 1, y > 0 && at - width, y < height - 1 && at + width]
-      for (const next of near) if (next !== false && !seen[next]) (seen[next] = 1), open.push(next)
+      for (const next of near) {
+        if (next === false || seen[next]) continue
+        seen[next] = 1
+        open.push(next)
+      }
     }
     count++
   }
@@ -84,7 +88,10 @@ function expectLine(picture, [left, top, right, bottom], what) {
 /** Fails unless a PNG shows an L that was drawn with these lengths in CSS pixels, trimmed and at twice the density. */
 export function expectL(file, { width, height }) {
   const picture = decode(file)
-  for (const [name, drawn, has] of [['wide', width, picture.width], ['high', height, picture.height]]) {
+  for (const [name, drawn, has] of [
+    ['wide', width, picture.width],
+    ['high', height, picture.height],
+  ]) {
     assert.ok(has >= 2 * drawn && has <= 2 * drawn + 100, `${drawn} CSS pixels are ${has} pixels ${name}`)
   }
   const margin = [60 / picture.width, 60 / picture.height]

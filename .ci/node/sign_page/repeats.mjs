@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { STEPS } from './api.mjs'
 import { doneHeading, fill, isDone, part, ready, says, submit, submitButton } from './form.mjs'
 import { draw, inked } from './strokes.mjs'
-import { DESKTOP, PHONE, Visit, sees } from './visit.mjs'
+import { DESKTOP, PHONE, Visit, sees, until } from './visit.mjs'
 
 const { checklist, signature, text } = STEPS
 
@@ -26,13 +26,16 @@ async function reload(scene) {
   await fill(page, checklist, ['Device', 'Bag'])
   await fill(page, text, 'Room 2.14')
   await draw(page, { hand: 'touch' })
+  await visit.shot('phone-before-reload')
   const before = await inked(page)
   await page.reload()
   await ready(page)
-  const ticks = await part(page, checklist).getByRole('checkbox').evaluateAll((boxes) => boxes.map((box) => box.checked))
+  const ticks = await part(page, checklist)
+    .getByRole('checkbox')
+    .evaluateAll((boxes) => boxes.map((box) => box.checked))
   assert.deepEqual(ticks, [true, false, true], 'the ticks are lost by a reload')
   assert.equal(await part(page, text).getByRole('textbox').inputValue(), 'Room 2.14', 'the text is lost by a reload')
-  assert.ok(Math.abs((await inked(page)) - before) < before * 0.1, 'the strokes are lost by a reload')
+  await until(async () => Math.abs((await inked(page)) - before) < before * 0.1, 'the strokes are lost by a reload')
   await fill(page, checklist)
   await submit(page)
   await scene.api.expectDoneOnce(handover)

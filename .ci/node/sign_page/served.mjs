@@ -7,7 +7,15 @@ import { STEPS } from './api.mjs'
 const MAX_BYTES = 60_000
 
 /** Returns the directives of a policy by name. */
-const directives = (policy) => Object.fromEntries(policy.split(';').map((directive) => directive.trim().split(/\s+(.*)/s).slice(0, 2)))
+const directives = (policy) =>
+  Object.fromEntries(
+    policy.split(';').map((directive) =>
+      directive
+        .trim()
+        .split(/\s+(.*)/s)
+        .slice(0, 2),
+    ),
+  )
 
 /** Returns the sources that allow the inline elements of a page, as a policy names them. */
 const hashes = (html, tag) =>
@@ -64,13 +72,21 @@ async function credentials({ api }) {
   const session = await as(secret, '/sign/session')
   assert.deepEqual([session.status, session.headers.get('cache-control')], [200, 'no-store'], 'the session may be cached')
   const statuses = [as(secret, '/assets'), as(secret, '/me'), as(api.key, '/sign/session'), as(api.key, '/sign/receipt')]
-  assert.deepEqual((await Promise.all(statuses)).map(({ status }) => status), [401, 401, 401, 401], 'a credential opens what it must not')
+  assert.deepEqual(
+    (await Promise.all(statuses)).map(({ status }) => status),
+    [401, 401, 401, 401],
+    'a credential opens what it must not',
+  )
 }
 
 /** Another page, on another port, frames the signing page: nothing of it is shown. */
 async function framed({ api, browser, folder }) {
   const { url } = await api.handOver({ steps: [STEPS.text] })
-  const thief = createServer((_, response) => response.setHeader('content-type', 'text/html').end(`<h1>Prizes</h1><iframe src="${url}" width="600" height="600"></iframe>`))
+  const thief = createServer((_, response) =>
+    response
+      .setHeader('content-type', 'text/html')
+      .end(`<h1>Prizes</h1><iframe src="${url}" width="600" height="600"></iframe>`),
+  )
   await new Promise((resolve) => thief.listen(0, '127.0.0.1', resolve))
   const page = await browser.newPage()
   try {

@@ -1,16 +1,33 @@
 // Draws on a signature pad as a finger, a pen or a mouse does.
 
 import assert from 'node:assert/strict'
+import { decode } from './png.mjs'
 
 /** An L, as parts of the pad's width and height. */
-export const L = [[0.2, 0.2], [0.2, 0.8], [0.7, 0.8]]
+export const L = [
+  [0.2, 0.2],
+  [0.2, 0.8],
+  [0.7, 0.8],
+]
 
 /** A wave, which is something else than an L. */
-export const WAVE = [[0.1, 0.5], [0.3, 0.2], [0.5, 0.7], [0.7, 0.3], [0.9, 0.6]]
+export const WAVE = [
+  [0.1, 0.5],
+  [0.3, 0.2],
+  [0.5, 0.7],
+  [0.7, 0.3],
+  [0.9, 0.6],
+]
 
 /** Two strokes that don't touch each other. */
-export const LEFT = [[0.3, 0.2], [0.25, 0.8]]
-export const RIGHT = [[0.8, 0.2], [0.85, 0.8]]
+export const LEFT = [
+  [0.3, 0.2],
+  [0.25, 0.8],
+]
+export const RIGHT = [
+  [0.8, 0.2],
+  [0.85, 0.8],
+]
 
 /** Returns the pad of a page, or of a part of it. */
 export const pad = (scope) => scope.getByRole('img', { name: /^Signature pad/ })
@@ -46,7 +63,8 @@ const HANDS = {
   async pen(page, points, force = 0.5) {
     const session = await page.context().newCDPSession(page)
     const pen = { pointerType: 'pen', button: 'left', clickCount: 1 }
-    const send = (type, buttons, point) => session.send('Input.dispatchMouseEvent', { ...pen, ...point, type, buttons, force: buttons * force })
+    const send = (type, buttons, point) =>
+      session.send('Input.dispatchMouseEvent', { ...pen, ...point, type, buttons, force: buttons * force })
     await send('mousePressed', 1, points[0])
     for (const point of points) await send('mouseMoved', 1, point)
     await send('mouseReleased', 0, points.at(-1))
@@ -62,7 +80,8 @@ export async function draw(page, { hand = 'mouse', corners = L, pieces = 12, sco
   await HANDS[hand](page, along(corners, box, pieces), force)
   const { x, y } = await canvas.boundingBox()
   assert.deepEqual([x, y], [box.x, box.y], 'the page moves under the hand')
-  const side = (axis, length) => (Math.max(...corners.map((at) => at[axis])) - Math.min(...corners.map((at) => at[axis]))) * length
+  const side = (axis, length) =>
+    (Math.max(...corners.map((at) => at[axis])) - Math.min(...corners.map((at) => at[axis]))) * length
   return { width: side(0, box.width), height: side(1, box.height) }
 }
 
@@ -81,3 +100,10 @@ export const inked = (scope) =>
     }
     return (count * 4) / data.length
   })
+
+/** Returns which part of the pad has another brightness than its paper on the screen, from 0 to 1. */
+export async function visible(scope) {
+  const { dark } = decode(await pad(scope).screenshot({ scale: 'css' }))
+  const paper = dark[dark.length >> 1]
+  return dark.filter((shade) => Math.abs(shade - paper) > 160).length / dark.length
+}

@@ -11,7 +11,17 @@ export const DESKTOP = { viewport: { width: 1440, height: 900 } }
 
 /** Waits until something is visible; a sentence says what is wrong if it never is. */
 export const sees = (locator, sentence, timeout = 20_000) =>
-  locator.first().waitFor({ timeout }).catch(async () => assert.fail(`${sentence}. The page shows: ${await shown(locator.page())}`))
+  locator
+    .first()
+    .waitFor({ timeout })
+    .catch(async () => assert.fail(`${sentence}. The page shows: ${await shown(locator.page())}`))
+
+/** Waits until something holds; a sentence says what is wrong if it never does. */
+export async function until(holds, sentence, timeout = 10_000) {
+  for (const end = Date.now() + timeout; !(await holds()); await new Promise((resolve) => setTimeout(resolve, 100))) {
+    assert.ok(Date.now() < end, sentence)
+  }
+}
 
 const shown = async (page) => (await page.locator('body').innerText()).replace(/\s+/g, ' ').slice(0, 600)
 
@@ -19,7 +29,16 @@ const shown = async (page) => (await page.locator('body').innerText()).replace(/
 export class Visit {
   static async open({ browser, api, folder, contexts }, url, options = DESKTOP) {
     const visit = new Visit()
-    Object.assign(visit, { api, folder, url, secret: new URL(url).hash.slice(1), wrong: [], checks: [], expected: [], submissions: [] })
+    Object.assign(visit, {
+      api,
+      folder,
+      url,
+      secret: new URL(url).hash.slice(1),
+      wrong: [],
+      checks: [],
+      expected: [],
+      submissions: [],
+    })
     visit.context = await browser.newContext({ colorScheme: 'light', ...options })
     contexts.push(visit.context)
     await visit.context.addInitScript(() => {
@@ -59,7 +78,7 @@ export class Visit {
     const isSecret = (text) => this.secret && text.includes(this.secret)
     const { protocol, origin, pathname } = new URL(request.url())
     if (protocol === 'data:' || protocol === 'blob:') return
-    if (origin !== this.api.origin) this.wrong.push(`a request goes to ${request.url()}`)
+    if (origin !== new URL(this.url).origin) this.wrong.push(`a request goes to ${request.url()}`)
     if (isSecret(request.url())) this.wrong.push(`a request has the secret in its URL: ${request.url()}`)
     if (pathname.endsWith('/sign/advance')) this.submissions.push(request)
     const check = request.allHeaders().then((headers) => {
@@ -76,11 +95,15 @@ export class Visit {
     this.expected.push(...causes.map((cause) => new RegExp(`^Failed to load resource: .*${cause}`)))
   }
 
-  /** Takes a screenshot, and fails if the page is wider than its window. */
+  /** Takes a screenshot, and fails if the page is wider than its window or stores what it must not. */
   async shot(name, page = this.page) {
     await page.screenshot({ path: `${this.folder}/${name}.png`, fullPage: true, animations: 'disabled' })
-    const [needed, has] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth])
+    const [needed, has] = await page.evaluate(() => [
+      document.documentElement.scrollWidth,
+      document.documentElement.clientWidth,
+    ])
     assert.ok(needed <= has, `${name} needs ${needed} pixels of ${has}`)
+    await this.checkStorage(page)
   }
 
   /** Takes a screenshot, and fails if axe finds anything that people can't use. */
@@ -88,21 +111,32 @@ export class Visit {
     await this.shot(name, page)
     await page.evaluate(AXE)
     const { violations } = await page.evaluate((values) => axe.run(document, { runOnly: { type: 'tag', values } }), RULES)
-    const told = violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join('; ')}`)
+    const told = violations.map(
+      ({ id, help, nodes }) =>
+        `${id}: ${help}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join('; ')}`,
+    )
     assert.deepEqual(told, [], `axe on ${name}`)
   }
 
-  /** Fails if anything that outlives the page has the secret, or if anything went wrong. */
+  /** Fails if anything that outlives the page has the secret, or outlives the tab at all. */
+  async checkStorage(page) {
+    const { local, all } = await page.evaluate(async () => ({
+      local: { ...localStorage },
+      all: JSON.stringify([
+        { ...sessionStorage },
+        document.cookie,
+        history.state,
+        await indexedDB.databases(),
+        await globalThis.caches?.keys(),
+      ]),
+    }))
+    assert.deepEqual(local, {}, 'the page uses localStorage, which the next person at this computer can read')
+    assert.ok(!this.secret || !all.includes(this.secret), 'the secret is stored')
+  }
+
+  /** Closes the pages, and fails if anything went wrong. */
   async close() {
-    for (const page of this.context.pages()) {
-      if (!page.url().startsWith(this.api.origin)) continue
-      const { local, all } = await page.evaluate(async () => ({
-        local: { ...localStorage },
-        all: JSON.stringify([{ ...sessionStorage }, document.cookie, history.state, await indexedDB.databases(), await caches.keys().catch(() => [])]),
-      }))
-      assert.deepEqual(local, {}, 'the page uses localStorage, which other people at this computer can read')
-      assert.ok(!this.secret || !all.includes(this.secret), 'the secret is stored')
-    }
+    for (const page of this.context.pages()) await this.checkStorage(page)
     assert.deepEqual(await this.context.cookies(), [], 'there are cookies')
     await Promise.all(this.checks)
     await this.context.close()

@@ -18,12 +18,14 @@ pub enum Sender {
     Exhausted,
     /// A well-formed key that doesn't exist, of the tenant that is attacked.
     Stranger,
+    /// The secret of a signing link instead of a key.
+    Signer,
     /// No key.
     Nobody,
 }
 
 impl Sender {
-    pub const ALL: [Self; 5] = [Self::Admin, Self::Reader, Self::Exhausted, Self::Stranger, Self::Nobody];
+    pub const ALL: [Self; 6] = [Self::Admin, Self::Reader, Self::Exhausted, Self::Stranger, Self::Signer, Self::Nobody];
 }
 
 /// A request without its key.

@@ -89,19 +89,24 @@ impl Generator {
 
     /// Returns a request, and whose key it has.
     pub fn attack(&mut self, target: &Target) -> (Sender, Attack) {
+        let operation = self.rng.usize(..self.operations.len());
+        let is_for_signers = self.operations[operation].path.starts_with("/v1/sign/");
         let sender = match self.rng.u8(..20) {
             0 => Sender::Nobody,
             1 => Sender::Stranger,
             2 => Sender::Exhausted,
             3..6 => Sender::Reader,
+            6 => Sender::Signer,
+            _ if is_for_signers => Sender::Signer,
             _ => Sender::Admin,
         };
-        let operation = self.rng.usize(..self.operations.len());
         let Operation { method, path, parameters, body } = &self.operations[operation];
         let (method, path, parameters, body) = (*method, path.clone(), parameters.clone(), body.clone());
         let collection = path.split("/{").next().unwrap_or_default();
         let step = self.rng.choice(STEP_KEYS).unwrap_or_default();
-        let mut url = path.replace("{id}", &self.id(target, collection)).replace("{key}", step);
+        let id = self.id(target, collection);
+        let link = self.id(target, &format!("{collection}/{id}/links"));
+        let mut url = path.replace("{id}", &id).replace("{link_id}", &link).replace("{key}", step);
         let mut query = Vec::new();
         for parameter in parameters.iter().filter(|parameter| parameter["in"] == "query") {
             if self.rng.u8(..3) == 0 {

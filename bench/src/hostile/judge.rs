@@ -14,7 +14,8 @@ const MAX_ELAPSED: Duration = Duration::from_secs(10);
 /// The most memory that a request may take. The functions have 256 MB.
 const MAX_MEMORY_BYTES: u64 = 128 * 1024 * 1024;
 /// The paths that need no key.
-const OPEN_PATHS: [&str; 6] = ["/", "/v1", "/v1/docs", "/v1/health", "/v1/openapi.json", "/v1/.well-known/receipt-keys"];
+const OPEN_PATHS: [&str; 7] =
+    ["/", "/v1", "/v1/docs", "/v1/health", "/v1/openapi.json", "/v1/.well-known/receipt-keys", "/v1/sign"];
 
 /// A response that has been read.
 pub struct Reply {
@@ -85,7 +86,12 @@ impl Judge {
             faults.push("data of another tenant".to_owned());
         }
         let path = attack.path.split('?').next().unwrap_or_default();
-        let without_key = matches!(sender, Sender::Stranger | Sender::Nobody | Sender::Exhausted);
+        let without_key = match sender {
+            Sender::Stranger | Sender::Nobody | Sender::Exhausted => true,
+            // A link's secret is no key, and a key is no link's secret.
+            Sender::Signer => !path.starts_with("/v1/sign/"),
+            Sender::Admin | Sender::Reader => path.starts_with("/v1/sign/"),
+        };
         if without_key && status.is_success() && attack.method != "OPTIONS" && !OPEN_PATHS.contains(&path) {
             faults.push(format!("status {status} without a usable key"));
         }
@@ -117,6 +123,7 @@ mod tests {
         assert_eq!(faults(Sender::Admin, 500, problem, LITTLE), ["status 500 Internal Server Error"]);
         assert_eq!(faults(Sender::Admin, 200, "a marker here", LITTLE), ["data of another tenant"]);
         assert_eq!(faults(Sender::Stranger, 200, "{}", LITTLE), ["status 200 OK without a usable key"]);
+        assert_eq!(faults(Sender::Signer, 200, "{}", LITTLE), ["status 200 OK without a usable key"]);
         assert_eq!(faults(Sender::Admin, 404, "not found", LITTLE), ["status 404 Not Found without a problem document"]);
         let slow = Usage { elapsed: Duration::from_secs(11), cpu_time: Duration::from_millis(2001), memory_bytes: 200_000_000 };
         assert_eq!(faults(Sender::Admin, 200, "{}", slow), ["2001 ms of processor time", "11000 ms", "200 MB of memory"]);

@@ -51,6 +51,8 @@ pub struct Target {
     reader: String,
     exhausted: String,
     stranger: String,
+    /// The secret of a signing link.
+    signer: String,
     tenant: TenantId,
     other: TenantId,
     store: Store,
@@ -75,7 +77,9 @@ impl Target {
         let (other, other_client) = create_tenant(&store, &router, MARKER).await?;
         let (tenant, client) = create_tenant(&store, &router, "Attacked").await?;
         let others = fill(&other_client, MARKER).await?;
-        let own = fill(&client, "Own").await?;
+        let mut own = fill(&client, "Own").await?;
+        let (link, signer) = create_link(&client, &own).await?;
+        own.push(link);
         let reader = create_key(&client, json!({"name": "reader", "scopes": ["assets:read"]})).await?;
         let limited = json!({"name": "exhausted", "scopes": ["assets:read"], "rate_limit_per_minute": 1});
         let exhausted = create_key(&client, limited).await?;
@@ -85,8 +89,21 @@ impl Target {
             Token::new(tenant, admin.id, other_secret).expose()
         };
         let other_items = Vec::new();
-        let mut target =
-            Self { client, reader, exhausted, stranger, tenant, other, store, dynamo, own, others, other_items, _engine: engine };
+        let mut target = Self {
+            client,
+            reader,
+            exhausted,
+            stranger,
+            signer,
+            tenant,
+            other,
+            store,
+            dynamo,
+            own,
+            others,
+            other_items,
+            _engine: engine,
+        };
         target.other_items = target.items_of_other().await?;
         Ok(target)
     }
@@ -122,6 +139,7 @@ impl Target {
                 Some(self.exhausted.as_str())
             }
             Sender::Stranger => Some(self.stranger.as_str()),
+            Sender::Signer => Some(self.signer.as_str()),
             Sender::Nobody => None,
         };
         let Some(request) = attack.request(key) else { return Ok(()) };
@@ -224,6 +242,16 @@ async fn create_key(client: &ApiClient, body: Value) -> Result<String> {
 async fn create(client: &ApiClient, path: &str, body: &Value) -> Result<String> {
     let (_, response) = client.send("POST", path, &body.to_string(), None).await?;
     Ok(response["data"]["id"].as_str().with_context(|| format!("POST {path}: {response}"))?.to_owned())
+}
+
+/// Creates a signing link for the instance among these resources. Returns it with its secret.
+async fn create_link(client: &ApiClient, resources: &[Resource]) -> Result<(Resource, String)> {
+    let instance = resources.iter().find(|resource| resource.collection == "/v1/processes/instances").context("no instance")?;
+    let links = format!("/processes/instances/{}/links", instance.id);
+    let (_, response) = client.send("POST", &links, &json!({"signer": {"name": "Signer"}}).to_string(), None).await?;
+    let text = |name: &str| response["data"][name].as_str().with_context(|| format!("POST {links}: {response}"));
+    let (_, secret) = text("url")?.split_once('#').context("the link has no secret")?;
+    Ok((Resource { collection: format!("/v1{links}"), id: text("id")?.to_owned() }, secret.to_owned()))
 }
 
 /// Creates resources of every kind, whose texts contain `word`. Returns them.

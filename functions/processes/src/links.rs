@@ -21,7 +21,7 @@ use shared::store::{Page, UnverifiedStore};
 ///
 /// A person without an API key submits steps with it: the open one and those that follow, up to `until`. The response shows
 /// the link's address. It is not shown again, not even when the response is replayed for an `Idempotency-Key`.
-#[utoipa::path(post, path = "/processes/instances/{id}/links", tag = "signing", security(("api_key" = ["processes:write"])), responses(PatchErrors, CancellationConflict))]
+#[utoipa::path(post, path = "/processes/instances/{id}/links", tag = "signing", security(("api_key" = ["processes:write"])), responses(ActionErrors, CancellationConflict))]
 pub async fn create_instance_link(
     request: UnverifiedRequest,
     id: PathId<InstanceId>,

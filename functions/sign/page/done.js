@@ -33,7 +33,7 @@ function showDone(session, own, notice) {
   const heading = create('h2', { id: newId(), hidden: true }, session.is_completed ? 'Receipt' : 'What you submitted')
   const entries = create('section', { 'aria-labelledby': heading.id }, heading, list)
   const save = button('Save receipt', () => void saveReceipt(session, save), 'primary')
-  const again = button('Look again', () => void load())
+  const again = button('Check for the receipt', () => void load())
   showView(
     session.organization,
     session.process_name,
@@ -78,6 +78,6 @@ function showOver(linkStatus = 'invalid') {
   fields = []
   retry = null
   const [title, text] = OVER[linkStatus] ?? OVER['invalid'] ?? ['', '']
-  showView('', title, [create('p', {}, text)])
+  showView('', title, [create('section', {}, create('p', {}, text))])
   focusTitle()
 }

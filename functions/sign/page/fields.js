@@ -1,8 +1,8 @@
 // The controls of each type of step, except signatures.
 
 /**
- * Creates what all fields have: a group named by the step's label, with a place for an error. Without a control that the
- * label is for, the label is the text of the group itself.
+ * Creates what all fields have: a group named by the step's label, with a place for an error. The label can also be that of
+ * the only control, or be shown beside it by the control itself.
  * @param {OpenStep} open
  * @param {{ control: HTMLElement, hint?: string, isLabel?: boolean, hasOwnLabel?: boolean }} options
  * @param {...(Node | null)} content
@@ -15,13 +15,11 @@ function frame(open, { control, hint = '', isLabel = false, hasOwnLabel = false 
   const hints = [hint, isOptional ? 'Optional' : ''].filter(Boolean).join(' ')
   const hinted = hints ? create('p', { className: 'hint', id: newId() }, hints) : null
   const error = create('p', { className: 'error', id: newId(), hidden: true, 'data-error': '' })
-  const legend = hasOwnLabel
-    ? null
-    : create('legend', {}, isLabel ? create('label', { htmlFor: control.id }, label) : label)
+  const legend = create('legend', {}, isLabel ? create('label', { htmlFor: control.id }, label) : label)
+  if (hasOwnLabel) legend.className = 'unseen'
   const described = `${hinted ? `${hinted.id} ` : ''}${error.id}`
   if (isLabel || hasOwnLabel) control.setAttribute('aria-describedby', described)
   const element = create('fieldset', { 'data-key': step.key, 'aria-describedby': described }, legend, hinted, ...content, error)
-  if (hasOwnLabel) element.setAttribute('aria-label', step.label)
   return { open, element, control, error, value: () => null, check: () => null, save: () => null }
 }
 
@@ -47,10 +45,7 @@ function textualField(open, control, kept, check) {
   })
 }
 
-/**
- * @param {HTMLInputElement | HTMLTextAreaElement} control
- * @param {number} limit
- */
+/** @param {HTMLInputElement | HTMLTextAreaElement} control @param {number} limit */
 const tooLong = (control, limit) => () => {
   const length = [...control.value.trim()].length
   return length > limit ? `Shorten this to ${limit} characters. It has ${length}.` : null
@@ -128,51 +123,4 @@ function confirmationField(open, kept) {
 /** @param {OpenStep} open @returns {Field} */
 function completeField(open) {
   return frame(open, { control: create('span'), hint: 'This happens when you press the button.' })
-}
-
-/**
- * @param {OpenStep} open
- * @param {FieldDraft | undefined} kept
- * @param {SigningSession['signer']} signer
- * @returns {Field}
- */
-function personField(open, kept, signer) {
-  const group = newId()
-  const stored = typeof open.value === 'string' && open.value !== signer.user_id ? open.value : null
-  const preset = open.value === null ? '' : stored ? 'stored' : 'me'
-  const draft = { choice: preset, email: '', ...Object(kept) }
-  const values = [
-    { name: 'me', isShown: signer.user_id !== null, text: ['Me (', isolated(signer.name), ')'] },
-    { name: 'stored', isShown: stored !== null, text: [isolated(open.user_name ?? stored ?? '')] },
-    { name: 'other', isShown: true, text: ['Another person'] },
-    { name: 'none', isShown: !open.step.required, text: ['Nobody'] },
-  ].filter(({ isShown }) => isShown)
-  if (values.length === 1) draft.choice = 'other'
-  const choices = values.map(({ name, text }) => ({ name, ...choice('radio', group, draft.choice === name, ...text) }))
-  const chosen = () => choices.find(({ input }) => input.checked)?.name ?? ''
-
-  const email = create('input', { id: newId(), type: 'text', inputMode: 'email', autocapitalize: 'none', spellcheck: false, value: draft.email })
-  const other = create('div', { className: 'indented' }, create('label', { htmlFor: email.id }, 'E-mail address'), email)
-  const field = frame(open, { control: email }, ...choices.flatMap(({ name, line }) => (name === 'other' ? [line, other] : [line])))
-  email.setAttribute('aria-describedby', field.error.id)
-  const refresh = () => {
-    other.hidden = chosen() !== 'other'
-  }
-  field.element.addEventListener('change', refresh)
-  refresh()
-
-  return Object.assign(field, {
-    value() {
-      const value = { me: signer.user_id, stored, other: email.value.trim() || null }
-      return Reflect.get(value, chosen()) ?? null
-    },
-    check() {
-      field.control = chosen() === 'other' ? email : (choices[0]?.input ?? email)
-      if (!chosen()) return open.step.required ? 'Choose a person.' : null
-      if (chosen() !== 'other') return null
-      return /^\S+@\S+$/.test(email.value.trim()) ? null : 'Enter the whole e-mail address, as in name@example.com.'
-    },
-    save: () => ({ choice: chosen(), email: email.value }),
-    summary: () => ({ me: signer.name, stored: open.user_name ?? '', other: email.value.trim() })[chosen()] ?? '',
-  })
 }

@@ -47,7 +47,9 @@ function shownAssets({ assets, movement_number }) {
  * @returns {Field}
  */
 function fieldOf(session, open) {
-  const kept = draftOf(session.link_id).fields[open.step.key]
+  const { fields } = draftOf(session.link_id)
+  // "constructor" is a key like any other.
+  const kept = Object.hasOwn(fields, open.step.key) ? fields[open.step.key] : undefined
   switch (open.step.type) {
     case 'user_picker': return personField(open, kept, session.signer)
     case 'checklist': return checklistField(open, kept)
@@ -97,7 +99,7 @@ function showErrors(fields, errorOf) {
       ...wrong.map((field) => {
         const link = button('', () => goTo(field), 'link')
         link.append(isolated(field.open.step.label))
-        return create('li', {}, link, `: ${field.error.textContent}`)
+        return create('li', {}, link, create('p', {}, field.error.textContent))
       }),
     ),
   )

@@ -6,11 +6,13 @@ const DOT_RADIUS = 2.2
 /** At this speed in pixels per millisecond, a stroke is thinnest. */
 const FASTEST = 2.4
 /** A stroke changes its width over about this many pixels. */
-const INERTIA = 14
+const INERTIA = 22
 /** Points that are closer than this add nothing but noise. */
 const MIN_DISTANCE = 1.2
-/** So many circles are filled at once. */
-const MAX_CIRCLES = 64
+/** So many points of an edge are filled at once. */
+const MAX_EDGES = 48
+/** Where a stroke bends by more, in radians, its edges alone would leave a gap. */
+const MAX_BEND = 0.3
 
 /** @param {number} number */
 const rounded = (number) => Math.round(number * 100) / 100
@@ -26,12 +28,7 @@ class Pen {
     this.time = 0
   }
 
-  /**
-   * @param {number} x
-   * @param {number} y
-   * @param {number} time
-   * @param {number} pressure
-   */
+  /** @param {number} x @param {number} y @param {number} time @param {number} pressure */
   add(x, y, time, pressure) {
     const [lastX, lastY] = this.stroke.slice(-3)
     const distance = lastX === undefined || lastY === undefined ? 0 : Math.hypot(x - lastX, y - lastY)
@@ -89,39 +86,54 @@ function follow(stroke, visit) {
 }
 
 /**
- * Fills a stroke: circles joined by bands, many in one path so that its edges are smoothed once. Browsers take far too long
- * for a path that has them all.
+ * Fills a stroke: a band along its two edges, with circles where it begins, bends and ends. Long strokes are filled in
+ * parts, because browsers take far too long for one path that has everything.
  * @param {CanvasRenderingContext2D} context
  * @param {Stroke} stroke
  */
 function fillStroke(context, stroke) {
-  let [lastX, lastY, lastRadius] = [NaN, NaN, NaN]
-  let count = 0
+  let [lastX, lastY, lastRadius, lastAngle] = [NaN, NaN, 0, NaN]
+  /** @type {[number, number][]} */
+  let left = []
+  /** @type {[number, number][]} */
+  let right = []
   /** @param {number} x @param {number} y @param {number} radius */
   const addCircle = (x, y, radius) => {
     context.moveTo(x + radius, y)
     context.arc(x, y, radius, 0, 2 * Math.PI)
   }
+  /** @param {number} x @param {number} y @param {number} radius @param {number} angle */
+  const addEdges = (x, y, radius, angle) => {
+    const [acrossX, acrossY] = [-Math.sin(angle) * radius, Math.cos(angle) * radius]
+    left.push([x - acrossX, y - acrossY])
+    right.unshift([x + acrossX, y + acrossY])
+  }
+  const fillBand = () => {
+    left.concat(right).forEach(([x, y], index) => (index ? context.lineTo(x, y) : context.moveTo(x, y)))
+    context.closePath()
+    context.fill()
+    context.beginPath()
+    ;[left, right] = [[], []]
+  }
   context.beginPath()
   follow(stroke, (x, y, radius) => {
-    const length = Math.hypot(x - lastX, y - lastY)
-    if (length > 0) {
-      const [acrossX, acrossY] = [(lastY - y) / length, (x - lastX) / length]
-      context.moveTo(lastX - acrossX * lastRadius, lastY - acrossY * lastRadius)
-      context.lineTo(x - acrossX * radius, y - acrossY * radius)
-      context.lineTo(x + acrossX * radius, y + acrossY * radius)
-      context.lineTo(lastX + acrossX * lastRadius, lastY + acrossY * lastRadius)
-      context.closePath()
-    }
-    addCircle(x, y, radius)
-    if (++count % MAX_CIRCLES === 0) {
-      context.fill()
-      context.beginPath()
-      addCircle(x, y, radius)
+    const angle = Math.atan2(y - lastY, x - lastX)
+    if (Number.isNaN(angle)) addCircle(x, y, radius)
+    else if (x !== lastX || y !== lastY) {
+      const bend = Math.abs(Math.atan2(Math.sin(angle - lastAngle), Math.cos(angle - lastAngle)))
+      if (bend > MAX_BEND || left.length > MAX_EDGES) {
+        fillBand()
+        // It covers the seam, too.
+        addCircle(lastX, lastY, lastRadius)
+      }
+      if (left.length === 0) addEdges(lastX, lastY, lastRadius, angle)
+      addEdges(x, y, radius, angle)
+      lastAngle = angle
     }
     ;[lastX, lastY, lastRadius] = [x, y, radius]
   })
-  context.fill()
+  addCircle(lastX, lastY, lastRadius)
+  fillBand()
 }
 
 /**

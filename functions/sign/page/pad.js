@@ -1,7 +1,8 @@
 // The pad that is drawn on. Strokes are kept in pixels from its middle, so that they stay where they are when the pad gets
 // another size, and shrink only if they don't fit.
 
-const EDGE = 4
+/** A stroke along the edge may be cut by half its width. */
+const EDGE = 2
 
 class Pad {
   /** @param {() => void} changed called whenever the strokes are different ones */
@@ -64,7 +65,7 @@ class Pad {
     this.canvas.setPointerCapture(event.pointerId)
     // A pen without a sensor reports one half, always.
     this.pen = new Pen(event.pointerType === 'pen' && event.pressure !== 0.5)
-    this.add(this.pen, [event])
+    this.add(event)
     this.draw()
   }
 
@@ -72,42 +73,50 @@ class Pad {
   move(event) {
     if (!this.pen || event.pointerId !== this.pointerId) return
     const events = event.getCoalescedEvents?.() ?? []
-    this.add(this.pen, events.length ? events : [event])
+    for (const each of events.length ? events : [event]) this.add(each)
     this.draw(event.getPredictedEvents?.() ?? [])
   }
 
   /** @param {PointerEvent} event */
   up(event) {
     if (!this.pen || event.pointerId !== this.pointerId) return
-    this.pen.end()
-    const stroke = this.pen.stroke
+    this.lift()
     this.pen = null
-    this.cleared = []
-    this.strokes.push(stroke)
-    this.paint(this.finished, [stroke])
     this.draw()
     this.changed()
   }
 
-  /**
-   * @param {Pen} pen
-   * @param {PointerEvent[]} events
-   */
-  add(pen, events) {
-    const box = this.canvas.getBoundingClientRect()
-    for (const { clientX, clientY, timeStamp, pressure } of events) {
-      const [x, y] = [clientX - box.left - box.width / 2, clientY - box.top - box.height / 2]
-      pen.add(x / this.scale, y / this.scale, timeStamp, pressure)
-    }
+  /** Keeps the present stroke. */
+  lift() {
+    if (!this.pen?.stroke.length) return
+    this.pen.end()
+    this.strokes.push(this.pen.stroke)
+    this.paint(this.finished, [this.pen.stroke])
+    this.pen = new Pen(this.pen.hasPressure)
+    this.cleared = []
+  }
+
+  /** Continues the stroke. Beside the pad, there is no paper: it goes on where the pen comes back. @param {PointerEvent} event */
+  add(event) {
+    const place = this.placeOf(event)
+    if (place) this.pen?.add(...place, event.timeStamp, event.pressure)
+    else this.lift()
+  }
+
+  /** @param {PointerEvent} event @returns {[number, number] | null} */
+  placeOf({ clientX, clientY }) {
+    const { left, top, width, height } = this.canvas.getBoundingClientRect()
+    const [x, y] = [clientX - left - width / 2, clientY - top - height / 2]
+    return Math.abs(x) > width / 2 || Math.abs(y) > height / 2 ? null : [x / this.scale, y / this.scale]
   }
 
   /** Adapts to the size and the density of the screen. */
   layOut() {
     const { clientWidth: width, clientHeight: height } = this.canvas
     if (!width || !height) return
-    const box = boxOf(this.strokes)
+    const box = boxOf(this.pen ? [...this.strokes, this.pen.stroke] : this.strokes)
     const [x, y] = box ? [Math.max(-box.left, box.right), Math.max(-box.top, box.bottom)] : [0, 0]
-    this.scale = Math.min(1, (width / 2 - EDGE) / Math.max(1, x), (height / 2 - EDGE) / Math.max(1, y))
+    this.scale = Math.min(1, (width / 2 + EDGE) / Math.max(1, x), (height / 2 + EDGE) / Math.max(1, y))
     for (const canvas of [this.canvas, this.finished]) {
       canvas.width = Math.round(width * devicePixelRatio)
       canvas.height = Math.round(height * devicePixelRatio)
@@ -142,7 +151,10 @@ class Pad {
     context.drawImage(this.finished, 0, 0)
     if (!this.pen) return
     const ahead = Object.assign(new Pen(this.pen.hasPressure), this.pen, { stroke: [...this.pen.stroke] })
-    this.add(ahead, predicted)
+    for (const event of predicted) {
+      const place = this.placeOf(event)
+      if (place) ahead.add(...place, event.timeStamp, event.pressure)
+    }
     this.paint(this.canvas, [ahead.stroke])
   }
 }

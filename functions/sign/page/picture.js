@@ -13,6 +13,18 @@ const PNG = 'data:image/png;base64,'
 const HANDWRITING =
   '"Snell Roundhand", "Segoe Script", "Bradley Hand", "Apple Chancery", "Dancing Script", "Brush Script MT", cursive, serif'
 
+/** Returns whether a page can read what it drew. Some browsers return noise or white instead, to hinder tracking. */
+function canReadDrawings() {
+  const context = create('canvas', { width: 2, height: 1 }).getContext('2d')
+  if (!context) return false
+  context.fillStyle = PAPER
+  context.fillRect(0, 0, 2, 1)
+  context.fillStyle = INK
+  context.fillRect(1, 0, 1, 1)
+  const [paper = 0, , , , ink = 255] = context.getImageData(0, 0, 2, 1).data
+  return paper > 200 && ink < 80
+}
+
 /**
  * Returns a data URL with what `draw` draws into a box: dark on white, trimmed to the box, at twice the density.
  * @param {Box} box

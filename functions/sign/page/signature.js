@@ -1,10 +1,9 @@
 // A step that is signed: by drawing, or by typing a name.
 
-/**
- * @param {OpenStep} open
- * @param {FieldDraft | undefined} kept
- * @returns {Field}
- */
+const HIDDEN =
+  'This browser hides what is drawn from the page, so it can’t be sent. Allow the page to read it, or open the link in another browser.'
+
+/** @param {OpenStep} open @param {FieldDraft | undefined} kept @returns {Field} */
 function signatureField(open, kept) {
   const draft = { isTyped: false, name: '', strokes: /** @type {Stroke[]} */ ([]), ...Object(kept) }
   let { isTyped } = draft
@@ -72,6 +71,7 @@ function signatureField(open, kept) {
     check() {
       if (isTyped && [...name.value.trim()].length > 100) return 'Type a name of at most 100 characters.'
       const isMissing = isTyped ? pictureOfName(name.value) === null : boxOf(pad.strokes) === null
+      if (!isMissing && !canReadDrawings()) return HIDDEN
       if (!isMissing || !open.step.required || open.is_stored) return null
       return isTyped ? 'Type your name.' : 'Sign here, or type your name instead.'
     },

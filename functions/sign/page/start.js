@@ -1,8 +1,6 @@
 // Loads what the link opens.
 
-/**
- * @param {string} [notice] what happened to the form that was shown
- */
+/** @param {string} [notice] what happened to the form that was shown */
 async function load(notice = '') {
   if (!secret()) return showOver()
   say('Loading…')

@@ -11,51 +11,7 @@ let isSending = false
 let retry = null
 const submitButton = button('', () => void submit(), 'primary')
 
-const MOVED = 'Some of this was submitted in the meantime, perhaps in another tab. The page shows what is left.'
-const DONE_ELSEWHERE = 'This was submitted already, perhaps in another tab.'
-
-/**
- * Shows a session: its form, or its end.
- * @param {SigningSession} next
- * @param {string} [notice] what happened
- */
-function showSession(next, notice = '') {
-  session = next
-  retry = null
-  if (next.status === 'used') {
-    fields = []
-    removeDraft(next.link_id)
-    showDone(next, submitted, notice)
-    return
-  }
-  const isSigned = next.steps.some(({ step }) => step.type === 'signature')
-  submitButton.textContent = isSigned ? 'Sign and submit' : 'Submit'
-  fields = showForm(next, submitButton, () => {
-    retry = null
-  })
-  if (!notice) return
-  showProblem(create('p', {}, notice))
-  submitButton.focus()
-}
-
-/**
- * Says what went wrong, with a button to try again.
- * @param {string} text
- * @param {() => void} again
- */
-function offerRetry(text, again) {
-  const act = () => {
-    showProblem()
-    again()
-  }
-  showProblem(create('p', {}, text), button('Try again', act))
-  retry = act
-}
-
-/**
- * @param {Field[]} batch
- * @param {Json[]} values
- */
+/** @param {Field[]} batch @param {Json[]} values */
 function bodyOf(batch, values) {
   /** @type {Record<string, Json>} */
   const stepData = {}
@@ -73,11 +29,7 @@ function bodyOf(batch, values) {
   })
 }
 
-/**
- * @param {Field} field
- * @param {Json} value
- * @returns {Submitted}
- */
+/** @param {Field} field @param {Json} value @returns {Submitted} */
 function submittedOf(field, value) {
   const { step } = field.open
   const image = step.type === 'signature' && typeof value === 'string' ? value : null
@@ -131,30 +83,8 @@ async function submit() {
   setSending(false)
   if (reply.status === 200) return showSession(session)
   // Some of the steps may have been submitted before one was refused.
-  if (session.steps.length !== all.length) showSession(session)
+  const isPart = session.steps.length !== all.length
+  if (isPart) showSession(session)
   refused(reply)
-}
-
-/** @param {Reply} reply */
-function refused(reply) {
-  /** @type {Problem} */
-  const problem = reply.body
-  const errors = problem.errors ?? []
-  if (reply.status === 401 && problem.link_status !== 'used') {
-    if (session) removeDraft(session.link_id)
-    return showOver(problem.link_status)
-  }
-  const hasMoved = ['STEP_MOVED', 'STEP_SUBMITTED', 'INSTANCE_CLOSED'].includes(problem.code ?? '')
-  if (reply.status === 401 || hasMoved) return void load(MOVED)
-  /** @param {Field} field */
-  const errorOf = ({ open }) => {
-    const isHere = (/** @type {string} */ pointer) => `${pointer}/`.startsWith(`/step_data/${open.step.key}/`)
-    const error = errors.find(({ pointer = '' }) => isHere(pointer))
-    return error ? sentence(error.detail) : null
-  }
-  if (showErrors(fields, errorOf)) return
-  const texts = errors.length ? errors.map(({ detail }) => sentence(detail)).join(' ') : refusal(reply)
-  if (reply.status === 0) offerRetry(texts, () => void submit())
-  else showProblem(create('p', {}, texts))
-  submitButton.focus()
+  if (isPart) say('The other steps were submitted.')
 }

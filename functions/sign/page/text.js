@@ -42,9 +42,5 @@ function sentence(detail) {
   return /[.!?…]$/.test(text) ? text : `${text}.`
 }
 
-/**
- * @param {number} count
- * @param {string} one
- * @param {string} many
- */
+/** @param {number} count @param {string} one @param {string} many */
 const counted = (count, one, many) => `${count} ${count === 1 ? one : many}`

@@ -28,5 +28,5 @@ const POLICY: HeaderValue = HeaderValue::from_static(concat!(
 pub async fn get_sign_page(State(_): State<App>) -> Result<ApiResponse, ApiError> {
     Ok(html::page_with_policy(PAGE.to_owned(), POLICY)
         .with_header(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"))
-        .with_header(header::ETAG, HeaderValue::from_static(concat!("\"", env!("PAGE_HASH"), "\""))))
+        .with_header(header::ETAG, HeaderValue::from_static(concat!("\"1-", env!("PAGE_TAG"), "\""))))
 }

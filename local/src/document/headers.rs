@@ -128,11 +128,17 @@ struct Endpoint<'a> {
 
 impl Endpoint<'_> {
     /// Returns whether it reads or changes a single resource that has a version. Movements have none, only their process
-    /// instances do.
+    /// instances and their links do; nor have signing sessions.
     fn is_versioned(self) -> bool {
         let is_action = ["/advance", "/cancel", "/rotate"].iter().any(|end| self.path.ends_with(end));
         let is_resource = ["/{id}", "/{serial}", "/settings"].iter().any(|end| self.path.ends_with(end));
-        (is_resource || is_action) && !self.path.starts_with("/movements")
+        let is_unversioned = ["/movements", "/sign/"].iter().any(|start| self.path.starts_with(start));
+        (is_resource || is_action) && !is_unversioned || self.path.ends_with("/{link_id}")
+    }
+
+    /// Returns whether it is the signing page, which browsers store.
+    fn is_stored_page(self) -> bool {
+        self.path == "/sign"
     }
 
     fn add_headers(self, operation: &mut Operation) {
@@ -140,13 +146,13 @@ impl Endpoint<'_> {
         let accepted = [
             ("Idempotency-Key", self.method == "POST"),
             ("If-Match", is_versioned && self.method != "GET"),
-            ("If-None-Match", is_versioned && self.method == "GET"),
+            ("If-None-Match", (is_versioned || self.is_stored_page()) && self.method == "GET"),
         ];
         let accepted = accepted.iter().filter(|(_, is_accepted)| *is_accepted);
         let references = accepted.map(|(name, _)| RefOr::Ref(Ref::new(format!("#/components/parameters/{name}"))));
         operation.parameters.get_or_insert_default().extend(references);
         let responses = &mut operation.responses.responses;
-        if is_versioned && self.method == "GET" {
+        if (is_versioned || self.is_stored_page()) && self.method == "GET" {
             let response = ResponseBuilder::new().description("Not modified: `If-None-Match` has the current `ETag`").build();
             responses.insert("304".to_owned(), RefOr::T(response));
         }
@@ -163,10 +169,11 @@ impl Endpoint<'_> {
         let is_part_of_export = is_success && self.path.ends_with("/export");
         let is_file = is_success && self.path.ends_with("/label");
         // Receipts have these headers as pages, and not as JSON.
-        let is_page = is_success && ["/labels", "/docs"].iter().any(|end| self.path.ends_with(end));
+        let is_page = is_success && ["/labels", "/docs", "/sign"].iter().any(|end| self.path.ends_with(end));
         // Responses with a secret are shown once, so they have no entity tag.
-        let shows_secret = self.method == "POST" && self.path.starts_with("/keys");
-        let has_entity_tag = !shows_secret && (status == "201" || self.is_versioned() && self.method != "DELETE");
+        let shows_secret = self.method == "POST" && (self.path.starts_with("/keys") || self.path.ends_with("/links"));
+        let is_tagged = self.is_versioned() && self.method != "DELETE" || self.is_stored_page();
+        let has_entity_tag = !shows_secret && (status == "201" || is_tagged);
         let names = [
             ("Content-Disposition", is_part_of_export || is_file),
             ("Content-Security-Policy", is_page || is_file),

@@ -139,7 +139,9 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     let own = Client { router, ..owner.clone() };
     own.with_key(&bound).get("/settings").await;
     for method in METHODS {
-        for (_, path) in function.operations().iter().filter(|(known, _)| *known == method) {
+        // What takes a signing link has no samples, and is called below.
+        let takes_link = |path: &str| path.starts_with("/v1/sign/");
+        for (_, path) in function.operations().iter().filter(|(known, path)| *known == method && !takes_link(path)) {
             let content_type = Some(content_type(path));
             let (path, body) = samples.request(method, path);
             own.with_key(&bound).send(method, &path, content_type, "").await;
@@ -197,8 +199,9 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
         "sign" => {
             let signer = own.with_key(&secret);
             signer.get("/sign/session").await.data();
-            let body = json!({"step_data": {"who": user, "sign": SIGNATURE}, "through": "sign"});
-            signer.post("/sign/advance", body).await.data();
+            for value in [json!({"who": "ada@example.com"}), json!({"sign": SIGNATURE})] {
+                signer.post("/sign/advance", json!({"step_data": value})).await.data();
+            }
             assert_eq!(signer.get("/sign/receipt").await.status, 200);
         }
         "users" => {

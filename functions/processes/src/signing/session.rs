@@ -13,7 +13,7 @@ use shared::domain::tenant::Tenant;
 use shared::domain::text::{Line, Name};
 use shared::domain::user::User;
 use shared::http::error::ApiError;
-use shared::http::openapi::OpenErrors;
+use shared::http::openapi::ListErrors;
 use shared::http::response::Data;
 use shared::store::{BatchGet, PointReads};
 use std::collections::HashMap;
@@ -54,13 +54,15 @@ impl Session {
         let instance = spokesman(instances).ok_or_else(|| ApiError::Internal("a movement without instances".into()))?;
         let (status, open) = position(instances);
         let steps = instance.value.steps.as_slice().iter().enumerate();
+        // What was cancelled is not handed over with the rest of a movement.
+        let handled = instances.iter().filter(|instance| instance.value.status() != InstanceStatus::Cancelled);
         let is_shown = |index: usize| status == InstanceStatus::InProgress && index >= open && link.steps.contains(index);
         Ok(SessionView {
             link_id: link.id,
             organization: self.organization.clone(),
             process_name: instance.value.process_name.clone(),
             movement_number: self.subject.movement.as_ref().map(|movement| movement.value.number.clone()),
-            assets: instances.iter().map(|instance| self.asset(&instance.value)).collect(),
+            assets: handled.map(|instance| self.asset(&instance.value)).collect(),
             signer: SessionSigner { name: link.signer.name.clone(), user_id: link.signer.user_id },
             status: if link.used_at.is_some() { LinkStatus::Used } else { LinkStatus::Open },
             ends_at: link.ends_at(),
@@ -97,7 +99,7 @@ impl Session {
 ///
 /// What the signer needs to know: the organization, the assets, and the steps that are still to be submitted. Send the link's
 /// secret, which is the fragment of its address, as a bearer token. The first call is noted as `opened_at` of the link.
-#[utoipa::path(get, path = "/sign/session", tag = "signing", security(("signing_link" = [])), responses(OpenErrors))]
+#[utoipa::path(get, path = "/sign/session", tag = "signing", security(("signing_link" = [])), responses(ListErrors))]
 pub async fn get_signing_session(request: UnverifiedRequest<LinkId>) -> Result<Data<SessionView>, ApiError> {
     let (signer, session) = request.authorize_signer(async |store, link| Session::read(&store, &link.value).await).await?;
     let (link, now) = (&signer.link, signer.context.at);

@@ -9,6 +9,7 @@ mod problems;
 mod recorder;
 mod replacements;
 mod settings;
+mod signing;
 
 use crate::support::operations::at;
 use recorder::Scenario;
@@ -60,6 +61,7 @@ async fn record_all() -> Value {
     let grace = people::give_key(&scenario, &people).await;
     handover::hand_over(&grace, &people, &laptop).await;
     movements::move_together(&scenario, &catalog).await;
+    signing::sign(&scenario, &people).await;
     people::leave(&scenario, &catalog).await;
     settings::read_reports(&scenario, &people, &laptop).await;
     problems::record(&scenario, &people, &catalog, &laptop).await;

@@ -4,7 +4,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha512};
 use shared::domain::hex;
 use shared::domain::id::{ApiKeyId, Id, TenantId};
-use shared::domain::token::{Secret, Token};
+use shared::domain::token::{BearerToken, Credential, LinkToken, Secret, Token};
 use std::collections::HashMap;
 use uuid::Uuid;
 
@@ -58,7 +58,10 @@ impl Replacements {
     /// Returns a word's replacement, which is the word itself if it isn't random.
     fn replacement(&mut self, word: &str) -> String {
         if let Some(token) = Token::parse(word) {
-            return self.api_key(&token);
+            return self.credential(&token);
+        }
+        if let Some(token) = LinkToken::parse(word) {
+            return self.credential(&token);
         }
         if let Some(id) = Uuid::try_parse(word).ok().filter(|_| word.len() == 36) {
             return self.id(id).to_string();
@@ -83,12 +86,13 @@ impl Replacements {
         uuid::Builder::from_unix_timestamp_millis(millis, noise[..10].try_into().unwrap()).into_uuid()
     }
 
-    /// Returns a key with the same IDs, replaced, and an invalid checksum, so that nobody takes it for one that was leaked.
-    fn api_key(&mut self, token: &Token) -> String {
+    /// Returns a credential with the same IDs, replaced, and an invalid checksum, so that nobody takes it for one that was
+    /// leaked.
+    fn credential<C: Credential>(&mut self, token: &BearerToken<C>) -> String {
         let mut id = |id: Uuid| self.word(&id.to_string()).parse().unwrap();
-        let (key, tenant) = (ApiKeyId::from_uuid(id(token.id.uuid())), TenantId::from_uuid(id(token.tenant.uuid())));
+        let (own, tenant) = (C::from_uuid(id(token.id.uuid())), TenantId::from_uuid(id(token.tenant.uuid())));
         let secret = Secret::new(self.noise("secret")[..32].try_into().unwrap());
-        let mut text = Token::new(tenant, key, secret).expose();
+        let mut text = BearerToken::new(tenant, own, secret).expose();
         let last = if text.pop() == Some('0') { '1' } else { '0' };
         text.push(last);
         text

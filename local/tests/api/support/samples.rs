@@ -82,7 +82,16 @@ impl Samples {
         let signer = json!({"signer": {"name": "Sample signer"}});
         let instance_link = client.post(&format!("/processes/instances/{running}/links"), signer.clone()).await.id();
         let movement_link = client.post(&format!("/movements/{movement}/links"), signer).await.id();
+        let asset = client.asset(json!({"name": "Sample asset to sign for"})).await;
+        let signed_for = client.post(&start, json!({"asset_id": asset})).await.id();
+        let mut assets = Vec::new();
+        for _ in 0..2 {
+            assets.push(client.asset(json!({"name": "Sample asset to sign for with another"})).await);
+        }
+        let signed_for_together = client.post(&start, json!({"asset_ids": assets})).await.id();
         let ids = vec![
+            ("/v1/processes/instances/{id}/links", signed_for),
+            ("/v1/movements/{id}/links", signed_for_together),
             ("/v1/processes/instances/{id}/receipt", completed),
             ("/v1/movements/{id}/receipt", completed_movement),
             ("/v1/movements", movement),
