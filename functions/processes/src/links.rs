@@ -12,7 +12,7 @@ use shared::domain::token::{LinkToken, Secret};
 use shared::http::base_url::BaseUrl;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, PathLinkId, QueryParams};
-use shared::http::openapi::{ActionErrors, CancellationConflict, ChangeConflict, DeleteErrors, GetErrors, PatchErrors};
+use shared::http::openapi::{ActionErrors, CancellationConflict, ChangeConflict, DeleteErrors, GetErrors};
 use shared::http::params;
 use shared::http::response::{Created, Data, Versioned, found};
 use shared::store::{Page, UnverifiedStore};
