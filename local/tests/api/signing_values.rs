@@ -209,3 +209,24 @@ async fn a_typed_signature_may_be_sent_again_unchanged() {
     let receipt = client.get(&format!("{path}/receipt")).await.json();
     assert_eq!(receipt["receipt"]["steps"][0]["value"]["typed"], true);
 }
+
+#[tokio::test]
+async fn a_submission_can_be_tried_without_a_trace() {
+    let (api, client) = Api::with_tenant().await;
+    let path = started(&client, json!([step("text", "note"), signature_step()])).await;
+    let signer = Link::for_guest(&client, &path).await.signer(&client);
+    signer.session().await;
+    let before = api.dump().await;
+    let body = json!({"step_data": {"note": "n", "sign": SIGNATURE}, "through": "sign"});
+    let dry = signer.post("/sign/advance?dry_run=true", body.clone()).await;
+    assert_eq!((dry.status.as_u16(), dry.header("dry-run")), (200, "true"), "{}", dry.text());
+    assert_eq!((&dry.data()["status"], &dry.data()["is_completed"]), (&json!("used"), &json!(true)));
+    let refused = signer.post("/sign/advance?dry_run=true", json!({"step_data": {"note": 1}})).await;
+    assert_eq!(refused.field_errors(), ["/step_data/note"]);
+    let headers = ("idempotency-key", "k");
+    let both = signer.send_json("POST", "/sign/advance?dry_run=true", &body.to_string(), headers).await;
+    assert_eq!(both.field_errors(), ["Idempotency-Key"]);
+    assert_eq!(signer.get("/sign/session?dry_run=true").await.field_errors(), ["dry_run"]);
+    assert_eq!(api.dump().await, before);
+    signer.sign(body).await.data();
+}
