@@ -65,7 +65,7 @@ pub async fn submit_with_link(
             let steps = steps(&session.subject.instances);
             errors.extend(not_opened(&link.value.steps, steps, &body));
             let SubmissionBody { step_data, current_step, through, typed_signatures } = body;
-            let data = with_users(&store, steps, step_data.0, &mut errors).await?;
+            let data = with_users(&store, &link.value.steps, steps, step_data.0, &mut errors).await?;
             let typed = typed_signatures.map(|keys| keys.0).unwrap_or_default();
             let submission = Submission {
                 expected_step: current_step.map(|step| step.0 as usize),
@@ -100,7 +100,9 @@ fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<
     let detail = format!("must be the key of a step of this link: {}", keys.join(", "));
     let through = body.through.as_deref().filter(|key| !is_opened(key)).map(|_| FieldError::field("through", detail.clone()));
     let values = body.step_data.0.keys().filter(|key| !is_opened(key));
-    values.map(|key| value_error(key, detail.clone())).chain(through).collect()
+    let typed = body.typed_signatures.iter().flat_map(|keys| &keys.0).enumerate().filter(|(_, key)| !is_opened(key));
+    let typed = typed.map(|(place, _)| FieldError::within("typed_signatures", &format!("/{place}"), detail.clone()));
+    values.map(|key| value_error(key, detail.clone())).chain(through).chain(typed).collect()
 }
 
 fn value_error(key: &str, detail: impl Into<String>) -> FieldError {
@@ -110,11 +112,14 @@ fn value_error(key: &str, detail: impl Into<String>) -> FieldError {
 /// Returns the values with the IDs of users in place of their e-mail addresses. The signer sees no list of users.
 async fn with_users(
     reads: &PointReads,
+    opened: &LinkSteps,
     steps: &[Step],
     mut data: Map<String, Value>,
     errors: &mut Vec<FieldError>,
 ) -> Result<Map<String, Value>, ApiError> {
-    let pickers = steps.iter().filter(|step| step.kind == StepKind::UserPicker);
+    // Of a step that the link doesn't open, nobody learns whether an address is known.
+    let opened = steps.iter().enumerate().filter(|(index, _)| opened.contains(*index)).map(|(_, step)| step);
+    let pickers = opened.filter(|step| step.kind == StepKind::UserPicker);
     let addresses =
         pickers.filter_map(|step| Some((&step.key, data.get(&step.key)?.as_str().filter(|text| text.contains('@'))?)));
     let found = try_join_all(addresses.map(async |(key, text)| {
