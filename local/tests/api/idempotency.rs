@@ -12,11 +12,12 @@ pub async fn post(client: &Client, path: &str, body: &Value, key: &str) -> Reply
     client.send_with("POST", path, Some("application/json"), body.to_string(), &headers).await
 }
 
-/// Returns the body without the key's text, which is shown once.
+/// Returns the body without the text of a key and the URL of a signing link, which are shown once.
 fn stored(reply: &Reply) -> Value {
     let mut body = reply.json();
     if let Some(data) = body["data"].as_object_mut() {
         data.remove("api_key");
+        data.remove("url");
     }
     body
 }
@@ -41,7 +42,8 @@ async fn every_repeated_post_gets_the_first_response_and_is_executed_once() {
         let again = send(&body).await;
         assert_eq!((again.status, again.header("idempotent-replayed")), (first.status, "true"), "{path}: {}", again.text());
         assert_eq!(stored(&again), stored(&first), "{path}");
-        assert_eq!(again.json()["data"].get("api_key"), None, "the secret was stored");
+        let secrets = ["api_key", "url"].map(|name| again.json()["data"].get(name).cloned());
+        assert_eq!(secrets, [None, None], "the secret was stored");
         assert_eq!(again.header("location"), first.header("location"));
         if !path.starts_with("/keys") {
             assert_eq!(again.header("etag"), first.header("etag"), "{path}");
