@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             if !page.contains("\0script") {
                 page += "<script>\0script</script>\n";
             }
-            script += &without_comments(&read(file)?);
+            script += &without_comments(&read(file)?)?;
         } else {
             page += line;
             page += "\n";
@@ -48,7 +48,27 @@ fn named<'a>(line: &'a str, beginning: &str) -> Option<&'a str> {
 }
 
 /// Removes the lines of a script that are only comments: a sixth of it, for those who write it and not for those who sign.
-fn without_comments(script: &str) -> String {
-    let is_comment = |line: &&str| ["//", "/*", "*"].iter().any(|mark| line.trim_start().starts_with(mark));
-    script.split_inclusive('\n').filter(|line| !is_comment(line)).collect()
+///
+/// # Errors
+///
+/// Returns an error for a line that only looks like one.
+fn without_comments(script: &str) -> Result<String, String> {
+    let (mut kept, mut is_in_comment) = (String::new(), false);
+    for line in script.split_inclusive('\n') {
+        let text = line.trim();
+        is_in_comment |= text.starts_with("/*");
+        if text.starts_with('*') && !is_in_comment {
+            return Err(format!("a line that begins with * is taken for a comment: {text}"));
+        }
+        if !is_in_comment && !text.starts_with("//") {
+            kept += line;
+        }
+        if is_in_comment && text.contains("*/") {
+            if !text.ends_with("*/") {
+                return Err(format!("a comment must be a line of its own: {text}"));
+            }
+            is_in_comment = false;
+        }
+    }
+    Ok(kept)
 }

@@ -77,10 +77,11 @@ impl Command for StartInstance {
         unit: &mut UnitOfWork<'_>,
         inputs: &StartInputs,
     ) -> Result<Stored<Instance>, AttemptError<ApiError>> {
+        let empty = unit.trial();
         let instance = self.add(requester, unit, inputs, self.submission.through.as_deref())?;
         if !unit.fits() {
             let fits = |through: &str| {
-                let mut trial = UnitOfWork::new(&requester.store, &requester.context);
+                let mut trial = empty.trial();
                 self.add(requester, &mut trial, inputs, Some(through)).is_ok() && trial.fits()
             };
             return Err(too_many_steps(self.submission.steps_through(&instance.value, 0), fits).into());
@@ -162,10 +163,11 @@ impl Command for AdvanceInstance {
             put_images(requester, unit, &next.instance, &next.signatures)?;
             Ok::<_, AttemptError<ApiError>>(unit.update_in_steps(instance, next.versions())?)
         };
+        let empty = unit.trial();
         let advanced = advance(unit, submission.through.as_deref())?;
         if !unit.fits() {
             let fits = |through: &str| {
-                let mut trial = UnitOfWork::new(&requester.store, &requester.context);
+                let mut trial = empty.trial();
                 advance(&mut trial, Some(through)).is_ok() && trial.fits()
             };
             return Err(too_many_steps(submission.steps_through(&instance.value, instance.value.current_step()), fits).into());

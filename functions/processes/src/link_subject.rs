@@ -38,10 +38,10 @@ impl LinkSubject {
         position(&self.instances)
     }
 
-    /// Returns the instance that speaks for all: the first one in progress, or else the first. They have the same steps, and
+    /// Returns the instance that stands for all: the first one in progress, or else the first. They have the same steps, and
     /// those in progress the same values.
     pub(crate) fn instance(&self) -> Result<&Stored<Instance>, ApiError> {
-        spokesman(&self.instances).ok_or_else(|| ApiError::Internal("a movement without instances".into()))
+        representative(&self.instances).ok_or_else(|| ApiError::Internal("a movement without instances".into()))
     }
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn position(instances: &[Stored<Instance>]) -> (InstanceStatus, usize
 }
 
 /// Returns the first instance in progress, or else the first.
-pub(crate) fn spokesman(instances: &[Stored<Instance>]) -> Option<&Stored<Instance>> {
+pub(crate) fn representative(instances: &[Stored<Instance>]) -> Option<&Stored<Instance>> {
     instances.iter().find(|it| it.value.status() == InstanceStatus::InProgress).or(instances.first())
 }
 

@@ -144,12 +144,13 @@ impl Command for AdvanceMovement {
     ) -> Result<ChangedMovement, AttemptError<ApiError>> {
         let open_step = open_step(&inputs.instances, inputs.meant_step);
         let open_step = open_step.or_else(|error| self.submission.result(Err(error)))?;
+        let empty = unit.trial();
         let instances = self.add(requester, unit, inputs, self.submission.through.as_deref())?;
         if !unit.fits()
             && let Some(instance) = inputs.open_instances().next()
         {
             let fits = |through: &str| {
-                let mut trial = UnitOfWork::new(&requester.store, &requester.context);
+                let mut trial = empty.trial();
                 self.add(requester, &mut trial, inputs, Some(through)).is_ok() && trial.fits()
             };
             return Err(too_many_steps(self.submission.steps_through(&instance.value, open_step), fits).into());

@@ -168,10 +168,12 @@ pub(crate) fn too_many_steps(steps: &[Step], fits: impl Fn(&str) -> bool) -> Api
     }
     let most = steps.partition_point(|step| fits(&step.key));
     let fitting = match most.checked_sub(1).and_then(|last| steps.get(last)) {
+        Some(last) if most == 1 => format!("the first one fits, {}", last.key),
         Some(last) => format!("the first {most} fit, up to {}", last.key),
         None => "not even one fits, so submit them later".to_owned(),
     };
-    invalid("through", format!("makes {} steps, which are too many changes for one transaction; {fitting}", steps.len()))
+    let count = if steps.len() == 1 { "1 step, which is".to_owned() } else { format!("{} steps, which are", steps.len()) };
+    invalid("through", format!("makes {count} too many changes for one transaction; {fitting}"))
 }
 
 /// Changes the asset of an instance: to each of `versions`, and to what the instance makes of it once it is completed. The

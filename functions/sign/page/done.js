@@ -27,6 +27,8 @@ function showDone(session, own, notice) {
   const organization = isolated(session.organization)
   const text = session.is_completed
     ? create('p', {}, 'Everything is complete. You can save your receipt on this page until ', until, '.')
+    : session.is_cancelled
+    ? create('p', {}, 'The process was cancelled afterwards, so there is no receipt.')
     : create('p', {}, organization, ' completes the process. The receipt will be on this page then, until ', until, '.')
   const intro = own.length ? 'What you entered was submitted.' : 'What was asked for has been submitted.'
   const list = create('dl', {})
@@ -38,7 +40,7 @@ function showDone(session, own, notice) {
     session.organization,
     session.process_name,
     [
-      create('section', { className: 'done' }, title, create('p', {}, notice || intro), text, session.is_completed ? save : again),
+      create('section', { className: 'done' }, title, create('p', {}, notice || intro), text, session.is_completed ? save : session.is_cancelled ? null : again),
       shownAssets(session),
       entries,
     ],

@@ -55,7 +55,7 @@ impl RequestHeaders {
         self.idempotency_key.as_ref().map_or(Ok(()), |_| Err(ApiError::idempotency_key(reason)))
     }
 
-    /// Returns the versions that `If-Match` names: of the resource that the path names by `id`, or else of the tenant.
+    /// Returns the versions that `If-Match` names: of the resource that the path names by its last ID, or else of the tenant.
     ///
     /// # Errors
     ///

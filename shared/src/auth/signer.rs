@@ -1,6 +1,6 @@
 //! Verifies the secret of a signing link.
 
-use super::verify::used;
+use super::verify::counted_requests;
 use super::{Requester, UnverifiedRequest};
 use crate::domain::event::Actor;
 use crate::domain::id::{Id, LinkId};
@@ -31,8 +31,8 @@ impl UnverifiedRequest<LinkId> {
     /// Verifies the secret, counts the request, and runs `read`, which reads what the handler needs. For an endpoint without
     /// query parameters.
     ///
-    /// A secret causes one read of its link, and nothing else until it has been checked. Counting and reading then begin at
-    /// the same time.
+    /// A secret causes one read of its link, and nothing else until it has been checked. Then the request is counted, and only
+    /// then may it read: a link is in the hands of people whom nobody has given a key.
     ///
     /// # Errors
     ///
@@ -74,24 +74,23 @@ impl UnverifiedRequest<LinkId> {
         let link = StoreError::tolerate_unreadable(verification.reads().get::<Link>(token.id).await)?;
         let link = link.filter(|link| token.secret.is_one_of(&[&link.value.hash])).ok_or(ApiError::BadLink(None))?;
         self.notes.note_signer(token.tenant, token.id);
-        if let Some(status) = link.value.over(now) {
-            return Err(ApiError::BadLink(Some(status)));
-        }
-        let store = verification.pass();
-        let count = async { used(token.tenant, token.id.uuid(), store.count_request(token.id.uuid(), now).await) };
-        let read = async { read(pending.begun().await, link.clone()).await };
-        let idempotency = self.idempotency(&pending, token.id);
-        let (used, inputs, idempotency) = futures_util::join!(count, read, idempotency);
-        let rate = Rate::new(RATE_LIMIT, used?, now);
+        let counted = verification.reads().count_request(token.id.uuid(), now).await;
+        let rate = Rate::new(RATE_LIMIT, counted_requests(token.tenant, token.id.uuid(), counted)?, now);
         self.notes.note_rate(rate);
         if rate.is_exceeded() {
             return Err(ApiError::RateLimited(rate.wait));
         }
+        if let Some(status) = link.value.end_reason(now) {
+            return Err(ApiError::BadLink(Some(status)));
+        }
+        let store = verification.pass();
+        let read = async { read(pending.begun().await, link.clone()).await };
+        let (inputs, idempotency) = futures_util::join!(read, self.idempotency(&pending, token.id));
         let signer = &link.value.signer;
         let actor = Actor::signer(link.value.id, &signer.name, signer.user_id);
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };
         let requester = Requester { store, context, app: self.app.clone() };
-        let (context, _) = self.completed(&requester, idempotency?)?;
+        let (context, _) = self.context_with_headers(&requester, idempotency?)?;
         Ok((SigningRequester { requester: Requester { context, ..requester }, link }, inputs?))
     }
 }

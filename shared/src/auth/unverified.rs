@@ -1,4 +1,4 @@
-//! A request whose API key is not verified yet.
+//! A request whose credential is not verified yet.
 
 use super::request_headers::RequestHeaders;
 use super::verify::KeyCheck;
@@ -119,7 +119,7 @@ impl UnverifiedRequest {
         let read = async { Ok(read(pending.begun().await).await) };
         let idempotency = async { Ok(self.idempotency(&pending, token.id).await) };
         let (caller, inputs, idempotency) = futures_util::try_join!(verify, read, idempotency)?;
-        let (context, is_resumed) = self.completed(&caller, idempotency?)?;
+        let (context, is_resumed) = self.context_with_headers(&caller, idempotency?)?;
         Ok((Caller { is_resumed, ..caller.with_context(context) }, inputs?))
     }
 }
@@ -135,7 +135,11 @@ impl<C: Credential> UnverifiedRequest<C> {
     ///
     /// Returns the errors of the headers. Returns [`WriteError::AlreadyAnswered`] if the request was answered before: the
     /// layer around all routes then sends the stored response.
-    pub(super) fn completed(&self, requester: &Requester, idempotency: Idempotency) -> Result<(ChangeContext, bool), ApiError> {
+    pub(super) fn context_with_headers(
+        &self,
+        requester: &Requester,
+        idempotency: Idempotency,
+    ) -> Result<(ChangeContext, bool), ApiError> {
         let id = ["link_id", "id"].iter().find_map(|name| self.received.path_parameter(name).ok()?.parse().ok());
         let precondition = self.headers.precondition(id, requester.store.id())?;
         let mut context = ChangeContext { precondition, ..requester.context.clone() };

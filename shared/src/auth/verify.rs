@@ -67,7 +67,7 @@ impl KeyCheck<'_> {
         };
         let (key, owner) = (&credentials.key, credentials.owner.as_ref());
         self.notes.note_caller(token.tenant, token.id);
-        let rate = Rate::new(key.rate_limit_per_minute, used(reads.id(), token.id.uuid(), counted)?, now);
+        let rate = Rate::new(key.rate_limit_per_minute, counted_requests(reads.id(), token.id.uuid(), counted)?, now);
         let rate = if rate.is_exceeded() { rate } else { self.shared_rate(reads, key, now).await?.unwrap_or(rate) };
         self.notes.note_rate(rate);
         if rate.is_exceeded() {
@@ -133,7 +133,7 @@ impl KeyCheck<'_> {
         let limits = key.shared_limits(now);
         let counts = futures_util::future::join_all(limits.iter().map(|limit| reads.count_request(limit.key.uuid(), now))).await;
         for (limit, counted) in limits.iter().zip(counts) {
-            let rate = Rate::new(limit.rate_limit_per_minute, used(reads.id(), limit.key.uuid(), counted)?, now);
+            let rate = Rate::new(limit.rate_limit_per_minute, counted_requests(reads.id(), limit.key.uuid(), counted)?, now);
             if rate.is_exceeded() {
                 return Ok(Some(rate));
             }
@@ -144,7 +144,7 @@ impl KeyCheck<'_> {
 
 /// Returns how many requests of a credential were counted. `None` if the table can't say: the limit protects the service from
 /// its callers, so it must not take down what works.
-pub(super) fn used(
+pub(super) fn counted_requests(
     tenant_id: TenantId,
     credential_id: Uuid,
     counted: Result<u64, StoreError>,

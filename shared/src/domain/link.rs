@@ -170,7 +170,7 @@ impl Link {
 
     /// Returns why the link answers no more at `now`, as far as the link itself says it.
     #[must_use]
-    pub fn over(&self, now: Timestamp) -> Option<LinkStatus> {
+    pub fn end_reason(&self, now: Timestamp) -> Option<LinkStatus> {
         match self.own_status(now) {
             LinkStatus::Open => None,
             LinkStatus::Used if now < self.ends_at() => None,
@@ -265,8 +265,8 @@ mod tests {
     fn a_link_is_open_until_its_end() {
         assert_eq!(link().status(at(99), OPEN), LinkStatus::Open);
         assert_eq!(link().status(at(100), OPEN), LinkStatus::Expired);
-        assert_eq!(link().over(at(99)), None);
-        assert_eq!(link().over(at(100)), Some(LinkStatus::Expired));
+        assert_eq!(link().end_reason(at(99)), None);
+        assert_eq!(link().end_reason(at(100)), Some(LinkStatus::Expired));
     }
 
     #[test]
@@ -284,16 +284,16 @@ mod tests {
         let used = link().submitted(2, at(5));
         assert_eq!(used.own_status(at(1000)), LinkStatus::Used);
         assert_eq!(used.ends_at(), at(5 + 24 * 3600));
-        assert_eq!(used.over(at(4 + 24 * 3600)), None);
-        assert_eq!(used.over(at(5 + 24 * 3600)), Some(LinkStatus::Used));
+        assert_eq!(used.end_reason(at(4 + 24 * 3600)), None);
+        assert_eq!(used.end_reason(at(5 + 24 * 3600)), Some(LinkStatus::Used));
         assert_eq!(used.submitted(2, at(9)), used, "it stays as it was");
     }
 
     #[test]
     fn a_revoked_link_is_over_even_if_it_was_used() {
         let revoked = link().revoked(at(7));
-        assert_eq!(revoked.over(at(7)), Some(LinkStatus::Revoked));
-        assert_eq!(link().submitted(2, at(5)).revoked(at(7)).over(at(7)), Some(LinkStatus::Revoked));
+        assert_eq!(revoked.end_reason(at(7)), Some(LinkStatus::Revoked));
+        assert_eq!(link().submitted(2, at(5)).revoked(at(7)).end_reason(at(7)), Some(LinkStatus::Revoked));
         assert_eq!(revoked.revoked(at(9)), revoked, "the first revocation counts");
         assert_eq!(link().opened(at(1)).opened(at(2)).opened_at, Some(at(1)));
     }

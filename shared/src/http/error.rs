@@ -154,7 +154,7 @@ impl ApiError {
             Self::InOperation(_, error) => error.detail(),
             Self::Malformed(detail) => detail.clone(),
             Self::Unauthorized => "Send a valid API key as 'Authorization: Bearer <API_KEY>'.".into(),
-            Self::BadLink(status) => over(*status).into(),
+            Self::BadLink(status) => link_detail(*status).into(),
             Self::Forbidden(scope) => format!("The API key lacks the scope {scope}."),
             Self::NotGrantable(error) => error.to_string(),
             Self::NotFound => "The path exists, but there is no such resource in this tenant. Check the ID.".into(),
@@ -271,7 +271,7 @@ impl ApiError {
 }
 
 /// Returns why a signing link does not open, for the person who has it.
-const fn over(status: Option<LinkStatus>) -> &'static str {
+const fn link_detail(status: Option<LinkStatus>) -> &'static str {
     match status {
         None | Some(LinkStatus::Open) => "Send the secret of a signing link as 'Authorization: Bearer <SECRET>'.",
         Some(LinkStatus::Used) => "The link has been used.",

@@ -54,7 +54,8 @@ const ANY: Part = &[(
     "Error",
     "Any other error:\n\
      - 400 `MALFORMED_REQUEST`: the URL has bad percent-encoding, or the body is missing or not JSON.\n\
-     - 401 `UNAUTHORIZED`: the API key or signing link is missing or invalid.\n\
+     - 401 `UNAUTHORIZED`: the API key or signing link is missing or invalid. Of a link that is over, `link_status` says why: \
+     `used`, `revoked`, `expired` or `ended`.\n\
      - 403 `FORBIDDEN`: the API key lacks the scope, or can't grant what it doesn't have.\n\
      - 412 `PRECONDITION_FAILED`: `If-Match` was sent to what has no version.\n\
      - 413 `PAYLOAD_TOO_LARGE`: the body exceeds 1 MiB.\n\

@@ -73,7 +73,7 @@ impl RequestNotes {
         let _ = self.0.link.set(link);
     }
 
-    /// Notes how many requests the key has left.
+    /// Notes how many requests the key or link has left.
     pub(crate) fn note_rate(&self, rate: Rate) {
         let _ = self.0.rate.set(rate);
     }
@@ -107,7 +107,7 @@ impl RequestNotes {
         [tenant.get().map(ToString::to_string), key.get().map(ToString::to_string), link.get().map(ToString::to_string)]
     }
 
-    /// Adds the `X-RateLimit-…` headers, once the key is verified. How many requests remain is left out if it is not
+    /// Adds the `X-RateLimit-…` headers, once the key or link is verified. How many requests remain is left out if it is not
     /// known.
     pub(super) fn add_rate_limit(&self, headers: &mut HeaderMap) {
         let Some(rate) = self.0.rate.get() else { return };

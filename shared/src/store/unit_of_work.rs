@@ -43,6 +43,8 @@ pub struct UnitOfWork<'a> {
     deadline: Instant,
     /// Whether the record that the precondition is about was changed at an expected version.
     precondition_met: bool,
+    /// How many items of another unit count as well.
+    counted: usize,
 }
 
 /// How the number of references to a record changes.
@@ -67,13 +69,22 @@ impl<'a> UnitOfWork<'a> {
             updated_items: Vec::new(),
             deadline: Instant::now() + OPERATION_TIMEOUT,
             precondition_met: false,
+            counted: 0,
         }
+    }
+
+    /// Starts an empty unit of work that is only tried out in place of what follows in this one: the changes that this one
+    /// has so far count when it [fits](UnitOfWork::fits).
+    #[must_use]
+    pub fn trial(&self) -> Self {
+        let counted = self.counted + self.items.len() + self.reference_counts.len();
+        Self { counted, ..Self::new(self.store, self.context) }
     }
 
     /// Returns whether the changes so far fit into one transaction, with a stored response but whatever that contains.
     #[must_use]
     pub fn fits(&self) -> bool {
-        self.items.len() + self.reference_counts.len() < MAX_TRANSACTION_ITEMS
+        self.counted + self.items.len() + self.reference_counts.len() < MAX_TRANSACTION_ITEMS
     }
 
     /// Requires that `reference` could be added now, also if it was there before.

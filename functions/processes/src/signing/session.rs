@@ -1,7 +1,7 @@
 //! What the signer sees.
 
 use super::session_wire::{SessionAsset, SessionSigner, SessionStep, SessionView};
-use crate::link_subject::{LinkSubject, position, spokesman};
+use crate::link_subject::{LinkSubject, position, representative};
 use shared::auth::UnverifiedRequest;
 use shared::domain::asset::Asset;
 use shared::domain::id::{AssetId, LinkId, TenantId, UserId};
@@ -24,6 +24,8 @@ pub(super) struct Session {
     organization: Name,
     assets: HashMap<AssetId, Asset>,
     user_names: HashMap<UserId, Name>,
+    /// The signer, if that is an active user.
+    signer: Option<UserId>,
 }
 
 impl Session {
@@ -31,7 +33,8 @@ impl Session {
     pub(super) async fn read(reads: &PointReads, link: &Link) -> Result<Self, ApiError> {
         let subject = LinkSubject::read(reads, link.target).await?;
         let assets = subject.instances.iter().map(|it| it.value.asset_id);
-        let users: Vec<UserId> = subject.instances.iter().flat_map(|it| it.value.picked_users()).collect();
+        let picked = subject.instances.iter().flat_map(|it| it.value.picked_users());
+        let users: Vec<UserId> = picked.chain(link.signer.user_id).collect();
         let tenant: TenantId = reads.id();
         let batch = BatchGet::new().with::<Tenant>(Some(tenant)).with_all::<Asset>(assets.clone());
         let batch = reads.batch_get(batch.with_all::<User>(users.iter().copied())).await?;
@@ -42,20 +45,34 @@ impl Session {
         for id in assets {
             found.extend(batch.get_readable::<Asset>(Some(id))?.map(|asset| (id, asset.value)));
         }
-        let mut user_names = HashMap::new();
+        let mut session = Self { subject, organization, assets: found, user_names: HashMap::new(), signer: None };
         for id in users {
-            user_names.extend(batch.get_readable::<User>(Some(id))?.map(|user| (id, user.value.display_name)));
+            if let Some(user) = batch.get_readable::<User>(Some(id))? {
+                session.signer = session.signer.or(link.signer.user_id.filter(|signer| *signer == id && user.value.is_active));
+                session.learn(&user.value);
+            }
         }
-        Ok(Self { subject, organization, assets: found, user_names })
+        Ok(session)
+    }
+
+    /// Remembers the name of a user whom a submission picks.
+    pub(super) fn learn(&mut self, user: &User) {
+        self.user_names.insert(user.id, user.display_name.clone());
+    }
+
+    /// Returns whether the name of this user is known.
+    pub(super) fn knows(&self, user: UserId) -> bool {
+        self.user_names.contains_key(&user)
     }
 
     /// Returns the view of the session with this link and these instances, which are as they were read or later.
     pub(super) fn view(&self, link: &Link, instances: &[Stored<Instance>]) -> Result<SessionView, ApiError> {
-        let instance = spokesman(instances).ok_or_else(|| ApiError::Internal("a movement without instances".into()))?;
+        let instance = representative(instances).ok_or_else(|| ApiError::Internal("a movement without instances".into()))?;
         let (status, open) = position(instances);
         let steps = instance.value.steps.as_slice().iter().enumerate();
         // What was cancelled is not handed over with the rest of a movement.
-        let handled = instances.iter().filter(|instance| instance.value.status() != InstanceStatus::Cancelled);
+        let is_cancelled = status == InstanceStatus::Cancelled;
+        let handled = instances.iter().filter(|it| is_cancelled || it.value.status() != InstanceStatus::Cancelled);
         let is_shown = |index: usize| status == InstanceStatus::InProgress && index >= open && link.steps.contains(index);
         Ok(SessionView {
             link_id: link.id,
@@ -63,11 +80,12 @@ impl Session {
             process_name: instance.value.process_name.clone(),
             movement_number: self.subject.movement.as_ref().map(|movement| movement.value.number.clone()),
             assets: handled.map(|instance| self.asset(&instance.value)).collect(),
-            signer: SessionSigner { name: link.signer.name.clone(), user_id: link.signer.user_id },
+            signer: SessionSigner { name: link.signer.name.clone(), user_id: self.signer },
             status: if link.used_at.is_some() { LinkStatus::Used } else { LinkStatus::Open },
             ends_at: link.ends_at(),
             steps: steps.filter(|(index, _)| is_shown(*index)).map(|(index, _)| self.step(&instance.value, index)).collect(),
             is_completed: status == InstanceStatus::Completed,
+            is_cancelled,
         })
     }
 
@@ -107,7 +125,8 @@ pub async fn get_signing_session(request: UnverifiedRequest<LinkId>) -> Result<D
         return Err(ApiError::BadLink(Some(LinkStatus::Ended)));
     }
     if link.value.opened_at.is_none() {
-        let opened = |link: &Link| link.over(now).map_or_else(|| Ok(link.opened(now)), |over| Err(ApiError::BadLink(Some(over))));
+        let opened =
+            |link: &Link| link.end_reason(now).map_or_else(|| Ok(link.opened(now)), |over| Err(ApiError::BadLink(Some(over))));
         match signer.update(link.clone(), opened).await {
             Err(error @ ApiError::BadLink(_)) => return Err(error),
             // What the signer came for is more important.

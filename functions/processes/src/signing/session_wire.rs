@@ -34,6 +34,8 @@ pub struct SessionView {
     pub(super) steps: Vec<SessionStep>,
     /// Whether the process is completed, so that there is a receipt.
     pub(super) is_completed: bool,
+    /// Whether the process was cancelled after the link was used. There will be no receipt.
+    pub(super) is_cancelled: bool,
 }
 
 /// An asset of a signing session.
@@ -59,7 +61,7 @@ pub struct SessionAsset {
 pub struct SessionSigner {
     /// Name.
     pub(super) name: Name,
-    /// User; null for a person who is none.
+    /// User, whom a step can pick; null for an inactive user and for a person who is none.
     #[schema(required)]
     pub(super) user_id: Option<UserId>,
 }

@@ -12,17 +12,17 @@ use futures_util::future::try_join_all;
 use serde_json::{Map, Value, json};
 use shared::auth::{Command, UnverifiedRequest};
 use shared::domain::field_error::FieldError;
-use shared::domain::id::LinkId;
+use shared::domain::id::{LinkId, UserId};
 use shared::domain::json::pointer_token;
 use shared::domain::link::{LinkStatus, LinkSteps, LinkTarget};
 use shared::domain::process::{Step, StepKind};
-use shared::domain::user::Email;
+use shared::domain::user::{Email, User};
 use shared::http::body::{StepData, StepKeys};
 use shared::http::error::ApiError;
 use shared::http::extract::JsonBody;
 use shared::http::openapi::{PostErrors, SubmissionConflict};
 use shared::http::response::Data;
-use shared::store::PointReads;
+use shared::store::{PointReads, StoreError};
 
 shared::body! {
     /// Step data to submit with a signing link.
@@ -61,11 +61,10 @@ pub async fn submit_with_link(
             if link.value.own_status(store.store().now()) == LinkStatus::Used {
                 return Err(ApiError::BadLink(Some(LinkStatus::Used)));
             }
-            let session = Session::read(&store, &link.value).await?;
-            let steps = steps(&session.subject.instances);
-            errors.extend(not_opened(&link.value.steps, steps, &body));
+            let mut session = Session::read(&store, &link.value).await?;
+            errors.extend(not_opened(&link.value.steps, steps(&session.subject.instances), &body));
             let SubmissionBody { step_data, current_step, through, typed_signatures } = body;
-            let data = with_users(&store, &link.value.steps, steps, step_data.0, &mut errors).await?;
+            let data = with_users(&store, &mut session, &link.value.steps, step_data.0, &mut errors).await?;
             let typed = typed_signatures.map(|keys| keys.0).unwrap_or_default();
             let submission = Submission {
                 expected_step: current_step.map(|step| step.0 as usize),
@@ -109,29 +108,38 @@ fn value_error(key: &str, detail: impl Into<String>) -> FieldError {
     FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
 }
 
-/// Returns the values with the IDs of users in place of their e-mail addresses. The signer sees no list of users.
+/// Returns the values with the IDs of users in place of their e-mail addresses. The signer sees no list of users. The session
+/// learns the names of all whom the values pick.
 async fn with_users(
     reads: &PointReads,
+    session: &mut Session,
     opened: &LinkSteps,
-    steps: &[Step],
     mut data: Map<String, Value>,
     errors: &mut Vec<FieldError>,
 ) -> Result<Map<String, Value>, ApiError> {
     // Of a step that the link doesn't open, nobody learns whether an address is known.
-    let opened = steps.iter().enumerate().filter(|(index, _)| opened.contains(*index)).map(|(_, step)| step);
-    let pickers = opened.filter(|step| step.kind == StepKind::UserPicker);
-    let addresses =
-        pickers.filter_map(|step| Some((&step.key, data.get(&step.key)?.as_str().filter(|text| text.contains('@'))?)));
-    let found = try_join_all(addresses.map(async |(key, text)| {
-        let user = match text.parse::<Email>() {
-            Ok(email) => reads.user_by_email(&email).await?,
-            Err(_) => None,
-        };
-        Ok::<_, ApiError>((key.clone(), user.filter(|user| user.value.is_active)))
+    let steps = steps(&session.subject.instances).iter().enumerate().filter(|(index, _)| opened.contains(*index));
+    let pickers = steps.filter(|(_, step)| step.kind == StepKind::UserPicker);
+    let picked = pickers.filter_map(|(_, step)| Some((step.key.clone(), data.get(&step.key)?.as_str()?)));
+    let found = try_join_all(picked.map(async |(key, text)| match text.parse::<UserId>() {
+        Ok(id) if session.knows(id) => Ok(None),
+        Ok(id) => Ok::<_, ApiError>(StoreError::tolerate_unreadable(reads.get::<User>(id).await)?.map(|user| (key, Some(user)))),
+        // What is no address gets the error of a value that is no ID.
+        Err(_) if !text.contains('@') => Ok(None),
+        Err(_) => {
+            let user = match text.parse::<Email>() {
+                Ok(email) => reads.user_by_email(&email).await?,
+                Err(_) => None,
+            };
+            Ok(Some((key, user.filter(|user| user.value.is_active))))
+        }
     }));
-    for (key, user) in found.await? {
+    for (key, user) in found.await?.into_iter().flatten() {
         match user {
-            Some(user) => drop(data.insert(key, json!(user.value.id))),
+            Some(user) => {
+                session.learn(&user.value);
+                data.insert(key, json!(user.value.id));
+            }
             None => errors.push(value_error(&key, "must be the e-mail address of an active user of this organization")),
         }
     }

@@ -3,7 +3,7 @@
 use super::session::Session;
 use super::session_wire::SessionView;
 use crate::commands::{AdvanceInputs, AdvanceInstance};
-use crate::link_subject::{position, spokesman};
+use crate::link_subject::{position, representative};
 use crate::movement_commands::{AdvanceMovement, ChangedMovement, MovementInputs};
 use crate::submission::Submission;
 use shared::auth::{Command, Requester};
@@ -102,7 +102,7 @@ where
         if status != LinkStatus::Open {
             return Err(ApiError::BadLink(Some(status)).into());
         }
-        let last = spokesman(instances).and_then(|instance| self.submitted.submission().last_step(&instance.value));
+        let last = representative(instances).and_then(|instance| self.submitted.submission().last_step(&instance.value));
         let next = last.map_or_else(|| link.value.clone(), |last| link.value.submitted(last, now));
         let link = if next == link.value {
             // It must not have been revoked.

@@ -6,11 +6,15 @@ use crate::domain::process::{Process, StepKind};
 use crate::domain::record::Stored;
 use std::collections::BTreeSet;
 
+/// A signing link and its event.
+const LINK_ITEMS: usize = 2;
+
 impl Movement {
     /// Returns the number of items that the largest transaction of a movement writes, whatever is submitted when. Also
     /// holds for a process instance on its own.
     ///
-    /// Each submission writes the stored response, and the process instances with their events. Of the current step and
+    /// Each submission writes the stored response, and the process instances with their events; one by a signer also the
+    /// signing link with its event. Of the current step and
     /// those that follow, it may pick another user than was picked ahead, which changes the references to both, and add
     /// the image of a signature. The last one also writes the assets with their events and the references to the process
     /// definition, to all users who were picked, and to those who may lose an asset. `has_values` says whether values
@@ -29,9 +33,9 @@ impl Movement {
             // Before the first step nothing was picked, except with the start.
             let replaced = if step > 0 || has_values { pickers } else { 0 };
             if step + 1 == steps.len() {
-                4 * assets.len() + 2 + losers + all_pickers + replaced + signatures
+                LINK_ITEMS + 4 * assets.len() + 2 + losers + all_pickers + replaced + signatures
             } else {
-                2 * assets.len() + 1 + pickers + replaced + signatures
+                LINK_ITEMS + 2 * assets.len() + 1 + pickers + replaced + signatures
             }
         };
         (0..steps.len()).map(items).max().unwrap_or(0)

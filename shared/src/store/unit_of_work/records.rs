@@ -83,13 +83,13 @@ impl UnitOfWork<'_> {
         self.replace(old, versions, false)
     }
 
-    /// Requires that the record is still at `old`'s version, and leaves it as it is.
+    /// Requires that the record is still at `old`'s version, and leaves it as it is. The request's precondition is not about
+    /// such a record.
     ///
     /// # Errors
     ///
-    /// As [`UnitOfWork::update`].
-    pub fn expect<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
-        self.check_precondition(old)?;
+    /// Returns [`StoreError::Internal`] if the check can't be written.
+    pub fn expect<T: Record>(&mut self, old: &Stored<T>) -> Result<(), StoreError> {
         let key = self.store.keys.record(T::KIND, old.value.id().uuid());
         self.items.push(self.store.version_check(&key, Some(old.version))?);
         Ok(())
