@@ -203,7 +203,6 @@ async fn a_link_may_send_sixty_requests_a_minute_which_count_for_nobody_else() {
     assert_eq!((refused.status.as_u16(), refused.header("x-ratelimit-remaining")), (422, "58"));
 }
 
-/// The reads of a link that ended are begun early once at most, like those of a revoked key.
 #[tokio::test]
 async fn a_link_that_is_over_costs_little() {
     let (api, client) = Api::with_tenant().await;
@@ -217,11 +216,13 @@ async fn a_link_that_is_over_costs_little() {
             _ => cancel(&client, id_of(&path)).await.data(),
         };
         let before = api.dump().await;
+        // Only the process says that it was cancelled.
+        let most = if end == "revoked" { 1.0 } else { 5.0 };
         for n in 0..3 {
             api.meter.take();
             link_status(&signer.get("/sign/session").await);
             let cost = api.meter.take();
-            assert!(n == 0 || cost.read_units <= 6.0 && cost.write_units <= 1.0, "{end}, {n}: {cost:?}");
+            assert!(cost.read_units <= most && cost.write_units <= 1.0, "{end}, {n}: {cost:?}");
         }
         assert_eq!(api.dump().await, before);
     }

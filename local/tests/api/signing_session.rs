@@ -93,7 +93,7 @@ async fn a_session_names_the_process_the_assets_and_the_signer() {
         json!({
             "link_id": link.id, "organization": "Analytical Engines", "process_name": "Own", "movement_number": null,
             "assets": [asset], "signer": {"name": "Ada", "user_id": user}, "status": "open",
-            "ends_at": link.shown(&client).await["expires_at"], "is_completed": false,
+            "ends_at": link.shown(&client).await["expires_at"], "is_completed": false, "is_cancelled": false,
             "steps": [{"index": 0, "step": signature_step(), "value": null, "user_name": null, "is_stored": false}]
         })
     );
@@ -190,7 +190,7 @@ async fn only_the_steps_of_the_link_are_shown_and_accepted() {
     );
     assert_eq!(unknown.status.as_u16(), 422);
     assert_eq!(api.dump().await, before);
-    let session = signer.sign(json!({"step_data": {}, "through": "sign"})).await;
+    let session = signer.sign(json!({"step_data": {"sign": SIGNATURE}, "through": "sign"})).await;
     answers.push(session.text().to_owned());
     for answer in answers {
         assert!(!answer.contains("Qwert") && !answer.contains("hidden_") && !answer.contains("base64"), "{answer}");

@@ -142,8 +142,8 @@ async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
     assert_eq!(guest.signer(&client).session().await["signer"]["name"], hostile);
     client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
     assert_eq!(link.signer(&client).session().await["signer"]["name"], "Ada");
-    client.delete(&format!("/users/{user}")).await.data();
-    assert_eq!(link.signer(&client).session().await["signer"], json!({"name": "Ada", "user_id": user}));
+    client.patch(&format!("/users/{user}"), json!({"display_name": "Countess"})).await.data();
+    assert_eq!(link.signer(&client).session().await["signer"]["name"], "Ada");
     link.signer(&client).sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
     assert_eq!(link.shown(&client).await["signer"]["name"], "Ada");
 }
@@ -186,10 +186,8 @@ async fn only_an_image_of_the_same_request_is_marked_as_typed() {
     advance(&client, id_of(&path), json!({"note": "n", "sign": SIGNATURE})).await.data();
     let signer = Link::for_guest(&client, &path).await.signer(&client);
     let reply = signer.sign(json!({"step_data": {}, "typed_signatures": ["sign"]})).await;
-    if reply.status == 422 {
-        assert_eq!(reply.field_errors(), ["/typed_signatures/0"]);
-        signer.sign(json!({"step_data": {}})).await.data();
-    }
+    assert_eq!(reply.field_errors(), ["/typed_signatures/0"]);
+    signer.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
     let receipt = client.get(&format!("{path}/receipt")).await.json();
     assert!(receipt["receipt"]["steps"][1]["value"].get("typed").is_none(), "{receipt}");
 }

@@ -21,6 +21,8 @@ pub const MIN_SECONDS: u32 = 60;
 pub const MAX_SECONDS: u32 = 30 * 24 * 3600;
 /// The number of requests per minute that are answered with one link.
 pub const RATE_LIMIT: u32 = 60;
+/// How many links a process instance or movement can have: a list reads all their markers.
+pub const MAX_LINKS: usize = 100;
 /// How long after its last step a link still opens the receipt.
 const RECEIPT_TIME: TimeDelta = TimeDelta::hours(24);
 

@@ -15,7 +15,7 @@ use shared::domain::user::User;
 use shared::http::error::ApiError;
 use shared::http::openapi::ListErrors;
 use shared::http::response::Data;
-use shared::store::{BatchGet, PointReads};
+use shared::store::{BatchGet, PointReads, StoreError};
 use std::collections::HashMap;
 
 /// What a session shows besides the link.
@@ -40,6 +40,12 @@ impl Session {
         let batch = reads.batch_get(batch.with_all::<User>(users.iter().copied())).await?;
         let tenant = batch.get::<Tenant>(Some(tenant))?;
         let organization = tenant.ok_or_else(|| ApiError::Internal("a link of a tenant without a record".into()))?.value.name;
+        if let Some(signer) = link.signer.user_id
+            && StoreError::tolerate_unreadable(batch.get::<User>(Some(signer)))?.is_none()
+        {
+            // Like the key of a deleted user.
+            return Err(ApiError::BadLink(None));
+        }
         // They are only shown.
         let mut found = HashMap::new();
         for id in assets {

@@ -104,7 +104,8 @@ fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<
     values.map(|key| value_error(key, detail.clone())).chain(through).chain(typed).collect()
 }
 
-fn value_error(key: &str, detail: impl Into<String>) -> FieldError {
+/// Returns the error of one value.
+pub(super) fn value_error(key: &str, detail: impl Into<String>) -> FieldError {
     FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
 }
 
@@ -123,7 +124,10 @@ async fn with_users(
     let picked = pickers.filter_map(|(_, step)| Some((step.key.clone(), data.get(&step.key)?.as_str()?)));
     let found = try_join_all(picked.map(async |(key, text)| match text.parse::<UserId>() {
         Ok(id) if session.knows(id) => Ok(None),
-        Ok(id) => Ok::<_, ApiError>(StoreError::tolerate_unreadable(reads.get::<User>(id).await)?.map(|user| (key, Some(user)))),
+        Ok(id) => {
+            let user = StoreError::tolerate_unreadable(reads.get::<User>(id).await)?;
+            Ok::<_, ApiError>(Some((key, user.filter(|user| user.value.is_active))))
+        }
         // What is no address gets the error of a value that is no ID.
         Err(_) if !text.contains('@') => Ok(None),
         Err(_) => {
@@ -140,7 +144,7 @@ async fn with_users(
                 session.learn(&user.value);
                 data.insert(key, json!(user.value.id));
             }
-            None => errors.push(value_error(&key, "must be the e-mail address of an active user of this organization")),
+            None => errors.push(value_error(&key, "must be the e-mail address or the ID of an active user of this organization")),
         }
     }
     Ok(data)

@@ -2,16 +2,21 @@
 
 use super::session::Session;
 use super::session_wire::SessionView;
+use super::submit::value_error;
 use crate::commands::{AdvanceInputs, AdvanceInstance};
 use crate::link_subject::{position, representative};
 use crate::movement_commands::{AdvanceMovement, ChangedMovement, MovementInputs};
 use crate::submission::Submission;
+use serde_json::{Map, Value};
 use shared::auth::{Command, Requester};
+use shared::domain::field_error::FieldError;
 use shared::domain::id::LinkId;
 use shared::domain::instance::Instance;
 use shared::domain::link::{Link, LinkStatus};
+use shared::domain::process::{Step, StepKind};
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
+use shared::domain::signature_image::DATA_URL_PREFIX;
 use shared::http::error::ApiError;
 use shared::http::response::{Data, Success};
 use shared::store::{AttemptError, PointReads, StoreError, UnitOfWork, WriteError};
@@ -102,7 +107,8 @@ where
         if status != LinkStatus::Open {
             return Err(ApiError::BadLink(Some(status)).into());
         }
-        let last = representative(instances).and_then(|instance| self.submitted.submission().last_step(&instance.value));
+        let submission = self.submitted.submission();
+        let last = representative(instances).and_then(|instance| submission.last_step(&instance.value));
         let next = last.map_or_else(|| link.value.clone(), |last| link.value.submitted(last, now));
         let link = if next == link.value {
             // It must not have been revoked.
@@ -111,7 +117,13 @@ where
         } else {
             unit.update(link, next)?
         };
-        Ok((self.submitted.decide(requester, unit, inputs)?, link))
+        let outcome = self.submitted.decide(requester, unit, inputs)?;
+        // Last: what is wrong with the submission itself is more to the point.
+        let unsigned = match (representative(instances), last) {
+            (Some(instance), Some(last)) => unsigned(&instance.value, last, &submission.data),
+            _ => Vec::new(),
+        };
+        if unsigned.is_empty() { Ok((outcome, link)) } else { Err(ApiError::Invalid(unsigned).into()) }
     }
 
     fn stored_response(&self, outcome: &Self::Outcome) -> Result<StoredResponse, StoreError> {
@@ -121,4 +133,17 @@ where
     fn judge(&self, error: WriteError, (outcome, _): &Self::Outcome) -> AttemptError<ApiError> {
         self.submitted.judge(error, outcome)
     }
+}
+
+/// Returns an error for each signature step up to the step `last` that has a value which is not in `data`: what others have
+/// stored there ahead must not count as the signer's.
+fn unsigned(instance: &Instance, last: usize, data: &Map<String, Value>) -> Vec<FieldError> {
+    let steps = instance.steps.as_slice().iter().take(last + 1).skip(instance.current_step());
+    let is_sent = |step: &Step| match data.get(&step.key) {
+        Some(Value::String(text)) => text.starts_with(DATA_URL_PREFIX),
+        Some(_) => true,
+        None => !instance.step_values.as_map().contains_key(&step.key),
+    };
+    let unsigned = steps.filter(|step| step.kind == StepKind::Signature && !is_sent(step));
+    unsigned.map(|step| value_error(&step.key, "must be the image of your own signature: a stored one does not count")).collect()
 }
