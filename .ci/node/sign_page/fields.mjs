@@ -104,7 +104,10 @@ async function filledBefore(scene) {
   await sees(part(page, witness).getByText('Grace Hopper'), 'the person who was picked before is not named')
   await visit.look('desktop-filled-before')
   await fill(page, checklist, ['Bag'])
-  // The signature of before is kept.
+  // The signature of before is not the signer's.
+  await submitButton(page).click()
+  await sees(errorOf(page, STEPS.signature), 'a stored signature counts as the signer’s')
+  await draw(page)
   await submit(page)
   const [{ status, step_data: stored }] = await api.instances(handover)
   assert.deepEqual(
@@ -112,7 +115,7 @@ async function filledBefore(scene) {
     ['completed', ['Device', 'Bag'], id],
     'the API has other values than the page',
   )
-  assert.equal(stored.signature, DOT, 'the signature of before is not kept')
+  assert.notEqual(stored.signature, DOT, 'the signature of before is kept')
   await visit.close()
 }
 

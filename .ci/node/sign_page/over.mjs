@@ -81,6 +81,16 @@ async function invalid(scene) {
     await expectHeading(scene, wrong, 'This link is not valid', n ? null : 'phone-not-valid')
 }
 
+/** Programs for mail and chat append to links. */
+async function tails(scene) {
+  const { url } = await scene.api.handOver({ steps })
+  for (const tail of ['.', ')', '%0A', '&x=1', '?fbclid=1']) {
+    const visit = await Visit.open(scene, url + tail)
+    await ready(visit.page)
+    await visit.close()
+  }
+}
+
 /** Waits for the end of a link that was made for a minute. */
 async function expired(scene) {
   const { url, ends } = await scene.short
