@@ -1,7 +1,7 @@
 // Links that are over, and what never was a link: the heading says so.
 import assert from 'node:assert/strict'
 import { STEPS } from './api.mjs'
-import { submitButton } from './form.mjs'
+import { ready, submitButton } from './form.mjs'
 import { PHONE, Visit, sees } from './visit.mjs'
 
 const steps = [STEPS.text, STEPS.signature]
@@ -110,5 +110,6 @@ export const over = {
   'a link that is revoked meanwhile': revokedMeanwhile,
   'a used link': used,
   'no link at all': invalid,
+  'links with a tail': tails,
   'an expired link': expired,
 }

@@ -112,6 +112,8 @@ const secondLook = (count) => `${counted(count, 'entry needs', 'entries need')} 
 function correct(field) {
   if (field.error.hidden) return
   const error = field.check()
+  // A page that got shorter could move under the hand that signs.
+  part('form').style.minHeight = `${part('form').offsetHeight}px`
   setError(field, error)
   const problem = part('problem')
   const lines = [...problem.querySelectorAll('li')]
