@@ -113,7 +113,7 @@ function correct(field) {
   if (field.error.hidden) return
   const error = field.check()
   // A page that got shorter could move under the hand that signs.
-  part('form').style.minHeight = `${part('form').offsetHeight}px`
+  part('form').style.minHeight = `${innerHeight - part('form').getBoundingClientRect().top}px`
   setError(field, error)
   const problem = part('problem')
   const lines = [...problem.querySelectorAll('li')]
