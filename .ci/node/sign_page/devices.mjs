@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { STEPS } from './api.mjs'
-import { doneHeading, fill, ready, submit, submitButton } from './form.mjs'
+import { doneHeading, fill, ready, says, submit, submitButton } from './form.mjs'
 import { expectL } from './png.mjs'
 import { DESKTOP, PHONE, Visit, sees } from './visit.mjs'
 
@@ -76,8 +76,11 @@ async function goesOn(scene) {
     0,
     'there is a receipt of what is not completed',
   )
+  const check = page.getByRole('button', { name: 'Check for the receipt' })
+  await check.click()
+  await says(page, 'There is no receipt yet.', 'a receipt that is not there')
   await api.post(`${handover.path}/advance`, { step_data: { filed: true } })
-  await page.reload()
+  await check.click()
   await saveReceipt(visit, handover.assets)
   await visit.close()
 }

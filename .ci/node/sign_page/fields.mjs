@@ -1,7 +1,7 @@
 // All types of steps, and errors beside the fields that they belong to.
 import assert from 'node:assert/strict'
 import { STEPS } from './api.mjs'
-import { describedBy, errorOf, fill, part, ready, submit, submitButton } from './form.mjs'
+import { describedBy, errorOf, fill, part, ready, says, submit, submitButton } from './form.mjs'
 import { draw } from './strokes.mjs'
 import { DESKTOP, PHONE, Visit, sees } from './visit.mjs'
 
@@ -104,7 +104,10 @@ async function filledBefore(scene) {
   await sees(part(page, witness).getByText('Grace Hopper'), 'the person who was picked before is not named')
   await visit.look('desktop-filled-before')
   await fill(page, checklist, ['Bag'])
-  // The signature of before is kept.
+  // The signature of before is not the signer's.
+  await submitButton(page).click()
+  await sees(errorOf(page, STEPS.signature), 'a stored signature counts as the signer’s')
+  await draw(page)
   await submit(page)
   const [{ status, step_data: stored }] = await api.instances(handover)
   assert.deepEqual(
@@ -112,7 +115,22 @@ async function filledBefore(scene) {
     ['completed', ['Device', 'Bag'], id],
     'the API has other values than the page',
   )
-  assert.equal(stored.signature, DOT, 'the signature of before is not kept')
+  assert.notEqual(stored.signature, DOT, 'the signature of before is kept')
+  await visit.close()
+}
+
+/** Who leaves out a signature that can be left out has not signed, whatever was stored. */
+async function storedSignature(scene) {
+  const { api } = scene
+  const signature = { ...STEPS.signature, required: false }
+  const handover = await api.handOver({ steps: [{ ...STEPS.text, key: 'first' }, signature] })
+  await api.post(`${handover.path}/advance`, { step_data: { first: 'By the desk', signature: DOT } })
+  const visit = await Visit.open(scene, handover.url)
+  await ready(visit.page)
+  await submit(visit.page)
+  await sees(visit.page.getByText('Nothing entered'), 'the page does not say that nothing was entered')
+  const [{ step_data: stored }] = await api.instances(handover)
+  assert.equal(stored.signature ?? null, null, 'a stored signature counts as the signer’s')
   await visit.close()
 }
 
@@ -129,14 +147,17 @@ async function errors(scene, name, options) {
   for (const step of [witness, STEPS.checklist, STEPS.text, STEPS.signature]) {
     await sees(errorOf(page, step), `"${step.label}" is required and missing, without an error beside it`)
   }
+  await says(page, '4 entries need a second look', 'what is missing')
   await visit.look(`${name}-required`)
   await fill(page, witness, 'former.colleague@example.com')
   await fill(page, STEPS.checklist, ['Device'])
   await fill(page, STEPS.text, '2.14')
   await draw(page)
+  await says(page, '1 entry needs a second look', 'what is still missing')
   await submitButton(page).click()
   await sees(errorOf(page, STEPS.checklist), 'an unticked item has no error beside it')
   await fill(page, STEPS.checklist)
+  assert.equal(await page.locator('#problem').innerText(), '', 'an error of what is corrected stays')
   await submitButton(page).click()
   const error = errorOf(page, witness)
   await sees(error, 'an inactive person has no error beside the field')
@@ -156,6 +177,7 @@ export const fields = {
     everyType(scene, 'desktop-dark', { ...DESKTOP, colorScheme: 'dark' }),
   'nothing that is optional': optional,
   'values from before': filledBefore,
+  'a signature from before': storedSignature,
   'errors beside fields, on a phone': (scene) => errors(scene, 'phone', PHONE),
   'errors beside fields, in the dark': (scene) => errors(scene, 'desktop-dark', { ...DESKTOP, colorScheme: 'dark' }),
 }

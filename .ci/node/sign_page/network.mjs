@@ -40,6 +40,22 @@ async function offline(scene) {
   await end(scene, visit, handover)
 }
 
+/** What is edited while offline is not sent by itself. */
+async function editedOffline(scene) {
+  const { handover, visit, page } = await open(scene)
+  visit.expectFailures('ERR_INTERNET_DISCONNECTED')
+  await visit.context.setOffline(true)
+  await submitButton(page).click()
+  await says(page, 'You are offline. What you entered is kept.', 'offline')
+  await fill(page, STEPS.text, '2.15')
+  await visit.context.setOffline(false)
+  await says(page, 'You are online again. Press the button to submit.', 'online again, after an edit')
+  assert.equal(await again(page).count(), 0, 'the page still says that it is offline')
+  await scene.api.expectUntouched(handover)
+  await submitButton(page).click()
+  await end(scene, visit, handover)
+}
+
 /** Opens a link while offline. */
 async function openedOffline(scene) {
   const handover = await scene.api.handOver({ steps: [STEPS.text] })
@@ -120,7 +136,7 @@ async function limit(scene) {
   assert.ok(asked > 60 && Number(last.headers.get('retry-after')) > 0, `${asked} requests are limited, without a Retry-After`)
   const visit = await Visit.open(scene, url, PHONE)
   visit.expectFailures('status of 429')
-  await says(visit.page, /busy|wait|moment|many/i, 'the limit of requests')
+  await says(visit.page, /^Too many attempts with this link\. Trying again in \d+ seconds?\.$/, 'the limit of requests')
   await visit.shot('phone-limit')
   await visit.close()
 }
@@ -128,9 +144,10 @@ async function limit(scene) {
 export const network = {
   "the service's limit": limit,
   'offline in the middle': offline,
+  'edited while offline': editedOffline,
   'opened without a connection': openedOffline,
   'a lost response, sent again': (scene) => lostResponse(scene, (page) => again(page).click()),
   'a lost response, then a reload': (scene) => lostResponse(scene, (page) => page.reload()),
-  'a 503': (scene) => busy(scene, 503, 'UNAVAILABLE', /busy|moment|again|available/i),
-  'a 429': (scene) => busy(scene, 429, 'RATE_LIMITED', /busy|moment|again|many|wait/i),
+  'a 503': (scene) => busy(scene, 503, 'UNAVAILABLE', 'The service is busy. Trying again in'),
+  'a 429': (scene) => busy(scene, 429, 'RATE_LIMITED', 'Too many attempts with this link. Trying again in'),
 }

@@ -1,7 +1,7 @@
 // Links that are over, and what never was a link: the heading says so.
 import assert from 'node:assert/strict'
 import { STEPS } from './api.mjs'
-import { submitButton } from './form.mjs'
+import { ready, submitButton } from './form.mjs'
 import { PHONE, Visit, sees } from './visit.mjs'
 
 const steps = [STEPS.text, STEPS.signature]
@@ -81,6 +81,16 @@ async function invalid(scene) {
     await expectHeading(scene, wrong, 'This link is not valid', n ? null : 'phone-not-valid')
 }
 
+/** Programs for mail and chat append to links. */
+async function tails(scene) {
+  const { url } = await scene.api.handOver({ steps })
+  for (const tail of ['.', ')', '%0A', '&x=1', '?fbclid=1']) {
+    const visit = await Visit.open(scene, url + tail)
+    await ready(visit.page)
+    await visit.close()
+  }
+}
+
 /** Waits for the end of a link that was made for a minute. */
 async function expired(scene) {
   const { url, ends } = await scene.short
@@ -100,5 +110,6 @@ export const over = {
   'a link that is revoked meanwhile': revokedMeanwhile,
   'a used link': used,
   'no link at all': invalid,
+  'links with a tail': tails,
   'an expired link': expired,
 }

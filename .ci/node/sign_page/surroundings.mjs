@@ -37,6 +37,21 @@ async function rotate(scene) {
   await visit.close()
 }
 
+/** What was drawn along the edges of an upright phone is inside the pad of a turned one. */
+async function turnEdges(scene) {
+  const { visit, page } = await open(scene, PHONE)
+  const corners = [[0.01, 0.01], [0.99, 0.01], [0.99, 0.99], [0.01, 0.99]]
+  await draw(page, { hand: 'touch', corners })
+  await page.setViewportSize({ width: 844, height: 390 })
+  await isLaidOut(page)
+  const rows = await page.locator('canvas').evaluate((canvas) => {
+    const { data, width, height } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height)
+    return [0, height - 1].map((y) => Array.from({ length: width }, (_, x) => data[(y * width + x) * 4 + 3]).some(Boolean))
+  })
+  assert.deepEqual(rows, [false, false], 'the edge of the pad cuts what was drawn')
+  await visit.close()
+}
+
 /** A stroke that the browser takes away, and a turn in the middle of one, keep what was drawn until then. */
 async function turnDuringStroke(scene) {
   const { visit, page } = await open(scene, DESKTOP)
@@ -93,6 +108,7 @@ async function plain(scene) {
 
 export const surroundings = {
   'the phone is turned': rotate,
+  'strokes along the edges, turned': turnEdges,
   'the window changes during a stroke': turnDuringStroke,
   'the theme changes': theme,
   'high contrast': contrast,

@@ -62,6 +62,8 @@ function say(text) {
  * @param {...(Node | string)} content
  */
 function showProblem(...content) {
+  part('form').style.minHeight = ''
+  part('problem').removeAttribute('aria-live')
   part('problem').replaceChildren(...content)
 }
 

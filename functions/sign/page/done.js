@@ -1,8 +1,12 @@
 // What the page shows when there is nothing left to enter.
 
-/** @param {Submitted} entry */
-function shownEntry(entry) {
-  const { step, value, image, isTyped, digest, by, at } = entry
+/** Shows when and by whom something was submitted, if that is known. @param {Submitted} entry */
+const shownOrigin = ({ at, by }) =>
+  at ? create('p', { className: 'hint' }, shownTime(at), by ? ', ' : '', isolated(by ?? '')) : null
+
+/** @param {Submitted} entry @param {Node | null} origin */
+function shownEntry(entry, origin) {
+  const { step, value, image, isTyped, digest } = entry
   const isSigned = step.type === 'signature' && (image || digest)
   const parts = isSigned
     ? [
@@ -11,7 +15,6 @@ function shownEntry(entry) {
         digest ? create('p', { className: 'hint' }, 'SHA-256 ', create('code', {}, digest)) : null,
       ]
     : [shownValue(step, value, entry.userName)]
-  const origin = at ? create('p', { className: 'hint' }, shownTime(at), by ? ', ' : '', isolated(by ?? '')) : null
   return [create('dt', {}, isolated(step.label)), create('dd', {}, ...parts, origin)]
 }
 
@@ -32,10 +35,10 @@ function showDone(session, own, notice) {
     : create('p', {}, organization, ' completes the process. The receipt will be on this page then, until ', until, '.')
   const intro = own.length ? 'What you entered was submitted.' : 'What was asked for has been submitted.'
   const list = create('dl', {})
-  const heading = create('h2', { id: newId(), hidden: true }, session.is_completed ? 'Receipt' : 'What you submitted')
-  const entries = create('section', { 'aria-labelledby': heading.id }, heading, list)
+  const heading = create('h2', { id: newId() }, session.is_completed ? 'Receipt' : 'What you submitted')
+  const entries = create('section', { 'aria-labelledby': heading.id, hidden: true })
   const save = button('Save receipt', () => void saveReceipt(session, save), 'primary')
-  const again = button('Check for the receipt', () => void load())
+  const again = button('Check for the receipt', () => void lookForReceipt())
   showView(
     session.organization,
     session.process_name,
@@ -50,8 +53,13 @@ function showDone(session, own, notice) {
 
   /** @param {Submitted[]} all */
   const show = (all) => {
-    heading.hidden = all.length === 0
-    list.replaceChildren(...all.flatMap(shownEntry))
+    const origins = all.map(shownOrigin)
+    const [first] = origins
+    // What is the same for all is said once.
+    const common = first && origins.every((origin) => origin?.textContent === first.textContent) ? first : null
+    list.replaceChildren(...all.flatMap((entry, index) => shownEntry(entry, common ? null : (origins[index] ?? null))))
+    entries.replaceChildren(heading, list, common ?? '')
+    entries.hidden = all.length === 0
   }
   const fill = async () => {
     show(own)
@@ -60,6 +68,15 @@ function showDone(session, own, notice) {
     show(steps ?? own)
   }
   void fill()
+}
+
+/** Looks whether there is a receipt by now. */
+async function lookForReceipt() {
+  const isLoaded = await load()
+  if (!isLoaded || session?.is_completed || session?.is_cancelled) return
+  say('There is no receipt yet.')
+  part('content').querySelector('button')?.focus()
+  part('status').scrollIntoView({ block: 'nearest' })
 }
 
 /** Links that can't be used: heading and what to do. @type {Record<string, [string, string]>} */

@@ -18,8 +18,9 @@ function shownAsset({ asset_tag, name, manufacturer, model, serial_number }) {
   )
 }
 
-/** @param {SigningSession} session */
+/** @param {SigningSession} session @returns {Node | string} */
 function shownAssets({ assets, movement_number }) {
+  if (assets.length === 0) return ''
   const title = create('h2', { id: newId() }, assets.length === 1 ? 'Asset' : 'Assets')
   const [listed, folded] = assets.length > MAX_LISTED_ASSETS ? [assets.slice(0, 5), assets.slice(5)] : [assets, []]
   const number = movement_number ? `${counted(assets.length, 'asset', 'assets')}, ${movement_number}` : ''
@@ -91,20 +92,41 @@ function showErrors(fields, errorOf) {
   })
   const [first] = wrong
   if (!first) return false
-  showProblem(
-    create('p', {}, `${counted(wrong.length, 'entry needs', 'entries need')} a second look:`),
-    create(
-      'ul',
-      {},
-      ...wrong.map((field) => {
-        const link = button('', () => goTo(field), 'link')
-        link.append(isolated(field.open.step.label))
-        return create('li', {}, link, create('p', {}, field.error.textContent))
-      }),
-    ),
-  )
+  const lines = wrong.map((field) => {
+    const link = button('', () => goTo(field), 'link')
+    link.append(isolated(field.open.step.label))
+    return create('li', { 'data-of': field.open.step.key }, link, create('p', {}, field.error.textContent))
+  })
+  showProblem(create('p', {}, secondLook(lines.length)), create('ul', {}, ...lines))
   goTo(first)
   return true
+}
+
+/** @param {number} count */
+const secondLook = (count) => `${counted(count, 'entry needs', 'entries need')} a second look:`
+
+/**
+ * Removes the error of a field that is corrected, here and in the list of all.
+ * @param {Field} field
+ */
+function correct(field) {
+  if (field.error.hidden) return
+  const error = field.check()
+  // A page that got shorter could move under the hand that signs.
+  part('form').style.minHeight = `${innerHeight - part('form').getBoundingClientRect().top}px`
+  setError(field, error)
+  const problem = part('problem')
+  const lines = [...problem.querySelectorAll('li')]
+  const line = lines.find((item) => item.getAttribute('data-of') === field.open.step.key)
+  if (!line) return
+  // Who corrects an entry need not hear the others again.
+  problem.setAttribute('aria-live', 'off')
+  if (error !== null) return line.lastElementChild?.replaceChildren(error)
+  const count = problem.querySelector('p')
+  line.remove()
+  if (lines.length > 1) return count?.replaceChildren(secondLook(lines.length - 1))
+  count?.remove()
+  problem.querySelector('ul')?.remove()
 }
 
 /** @param {Field} field */
@@ -124,7 +146,7 @@ function showForm(session, submitButton, changed) {
   for (const field of fields) {
     field.element.addEventListener('input', () => {
       keepField(field)
-      setError(field, null)
+      correct(field)
       changed(field)
     })
   }

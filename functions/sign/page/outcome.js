@@ -27,6 +27,9 @@ function showSession(next, notice = '') {
   submitButton.focus()
 }
 
+/** The last of its buttons; it may be gone. @type {HTMLButtonElement | null} */
+let tryAgain = null
+
 /**
  * Says what went wrong, with a button to try again.
  * @param {string} text
@@ -37,8 +40,17 @@ function offerRetry(text, again) {
     showProblem()
     again()
   }
-  showProblem(create('p', {}, text), button('Try again', act))
+  tryAgain = button('Try again', act)
+  showProblem(create('p', {}, text), tryAgain)
   retry = act
+}
+
+/** Sends again what could not be sent, unless it was edited since. */
+function online() {
+  if (retry) return retry()
+  if (!tryAgain?.isConnected) return
+  showProblem()
+  say('You are online again. Press the button to submit.')
 }
 
 /** @param {Reply} reply */

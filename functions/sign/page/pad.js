@@ -1,7 +1,7 @@
 // The pad that is drawn on. Strokes are kept in pixels from its middle, so that they stay where they are when the pad gets
 // another size, and shrink only if they don't fit.
 
-/** A stroke along the edge may be cut by half its width. */
+/** So far from the edge is what has to fit. */
 const EDGE = 2
 
 class Pad {
@@ -116,7 +116,7 @@ class Pad {
     if (!width || !height) return
     const box = boxOf(this.pen ? [...this.strokes, this.pen.stroke] : this.strokes)
     const [x, y] = box ? [Math.max(-box.left, box.right), Math.max(-box.top, box.bottom)] : [0, 0]
-    this.scale = Math.min(1, (width / 2 + EDGE) / Math.max(1, x), (height / 2 + EDGE) / Math.max(1, y))
+    this.scale = Math.min(1, (width / 2 - EDGE) / Math.max(1, x), (height / 2 - EDGE) / Math.max(1, y))
     for (const canvas of [this.canvas, this.finished]) {
       canvas.width = Math.round(width * devicePixelRatio)
       canvas.height = Math.round(height * devicePixelRatio)

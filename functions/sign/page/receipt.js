@@ -52,7 +52,7 @@ async function saveReceipt(session, saveButton) {
   saveButton.setAttribute('aria-busy', 'false')
   say('')
   if (reply.status === 401) return showOver(reply.body.link_status)
-  if (reply.status !== 200) return showProblem(create('p', {}, refusal(reply).replace(' What you entered is kept.', '')))
+  if (reply.status !== 200) return showProblem(create('p', {}, refusal(reply)))
   const subject = session.movement_number ?? session.assets[0]?.asset_tag ?? ''
   const file = `receipt-${subject}`.replace(/[^0-9A-Za-z]+/g, '-').replace(/-$/, '')
   const url = URL.createObjectURL(new Blob([reply.body], { type: 'text/html' }))

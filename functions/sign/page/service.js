@@ -4,9 +4,9 @@ const TIME_LIMIT_MS = 20_000
 const MAX_ATTEMPTS = 5
 const MAX_WAIT_SECONDS = 60
 
-/** Returns the link's secret, or null if the address has none. */
+/** Returns the link's secret, or null if the address has none. Programs for mail and chat append to links: that is ignored. */
 function secret() {
-  return /^#(sgn_[0-9A-Za-z]{32,})$/.exec(location.hash)?.[1] ?? null
+  return /^#(sgn_[0-9A-Za-z]{94})/.exec(location.hash)?.[1] ?? null
 }
 
 /** @param {number} seconds */
@@ -47,6 +47,22 @@ async function sendOnce(path, body, key) {
 }
 
 /**
+ * Waits, and says how long.
+ * @param {string} reason
+ * @param {number} seconds
+ */
+async function countDown(reason, seconds) {
+  const end = performance.now() + seconds * 1000
+  for (let left = seconds; left > 0; left = (end - performance.now()) / 1000) {
+    say(`${reason} Trying again in ${counted(Math.ceil(left), 'second', 'seconds')}.${kept()}`)
+    await pause(Math.min(1, left))
+    // Screen readers say the first number only.
+    part('status').setAttribute('aria-live', 'off')
+  }
+  part('status').removeAttribute('aria-live')
+}
+
+/**
  * Sends a request, and repeats it while the service is busy.
  * @param {string} path
  * @param {string | null} [body]
@@ -59,15 +75,17 @@ async function send(path, body = null, key = '') {
     const isBusy = [429, 502, 503, 504].includes(reply.status) || reply.body?.code === 'REQUEST_IN_PROGRESS'
     if (!isBusy || attempt === MAX_ATTEMPTS) return reply
     const seconds = Math.min(reply.retryAfter || 2 ** attempt, MAX_WAIT_SECONDS)
-    say(`The service is busy. Trying again in ${counted(seconds, 'second', 'seconds')}. What you entered is kept.`)
-    await pause(seconds)
+    await countDown(reply.status === 429 ? 'Too many attempts with this link.' : 'The service is busy.', seconds)
     say('Trying again…')
   }
 }
 
+/** Returns what to add where something was entered. */
+const kept = () => (fields.length ? ' What you entered is kept.' : '')
+
 /** Returns what to say when no response arrived. */
 const lostConnection = () =>
-  `${navigator.onLine ? 'The service can’t be reached.' : 'You are offline.'} What you entered is kept.`
+  `${navigator.onLine ? 'The service can’t be reached.' : 'You are offline.'}${kept()}`
 
 /**
  * Returns what to say of a refused request that has no field to stand beside.
@@ -75,9 +93,9 @@ const lostConnection = () =>
  */
 function refusal({ status, body }) {
   if (status === 0) return lostConnection()
-  const isBusy = status === 429 || (status > 501 && status < 505)
-  if (isBusy) return 'The service is still busy. Wait a minute, then try again. What you entered is kept.'
+  if (status === 429) return `There were too many attempts with this link. Wait a minute, then try again.${kept()}`
+  if (status > 501 && status < 505) return `The service is still busy. Wait a minute, then try again.${kept()}`
   const id = body.request_id ? ` If you ask for help, give this number: ${body.request_id}` : ''
-  if (status >= 500 || !body.detail) return `Something went wrong. What you entered is kept. Try again later.${id}`
+  if (status >= 500 || !body.detail) return `Something went wrong.${kept()} Try again later.${id}`
   return sentence(body.detail)
 }

@@ -29,7 +29,7 @@ function signatureField(open, kept) {
     create('div', { className: 'tools' }, undo, clear),
   )
 
-  const name = create('input', { type: 'text', id: newId(), dir: 'auto', autocomplete: 'name', value: draft.name })
+  const name = create('input', { type: 'text', id: newId(), dir: 'auto', autocomplete: 'name', maxLength: 100, value: draft.name })
   const nameHint = create('p', { className: 'hint', id: newId() }, 'The receipt will say that the name was typed.')
   const preview = create('img', { alt: '', className: 'picture' })
   const typing = create('div', {}, create('label', { htmlFor: name.id }, 'Your name'), name, nameHint, preview)
@@ -43,8 +43,7 @@ function signatureField(open, kept) {
     else pad.layOut()
   }, 'plain')
 
-  const stored = open.is_stored ? 'A signature is stored for this step. Sign only if you want to replace it.' : ''
-  const field = frame(open, { hint: stored, control: name }, drawing, typing, toggle)
+  const field = frame(open, { control: name }, drawing, typing, toggle)
   name.setAttribute('aria-describedby', `${nameHint.id} ${field.error.id}`)
 
   function refresh() {
@@ -69,10 +68,10 @@ function signatureField(open, kept) {
   return Object.assign(field, {
     value: () => (isTyped ? pictureOfName(name.value) : pictureOfStrokes(pad.strokes)),
     check() {
-      if (isTyped && [...name.value.trim()].length > 100) return 'Type a name of at most 100 characters.'
       const isMissing = isTyped ? pictureOfName(name.value) === null : boxOf(pad.strokes) === null
       if (!isMissing && !canReadDrawings()) return HIDDEN
-      if (!isMissing || !open.step.required || open.is_stored) return null
+      // A stored signature is somebody else's.
+      if (!isMissing || !open.step.required) return null
       return isTyped ? 'Type your name.' : 'Sign here, or type your name instead.'
     },
     save: () => ({ isTyped, name: name.value, strokes: pad.strokes }),

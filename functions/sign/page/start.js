@@ -1,23 +1,31 @@
 // Loads what the link opens.
 
-/** @param {string} [notice] what happened to the form that was shown */
+/**
+ * Loads the session, and shows it.
+ * @param {string} [notice] what happened to the form that was shown
+ * @returns {Promise<boolean>} whether there is one
+ */
 async function load(notice = '') {
-  if (!secret()) return showOver()
+  if (!secret()) {
+    showOver()
+    return false
+  }
   say('Loading…')
   const reply = await send('session')
   say('')
   if (reply.status === 200) {
     /** @type {SigningSession} */
     const next = reply.body.data
-    return showSession(next, notice && next.status === 'used' ? DONE_ELSEWHERE : notice)
+    showSession(next, notice && next.status === 'used' ? DONE_ELSEWHERE : notice)
+    return true
   }
-  if (reply.status === 401) return showOver(reply.body.link_status)
-  const text = refusal(reply)
-  offerRetry(session ? text : text.replace(' What you entered is kept.', ''), () => void load(notice))
+  if (reply.status === 401) showOver(reply.body.link_status)
+  else offerRetry(refusal(reply), () => void load(notice))
+  return false
 }
 
 // Another link in the same tab changes the fragment only.
 window.addEventListener('hashchange', () => location.reload())
-window.addEventListener('online', () => retry?.())
+window.addEventListener('online', online)
 part('form').addEventListener('submit', (event) => event.preventDefault())
 void load()

@@ -18,7 +18,7 @@ function bodyOf(batch, values) {
   batch.forEach(({ open }, index) => {
     const value = values[index] ?? null
     // Null removes what was stored before.
-    if (value !== null || open.value !== null) stepData[open.step.key] = value
+    if (value !== null || open.value !== null || open.is_stored) stepData[open.step.key] = value
   })
   const typed = batch.filter((field, index) => field.isTyped?.() && values[index])
   return JSON.stringify({

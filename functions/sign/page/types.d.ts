@@ -53,6 +53,8 @@ interface SigningSession {
   ends_at: string
   steps: OpenStep[]
   is_completed: boolean
+  /** Whether the process was cancelled after the last step that the link opens. */
+  is_cancelled: boolean
 }
 
 interface Problem {
