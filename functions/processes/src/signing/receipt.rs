@@ -10,21 +10,38 @@ use shared::domain::instance::Instance;
 use shared::domain::link::{LinkStatus, LinkTarget};
 use shared::domain::record::Stored;
 use shared::domain::signed_receipt::{SignedMovementReceipt, SignedReceipt};
+use shared::http::describe::{Schemas, add_schema, schema_or_reference};
 use shared::http::error::ApiError;
 use shared::http::extract::QueryParams;
 use shared::http::openapi::{ListErrors, ReceiptConflict};
 use shared::http::response::found;
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AnyOfBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// The receipt of what a signing link has opened.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
 #[serde(untagged)]
-#[schema(as = SigningReceipt, title = "The receipt of a process instance, or of a movement")]
 pub enum SigningReceipt {
     /// The receipt of a process instance.
     Instance(Box<SignedReceipt>),
     /// The receipt of a movement.
     Movement(Box<SignedMovementReceipt>),
+}
+
+// Any of the two, not one: a validator can't tell them apart by their members alone.
+impl PartialSchema for SigningReceipt {
+    fn schema() -> RefOr<Schema> {
+        let any = AnyOfBuilder::new().description(Some("The receipt of a process instance, or of a movement."));
+        any.item(schema_or_reference::<SignedReceipt>()).item(schema_or_reference::<SignedMovementReceipt>()).into()
+    }
+}
+
+impl ToSchema for SigningReceipt {
+    fn schemas(schemas: &mut Schemas) {
+        add_schema::<SignedReceipt>(schemas);
+        add_schema::<SignedMovementReceipt>(schemas);
+    }
 }
 
 /// What a receipt is made of.
