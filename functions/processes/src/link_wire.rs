@@ -4,13 +4,14 @@ use serde::Serialize;
 use shared::domain::field_error::ValueError;
 use shared::domain::id::{ApiKeyId, InstanceId, LinkId, MovementId, UserId};
 use shared::domain::instance::InstanceStatus;
-use shared::domain::link::{Link, LinkStatus, MAX_SECONDS, MIN_SECONDS};
+use shared::domain::link::{Link, LinkStatus, LinkTarget, MAX_SECONDS, MIN_SECONDS};
 use shared::domain::record::Stored;
 use shared::domain::text::Name;
 use shared::domain::time::Timestamp;
 use shared::domain::user::Email;
 use shared::http::body::{BoundedInteger, FromJson, read_nested};
 use shared::http::params::{Limit, PageNumber};
+use shared::http::response::Created;
 use utoipa::ToSchema;
 
 /// How many seconds a link lasts.
@@ -152,5 +153,18 @@ impl LinkView {
             created_at: stored.created_at,
             created_by,
         }
+    }
+}
+
+/// Returns the response to a creation.
+pub(crate) fn created<T>(target: LinkTarget, id: LinkId, view: T) -> Created<T> {
+    Created::new(&collection(target), id, view).without_etag()
+}
+
+/// Returns the path of the links that open this, without what every path begins with.
+fn collection(target: LinkTarget) -> String {
+    match target {
+        LinkTarget::InstanceId(id) => format!("processes/instances/{id}/links"),
+        LinkTarget::MovementId(id) => format!("movements/{id}/links"),
     }
 }

@@ -1,7 +1,7 @@
 //! The endpoints of signing links, for clients with an API key. What the signer's page calls is in `signing`.
 
 use crate::link_subject::LinkSubject;
-use crate::link_wire::{LinkQuery, LinkView, NewLink, NewLinkView};
+use crate::link_wire::{LinkQuery, LinkView, NewLink, NewLinkView, created};
 use crate::new_link::{CreateLink, Inputs};
 use serde_json::Value;
 use shared::auth::{Caller, UnverifiedRequest};
@@ -75,19 +75,6 @@ async fn create(
     caller.store.note_assigned(&url);
     let link = LinkView::new(stored, caller.context.at, position);
     Ok(created(target, link.id, NewLinkView { url, link }))
-}
-
-/// Returns the response to a creation.
-pub(crate) fn created<T>(target: LinkTarget, id: LinkId, view: T) -> Created<T> {
-    Created::new(&collection(target), id, view).without_etag()
-}
-
-/// Returns the path of the links that open this, without what every path begins with.
-fn collection(target: LinkTarget) -> String {
-    match target {
-        LinkTarget::InstanceId(id) => format!("processes/instances/{id}/links"),
-        LinkTarget::MovementId(id) => format!("movements/{id}/links"),
-    }
 }
 
 /// List the signing links of a process instance

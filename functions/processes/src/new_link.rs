@@ -1,8 +1,7 @@
 //! The creation of a signing link.
 
 use crate::link_subject::{LinkSubject, steps};
-use crate::link_wire::{LinkView, NewLink};
-use crate::links::created;
+use crate::link_wire::{LinkView, NewLink, created};
 use crate::process_error::{part_of_movement, process_error};
 use shared::auth::{Command, Requester};
 use shared::domain::api_key::SecretHash;

@@ -8,6 +8,7 @@ use shared::domain::asset::Asset;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::UserId;
 use shared::domain::instance::{Advancement, Instance, InstanceStatus, ProcessError, candidate_users};
+use shared::domain::json::pointer_token;
 use shared::domain::process::Step;
 use shared::domain::record::Stored;
 use shared::domain::signature_image::{DecodedImages, SignatureImage};
@@ -158,6 +159,11 @@ impl Submission {
 /// Returns the error of one field.
 pub(crate) fn invalid(field: &str, detail: String) -> ApiError {
     ApiError::Invalid(vec![FieldError::field(field, detail)])
+}
+
+/// Returns the error of one value of the step data.
+pub(crate) fn value_error(key: &str, detail: impl Into<String>) -> FieldError {
+    FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
 }
 
 /// Returns the error of more `steps` than one transaction holds. `fits` says whether those up to one with this key fit.

@@ -7,13 +7,12 @@ use crate::commands::AdvanceInstance;
 use crate::instance_wire::StepIndex;
 use crate::link_subject::steps;
 use crate::movement_commands::AdvanceMovement;
-use crate::submission::Submission;
+use crate::submission::{Submission, value_error};
 use futures_util::future::try_join_all;
 use serde_json::{Map, Value, json};
 use shared::auth::{Command, UnverifiedRequest};
 use shared::domain::field_error::FieldError;
 use shared::domain::id::{LinkId, UserId};
-use shared::domain::json::pointer_token;
 use shared::domain::link::{LinkStatus, LinkSteps, LinkTarget};
 use shared::domain::process::{Step, StepKind};
 use shared::domain::user::{Email, User};
@@ -102,11 +101,6 @@ fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<
     let typed = body.typed_signatures.iter().flat_map(|keys| &keys.0).enumerate().filter(|(_, key)| !is_opened(key));
     let typed = typed.map(|(place, _)| FieldError::within("typed_signatures", &format!("/{place}"), detail.clone()));
     values.map(|key| value_error(key, detail.clone())).chain(through).chain(typed).collect()
-}
-
-/// Returns the error of one value.
-pub(super) fn value_error(key: &str, detail: impl Into<String>) -> FieldError {
-    FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
 }
 
 /// Returns the values with the IDs of users in place of their e-mail addresses. The signer sees no list of users. The session

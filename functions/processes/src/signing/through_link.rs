@@ -2,11 +2,10 @@
 
 use super::session::Session;
 use super::session_wire::SessionView;
-use super::submit::value_error;
 use crate::commands::{AdvanceInputs, AdvanceInstance};
 use crate::link_subject::{position, representative};
 use crate::movement_commands::{AdvanceMovement, ChangedMovement, MovementInputs};
-use crate::submission::Submission;
+use crate::submission::{Submission, value_error};
 use serde_json::{Map, Value};
 use shared::auth::{Command, Requester};
 use shared::domain::field_error::FieldError;
