@@ -50,7 +50,7 @@ async fn links_cost_no_more_round_trips_and_units_than_planned() {
     measured(&api, "advance the last step", signer.sign_once(&sign, "k"), cost(7, 9, 8.0, 25.0)).await;
     measured(&api, "replay", signer.sign_once(&sign, "k"), cost(3, 3, 2.0, 1.0)).await;
     measured(&api, "session of a used link", signer.get("/sign/session"), cost(4, 4, 4.0, 1.0)).await;
-    measured(&api, "receipt", signer.get("/sign/receipt"), cost(7, 11, 12.0, 6.0)).await;
+    measured(&api, "receipt", signer.get("/sign/receipt"), cost(8, 11, 12.0, 6.0)).await;
     measured(&api, "list two links", client.get(&links), cost(3, 5, 5.0, 1.0)).await;
     let other = Link::create(&client, &started(&client, json!([signature_step()])).await, signer_named("G")).await;
     measured(&api, "revoke", client.delete(&other.path), cost(2, 5, 3.0, 6.0)).await;
