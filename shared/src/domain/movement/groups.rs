@@ -60,8 +60,8 @@ mod tests {
 
     #[test]
     fn a_group_fits_one_transaction() {
-        // Four items for each asset, and two more.
-        assert_eq!(sizes(10, |_| 1, 4 * 4 + 2), [4, 4, 2]);
+        // Four items for each asset, and four more.
+        assert_eq!(sizes(10, |_| 1, 4 * 4 + 4), [4, 4, 2]);
         assert_eq!(sizes(2, |_| 1, 1), [1, 1], "a single asset always fits a transaction");
     }
 
