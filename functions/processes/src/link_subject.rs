@@ -3,7 +3,7 @@
 use crate::movement_commands::MovementInputs;
 use shared::domain::instance::{Instance, InstanceStatus};
 use shared::domain::link::LinkTarget;
-use shared::domain::movement::{Movement, overall_status};
+use shared::domain::movement::{Movement, position};
 use shared::domain::process::Step;
 use shared::domain::record::Stored;
 use shared::http::error::ApiError;
@@ -37,22 +37,13 @@ impl LinkSubject {
     pub(crate) fn position(&self) -> (InstanceStatus, usize) {
         position(&self.instances)
     }
-
-    /// Returns the instance that stands for all: the first one in progress, or else the first. They have the same steps, and
-    /// those in progress the same values.
-    pub(crate) fn instance(&self) -> Result<&Stored<Instance>, ApiError> {
-        representative(&self.instances).ok_or_else(|| ApiError::Internal("a movement without instances".into()))
-    }
 }
 
-/// Returns the status and the current step of these instances together.
-pub(crate) fn position(instances: &[Stored<Instance>]) -> (InstanceStatus, usize) {
-    overall_status(instances.iter().map(|it| (it.value.status(), it.value.current_step())))
-}
-
-/// Returns the first instance in progress, or else the first.
-pub(crate) fn representative(instances: &[Stored<Instance>]) -> Option<&Stored<Instance>> {
-    instances.iter().find(|it| it.value.status() == InstanceStatus::InProgress).or(instances.first())
+/// Returns the instance that stands for all: the first one in progress, or else the first. They have the same steps, and
+/// those in progress the same values.
+pub(crate) fn representative(instances: &[Stored<Instance>]) -> Result<&Stored<Instance>, ApiError> {
+    let open = instances.iter().find(|it| it.value.status() == InstanceStatus::InProgress);
+    open.or(instances.first()).ok_or_else(|| ApiError::Internal("a movement without instances".into()))
 }
 
 /// Returns the steps of these instances.

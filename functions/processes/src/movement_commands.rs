@@ -7,7 +7,7 @@ use shared::auth::{Command, Requester};
 use shared::domain::asset::Asset;
 use shared::domain::id::{AssetId, MovementId, UserId};
 use shared::domain::instance::{Instance, InstanceStatus, ProcessError};
-use shared::domain::movement::{Movement, data_for_instance, overall_status};
+use shared::domain::movement::{Movement, data_for_instance, position};
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::text::Notes;
@@ -73,8 +73,7 @@ impl MovementInputs {
 /// Returns the step that is open in all instances in progress. `meant` is the step that the client meant, once that is
 /// known.
 fn open_step(instances: &[Stored<Instance>], meant: Option<usize>) -> Result<usize, ProcessError> {
-    let positions = instances.iter().map(|instance| (instance.value.status(), instance.value.current_step()));
-    Err(match (overall_status(positions), meant) {
+    Err(match (position(instances), meant) {
         ((InstanceStatus::InProgress, step), None) => return Ok(step),
         ((InstanceStatus::InProgress, step), Some(meant)) if step == meant => return Ok(step),
         ((InstanceStatus::InProgress | InstanceStatus::Completed, step), Some(_)) => ProcessError::Moved(step),

@@ -1,6 +1,6 @@
 //! The creation of a signing link.
 
-use crate::link_subject::{LinkSubject, steps};
+use crate::link_subject::{LinkSubject, representative, steps};
 use crate::link_wire::{LinkView, NewLink, created};
 use crate::process_error::{part_of_movement, process_error};
 use shared::auth::{Command, Requester};
@@ -96,7 +96,7 @@ impl Command for CreateLink {
         unit: &mut UnitOfWork<'_>,
         inputs: &Inputs,
     ) -> Result<Stored<Link>, AttemptError<ApiError>> {
-        let (instance, (status, open)) = (inputs.subject.instance()?, inputs.subject.position());
+        let (instance, (status, open)) = (representative(&inputs.subject.instances)?, inputs.subject.position());
         let in_movement = instance.value.movement_id.filter(|_| inputs.subject.movement.is_none());
         let mut errors = self.errors.clone();
         let mut noted = |error: FieldError| errors.push(error);

@@ -13,7 +13,7 @@ use shared::domain::chain::HistoryEntry;
 use shared::domain::field_error::ValueError;
 use shared::domain::id::{InstanceId, MovementId, UserId};
 use shared::domain::instance::{Instance, InstanceStatus};
-use shared::domain::movement::{Movement, overall_status};
+use shared::domain::movement::{Movement, position};
 use shared::domain::receipt::{InstancePart, MovementReceipt, Receipt, ReceiptError};
 use shared::domain::receipt_key::SigningKey;
 use shared::domain::record::Stored;
@@ -155,17 +155,18 @@ pub async fn get_movement_receipt(
             Ok((query.format, MovementInputs::read(&store, id.parse()?, None).await?))
         })
         .await?;
-    of_movement(&caller, &inputs, format).await
+    of_movement(&caller, &inputs.movement, &inputs.instances, format).await
 }
 
 /// Returns the receipt of a movement.
 pub(crate) async fn of_movement(
     requester: &Requester,
-    inputs: &MovementInputs,
+    movement: &Stored<Movement>,
+    instances: &[Stored<Instance>],
     format: Option<Format>,
 ) -> Result<ReceiptResponse<SignedMovementReceipt>, ApiError> {
-    let completed = completed_instance(&inputs.instances)?;
-    let receipt = movement_receipt(requester, inputs, completed).await?;
+    let completed = completed_instance(instances)?;
+    let receipt = movement_receipt(requester, movement, instances, completed).await?;
     let key = signing_key(requester).await?;
     let signed = SignedMovementReceipt::new(receipt, &key).map_err(|error| ApiError::Internal(error.into()))?;
     if format != Some(Format::Html) {
@@ -178,7 +179,7 @@ pub(crate) async fn of_movement(
 
 /// Returns the first completed instance of a movement that has ended.
 fn completed_instance(instances: &[Stored<Instance>]) -> Result<&Stored<Instance>, ApiError> {
-    let (status, _) = overall_status(instances.iter().map(|it| (it.value.status(), it.value.current_step())));
+    let (status, _) = position(instances);
     let mut completed = instances.iter().filter(|instance| instance.value.status() == InstanceStatus::Completed);
     match completed.next() {
         Some(instance) if status == InstanceStatus::Completed => Ok(instance),
@@ -241,10 +242,11 @@ async fn receipt(requester: &Requester, instance: &Stored<Instance>) -> Result<R
 /// Reads what a movement's receipt is made from, and makes it. All completed instances picked the same users.
 async fn movement_receipt(
     requester: &Requester,
-    inputs: &MovementInputs,
+    movement: &Stored<Movement>,
+    instances: &[Stored<Instance>],
     completed: &Stored<Instance>,
 ) -> Result<MovementReceipt, ApiError> {
-    let (store, movement) = (&requester.store, &inputs.movement);
+    let store = &requester.store;
     let history = store.whole_history::<Movement>(movement.value.id);
     let (history, users) = tokio::try_join!(history, user_histories(store, &completed.value))?;
     let part = async |instance: &Stored<Instance>| {
@@ -254,7 +256,7 @@ async fn movement_receipt(
         InstancePart::new(store.id(), instance, &history, &asset, &users).map_err(receipt_error)
     };
     let mut parts = Vec::new();
-    for instances in inputs.instances.chunks(HISTORIES_AT_ONCE) {
+    for instances in instances.chunks(HISTORIES_AT_ONCE) {
         parts.extend(try_join_all(instances.iter().map(&part)).await?);
     }
     MovementReceipt::new(store.id(), movement, &history.unwrap_or_default(), parts).map_err(receipt_error)

@@ -26,7 +26,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(concat!(
 #[utoipa::path(get, path = "/sign", tag = "signing", security(()),
     responses((status = 200, description = "The page", content_type = "text/html", body = String), OpenErrors))]
 pub async fn get_sign_page(State(_): State<App>) -> Result<ApiResponse, ApiError> {
-    Ok(html::page_with_policy(PAGE.to_owned(), POLICY)
+    Ok(html::page_with_policy(PAGE, POLICY)
         .with_header(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"))
         .with_header(header::ETAG, HeaderValue::from_static(concat!("\"1-", env!("PAGE_TAG"), "\""))))
 }

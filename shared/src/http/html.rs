@@ -29,7 +29,7 @@ pub fn page(html: String, style: &str) -> Result<ApiResponse, ApiError> {
 
 /// Returns a page with this Content Security Policy.
 #[must_use]
-pub fn page_with_policy(html: String, policy: HeaderValue) -> ApiResponse {
+pub fn page_with_policy(html: impl Into<Bytes>, policy: HeaderValue) -> ApiResponse {
     let referrer = (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
     ApiResponse::new("text/html; charset=utf-8", html)
         .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))

@@ -1,20 +1,16 @@
 //! The receipt, for the signer.
 
-use crate::link_subject::position;
-use crate::movement_commands::MovementInputs;
+use crate::link_subject::{LinkSubject, representative};
 use crate::receipts::{self, ReceiptQuery, ReceiptResponse};
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
 use shared::domain::id::LinkId;
-use shared::domain::instance::Instance;
-use shared::domain::link::{LinkStatus, LinkTarget};
-use shared::domain::record::Stored;
+use shared::domain::link::LinkStatus;
 use shared::domain::signed_receipt::{SignedMovementReceipt, SignedReceipt};
 use shared::http::describe::{Schemas, add_schema, schema_or_reference};
 use shared::http::error::ApiError;
 use shared::http::extract::QueryParams;
 use shared::http::openapi::{ListErrors, ReceiptConflict};
-use shared::http::response::found;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -44,12 +40,6 @@ impl ToSchema for SigningReceipt {
     }
 }
 
-/// What a receipt is made of.
-enum Subject {
-    Instance(Box<Stored<Instance>>),
-    Movement(Box<MovementInputs>),
-}
-
 /// Get the receipt as the signer
 ///
 /// The same receipt as of the process instance or the movement, from the end of the process until 24 hours after the last
@@ -61,22 +51,20 @@ pub async fn get_signing_receipt(
 ) -> Result<ReceiptResponse<SigningReceipt>, ApiError> {
     let (signer, (format, subject)) = request
         .authorize_signer_with_query(query, async |store, link, query| {
-            let subject = match link.value.target {
-                LinkTarget::InstanceId(id) => Subject::Instance(Box::new(found(store.get::<Instance>(id).await?)?)),
-                LinkTarget::MovementId(id) => Subject::Movement(Box::new(MovementInputs::read(&store, id, None).await?)),
-            };
-            Ok((query.format, subject))
+            Ok((query.format, LinkSubject::read(&store, link.value.target).await?))
         })
         .await?;
-    let position = match &subject {
-        Subject::Instance(instance) => position(std::slice::from_ref(&**instance)),
-        Subject::Movement(inputs) => position(&inputs.instances),
-    };
-    if signer.link.value.status(signer.context.at, position) == LinkStatus::Ended {
+    if signer.link.value.status(signer.context.at, subject.position()) == LinkStatus::Ended {
         return Err(ApiError::BadLink(Some(LinkStatus::Ended)));
     }
-    match subject {
-        Subject::Instance(instance) => Ok(receipts::of_instance(&signer, &instance, format).await?.map(SigningReceipt::Instance)),
-        Subject::Movement(inputs) => Ok(receipts::of_movement(&signer, &inputs, format).await?.map(SigningReceipt::Movement)),
+    match &subject.movement {
+        None => {
+            let receipt = receipts::of_instance(&signer, representative(&subject.instances)?, format).await?;
+            Ok(receipt.map(SigningReceipt::Instance))
+        }
+        Some(movement) => {
+            let receipt = receipts::of_movement(&signer, movement, &subject.instances, format).await?;
+            Ok(receipt.map(SigningReceipt::Movement))
+        }
     }
 }

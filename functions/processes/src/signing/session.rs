@@ -1,12 +1,13 @@
 //! What the signer sees.
 
 use super::session_wire::{SessionAsset, SessionSigner, SessionStep, SessionView};
-use crate::link_subject::{LinkSubject, position, representative};
+use crate::link_subject::{LinkSubject, representative};
 use shared::auth::UnverifiedRequest;
 use shared::domain::asset::Asset;
 use shared::domain::id::{AssetId, LinkId, TenantId, UserId};
 use shared::domain::instance::{Instance, InstanceStatus};
 use shared::domain::link::{Link, LinkStatus};
+use shared::domain::movement::position;
 use shared::domain::process::StepKind;
 use shared::domain::record::Stored;
 use shared::domain::tenant::Tenant;
@@ -15,7 +16,7 @@ use shared::domain::user::User;
 use shared::http::error::ApiError;
 use shared::http::openapi::ListErrors;
 use shared::http::response::Data;
-use shared::store::{BatchGet, PointReads, StoreError};
+use shared::store::{BatchGet, PointReads};
 use std::collections::HashMap;
 
 /// What a session shows besides the link.
@@ -40,21 +41,20 @@ impl Session {
         let batch = reads.batch_get(batch.with_all::<User>(users.iter().copied())).await?;
         let tenant = batch.get::<Tenant>(Some(tenant))?;
         let organization = tenant.ok_or_else(|| ApiError::Internal("a link of a tenant without a record".into()))?.value.name;
-        if let Some(signer) = link.signer.user_id
-            && StoreError::tolerate_unreadable(batch.get::<User>(Some(signer)))?.is_none()
-        {
+        let signer = batch.get_readable::<User>(link.signer.user_id)?;
+        if signer.is_none() && link.signer.user_id.is_some() {
             // Like the key of a deleted user.
             return Err(ApiError::BadLink(None));
         }
+        let signer = signer.filter(|user| user.value.is_active).map(|user| user.value.id);
         // They are only shown.
         let mut found = HashMap::new();
         for id in assets {
             found.extend(batch.get_readable::<Asset>(Some(id))?.map(|asset| (id, asset.value)));
         }
-        let mut session = Self { subject, organization, assets: found, user_names: HashMap::new(), signer: None };
+        let mut session = Self { subject, organization, assets: found, user_names: HashMap::new(), signer };
         for id in users {
             if let Some(user) = batch.get_readable::<User>(Some(id))? {
-                session.signer = session.signer.or(link.signer.user_id.filter(|signer| *signer == id && user.value.is_active));
                 session.learn(&user.value);
             }
         }
@@ -73,7 +73,7 @@ impl Session {
 
     /// Returns the view of the session with this link and these instances, which are as they were read or later.
     pub(super) fn view(&self, link: &Link, instances: &[Stored<Instance>]) -> Result<SessionView, ApiError> {
-        let instance = representative(instances).ok_or_else(|| ApiError::Internal("a movement without instances".into()))?;
+        let instance = representative(instances)?;
         let (status, open) = position(instances);
         let steps = instance.value.steps.as_slice().iter().enumerate();
         // What was cancelled is not handed over with the rest of a movement.

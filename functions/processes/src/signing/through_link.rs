@@ -3,7 +3,7 @@
 use super::session::Session;
 use super::session_wire::SessionView;
 use crate::commands::{AdvanceInputs, AdvanceInstance};
-use crate::link_subject::{position, representative};
+use crate::link_subject::representative;
 use crate::movement_commands::{AdvanceMovement, ChangedMovement, MovementInputs};
 use crate::submission::{Submission, value_error};
 use serde_json::{Map, Value};
@@ -12,6 +12,7 @@ use shared::domain::field_error::FieldError;
 use shared::domain::id::LinkId;
 use shared::domain::instance::Instance;
 use shared::domain::link::{Link, LinkStatus};
+use shared::domain::movement::position;
 use shared::domain::process::{Step, StepKind};
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
@@ -106,9 +107,9 @@ where
         if status != LinkStatus::Open {
             return Err(ApiError::BadLink(Some(status)).into());
         }
-        let submission = self.submitted.submission();
-        let last = representative(instances).and_then(|instance| submission.last_step(&instance.value));
-        let next = last.map_or_else(|| link.value.clone(), |last| link.value.submitted(last, now));
+        let (submission, instance) = (self.submitted.submission(), &representative(instances)?.value);
+        let last = submission.last_step(instance).ok_or(ApiError::BadLink(Some(LinkStatus::Ended)))?;
+        let next = link.value.submitted(last, now);
         let link = if next == link.value {
             // It must not have been revoked.
             unit.expect(link)?;
@@ -118,10 +119,7 @@ where
         };
         let outcome = self.submitted.decide(requester, unit, inputs)?;
         // Last: what is wrong with the submission itself is more to the point.
-        let unsigned = match (representative(instances), last) {
-            (Some(instance), Some(last)) => unsigned(&instance.value, last, &submission.data),
-            _ => Vec::new(),
-        };
+        let unsigned = unsigned(instance, last, &submission.data);
         if unsigned.is_empty() { Ok((outcome, link)) } else { Err(ApiError::Invalid(unsigned).into()) }
     }
 

@@ -74,6 +74,12 @@ pub fn overall_status(instances: impl IntoIterator<Item = (InstanceStatus, usize
     instances.into_iter().min_by_key(|(status, _)| rank(*status)).unwrap_or((InstanceStatus::Cancelled, 0))
 }
 
+/// Returns the [`overall_status`] of instances.
+#[must_use]
+pub fn position(instances: &[Stored<Instance>]) -> (InstanceStatus, usize) {
+    overall_status(instances.iter().map(|it| (it.value.status(), it.value.current_step())))
+}
+
 /// Returns `step_data`, submitted for all `instances` of a movement, as `instance` expects it.
 ///
 /// A signature submitted before may be sent again as the path of its image. That path contains the id of one of the
