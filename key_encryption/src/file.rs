@@ -1,10 +1,9 @@
 //! Encryption with a key in a file, for machines without a key management service.
 
-use crate::PURPOSE;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use shared::domain::id::TenantId;
-use shared::key_encryption::{KeyEncryption, KeyEncryptionError};
+use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -77,29 +76,30 @@ impl FileKeyEncryption {
         Ok(Self(LessSafeKey::new(key)))
     }
 
-    fn encrypt(&self, tenant: TenantId, secret: &[u8]) -> Result<Vec<u8>, KeyEncryptionError> {
+    fn encrypt(&self, purpose: Purpose, tenant: TenantId, secret: &[u8]) -> Result<Vec<u8>, KeyEncryptionError> {
         let nonce = random::<NONCE_LEN>().map_err(|error| KeyEncryptionError::Unavailable(error.into()))?;
         let mut text = secret.to_vec();
         self.0
-            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(associated_data(tenant)), &mut text)
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(associated_data(purpose, tenant)), &mut text)
             .map_err(|_| KeyEncryptionError::Rejected("AES-GCM".into()))?;
         Ok([nonce.as_slice(), &text].concat())
     }
 
-    fn decrypt(&self, tenant: TenantId, ciphertext: &[u8]) -> Result<Vec<u8>, KeyEncryptionError> {
+    fn decrypt(&self, purpose: Purpose, tenant: TenantId, ciphertext: &[u8]) -> Result<Vec<u8>, KeyEncryptionError> {
         let rejected =
             || KeyEncryptionError::Rejected("encrypted with another key or for another tenant, or changed since".into());
         let (nonce, text) = ciphertext.split_first_chunk::<NONCE_LEN>().ok_or_else(rejected)?;
         let mut text = text.to_vec();
         let nonce = Nonce::assume_unique_for_key(*nonce);
-        let secret = self.0.open_in_place(nonce, Aad::from(associated_data(tenant)), &mut text).map_err(|_| rejected())?;
+        let secret =
+            self.0.open_in_place(nonce, Aad::from(associated_data(purpose, tenant)), &mut text).map_err(|_| rejected())?;
         Ok(secret.to_vec())
     }
 }
 
 /// Returns what a ciphertext is bound to.
-fn associated_data(tenant: TenantId) -> Vec<u8> {
-    format!("{PURPOSE} {tenant}").into_bytes()
+fn associated_data(purpose: Purpose, tenant: TenantId) -> Vec<u8> {
+    format!("{} {tenant}", purpose.as_str()).into_bytes()
 }
 
 impl KeyEncryption for FileKeyEncryption {
@@ -107,12 +107,22 @@ impl KeyEncryption for FileKeyEncryption {
         "file"
     }
 
-    fn encrypt_key<'a>(&'a self, tenant: TenantId, secret: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
-        ready(self.encrypt(tenant, secret)).boxed()
+    fn encrypt_key<'a>(
+        &'a self,
+        purpose: Purpose,
+        tenant: TenantId,
+        secret: &'a [u8],
+    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+        ready(self.encrypt(purpose, tenant, secret)).boxed()
     }
 
-    fn decrypt_key<'a>(&'a self, tenant: TenantId, ciphertext: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
-        ready(self.decrypt(tenant, ciphertext)).boxed()
+    fn decrypt_key<'a>(
+        &'a self,
+        purpose: Purpose,
+        tenant: TenantId,
+        ciphertext: &'a [u8],
+    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+        ready(self.decrypt(purpose, tenant, ciphertext)).boxed()
     }
 }
 
@@ -129,18 +139,22 @@ mod tests {
     #[test]
     fn a_ciphertext_is_decrypted_only_unchanged_and_for_its_tenant() {
         let provider = FileKeyEncryption::in_memory().expect("a key");
-        let ciphertext = provider.encrypt(tenant(1), b"seed").expect("encrypted");
+        let ciphertext = provider.encrypt(Purpose::ReceiptKey, tenant(1), b"seed").expect("encrypted");
         assert!(!ciphertext.windows(4).any(|window| window == b"seed"));
-        assert_eq!(provider.decrypt(tenant(1), &ciphertext).expect("decrypted"), b"seed");
-        assert!(provider.decrypt(tenant(2), &ciphertext).is_err());
-        assert!(FileKeyEncryption::in_memory().expect("a key").decrypt(tenant(1), &ciphertext).is_err());
+        assert_eq!(provider.decrypt(Purpose::ReceiptKey, tenant(1), &ciphertext).expect("decrypted"), b"seed");
+        assert!(provider.decrypt(Purpose::ReceiptKey, tenant(2), &ciphertext).is_err());
+        assert!(FileKeyEncryption::in_memory().expect("a key").decrypt(Purpose::ReceiptKey, tenant(1), &ciphertext).is_err());
         for position in 0..ciphertext.len() {
             let mut changed = ciphertext.clone();
             changed[position] ^= 1;
-            assert!(provider.decrypt(tenant(1), &changed).is_err(), "byte {position}");
-            assert!(provider.decrypt(tenant(1), &ciphertext[..position]).is_err(), "{position} bytes");
+            assert!(provider.decrypt(Purpose::ReceiptKey, tenant(1), &changed).is_err(), "byte {position}");
+            assert!(provider.decrypt(Purpose::ReceiptKey, tenant(1), &ciphertext[..position]).is_err(), "{position} bytes");
         }
-        assert_ne!(provider.encrypt(tenant(1), b"seed").expect("encrypted"), ciphertext, "every nonce is new");
+        assert_ne!(
+            provider.encrypt(Purpose::ReceiptKey, tenant(1), b"seed").expect("encrypted"),
+            ciphertext,
+            "every nonce is new"
+        );
     }
 
     #[test]
@@ -150,7 +164,7 @@ mod tests {
         let ciphertext = FileKeyEncryption::open(&path).expect("created").encrypt(tenant(1), b"seed").expect("encrypted");
         assert_eq!(std::fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
         let reopened = FileKeyEncryption::open(&path).expect("read");
-        assert_eq!(reopened.decrypt(tenant(1), &ciphertext).expect("decrypted"), b"seed");
+        assert_eq!(reopened.decrypt(Purpose::ReceiptKey, tenant(1), &ciphertext).expect("decrypted"), b"seed");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).expect("permissions");
         assert!(FileKeyEncryption::open(&path).err().expect("others may read it").to_string().contains("chmod 600"));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("permissions");

@@ -1,6 +1,5 @@
 //! Encryption with AWS KMS. The KMS key never leaves the service.
 
-use crate::PURPOSE;
 use aws_sdk_kms::Client;
 use aws_sdk_kms::config::retry::RetryConfig;
 use aws_sdk_kms::config::timeout::TimeoutConfig;
@@ -9,7 +8,7 @@ use aws_sdk_kms::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_kms::primitives::Blob;
 use futures_util::future::{BoxFuture, FutureExt};
 use shared::domain::id::TenantId;
-use shared::key_encryption::{KeyEncryption, KeyEncryptionError};
+use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use shared::store::client::{Environment, EnvironmentError, endpoint, function_environment};
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -81,8 +80,8 @@ pub fn configure(config: Builder) -> Builder {
     config.retry_config(retries).timeout_config(timeouts.build())
 }
 
-fn encryption_context(tenant: TenantId) -> HashMap<String, String> {
-    HashMap::from([("purpose".to_owned(), PURPOSE.to_owned()), ("tenant_id".to_owned(), tenant.to_string())])
+fn encryption_context(purpose: Purpose, tenant: TenantId) -> HashMap<String, String> {
+    HashMap::from([("purpose".to_owned(), purpose.as_str().to_owned()), ("tenant_id".to_owned(), tenant.to_string())])
 }
 
 fn key_encryption_error<E>(error: SdkError<E>) -> KeyEncryptionError
@@ -104,9 +103,15 @@ impl KeyEncryption for KmsKeyEncryption {
         "kms"
     }
 
-    fn encrypt_key<'a>(&'a self, tenant: TenantId, secret: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+    fn encrypt_key<'a>(
+        &'a self,
+        purpose: Purpose,
+        tenant: TenantId,
+        secret: &'a [u8],
+    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
         async move {
-            let request = self.client()?.encrypt().key_id(&self.key_id).set_encryption_context(Some(encryption_context(tenant)));
+            let request =
+                self.client()?.encrypt().key_id(&self.key_id).set_encryption_context(Some(encryption_context(purpose, tenant)));
             let response = request.plaintext(Blob::new(secret)).send().await.map_err(key_encryption_error)?;
             let ciphertext = response.ciphertext_blob;
             ciphertext.map(Blob::into_inner).ok_or_else(|| KeyEncryptionError::Rejected("KMS returned no ciphertext".into()))
@@ -114,9 +119,15 @@ impl KeyEncryption for KmsKeyEncryption {
         .boxed()
     }
 
-    fn decrypt_key<'a>(&'a self, tenant: TenantId, ciphertext: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+    fn decrypt_key<'a>(
+        &'a self,
+        purpose: Purpose,
+        tenant: TenantId,
+        ciphertext: &'a [u8],
+    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
         async move {
-            let request = self.client()?.decrypt().key_id(&self.key_id).set_encryption_context(Some(encryption_context(tenant)));
+            let request =
+                self.client()?.decrypt().key_id(&self.key_id).set_encryption_context(Some(encryption_context(purpose, tenant)));
             let response = request.ciphertext_blob(Blob::new(ciphertext)).send().await.map_err(key_encryption_error)?;
             let secret = response.plaintext;
             secret.map(Blob::into_inner).ok_or_else(|| KeyEncryptionError::Rejected("KMS returned no plaintext".into()))

@@ -1,4 +1,4 @@
-//! Providers that encrypt the keys that receipts are signed with: AWS KMS or, without it, a key in a file.
+//! Providers that encrypt the keys of receipts and the secrets of webhooks: AWS KMS or, without it, a key in a file.
 
 mod file;
 mod kms;
@@ -16,8 +16,6 @@ use std::sync::Arc;
 pub const KMS_KEY: &str = "RECEIPT_KMS_KEY_ID";
 /// The environment variable with the path of the key file, for machines without KMS.
 pub const KEY_FILE: &str = "RECEIPT_KEY_FILE";
-/// What is encrypted here. Every ciphertext is bound to this purpose and to its tenant.
-pub const PURPOSE: &str = "asset-lifecycle receipt key";
 
 /// Returns the provider that the environment configures: KMS if both are set, and `None` if neither is. `connect`
 /// makes the client of KMS.

@@ -12,7 +12,7 @@ use key_encryption::KmsKeyEncryption;
 use serde_json::{Value, json};
 use shared::domain::id::{Id, TenantId};
 use shared::domain::time::Timestamp;
-use shared::key_encryption::{KeyEncryption, KeyEncryptionError};
+use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use std::sync::{Arc, Mutex};
 
 /// The requests that the server got, and how many of the next ones it throttles.
@@ -83,9 +83,12 @@ fn tenant(n: u8) -> TenantId {
 #[tokio::test]
 async fn a_ciphertext_is_decrypted_for_its_tenant_only() {
     let (provider, kms, _) = fake_kms().await;
-    let ciphertext = provider.encrypt_key(tenant(1), b"seed").await.unwrap();
-    assert_eq!(provider.decrypt_key(tenant(1), &ciphertext).await.unwrap(), b"seed");
-    assert!(matches!(provider.decrypt_key(tenant(2), &ciphertext).await, Err(KeyEncryptionError::Rejected(_))));
+    let ciphertext = provider.encrypt_key(Purpose::ReceiptKey, tenant(1), b"seed").await.unwrap();
+    assert_eq!(provider.decrypt_key(Purpose::ReceiptKey, tenant(1), &ciphertext).await.unwrap(), b"seed");
+    assert!(matches!(
+        provider.decrypt_key(Purpose::ReceiptKey, tenant(2), &ciphertext).await,
+        Err(KeyEncryptionError::Rejected(_))
+    ));
     let requests = std::mem::take(&mut kms.lock().unwrap().requests);
     let operations: Vec<&str> = requests.iter().map(|(operation, _)| operation.as_str()).collect();
     assert_eq!(operations, ["Encrypt", "Decrypt", "Decrypt"]);
@@ -98,15 +101,24 @@ async fn a_ciphertext_is_decrypted_for_its_tenant_only() {
 async fn throttling_is_retried_and_then_means_unavailable() {
     let (provider, kms, _) = fake_kms().await;
     kms.lock().unwrap().throttle = 1;
-    assert!(provider.encrypt_key(tenant(1), b"seed").await.is_ok());
+    assert!(provider.encrypt_key(Purpose::ReceiptKey, tenant(1), b"seed").await.is_ok());
     kms.lock().unwrap().throttle = 100;
-    assert!(matches!(provider.encrypt_key(tenant(1), b"seed").await, Err(KeyEncryptionError::Unavailable(_))));
+    assert!(matches!(
+        provider.encrypt_key(Purpose::ReceiptKey, tenant(1), b"seed").await,
+        Err(KeyEncryptionError::Unavailable(_))
+    ));
 }
 
 #[tokio::test]
 async fn an_unknown_key_is_rejected_and_no_response_means_unavailable() {
     let (_, _, url) = fake_kms().await;
-    assert!(matches!(provider(&url, "alias/other").encrypt_key(tenant(1), b"seed").await, Err(KeyEncryptionError::Rejected(_))));
+    assert!(matches!(
+        provider(&url, "alias/other").encrypt_key(Purpose::ReceiptKey, tenant(1), b"seed").await,
+        Err(KeyEncryptionError::Rejected(_))
+    ));
     let unreachable = provider("http://127.0.0.1:1", "alias/receipts");
-    assert!(matches!(unreachable.encrypt_key(tenant(1), b"seed").await, Err(KeyEncryptionError::Unavailable(_))));
+    assert!(matches!(
+        unreachable.encrypt_key(Purpose::ReceiptKey, tenant(1), b"seed").await,
+        Err(KeyEncryptionError::Unavailable(_))
+    ));
 }

@@ -8,13 +8,14 @@ use utoipa::openapi::OpenApi;
 type Function = (fn() -> Router<App>, fn() -> OpenApi);
 
 /// All functions, in the order of the document.
-const FUNCTIONS: [Function; 9] = [
+const FUNCTIONS: [Function; 10] = [
     (meta::routes, meta::description),
     (assets::routes, assets::description),
     (bulk::routes, bulk::description),
     (reports::routes, reports::description),
     (processes::routes, processes::description),
     (sign::routes, sign::description),
+    (webhooks::routes, webhooks::description),
     (users::routes, users::description),
     (catalog::routes, catalog::description),
     (account::routes, account::description),

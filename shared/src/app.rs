@@ -4,7 +4,9 @@ use crate::domain::custom_fields::Schemas;
 use crate::domain::id::{EventId, Id};
 use crate::domain::time::Timestamp;
 use crate::domain::verified_keys::VerifiedKeys;
+use crate::domain::webhook::AddressPolicy;
 use crate::key_encryption::KeyEncryption;
+use crate::queue::Queue;
 use crate::store::{Clock, Store};
 use std::sync::Arc;
 
@@ -15,19 +17,52 @@ pub struct App {
     schemas: Arc<Schemas>,
     verified_keys: Arc<VerifiedKeys>,
     key_encryption: Option<Arc<dyn KeyEncryption>>,
+    queue: Option<Arc<dyn Queue>>,
+    address_policy: AddressPolicy,
 }
 
 impl App {
     /// Returns an app on this table, without key encryption.
     #[must_use]
     pub fn new(store: Store) -> Self {
-        Self { store, schemas: Arc::default(), verified_keys: Arc::default(), key_encryption: None }
+        Self {
+            store,
+            schemas: Arc::default(),
+            verified_keys: Arc::default(),
+            key_encryption: None,
+            queue: None,
+            address_policy: AddressPolicy::Public,
+        }
     }
 
     /// Returns the app with key encryption.
     #[must_use]
     pub fn with_key_encryption(self, key_encryption: Option<Arc<dyn KeyEncryption>>) -> Self {
         Self { key_encryption, ..self }
+    }
+
+    /// Returns the app with the queue of deliveries to webhooks.
+    #[must_use]
+    pub fn with_queue(self, queue: Option<Arc<dyn Queue>>) -> Self {
+        Self { queue, ..self }
+    }
+
+    /// Returns the app with another policy for webhooks' addresses. Without it, they must be public.
+    #[must_use]
+    pub fn with_address_policy(self, address_policy: AddressPolicy) -> Self {
+        Self { address_policy, ..self }
+    }
+
+    /// Returns the queue of deliveries to webhooks; `None` if the operator has not configured any.
+    #[must_use]
+    pub fn queue(&self) -> Option<&dyn Queue> {
+        self.queue.as_deref()
+    }
+
+    /// Returns which addresses webhooks may have.
+    #[must_use]
+    pub fn address_policy(&self) -> AddressPolicy {
+        self.address_policy
     }
 
     /// Returns the encryption of signing keys; `None` if the operator has not configured any.

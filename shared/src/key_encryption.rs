@@ -1,4 +1,4 @@
-//! Envelope encryption of signing keys: the table stores them encrypted. Which provider encrypts them is a matter of
+//! Envelope encryption of the keys and secrets that sign: the table stores them encrypted. Which provider encrypts them is a matter of
 //! configuration; the crate `key_encryption` has them (docs/adr/0009-audit.md).
 
 use crate::domain::id::TenantId;
@@ -17,7 +17,27 @@ pub enum KeyEncryptionError {
     Rejected(#[source] Cause),
 }
 
-/// Encrypts small secrets, each for one tenant.
+/// What a secret is for. A ciphertext is bound to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A key that signs receipts.
+    ReceiptKey,
+    /// A secret that signs deliveries to a webhook.
+    WebhookSecret,
+}
+
+impl Purpose {
+    /// Returns the text that a ciphertext is bound to, which permissions name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReceiptKey => "asset-lifecycle receipt key",
+            Self::WebhookSecret => "asset-lifecycle webhook secret",
+        }
+    }
+}
+
+/// Encrypts small secrets, each for one tenant and one purpose.
 pub trait KeyEncryption: Send + Sync {
     /// Returns the provider's name, which is stored with each encrypted key.
     fn name(&self) -> &'static str;
@@ -27,12 +47,23 @@ pub trait KeyEncryption: Send + Sync {
     /// # Errors
     ///
     /// Returns a [`KeyEncryptionError`] when the provider is unavailable or rejects the request.
-    fn encrypt_key<'a>(&'a self, tenant: TenantId, secret: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>>;
+    fn encrypt_key<'a>(
+        &'a self,
+        purpose: Purpose,
+        tenant: TenantId,
+        secret: &'a [u8],
+    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>>;
 
-    /// Decrypts a secret that was encrypted for the same tenant.
+    /// Decrypts a secret that was encrypted for the same tenant and purpose.
     ///
     /// # Errors
     ///
-    /// Returns a [`KeyEncryptionError`] when the provider is unavailable, or the ciphertext is not of this tenant.
-    fn decrypt_key<'a>(&'a self, tenant: TenantId, ciphertext: &'a [u8]) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>>;
+    /// Returns a [`KeyEncryptionError`] when the provider is unavailable, or the ciphertext is not of this tenant and
+    /// purpose.
+    fn decrypt_key<'a>(
+        &'a self,
+        purpose: Purpose,
+        tenant: TenantId,
+        ciphertext: &'a [u8],
+    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>>;
 }

@@ -9,4 +9,5 @@ pub mod http;
 pub mod key_encryption;
 pub mod lambda;
 pub mod log;
+pub mod queue;
 pub mod store;

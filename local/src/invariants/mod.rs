@@ -19,6 +19,7 @@ use shared::domain::receipt_key::ReceiptKeys;
 use shared::domain::record::{Kind, Record, RequiredValue, Stored};
 use shared::domain::tenant::Tenant;
 use shared::domain::user::User;
+use shared::domain::webhook::Webhook;
 use shared::store::TenantStore;
 use shared::store::keys::{Item, Key, Keys, LIST_INDEX};
 use std::collections::HashMap;
@@ -93,6 +94,7 @@ pub async fn violations(store: &TenantStore, client: &Client, table: &str) -> Re
     snapshot.add_records::<Process>(store).await?;
     snapshot.add_records::<ReceiptKeys>(store).await?;
     snapshot.add_records::<Link>(store).await?;
+    snapshot.add_records::<Webhook>(store).await?;
     snapshot.add_tombstones();
     snapshot.check_references();
     snapshot.check_content();

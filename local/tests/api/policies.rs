@@ -8,6 +8,7 @@ use crate::support::{Api, Client};
 use crate::table_requests::partitions;
 use serde_json::{Value as Json, json};
 use shared::app::App;
+use shared::key_encryption::Purpose;
 use std::collections::BTreeSet;
 use yaml_serde::Value;
 
@@ -259,7 +260,7 @@ fn only_the_functions_that_sign_receipts_may_use_the_kms_key() {
         assert_eq!(texts(variable), ["ReceiptKey.Arn"]);
         assert_eq!(texts(&statement["Resource"]), ["ReceiptKey.Arn"]);
         assert_eq!(texts(&statement["Action"]), ["kms:Encrypt", "kms:Decrypt"]);
-        assert_eq!(statement["Condition"]["StringEquals"]["kms:EncryptionContext:purpose"], key_encryption::PURPOSE);
+        assert_eq!(statement["Condition"]["StringEquals"]["kms:EncryptionContext:purpose"], Purpose::ReceiptKey.as_str());
     }
 }
 

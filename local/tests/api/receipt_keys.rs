@@ -5,6 +5,7 @@ use crate::support::{Api, Client, UNKNOWN_ID};
 use serde_json::{Value, json};
 use shared::app::App;
 use shared::domain::signed_receipt::check;
+use shared::key_encryption::Purpose;
 use shared::store::ChangeContext;
 
 #[tokio::test]
@@ -36,11 +37,11 @@ async fn simultaneous_receipts_create_one_key_and_one_event() {
     let key = api.store.tenant(client.tenant).receipt_keys().await.unwrap().unwrap().value.current;
     let encrypted = String::from(key.encrypted_seed.clone());
     assert!(!json!(events).to_string().contains(&encrypted));
-    let seed = api.key_encryption.decrypt_key(client.tenant, &key.encrypted_seed.0).await.unwrap();
+    let seed = api.key_encryption.decrypt_key(Purpose::ReceiptKey, client.tenant, &key.encrypted_seed.0).await.unwrap();
     assert!(!api.dump().await.0.iter().any(|item| item.contains(&format!("{seed:?}"))));
     assert!(!key.encrypted_seed.0.windows(seed.len()).any(|window| window == seed));
     let other = api.tenant().await;
-    assert!(api.key_encryption.decrypt_key(other.tenant, &key.encrypted_seed.0).await.is_err());
+    assert!(api.key_encryption.decrypt_key(Purpose::ReceiptKey, other.tenant, &key.encrypted_seed.0).await.is_err());
     // Lists accept the new type of event.
     assert_eq!(client.total("/assets").await, 1);
 }

@@ -105,6 +105,8 @@ typed_ids! {
     ApiKeyId,
     /// Identifies a signing link. Not secret.
     LinkId,
+    /// Identifies a webhook.
+    WebhookId,
     /// Identifies the keys that a tenant's receipts are signed with.
     ReceiptKeysId,
     /// Identifies an event of the history.

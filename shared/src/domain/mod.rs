@@ -47,3 +47,4 @@ pub mod time_zone;
 pub mod token;
 pub mod user;
 pub mod verified_keys;
+pub mod webhook;

@@ -34,6 +34,8 @@ pub enum Kind {
     ReceiptKeys,
     /// A signing link.
     Link,
+    /// A webhook.
+    Webhook,
 }
 
 impl Kind {
@@ -51,6 +53,7 @@ impl Kind {
         Self::Movement,
         Self::ReceiptKeys,
         Self::Link,
+        Self::Webhook,
     ];
 
     /// Returns the noun that event types use, such as `asset` in `asset.created`.
@@ -69,6 +72,7 @@ impl Kind {
             Self::Movement => "movement",
             Self::ReceiptKeys => "receipt_keys",
             Self::Link => "link",
+            Self::Webhook => "webhook",
         }
     }
 }

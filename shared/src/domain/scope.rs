@@ -34,6 +34,10 @@ string_enum! {
         KeysWrite = "keys:write",
         /// Read all events of the tenant.
         EventsRead = "events:read",
+        /// List and read webhooks and their deliveries, but never their secrets.
+        WebhooksRead = "webhooks:read",
+        /// Create, change, delete and test webhooks, and repeat deliveries.
+        WebhooksWrite = "webhooks:write",
     }
 }
 
@@ -60,12 +64,14 @@ impl Role {
     #[must_use]
     pub fn allows(self, scope: Scope) -> bool {
         use Scope::{AssetsRead, AssetsWrite, CatalogRead, CatalogWrite, EventsRead, KeysRead, KeysWrite};
-        use Scope::{ProcessesRead, ProcessesWrite, SettingsRead, SettingsWrite, UsersRead, UsersWrite};
+        use Scope::{
+            ProcessesRead, ProcessesWrite, SettingsRead, SettingsWrite, UsersRead, UsersWrite, WebhooksRead, WebhooksWrite,
+        };
         let lowest = match scope {
             AssetsRead | ProcessesRead | UsersRead | CatalogRead | SettingsRead => Self::Viewer,
             ProcessesWrite => Self::Helpdesk,
             AssetsWrite | CatalogWrite => Self::Technician,
-            UsersWrite | SettingsWrite | KeysRead | KeysWrite | EventsRead => Self::Admin,
+            UsersWrite | SettingsWrite | KeysRead | KeysWrite | EventsRead | WebhooksRead | WebhooksWrite => Self::Admin,
         };
         self >= lowest
     }

@@ -19,6 +19,7 @@ mod content_items;
 mod counters;
 mod credentials;
 mod deadline;
+mod deliveries;
 mod dry_run;
 mod error;
 mod export;
@@ -54,6 +55,7 @@ mod unique_lists;
 mod unit_of_work;
 mod verify_history;
 mod verify_tenant;
+mod webhooks;
 
 pub use change_context::ChangeContext;
 pub use check::{CheckMode, CheckReport, Finding, Removal};

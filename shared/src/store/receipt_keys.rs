@@ -9,7 +9,7 @@ use crate::domain::id::{Id, ReceiptKeysId};
 use crate::domain::receipt_key::{CurrentKey, EncryptedSeed, KEY_BYTES, ReceiptKeys, SigningKey};
 use crate::domain::record::Stored;
 use crate::domain::time::Timestamp;
-use crate::key_encryption::{KeyEncryption, KeyEncryptionError};
+use crate::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use uuid::Uuid;
 
 /// How often the key is created or replaced while others do the same.
@@ -67,7 +67,7 @@ impl TenantStore {
                     }
                 }
             };
-            let seed = key_encryption.decrypt_key(self.id, &keys.current.encrypted_seed.0).await?;
+            let seed = key_encryption.decrypt_key(Purpose::ReceiptKey, self.id, &keys.current.encrypted_seed.0).await?;
             let key = SigningKey::from_seed(&seed).map_err(StoreError::broken)?;
             if key.public().ok() != Some(keys.current.public_key) {
                 return Err(StoreError::broken("the encrypted signing key does not match its public key").into());
@@ -107,7 +107,7 @@ impl TenantStore {
     async fn new_key(&self, key_encryption: &dyn KeyEncryption, since: Timestamp) -> Result<CurrentKey, KeyError> {
         let seed: [u8; KEY_BYTES] = self.store.random()?;
         let public_key = SigningKey::from_seed(&seed).and_then(|key| key.public()).map_err(StoreError::broken)?;
-        let encrypted_seed = EncryptedSeed(key_encryption.encrypt_key(self.id, &seed).await?);
+        let encrypted_seed = EncryptedSeed(key_encryption.encrypt_key(Purpose::ReceiptKey, self.id, &seed).await?);
         Ok(CurrentKey { public_key, encrypted_seed, encrypted_by: key_encryption.name().to_owned(), since })
     }
 }

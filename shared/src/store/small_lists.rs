@@ -109,7 +109,7 @@ impl TenantStore {
     /// Returns a page of a kind that a tenant has few records of. Reads them all, but keeps only what the page may need, in
     /// bounded memory. Content is read for the page only. Records that can't be read are named on every page, since nothing
     /// says which one they belong to.
-    async fn list_all<T: Record>(
+    pub(super) async fn list_all<T: Record>(
         &self,
         request: PageRequest,
         matches: impl Fn(&T) -> bool,

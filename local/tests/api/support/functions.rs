@@ -33,7 +33,7 @@ macro_rules! function {
 }
 
 /// Every function. A test compares them with the folder.
-pub const FUNCTIONS: [Function; 9] = [
+pub const FUNCTIONS: [Function; 10] = [
     function!(assets, "Assets", routes),
     function!(bulk, "Bulk", routes),
     function!(reports, "Reports", routes),
@@ -42,6 +42,7 @@ pub const FUNCTIONS: [Function; 9] = [
     function!(catalog, "Catalog", routes),
     function!(account, "Account", routes),
     function!(sign, "Sign", routes),
+    function!(webhooks, "Webhooks", routes),
     function!(meta, "Meta", default_routes),
 ];
 

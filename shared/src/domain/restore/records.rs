@@ -5,7 +5,9 @@ use crate::domain::api_key::ApiKey;
 use crate::domain::asset::Asset;
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::custom_fields::{CustomFields, FieldsSchema};
-use crate::domain::id::{ApiKeyId, AssetId, AssetTypeId, LinkId, ManufacturerId, ModelId, ReceiptKeysId, TenantId, UserId};
+use crate::domain::id::{
+    ApiKeyId, AssetId, AssetTypeId, LinkId, ManufacturerId, ModelId, ReceiptKeysId, TenantId, UserId, WebhookId,
+};
 use crate::domain::link::Link;
 use crate::domain::locale::Locale;
 use crate::domain::receipt_key::ReceiptKeys;
@@ -14,6 +16,7 @@ use crate::domain::tenant::Tenant;
 use crate::domain::time::Timestamp;
 use crate::domain::time_zone::TimeZone;
 use crate::domain::user::User;
+use crate::domain::webhook::Webhook;
 use serde_json::json;
 
 impl Restore for Tenant {
@@ -84,6 +87,31 @@ impl Restore for Link {
             opened_at: fields.get("opened_at")?,
             used_at: fields.get("used_at")?,
             revoked_at: fields.get("revoked_at")?,
+            ..old.clone()
+        })
+    }
+}
+
+/// A webhook's secret is in no event, so a webhook comes back only if its secret did not change.
+impl Restore for Webhook {
+    fn from_fields(id: WebhookId, fields: &Fields<'_>, origin: &Origin<'_, Self>) -> Result<Self, RestoreError> {
+        let not_shown = RestoreError::NotShown("its secret");
+        let old = origin.old.ok_or(not_shown.clone())?;
+        let rotated_at: Option<Timestamp> = fields.get("rotated_at")?;
+        let replaced_until: Option<Timestamp> = fields.get("replaced_until")?;
+        if rotated_at != old.rotated_at || replaced_until != old.previous_secret.as_ref().map(|previous| previous.until) {
+            return Err(not_shown);
+        }
+        Ok(Self {
+            id,
+            url: fields.get("url")?,
+            description: fields.get("description")?,
+            events: fields.get("events")?,
+            is_active: fields.get("is_active")?,
+            disabled_reason: fields.get("disabled_reason")?,
+            active_since: fields.get("active_since")?,
+            slot: fields.get("slot")?,
+            rotated_at,
             ..old.clone()
         })
     }

@@ -12,7 +12,7 @@ use crate::store::list_index::max_event_delay;
 use uuid::Uuid;
 
 /// All kinds, in the order of repairs: what a record is restored from comes before it.
-pub(super) const ORDER: [Kind; 12] = [
+pub(super) const ORDER: [Kind; 13] = [
     Kind::Tenant,
     Kind::ApiKey,
     Kind::User,
@@ -25,6 +25,7 @@ pub(super) const ORDER: [Kind; 12] = [
     Kind::Movement,
     Kind::ReceiptKeys,
     Kind::Link,
+    Kind::Webhook,
 ];
 
 impl TenantCheck<'_> {

@@ -25,7 +25,7 @@ macro_rules! with_type {
             $kind, $T => $value;
             tenant::Tenant, api_key::ApiKey, user::User, catalog::AssetType, catalog::Manufacturer, catalog::Model,
             process::Process, asset::Asset, instance::Instance, movement::Movement, receipt_key::ReceiptKeys,
-            link::Link
+            link::Link, webhook::Webhook
         )
     };
     ($kind:expr, $T:ident => $value:expr; $($module:ident::$name:ident),*) => {

@@ -106,6 +106,7 @@ impl TenantCheck<'_> {
             }
             Err(error) if T::KIND == Kind::ApiKey => format!("{error}; create another key"),
             Err(error) if T::KIND == Kind::Link => format!("{error}; make another link"),
+            Err(error) if T::KIND == Kind::Webhook => format!("{error}; create another webhook"),
             Err(error) => format!("{error}{}", advice(T::KIND)),
         };
         self.close_history::<T>(id, &fields, version + 1, &last.hash, &reason).await

@@ -109,6 +109,7 @@ const fn prefix(kind: Kind) -> &'static str {
         Kind::Movement => "MOVEMENT#",
         Kind::ReceiptKeys => "RECEIPTKEYS",
         Kind::Link => "LINK#",
+        Kind::Webhook => "WEBHOOK#",
     }
 }
 

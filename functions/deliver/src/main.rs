@@ -1,0 +1,3 @@
+//! Runs when messages arrive in the queue of deliveries.
+
+fn main() {}

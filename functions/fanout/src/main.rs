@@ -1,0 +1,3 @@
+//! Runs when records arrive in the table's stream.
+
+fn main() {}

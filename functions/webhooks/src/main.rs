@@ -1,0 +1,7 @@
+//! `/v1/webhooks` as a Lambda function.
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> std::process::ExitCode {
+    let key_encryption = key_encryption::from_env(Box::new(key_encryption::function_client));
+    shared::lambda::run_with_key_encryption(webhooks::routes(), key_encryption).await
+}

@@ -1,0 +1,3 @@
+//! The queue of deliveries in Amazon SQS.
+
+pub use aws_sdk_sqs as sdk;

@@ -1,0 +1,10 @@
+//! What is sent to a receiver.
+
+use serde::Serialize;
+use serde_json::json;
+
+/// Returns the body of a delivery: type and time of the event, and the entry as the change feed has it.
+#[must_use]
+pub fn delivery_body(event_type: &str, timestamp: &str, entry: &impl Serialize) -> String {
+    json!({"type": event_type, "timestamp": timestamp, "data": entry}).to_string()
+}

@@ -1,0 +1,1 @@
+//! The records of deliveries to webhooks.
