@@ -161,7 +161,8 @@ mod tests {
     fn a_key_file_is_created_once_and_for_its_owner_only() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("key");
-        let ciphertext = FileKeyEncryption::open(&path).expect("created").encrypt(tenant(1), b"seed").expect("encrypted");
+        let ciphertext =
+            FileKeyEncryption::open(&path).expect("created").encrypt(Purpose::ReceiptKey, tenant(1), b"seed").expect("encrypted");
         assert_eq!(std::fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
         let reopened = FileKeyEncryption::open(&path).expect("read");
         assert_eq!(reopened.decrypt(Purpose::ReceiptKey, tenant(1), &ciphertext).expect("decrypted"), b"seed");
