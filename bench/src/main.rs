@@ -11,6 +11,7 @@ mod schemas;
 mod service;
 mod soak;
 mod usage;
+mod webhooks;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -44,6 +45,9 @@ enum Command {
     /// Send hostile requests, known attacks and random ones, and judge each response.
     #[command(after_help = examples("bench hostile --seconds 20 --seed 7"))]
     Hostile(hostile::Options),
+    /// Deliver events to healthy, dead, slow and failing receivers, and measure how long the healthy ones wait.
+    #[command(after_help = examples("bench webhooks\nbench webhooks --events 1000 --rate 20 --report"))]
+    Webhooks(webhooks::Options),
     /// Measure the cold starts of the functions' release binaries, compared with a minimal function.
     #[command(after_help = examples("bench coldstart"))]
     Coldstart(coldstart::Options),
@@ -61,6 +65,7 @@ async fn main() -> ExitCode {
         Command::Schemas(options) => schemas::run(&options),
         Command::Soak(options) => soak::run(options).await,
         Command::Hostile(options) => hostile::run(options).await,
+        Command::Webhooks(options) => webhooks::run(options).await,
         Command::Coldstart(options) => coldstart::run(options).await,
     };
     match result {

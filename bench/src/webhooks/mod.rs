@@ -1,0 +1,169 @@
+//! Deliveries to five receivers, three of which fail: how long the healthy ones wait meanwhile, and whether anything is lost.
+//!
+//! The service runs in this process, with the functions `fanout` and `deliver` on the embedded engine's stream and the dev
+//! server's queue.
+
+mod receivers;
+mod report;
+
+use crate::service::ApiClient;
+use anyhow::{Context, Result, ensure};
+use aws_sdk_dynamodb::Client;
+use deliver::{Deliver, Resolver, Sender};
+use fanout::Fanout;
+use key_encryption::FileKeyEncryption;
+use local::engine::{self, Engine};
+use local::queue::SqliteQueue;
+use local::server::{self, TABLE};
+use local::table;
+use local::webhooks::{Pipeline, Settings};
+use receivers::{Behaviour, Receiver};
+use report::Report;
+use serde_json::{Value, json};
+use shared::app::{App, system_clock};
+use shared::domain::api_key::MAX_RATE_LIMIT;
+use shared::domain::webhook::AddressPolicy;
+use shared::key_encryption::KeyEncryption;
+use shared::store::Store;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+/// The receivers. As many fail as are healthy and one more.
+const BEHAVIOURS: [Behaviour; 5] =
+    [Behaviour::Healthy, Behaviour::Healthy, Behaviour::Dead, Behaviour::Slow, Behaviour::Failing];
+/// How long the deliveries may take that are left when all receivers have recovered, without any progress.
+const MAX_STANDSTILL: Duration = Duration::from_secs(60);
+/// How long a healthy receiver may wait for the 99th percentile of events.
+const MAX_LATENCY: Duration = Duration::from_secs(3);
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Number of events.
+    #[arg(long, default_value_t = 20_000, value_name = "N")]
+    events: u32,
+    /// Number of events per second.
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rate: u32,
+    /// Print what was measured, and don't judge latencies: on a busy machine they mean nothing.
+    #[arg(long)]
+    report: bool,
+}
+
+/// The service, its receivers and their webhooks.
+struct Setup {
+    client: ApiClient,
+    receivers: Vec<(Receiver, String)>,
+    queue: SqliteQueue,
+    pipeline: Pipeline,
+    _engine: Engine,
+}
+
+/// Runs the benchmark and prints a report.
+///
+/// # Errors
+///
+/// Returns an error when a receiver misses an event in the end, or a healthy one waits too long.
+pub async fn run(options: Options) -> Result<()> {
+    let setup = set_up().await?;
+    let started = Instant::now();
+    let records = create_assets(&setup.client, &options).await?;
+    let created_in = started.elapsed();
+    wait_for_healthy(&setup.receivers, &records).await;
+    let report = Report::new(&setup.receivers, &records, created_in, setup.queue.counts().await?);
+    report.print()?;
+
+    for (receiver, _) in &setup.receivers {
+        receiver.recover().await?;
+    }
+    let started = Instant::now();
+    for (receiver, webhook) in &setup.receivers {
+        // Their next attempts are hours away; a slow receiver has had no attempt that failed.
+        if matches!(receiver.behaviour, Behaviour::Dead | Behaviour::Failing) {
+            let replay = json!({"since": "2020-01-01T00:00:00.000Z"});
+            send(&setup.client, "POST", &format!("/webhooks/{webhook}/replay"), &replay).await?;
+        }
+    }
+    wait_for_all(&setup.receivers, &records).await;
+    report::print_end(&setup.receivers, &records, started.elapsed(), setup.queue.counts().await?)?;
+    setup.pipeline.stop(Instant::now() + Duration::from_secs(5)).await;
+
+    let lost: usize = setup.receivers.iter().map(|(receiver, _)| receiver.missing(&records)).sum();
+    ensure!(lost == 0, "{lost} deliveries are lost");
+    let worst = report.slowest_healthy();
+    ensure!(options.report || worst <= MAX_LATENCY, "the 99th percentile of a healthy receiver is {} ms", worst.as_millis());
+    Ok(())
+}
+
+async fn set_up() -> Result<Setup> {
+    let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
+    let dynamo = Client::from_conf(engine::config(&engine.url).build());
+    table::create(&dynamo, TABLE).await?;
+    let store = Store::new(dynamo, TABLE, system_clock());
+    let queue = SqliteQueue::open(None, system_clock())?;
+    let key_encryption: Arc<dyn KeyEncryption> = Arc::new(FileKeyEncryption::in_memory()?);
+    let policy = AddressPolicy::PublicOrLoopback;
+    let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&key_encryption)));
+    let app = app.with_queue(Some(Arc::new(queue.clone()))).with_address_policy(policy);
+    let created = store.create_tenant("Bench".parse()?, None, MAX_RATE_LIMIT).await?;
+    let client = ApiClient { router: server::router(app), api_key: created.api_key.expose() };
+    let mut receivers = Vec::new();
+    for behaviour in BEHAVIOURS {
+        let receiver = Receiver::start(behaviour).await?;
+        let webhook = json!({"url": receiver.url(), "events": ["asset.created"]});
+        let id = send(&client, "POST", "/webhooks", &webhook).await?["data"]["id"].as_str().map(str::to_owned);
+        receivers.push((receiver, id.context("the new webhook has no id")?));
+    }
+    let fanout = Fanout::new(store.clone(), Arc::new(queue.clone()));
+    let sender = Sender::new(policy, Arc::new(Resolver));
+    let deliver = Deliver::new(store, Arc::new(queue.clone()), key_encryption, sender);
+    let pipeline =
+        Pipeline::start(&engine, TABLE, queue.clone(), Arc::new(fanout), Arc::new(deliver), Settings::default()).await?;
+    Ok(Setup { client, receivers, queue, pipeline, _engine: engine })
+}
+
+/// Sends a request, which must succeed, and returns the response.
+async fn send(client: &ApiClient, method: &str, path: &str, body: &Value) -> Result<Value> {
+    let (status, response) = client.send(method, path, &body.to_string(), None).await?;
+    ensure!(status.is_success(), "{method} {path} returned {status}: {response}");
+    Ok(response)
+}
+
+/// Creates assets at the rate that the options name, and returns their IDs.
+async fn create_assets(client: &ApiClient, options: &Options) -> Result<Vec<String>> {
+    let mut records = Vec::new();
+    let mut ticks = interval(Duration::from_secs(1) / options.rate);
+    // What the machine can't do in time is left out, not made up for: bursts are another test.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for n in 0..options.events {
+        ticks.tick().await;
+        let created = send(client, "POST", "/assets", &json!({"name": format!("Laptop {n}")})).await?;
+        records.push(created["data"]["id"].as_str().context("the new asset has no id")?.to_owned());
+    }
+    Ok(records)
+}
+
+/// Waits until the healthy receivers have everything, or nothing more comes.
+async fn wait_for_healthy(receivers: &[(Receiver, String)], records: &[String]) {
+    let is_healthy = |receiver: &&Receiver| receiver.behaviour == Behaviour::Healthy;
+    let healthy: Vec<&Receiver> = receivers.iter().map(|(receiver, _)| receiver).filter(is_healthy).collect();
+    wait_for(&healthy, records).await;
+}
+
+/// Waits until all receivers have everything, or nothing more comes.
+async fn wait_for_all(receivers: &[(Receiver, String)], records: &[String]) {
+    let receivers: Vec<&Receiver> = receivers.iter().map(|(receiver, _)| receiver).collect();
+    wait_for(&receivers, records).await;
+}
+
+async fn wait_for(receivers: &[&Receiver], records: &[String]) {
+    let missing = || receivers.iter().map(|receiver| receiver.missing(records)).sum::<usize>();
+    let (mut left, mut progress) = (missing(), Instant::now());
+    while left > 0 && progress.elapsed() < MAX_STANDSTILL {
+        sleep(Duration::from_millis(100)).await;
+        let now = missing();
+        if now < left {
+            (left, progress) = (now, Instant::now());
+        }
+    }
+}

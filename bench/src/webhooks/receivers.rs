@@ -1,0 +1,173 @@
+//! Receivers of deliveries: healthy ones, and ones that are dead, slow, or fail half of the time until they recover.
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::net::TcpListener;
+
+/// How long a slow receiver takes to respond.
+const SLOW: Duration = Duration::from_secs(10);
+
+/// How a receiver behaves until it recovers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behaviour {
+    /// It responds at once, always.
+    Healthy,
+    /// Nothing listens at its port.
+    Dead,
+    /// It responds after 10 seconds.
+    Slow,
+    /// It responds with 500 to every second request, at random.
+    Failing,
+}
+
+impl Behaviour {
+    /// Returns the behaviour as the report names it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Dead => "dead",
+            Self::Slow => "slow (10 s)",
+            Self::Failing => "500 half of the time",
+        }
+    }
+}
+
+/// What a receiver has accepted of one event.
+#[derive(Debug, Clone, Copy)]
+struct Accepted {
+    /// From the time in the event to its first delivery.
+    latency: Duration,
+    /// How often it came.
+    count: u64,
+}
+
+/// A receiver with an address of its own.
+pub struct Receiver {
+    pub behaviour: Behaviour,
+    address: SocketAddr,
+    state: Arc<ReceiverState>,
+}
+
+struct ReceiverState {
+    behaviour: Behaviour,
+    has_recovered: AtomicBool,
+    refused: AtomicU64,
+    /// By the ID of the record that the event is about.
+    accepted: Mutex<HashMap<String, Accepted>>,
+}
+
+/// What the receiver reads of a delivery.
+#[derive(Deserialize)]
+struct Delivered {
+    data: Entry,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    entity_id: String,
+    at: shared::domain::time::Timestamp,
+}
+
+impl Receiver {
+    /// Starts a receiver. A dead one only reserves its port.
+    pub async fn start(behaviour: Behaviour) -> Result<Self> {
+        let state = ReceiverState {
+            behaviour,
+            has_recovered: AtomicBool::new(false),
+            refused: AtomicU64::new(0),
+            accepted: Mutex::default(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let receiver = Self { behaviour, address: listener.local_addr()?, state: Arc::new(state) };
+        if behaviour != Behaviour::Dead {
+            receiver.serve(listener);
+        }
+        Ok(receiver)
+    }
+
+    fn serve(&self, listener: TcpListener) {
+        let router = Router::new().route("/", post(receive)).with_state(Arc::clone(&self.state));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+    }
+
+    /// Returns the address that a webhook has.
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Makes the receiver healthy.
+    pub async fn recover(&self) -> Result<()> {
+        self.state.has_recovered.store(true, Ordering::Relaxed);
+        if self.behaviour == Behaviour::Dead {
+            self.serve(TcpListener::bind(self.address).await.context("the port of the dead receiver was taken")?);
+        }
+        Ok(())
+    }
+
+    /// Returns how many events it has accepted.
+    pub fn events(&self) -> usize {
+        self.state.accepted().len()
+    }
+
+    /// Returns how many deliveries it has accepted beyond the first of each event.
+    pub fn repetitions(&self) -> u64 {
+        self.state.accepted().values().map(|accepted| accepted.count - 1).sum()
+    }
+
+    /// Returns how many requests it has refused.
+    pub fn refused(&self) -> u64 {
+        self.state.refused.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many of these records it has heard nothing of.
+    pub fn missing(&self, records: &[String]) -> usize {
+        let accepted = self.state.accepted();
+        records.iter().filter(|record| !accepted.contains_key(*record)).count()
+    }
+
+    /// Returns the latencies of all events, in ascending order.
+    pub fn latencies(&self) -> Vec<Duration> {
+        let mut latencies: Vec<Duration> = self.state.accepted().values().map(|accepted| accepted.latency).collect();
+        latencies.sort_unstable();
+        latencies
+    }
+}
+
+impl ReceiverState {
+    fn accepted(&self) -> std::sync::MutexGuard<'_, HashMap<String, Accepted>> {
+        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn receive(State(state): State<Arc<ReceiverState>>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    if !state.has_recovered.load(Ordering::Relaxed) {
+        match state.behaviour {
+            Behaviour::Slow => tokio::time::sleep(SLOW).await,
+            Behaviour::Failing if fastrand::bool() => {
+                state.refused.fetch_add(1, Ordering::Relaxed);
+                return StatusCode::INTERNAL_SERVER_ERROR;
+            }
+            _ => {}
+        }
+    }
+    let Ok(Delivered { data }) = serde_json::from_slice(&body) else { return StatusCode::BAD_REQUEST };
+    if !headers.contains_key("webhook-id") || !headers.contains_key("webhook-signature") {
+        return StatusCode::BAD_REQUEST;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let at = Duration::from_millis(data.at.millis().unsigned_abs());
+    let mut accepted = state.accepted();
+    let first = Accepted { latency: now.saturating_sub(at), count: 0 };
+    accepted.entry(data.entity_id).or_insert(first).count += 1;
+    StatusCode::NO_CONTENT
+}

@@ -1,0 +1,93 @@
+//! What the benchmark of deliveries prints.
+
+use super::receivers::{Behaviour, Receiver};
+use anyhow::Result;
+use local::queue::Counts;
+use std::time::Duration;
+
+/// What was measured while three receivers failed.
+pub struct Report {
+    events: usize,
+    created_in: Duration,
+    queue: Counts,
+    receivers: Vec<Row>,
+}
+
+struct Row {
+    behaviour: Behaviour,
+    accepted: usize,
+    refused: u64,
+    /// The 50th, 99th and 100th percentile.
+    latencies: [Duration; 3],
+}
+
+impl Report {
+    /// Measures what the receivers have now.
+    pub fn new(receivers: &[(Receiver, String)], records: &[String], created_in: Duration, queue: Counts) -> Self {
+        let row = |receiver: &Receiver| {
+            let latencies = receiver.latencies();
+            Row {
+                behaviour: receiver.behaviour,
+                accepted: receiver.events(),
+                refused: receiver.refused(),
+                latencies: [50, 99, 100].map(|percent| percentile(&latencies, percent)),
+            }
+        };
+        let receivers = receivers.iter().map(|(receiver, _)| row(receiver)).collect();
+        Self { events: records.len(), created_in, queue, receivers }
+    }
+
+    /// Returns the longest 99th percentile of the healthy receivers.
+    pub fn slowest_healthy(&self) -> Duration {
+        let healthy = self.receivers.iter().filter(|row| row.behaviour == Behaviour::Healthy);
+        healthy.map(|row| row.latencies[1]).max().unwrap_or_default()
+    }
+
+    /// Prints a table: a line for each receiver.
+    pub fn print(&self) -> Result<()> {
+        let seconds = self.created_in.as_secs_f64();
+        let mut text = format!(
+            "{} events in {seconds:.1} s ({:.0} a second), to 5 receivers, of which 3 fail:\n\n",
+            self.events,
+            self.events as f64 / seconds
+        );
+        text += &format!("{:<22}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "refused", "p50 ms", "p99 ms", "max ms");
+        for Row { behaviour, accepted, refused, latencies } in &self.receivers {
+            let [p50, p99, max] = latencies.map(|latency| latency.as_millis());
+            text += &format!("{:<22}{accepted:>10}{refused:>10}{p50:>10}{p99:>10}{max:>10}\n", behaviour.name());
+        }
+        let Counts { visible, held, hidden, dead } = self.queue;
+        text += &format!("\nin the queue: {visible} waiting, {held} in flight, {hidden} to be tried later, {dead} dead letters\n");
+        Ok(terminal::print(&text)?)
+    }
+}
+
+/// Prints what there is once all receivers have recovered.
+pub fn print_end(receivers: &[(Receiver, String)], records: &[String], took: Duration, queue: Counts) -> Result<()> {
+    let mut text = format!("\nafter all have recovered, and a replay for two of them ({:.1} s):\n\n", took.as_secs_f64());
+    text += &format!("{:<22}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "repeated", "lost");
+    for (receiver, _) in receivers {
+        let (events, repeated, lost) = (receiver.events(), receiver.repetitions(), receiver.missing(records));
+        text += &format!("{:<22}{events:>10}{repeated:>10}{lost:>10}\n", receiver.behaviour.name());
+    }
+    text += &format!("\ndead letters: {}\n", queue.dead);
+    Ok(terminal::print(&text)?)
+}
+
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    let place = (sorted.len() * percent).div_ceil(100);
+    sorted.get(place.saturating_sub(1)).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_a_latency_that_was_measured() {
+        let sorted: Vec<Duration> = (1..=200).map(Duration::from_millis).collect();
+        assert_eq!([50, 99, 100].map(|percent| percentile(&sorted, percent).as_millis()), [100, 198, 200]);
+        assert_eq!(percentile(&[], 99), Duration::ZERO);
+        assert_eq!(percentile(&sorted[..1], 50).as_millis(), 1);
+    }
+}
