@@ -1,7 +1,9 @@
 //! Measures what requests cost in DynamoDB, by the consumed capacity that the table reports.
 
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
-use aws_sdk_dynamodb::operation::{batch_get_item, get_item, query, transact_write_items, update_item};
+use aws_sdk_dynamodb::operation::{
+    batch_get_item, delete_item, get_item, put_item, query, transact_write_items, update_item,
+};
 use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::{
@@ -75,7 +77,9 @@ impl Intercept for Meter {
             get_item::GetItemInput,
             batch_get_item::BatchGetItemInput,
             query::QueryInput,
+            put_item::PutItemInput,
             update_item::UpdateItemInput,
+            delete_item::DeleteItemInput,
             transact_write_items::TransactWriteItemsInput
         );
         Ok(())
@@ -97,6 +101,12 @@ impl Intercept for Meter {
         } else if let Some(out) = output.downcast_ref::<query::QueryOutput>() {
             capacity.extend(out.consumed_capacity.clone());
         } else if let Some(out) = output.downcast_ref::<update_item::UpdateItemOutput>() {
+            is_write = true;
+            capacity.extend(out.consumed_capacity.clone());
+        } else if let Some(out) = output.downcast_ref::<put_item::PutItemOutput>() {
+            is_write = true;
+            capacity.extend(out.consumed_capacity.clone());
+        } else if let Some(out) = output.downcast_ref::<delete_item::DeleteItemOutput>() {
             is_write = true;
             capacity.extend(out.consumed_capacity.clone());
         } else if let Some(out) = output.downcast_ref::<transact_write_items::TransactWriteItemsOutput>() {

@@ -1,11 +1,16 @@
 //! Runs a function's routes in Lambda.
 
+mod batches;
+
+pub use batches::{BatchHandler, run_batches};
+
 use crate::app::{App, system_clock};
 use crate::domain::time::Timestamp;
 use crate::http;
 use crate::http::base_url::{BaseUrl, FORWARDED_HOST, with_base_url};
 use crate::key_encryption::KeyEncryption;
 use crate::log::{self, error_chain};
+use crate::queue::Queue;
 use crate::store::{MAX_SNAPSHOT_TIME, SnapshotReport, Store, client};
 use axum::Router;
 use axum::http::header::HOST;
@@ -45,10 +50,25 @@ pub async fn run_with_key_encryption<E>(
 where
     E: std::error::Error + Send + Sync + 'static,
 {
+    run_with_queue(routes, key_encryption, Ok::<_, Infallible>(None)).await
+}
+
+/// [`run_with_key_encryption`] with the queue of deliveries to webhooks. If that could not be set up, logs the error and
+/// fails.
+pub async fn run_with_queue<E, Q>(
+    routes: Router<App>,
+    key_encryption: Result<Option<Arc<dyn KeyEncryption>>, E>,
+    queue: Result<Option<Arc<dyn Queue>>, Q>,
+) -> ExitCode
+where
+    E: std::error::Error + Send + Sync + 'static,
+    Q: std::error::Error + Send + Sync + 'static,
+{
     log::init_function();
-    exit_code(match key_encryption {
-        Ok(key_encryption) => serve(routes, key_encryption).await,
-        Err(error) => Err(error.into()),
+    exit_code(match (key_encryption, queue) {
+        (Ok(key_encryption), Ok(queue)) => serve(routes, key_encryption, queue).await,
+        (Err(error), _) => Err(error.into()),
+        (_, Err(error)) => Err(error.into()),
     })
 }
 
@@ -83,9 +103,13 @@ fn exit_code(ended: Result<(), Error>) -> ExitCode {
     }
 }
 
-async fn serve(routes: Router<App>, key_encryption: Option<Arc<dyn KeyEncryption>>) -> Result<(), Error> {
+async fn serve(
+    routes: Router<App>,
+    key_encryption: Option<Arc<dyn KeyEncryption>>,
+    queue: Option<Arc<dyn Queue>>,
+) -> Result<(), Error> {
     // The first request opens the connection. Opening it here would cost more than it saves (docs/adr/0011).
-    let app = App::new(client::function_store(system_clock())?).with_key_encryption(key_encryption);
+    let app = App::new(client::function_store(system_clock())?).with_key_encryption(key_encryption).with_queue(queue);
     let service = ServiceExt::<Request>::map_response(http::service(routes, app), Encoded);
     lambda_runtime::run(ServiceExt::<LambdaEvent<LambdaRequest>>::map_request(Adapter::from(service), sanitized)).await
 }

@@ -37,7 +37,8 @@ fn level(named: Option<&str>) -> LevelFilter {
 }
 
 /// Returns the text of an error and of all its causes. The SDK's own error text says nothing; its causes do.
-pub(crate) fn error_chain(error: &(dyn Error + 'static)) -> String {
+#[must_use]
+pub fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

@@ -2,18 +2,16 @@
 
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
-use shared::domain::event::EventType;
 use shared::domain::event_filter::{EventFilter, EventTypes};
 use shared::domain::field_error::ValueError;
 use shared::domain::id::{EventId, Id};
 use shared::domain::scope::Scope;
 use shared::http::error::ApiError;
 use shared::http::extract::QueryParams;
-use shared::http::history::EventView;
+use shared::http::feed::{FeedEntry, feed_entries};
 use shared::http::openapi::ListErrors;
 use shared::http::params::{FromParam, Limit};
 use shared::http::response::Json;
-use shared::store::{Feed, RecordNames, TenantStore};
 use utoipa::ToSchema;
 
 /// How many events a response has by default.
@@ -56,22 +54,6 @@ shared::query! {
         /// Only events about this resource.
         entity_id: EventId as EventId,
     }
-}
-
-/// A change in the feed.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = FeedEvent)]
-pub struct FeedEntry {
-    /// The change, as the history shows it.
-    #[serde(flatten)]
-    event: EventView,
-    /// Name of the resource now; last name if it was deleted. An instance has its asset's, a movement its number. Not part
-    /// of what is hashed.
-    #[schema(required)]
-    entity_name: Option<String>,
-    /// Asset tag, of an asset or an instance. Not part of what is hashed.
-    #[schema(required)]
-    entity_tag: Option<String>,
 }
 
 /// A part of the feed.
@@ -117,20 +99,8 @@ pub async fn list_events(request: UnverifiedRequest, query: QueryParams<EventQue
             let filter = EventFilter { types: query.types, entity: query.entity_id.map(Id::uuid) };
             let feed = store.matching_events(after, limit, &filter).await?;
             let meta = FeedMeta { limit, after: feed.last, has_more: feed.has_more };
-            Ok(EventFeed { data: with_names(&store, feed).await?, meta })
+            Ok(EventFeed { data: feed_entries(&store, feed.entries).await?, meta })
         })
         .await?;
     Ok(Json(feed))
-}
-
-/// Returns the events with the names of what they are about.
-async fn with_names(store: &TenantStore, feed: Feed) -> Result<Vec<FeedEntry>, ApiError> {
-    let events: Vec<EventView> = feed.entries.into_iter().filter_map(EventView::read).collect();
-    let record = |event: &EventView| Some((EventType::parse(&event.event_type)?.kind?, event.entity_id));
-    let names = store.record_names(events.iter().filter_map(record).collect()).await?;
-    let entry = |event: EventView| {
-        let RecordNames { name, tag } = record(&event).and_then(|record| names.get(&record).cloned()).unwrap_or_default();
-        FeedEntry { event, entity_name: name, entity_tag: tag }
-    };
-    Ok(events.into_iter().map(entry).collect())
 }

@@ -1,33 +1,129 @@
-//! Delivers events to webhooks: each message of the queue is one delivery.
+//! Delivers events to webhooks: each message of the queue is one delivery, or a replay that sends such messages.
 
+mod delivery;
+mod disabling;
+mod replay;
+mod secrets;
 mod sender;
+mod transport;
 
 pub use sender::{Outgoing, Resolve, Resolver, Sender};
+pub use transport::Transport;
 
-use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use chrono::TimeDelta;
+use futures_util::future::join_all;
+use secrets::Secrets;
+use shared::domain::webhook::{Message, RETRY_DELAYS};
 use shared::key_encryption::KeyEncryption;
-use shared::queue::Queue;
+use shared::lambda::BatchHandler;
+use shared::log::error_chain;
+use shared::queue::{MAX_POSTPONEMENT, Queue};
 use shared::store::Store;
+use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// Why a message could not be handled. It comes back.
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// It is finished.
+    Done,
+    /// It is to come back after this time.
+    Later(TimeDelta),
+}
 
 /// What the function keeps between invocations.
 pub struct Deliver {
     store: Store,
     queue: Arc<dyn Queue>,
-    key_encryption: Arc<dyn KeyEncryption>,
-    sender: Sender,
+    secrets: Secrets,
+    transport: Arc<dyn Transport>,
+    retry_delays: Vec<TimeDelta>,
 }
 
 impl Deliver {
     /// Returns the function on this table and this queue.
     #[must_use]
-    pub fn new(store: Store, queue: Arc<dyn Queue>, key_encryption: Arc<dyn KeyEncryption>, sender: Sender) -> Self {
-        Self { store, queue, key_encryption, sender }
+    pub fn new(
+        store: Store,
+        queue: Arc<dyn Queue>,
+        key_encryption: Arc<dyn KeyEncryption>,
+        sender: impl Transport + 'static,
+    ) -> Self {
+        let secrets = Secrets::new(key_encryption);
+        Self { store, queue, secrets, transport: Arc::new(sender), retry_delays: RETRY_DELAYS.to_vec() }
+    }
+
+    /// Returns the function with other delays between the attempts of a delivery.
+    #[must_use]
+    pub fn with_retry_delays(self, retry_delays: Vec<TimeDelta>) -> Self {
+        Self { retry_delays, ..self }
     }
 
     /// Handles the messages of a batch at the same time. Returns those that are not finished, which come back later.
     pub async fn handle(&self, event: SqsEvent) -> SqsBatchResponse {
-        let _ = (&self.store, &self.queue, &self.key_encryption, &self.sender, event);
-        SqsBatchResponse::default()
+        let finished = join_all(event.records.iter().map(|message| self.finish(message))).await;
+        response(&event.records, &finished)
+    }
+
+    /// Handles a message, and returns whether it is finished.
+    async fn finish(&self, message: &SqsMessage) -> bool {
+        let message_id = message.message_id.as_deref();
+        match self.handle_message(message).await {
+            Ok(Outcome::Done) => return true,
+            Ok(Outcome::Later(left)) => {
+                let left = left.to_std().unwrap_or(Duration::ZERO).min(MAX_POSTPONEMENT);
+                let receipt = message.receipt_handle.as_deref().unwrap_or_default();
+                // If this fails, the message comes back earlier and waits again.
+                if let Err(error) = self.queue.postpone(receipt, left).await {
+                    tracing::warn!(message_id, cause = error_chain(&error), "a message can't be postponed");
+                }
+            }
+            Err(error) => tracing::error!(message_id, cause = error_chain(&*error), "a message can't be handled"),
+        }
+        false
+    }
+
+    async fn finish_until(&self, message: &SqsMessage, deadline: Instant) -> bool {
+        timeout_at(deadline, self.finish(message)).await.unwrap_or_else(|_| {
+            tracing::error!(message_id = message.message_id.as_deref(), "a message took too long");
+            false
+        })
+    }
+
+    async fn handle_message(&self, message: &SqsMessage) -> Result<Outcome, Failure> {
+        // Without the cause, which may quote the message.
+        let read = serde_json::from_str(message.body.as_deref().unwrap_or_default());
+        match read.map_err(|_| "the message can't be read")? {
+            Message::Delivery(request) => self.deliver(&request).await,
+            Message::Replay(request) => self.replay(&request).await,
+        }
+    }
+}
+
+/// Returns the response that reports the messages that are not finished.
+fn response(messages: &[SqsMessage], finished: &[bool]) -> SqsBatchResponse {
+    let mut response = SqsBatchResponse::default();
+    for (message, is_finished) in messages.iter().zip(finished) {
+        if !is_finished {
+            // Without an ID, all messages of the batch come back.
+            response.add_failure(message.message_id.clone().unwrap_or_default());
+        }
+    }
+    response
+}
+
+impl BatchHandler for Deliver {
+    type Batch = SqsEvent;
+    type Response = SqsBatchResponse;
+
+    async fn handle_until(&self, batch: SqsEvent, deadline: Instant) -> SqsBatchResponse {
+        let finished = join_all(batch.records.iter().map(|message| self.finish_until(message, deadline))).await;
+        response(&batch.records, &finished)
     }
 }

@@ -1,3 +1,20 @@
 //! Runs when messages arrive in the queue of deliveries.
 
-fn main() {}
+use deliver::{Deliver, Resolver, Sender};
+use shared::domain::webhook::AddressPolicy;
+use shared::store::client::EnvironmentError;
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    shared::lambda::run_batches(|store| -> Result<Deliver, Box<dyn Error + Send + Sync>> {
+        let queue = queue::Sqs::from_env()?.ok_or(EnvironmentError::Missing(queue::QUEUE_URL))?;
+        let key_encryption = key_encryption::from_env(Box::new(key_encryption::function_client))?;
+        let key_encryption = key_encryption.ok_or(EnvironmentError::Missing(key_encryption::KMS_KEY))?;
+        let sender = Sender::new(AddressPolicy::Public, Arc::new(Resolver));
+        Ok(Deliver::new(store, Arc::new(queue), key_encryption, sender))
+    })
+    .await
+}

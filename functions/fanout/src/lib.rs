@@ -1,10 +1,23 @@
 //! Turns events of the table's stream into messages, one for each webhook that wants one.
 
-use aws_lambda_events::event::dynamodb::Event;
-use aws_lambda_events::event::streams::DynamoDbEventResponse;
-use shared::queue::Queue;
-use shared::store::Store;
+mod stream_record;
+
+use aws_lambda_events::event::dynamodb::{Event, EventRecord};
+use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
+use futures_util::stream::{self, StreamExt};
+use shared::domain::id::{Id, TenantId};
+use shared::domain::webhook::{DeliveryRequest, Message, Webhook};
+use shared::lambda::BatchHandler;
+use shared::log::error_chain;
+use shared::queue::{NewMessage, Queue};
+use shared::store::{Store, StoreError};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use stream_record::NewEvent;
+use tokio::time::{Instant, timeout_at};
+
+/// Of how many tenants the webhooks are read at the same time.
+const TENANTS_AT_ONCE: usize = 16;
 
 /// What the function keeps between invocations.
 pub struct Fanout {
@@ -22,7 +35,100 @@ impl Fanout {
     /// Sends a message for each event of the batch and each webhook that wants it. Returns the sequence number of the first
     /// record that could not be handled, if there is one: the stream repeats the batch from there.
     pub async fn handle(&self, event: Event) -> DynamoDbEventResponse {
-        let _ = (&self.store, &self.queue, event);
-        DynamoDbEventResponse::default()
+        response(&event.records, self.fan_out(&event.records).await)
+    }
+
+    /// Returns the place of the first record that could not be handled. Those after it are handled nevertheless, so that a
+    /// tenant whose webhooks can't be read delays no other; when they come again, their messages are doubles.
+    async fn fan_out(&self, records: &[EventRecord]) -> Option<usize> {
+        let events: Vec<(usize, NewEvent)> =
+            records.iter().enumerate().filter_map(|(place, record)| Some((place, NewEvent::of(record)?))).collect();
+        let webhooks = self.active_webhooks(events.iter().map(|(_, event)| event.tenant_id).collect()).await;
+        let (mut messages, mut first_sent, mut first_failed) = (Vec::new(), None, None);
+        for (place, event) in events {
+            let Some(webhooks) = webhooks.get(&event.tenant_id) else {
+                first_failed.get_or_insert(place);
+                continue;
+            };
+            let wanting = webhooks.iter().filter(|webhook| webhook.events.contain(&event.event_type));
+            let before = messages.len();
+            messages.extend(wanting.map(|webhook| NewMessage::from(Message::from(event.request(webhook)))));
+            if messages.len() > before {
+                first_sent.get_or_insert(place);
+            }
+        }
+        let count = messages.len();
+        if count == 0 {
+            return first_failed;
+        }
+        match self.queue.send(messages).await {
+            Ok(()) => {
+                tracing::info!(messages = count, "events are on their way");
+                first_failed
+            }
+            Err(error) => {
+                tracing::error!(cause = error_chain(&error), "messages can't be sent");
+                first_failed.into_iter().chain(first_sent).min()
+            }
+        }
+    }
+
+    /// Returns the active webhooks of these tenants. Those that can't be read are logged and missing.
+    async fn active_webhooks(&self, tenants: HashSet<TenantId>) -> HashMap<TenantId, Vec<Webhook>> {
+        let read = stream::iter(tenants).map(|tenant| async move { (tenant, self.active_webhooks_of(tenant).await) });
+        let read: Vec<_> = read.buffer_unordered(TENANTS_AT_ONCE).collect().await;
+        let readable = read.into_iter().filter_map(|(tenant_id, webhooks)| match webhooks {
+            Ok(webhooks) => Some((tenant_id, webhooks)),
+            Err(error) => {
+                tracing::error!(%tenant_id, cause = error_chain(&error), "webhooks can't be read");
+                None
+            }
+        });
+        readable.collect()
+    }
+
+    async fn active_webhooks_of(&self, tenant: TenantId) -> Result<Vec<Webhook>, StoreError> {
+        let webhooks = self.store.tenant(tenant).all::<Webhook>().await?;
+        Ok(webhooks.into_iter().map(|stored| stored.value).filter(|webhook| webhook.is_active).collect())
+    }
+}
+
+impl NewEvent {
+    /// Returns the request to deliver the event to a webhook.
+    fn request(&self, webhook: &Webhook) -> DeliveryRequest {
+        DeliveryRequest {
+            tenant_id: self.tenant_id,
+            webhook_id: webhook.id,
+            event_id: self.event_id,
+            requested_at: self.event_id.timestamp(),
+            test: None,
+        }
+    }
+}
+
+/// Returns the response that reports the record at this place as the first that was not handled.
+fn response(records: &[EventRecord], failed: Option<usize>) -> DynamoDbEventResponse {
+    let mut response = DynamoDbEventResponse::default();
+    if let Some(record) = failed.and_then(|place| records.get(place)) {
+        // Without a number, the stream repeats the whole batch.
+        let mut failure = DynamoDbBatchItemFailure::default();
+        failure.item_identifier = Some(record.change.sequence_number.clone().unwrap_or_default());
+        response.batch_item_failures.push(failure);
+    }
+    response
+}
+
+impl BatchHandler for Fanout {
+    type Batch = Event;
+    type Response = DynamoDbEventResponse;
+
+    async fn handle_until(&self, batch: Event, deadline: Instant) -> DynamoDbEventResponse {
+        match timeout_at(deadline, self.fan_out(&batch.records)).await {
+            Ok(failed) => response(&batch.records, failed),
+            Err(_) => {
+                tracing::error!("a batch of the stream took too long");
+                response(&batch.records, Some(0))
+            }
+        }
     }
 }

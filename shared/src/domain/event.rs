@@ -46,6 +46,12 @@ impl Actor {
     pub fn repair() -> Self {
         Self { key_name: "operator (repair)".into(), ..Self::operator() }
     }
+
+    /// Returns the actor for what the delivery of events does to webhooks: it disables those that nobody receives.
+    #[must_use]
+    pub fn webhook_delivery() -> Self {
+        Self { key_name: "webhook delivery".into(), ..Self::operator() }
+    }
 }
 
 /// What an event did to its record.

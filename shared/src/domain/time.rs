@@ -34,6 +34,12 @@ impl Timestamp {
         Self(self.0.saturating_add(delta.num_milliseconds()))
     }
 
+    /// Returns how much later this is than `earlier`; negative if it is earlier.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> TimeDelta {
+        TimeDelta::milliseconds(self.0.saturating_sub(earlier.0))
+    }
+
     /// Returns the time `seconds` later.
     #[must_use]
     pub fn plus_seconds(self, seconds: u32) -> Self {

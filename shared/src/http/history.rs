@@ -81,8 +81,14 @@ impl EventView {
                 return None;
             }
         };
+        Some(Self::new(event, entry.hash))
+    }
+
+    /// Returns the view of an event with this hash.
+    #[must_use]
+    pub fn new(event: Event, hash: String) -> Self {
         let Event { id, at, event_type, entity_id, version, actor, changes, previous_hash } = event;
-        Some(Self { id, at, event_type, entity_id, version, actor, changes: Some(changes), previous_hash, hash: entry.hash })
+        Self { id, at, event_type, entity_id, version, actor, changes: Some(changes), previous_hash, hash }
     }
 }
 

@@ -13,6 +13,7 @@ pub mod endpoints;
 pub mod error;
 mod error_sources;
 pub mod extract;
+pub mod feed;
 mod from_json;
 pub mod history;
 pub mod html;

@@ -60,6 +60,7 @@ mod webhooks;
 pub use change_context::ChangeContext;
 pub use check::{CheckMode, CheckReport, Finding, Removal};
 pub use deadline::{has_time_for_operation, with_deadline};
+pub use deliveries::DeliveryInputs;
 pub use dry_run::DryRun;
 pub use error::{StoreError, UnreadableRecord, WriteError};
 pub use export::{AssetExport, Chunk};

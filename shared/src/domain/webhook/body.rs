@@ -1,10 +1,55 @@
 //! What is sent to a receiver.
 
+use super::{DeliveryRequest, TestEvent};
+use crate::domain::event::Event;
+use crate::domain::id::Id;
+use crate::domain::time::Timestamp;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::Map;
+
+/// The type of an event that only tests a webhook. No history has it.
+pub const TEST_EVENT_TYPE: &str = "webhook.test";
+
+#[derive(Serialize)]
+struct Body<'a, T> {
+    #[serde(rename = "type")]
+    event_type: &'a str,
+    timestamp: Timestamp,
+    data: &'a T,
+}
 
 /// Returns the body of a delivery: type and time of the event, and the entry as the change feed has it.
+///
+/// # Errors
+///
+/// Returns an error if the entry can't be written as JSON, which no entry of the feed is.
+pub fn delivery_body(event_type: &str, timestamp: Timestamp, entry: &impl Serialize) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&Body { event_type, timestamp, data: entry })
+}
+
+/// Returns the event of a test: it changes nothing, and has version 0 and no hash.
 #[must_use]
-pub fn delivery_body(event_type: &str, timestamp: &str, entry: &impl Serialize) -> String {
-    json!({"type": event_type, "timestamp": timestamp, "data": entry}).to_string()
+pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
+    Event {
+        id: request.event_id,
+        at: request.event_id.timestamp(),
+        event_type: TEST_EVENT_TYPE.to_owned(),
+        entity_id: request.webhook_id.uuid(),
+        version: 0,
+        actor: test.actor.clone(),
+        changes: Map::new(),
+        previous_hash: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_body_has_type_time_and_entry_in_this_order() {
+        let body = delivery_body("asset.created", Timestamp::from_millis(0), &json!({"id": "x"})).expect("JSON");
+        assert_eq!(body, r#"{"type":"asset.created","timestamp":"1970-01-01T00:00:00.000Z","data":{"id":"x"}}"#);
+    }
 }

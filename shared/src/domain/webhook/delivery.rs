@@ -20,6 +20,8 @@ pub const RETRY_DELAYS: [TimeDelta; 9] = [
 ];
 /// How long the record of a delivery is kept after its last attempt.
 pub const RETENTION: TimeDelta = TimeDelta::days(30);
+/// How many attempts the record of a delivery keeps: the newest.
+pub const MAX_ATTEMPTS_KEPT: usize = 20;
 /// How many bytes of a response an attempt keeps.
 pub const MAX_RESPONSE_BYTES: usize = 256;
 
@@ -69,6 +71,32 @@ pub struct Attempt {
     /// The first [`MAX_RESPONSE_BYTES`] of the response's body, as far as they are UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<String>,
+}
+
+impl Attempt {
+    /// Returns the attempt that is recorded when none is made, because the webhook is not active.
+    #[must_use]
+    pub fn not_made(at: Timestamp) -> Self {
+        Self { at, status: None, error: Some(AttemptError::WebhookDisabled), duration_ms: 0, response: None }
+    }
+
+    /// Returns whether the receiver has taken the event: any status from 200 to 299.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.status.is_some_and(|status| (200..300).contains(&status))
+    }
+
+    /// Returns whether the receiver wants no more events: status 410.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.status == Some(410)
+    }
+
+    /// Returns when it ended.
+    #[must_use]
+    pub fn ended_at(&self) -> Timestamp {
+        self.at.plus(TimeDelta::milliseconds(i64::try_from(self.duration_ms).unwrap_or_default()))
+    }
 }
 
 /// One event on its way to one webhook.

@@ -2,9 +2,10 @@
 
 use super::WebhookEvents;
 use crate::domain::event::Actor;
-use crate::domain::id::{EventId, TenantId, WebhookId};
+use crate::domain::id::{EventId, Id, TenantId, WebhookId};
 use crate::domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A message of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,12 @@ impl Message {
             Self::Delivery(request) => request.webhook_id,
             Self::Replay(request) => request.webhook_id,
         }
+    }
+}
+
+impl From<DeliveryRequest> for Message {
+    fn from(request: DeliveryRequest) -> Self {
+        Self::Delivery(request)
     }
 }
 
@@ -65,4 +72,104 @@ pub struct ReplayRequest {
     pub events: WebhookEvents,
     /// When the replay was asked for.
     pub requested_at: Timestamp,
+}
+
+/// How much later a replay looks again whether there are more events, if the feed has not reached its end.
+pub const REPLAY_DELAY: Duration = Duration::from_secs(15);
+
+/// What a part of the feed means for a replay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayPart {
+    /// The deliveries of the events.
+    pub deliveries: Vec<DeliveryRequest>,
+    /// The rest of the replay, and how long it waits; `None` if there is no rest.
+    pub rest: Option<(ReplayRequest, Duration)>,
+}
+
+impl ReplayRequest {
+    /// Returns the end of the time. A replay is never of events that come after it.
+    fn end(&self) -> Timestamp {
+        self.until.min(self.requested_at)
+    }
+
+    /// Decides about a part of the feed: the events that match, of those after [`ReplayRequest::after`] and up to `last`.
+    /// `has_more` says that there are more, and `complete_until` that no event before it can still be added.
+    #[must_use]
+    pub fn part(&self, events: &[EventId], last: Option<EventId>, has_more: bool, complete_until: Timestamp) -> ReplayPart {
+        let end = self.end();
+        let within = events.iter().filter(|event| event.timestamp() < end);
+        let deliveries: Vec<DeliveryRequest> = within
+            .map(|event| DeliveryRequest {
+                tenant_id: self.tenant_id,
+                webhook_id: self.webhook_id,
+                event_id: *event,
+                requested_at: self.requested_at,
+                test: None,
+            })
+            .collect();
+        let is_past_end = deliveries.len() < events.len() || last.is_some_and(|last| last.timestamp() >= end);
+        let after = last.unwrap_or(self.after);
+        let rest = || Self { after, ..self.clone() };
+        let rest = match (is_past_end, has_more) {
+            (true, _) => None,
+            (false, true) => Some((rest(), Duration::ZERO)),
+            (false, false) if complete_until >= end => None,
+            (false, false) => Some((rest(), REPLAY_DELAY)),
+        };
+        ReplayPart { deliveries, rest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    fn event(seconds: i64) -> EventId {
+        EventId::new(at(seconds), [9; 10])
+    }
+
+    fn replay(until: i64, requested_at: i64) -> ReplayRequest {
+        ReplayRequest {
+            tenant_id: TenantId::new(at(0), [0; 10]),
+            webhook_id: WebhookId::new(at(0), [1; 10]),
+            after: event(1),
+            until: at(until),
+            events: serde_json::from_value(serde_json::json!(["*"])).expect("events"),
+            requested_at: at(requested_at),
+        }
+    }
+
+    /// How many deliveries, after which event and how many seconds later it goes on.
+    fn part(replay: &ReplayRequest, events: &[i64], has_more: bool, complete: i64) -> (usize, Option<(EventId, u64)>) {
+        let events: Vec<EventId> = events.iter().map(|seconds| event(*seconds)).collect();
+        let ReplayPart { deliveries, rest } = replay.part(&events, events.last().copied(), has_more, at(complete));
+        assert!(deliveries.iter().all(|delivery| delivery.requested_at == replay.requested_at));
+        (deliveries.len(), rest.map(|(rest, delay)| (rest.after, delay.as_secs())))
+    }
+
+    #[test]
+    fn a_replay_goes_on_until_its_end() {
+        let replay = replay(10, 100);
+        assert_eq!(part(&replay, &[2, 3], true, 90), (2, Some((event(3), 0))));
+        assert_eq!(part(&replay, &[4, 9, 10, 11], true, 90), (2, None));
+        assert_eq!(part(&replay, &[4, 9], false, 10), (2, None));
+        // Events may still be added.
+        assert_eq!(part(&replay, &[4, 9], false, 9), (2, Some((event(9), 15))));
+        assert_eq!(part(&replay, &[], false, 9), (0, Some((event(1), 15))));
+        assert_eq!(part(&replay, &[], false, 10), (0, None));
+    }
+
+    #[test]
+    fn a_replay_is_never_of_events_after_it() {
+        let replay = replay(1000, 20);
+        assert_eq!(part(&replay, &[19, 20], true, 30), (1, None));
+        assert_eq!(part(&replay, &[19], false, 20), (1, None));
+        // The last event that was read need not match.
+        let ReplayPart { deliveries, rest } = replay.part(&[event(19)], Some(event(21)), true, at(30));
+        assert_eq!((deliveries.len(), rest), (1, None));
+    }
 }

@@ -2,16 +2,22 @@
 
 mod address;
 mod body;
+mod decision;
 mod delivery;
 mod events;
+mod health;
 mod message;
 mod secret;
 
 pub use address::{AddressPolicy, WebhookUrl, is_public};
-pub use body::delivery_body;
-pub use delivery::{Attempt, AttemptError, Delivery, DeliveryStatus, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS};
+pub use body::{TEST_EVENT_TYPE, delivery_body, test_event};
+pub use decision::{Decision, Race, Retries, after_race, decide};
+pub use delivery::{
+    Attempt, AttemptError, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS,
+};
 pub use events::WebhookEvents;
-pub use message::{DeliveryRequest, Message, ReplayRequest, TestEvent};
+pub use health::{HealthChange, MAX_FAILING};
+pub use message::{DeliveryRequest, Message, REPLAY_DELAY, ReplayPart, ReplayRequest, TestEvent};
 pub use secret::{EncryptedSecret, WebhookSecret};
 
 use super::id::{ApiKeyId, WebhookId};

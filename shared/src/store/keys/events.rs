@@ -1,14 +1,14 @@
 //! Keys of events: in the table by time, in the index `history` by record and version.
 
 use super::{HS, Item, Key, Keys};
-use crate::domain::id::{EventId, Id};
+use crate::domain::id::{EventId, Id, TenantId};
 use crate::domain::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use uuid::Uuid;
 
 /// The prefix of events' sort keys.
-const PREFIX: &str = "EVENT#";
+pub const EVENTS: &str = "EVENT#";
 /// How many digits a version has in the index `history`.
 const VERSION_DIGITS: usize = 10;
 /// The highest version that has a key in the index `history`.
@@ -18,7 +18,7 @@ impl Keys {
     /// `EVENT#<id>`: one event.
     #[must_use]
     pub fn event(&self, id: EventId) -> Key {
-        self.key(format!("{PREFIX}{}", id.short()))
+        self.key(format!("{EVENTS}{}", id.short()))
     }
 
     /// Returns the sort key, in the index `history`, of the event that made this version of a record.
@@ -41,7 +41,7 @@ impl Keys {
     #[must_use]
     pub fn events_since(since: Timestamp) -> (AttributeValue, AttributeValue) {
         let first = EventId::new(since, [0; 10]).short();
-        (AttributeValue::S(format!("{PREFIX}{first}")), AttributeValue::S(format!("{PREFIX}~")))
+        (AttributeValue::S(format!("{EVENTS}{first}")), AttributeValue::S(format!("{EVENTS}~")))
     }
 
     /// Returns the last id that an event can have which was created before `end`.
@@ -55,8 +55,8 @@ impl Keys {
     #[must_use]
     pub fn events_between(after: Option<EventId>, end: Timestamp) -> Option<(AttributeValue, AttributeValue)> {
         // No key sorts between an id's key and the same key with one more character.
-        let from = after.map_or_else(|| PREFIX.to_owned(), |after| format!("{PREFIX}{}~", after.short()));
-        let to = format!("{PREFIX}{}", EventId::new(end, [0; 10]).short());
+        let from = after.map_or_else(|| EVENTS.to_owned(), |after| format!("{EVENTS}{}~", after.short()));
+        let to = format!("{EVENTS}{}", EventId::new(end, [0; 10]).short());
         (from < to).then_some((AttributeValue::S(from), AttributeValue::S(to)))
     }
 }
@@ -71,13 +71,19 @@ pub fn history_entry(key: &AttributeValue) -> Option<(Uuid, u64)> {
 /// Returns the id of the event that has this key.
 #[must_use]
 pub fn event_id(key: &Key) -> Option<EventId> {
-    key.sort().strip_prefix(PREFIX).and_then(EventId::from_short)
+    key.sort().strip_prefix(EVENTS).and_then(EventId::from_short)
+}
+
+/// Returns the tenant and the event whose item has these key attributes.
+#[must_use]
+pub fn event_of(partition: &str, sort: &str) -> Option<(TenantId, EventId)> {
+    let key = Key { pk: partition.to_owned(), sk: sort.to_owned() };
+    Some((super::tenant(&key)?, event_id(&key)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::TenantId;
 
     #[test]
     fn history_rows_sort_by_version_and_can_be_read() {
@@ -91,10 +97,20 @@ mod tests {
     }
 
     #[test]
+    fn the_key_of_an_event_names_its_tenant() {
+        let (tenant, event) = (TenantId::new(Timestamp::from_millis(0), [1; 10]), EventId::new(Timestamp::from_millis(7), [7; 10]));
+        let keys = Keys::of(tenant);
+        let of = |key: &Key| event_of(&key.pk, &key.sk);
+        assert_eq!(of(&keys.event(event)), Some((tenant, event)));
+        assert_eq!(of(&keys.rate(event.uuid(), 1)), None);
+        assert_eq!(event_of("REGISTRY", &keys.event(event).sk), None);
+    }
+
+    #[test]
     fn events_after_an_event_begin_with_the_next_one() {
         let at = Timestamp::from_millis;
         let event = EventId::new(at(1000), [9; 10]);
-        let key = |id: EventId| format!("{PREFIX}{}", id.short());
+        let key = |id: EventId| format!("{EVENTS}{}", id.short());
         let (from, to) = Keys::events_between(Some(event), at(2000)).expect("a range");
         let (from, to) = (from.as_s().expect("text"), to.as_s().expect("text"));
         assert!(*from > key(event) && *from < key(EventId::from_uuid(Uuid::from_u128(event.uuid().as_u128() + 1))));

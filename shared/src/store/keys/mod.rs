@@ -6,8 +6,9 @@
 
 mod events;
 mod list_index;
+mod webhooks;
 
-pub use events::{LAST_VERSION, event_id, history_entry};
+pub use events::{EVENTS, LAST_VERSION, event_id, event_of, history_entry};
 pub use list_index::{BUCKETS, Section};
 
 use crate::domain::hex;

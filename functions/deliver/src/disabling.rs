@@ -1,0 +1,53 @@
+//! What attempts mean for their webhook.
+
+use super::{Deliver, Failure};
+use shared::domain::record::Stored;
+use shared::domain::webhook::{DisabledReason, HealthChange, Webhook};
+use shared::log::error_chain;
+use shared::store::{DeliveryInputs, TenantStore, WriteError};
+
+/// How often a webhook is disabled while others change it.
+const MAX_ROUNDS: u32 = 5;
+
+impl Deliver {
+    /// Disables a webhook, unless it has been disabled, deleted or given another address since it was read.
+    pub(crate) async fn disable(
+        &self,
+        store: &TenantStore,
+        webhook: &Stored<Webhook>,
+        reason: DisabledReason,
+    ) -> Result<(), Failure> {
+        let (webhook_id, tenant_id) = (webhook.value.id, store.id());
+        let mut present = webhook.clone();
+        for _ in 0..MAX_ROUNDS {
+            match store.disable_webhook(&present, reason).await {
+                Ok(()) => {
+                    tracing::info!(%tenant_id, %webhook_id, %reason, "a webhook is disabled");
+                    return Ok(());
+                }
+                Err(WriteError::Stale) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let Some(read) = store.get::<Webhook>(webhook_id).await? else { return Ok(()) };
+            if !read.value.is_active || read.value.active_since != webhook.value.active_since {
+                return Ok(());
+            }
+            present = read;
+        }
+        Err(WriteError::Stale.into())
+    }
+
+    /// Records when a webhook began or ceased to fail. If that is not possible, the next attempt does it.
+    pub(crate) async fn record_health(&self, store: &TenantStore, inputs: &DeliveryInputs, change: HealthChange) {
+        let Some(webhook) = &inputs.webhook else { return };
+        let id = webhook.value.id;
+        let written = match (change, inputs.failing_since) {
+            (HealthChange::Begin(since), previous) => store.begin_failing(id, previous, since).await,
+            (HealthChange::End, Some(since)) => store.end_failing(id, since).await,
+            _ => return,
+        };
+        if let Err(error) = written {
+            tracing::warn!(webhook_id = %id, cause = error_chain(&error), "a webhook's health can't be recorded");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Replays: events of the past that are delivered again.
+
+use super::{Deliver, Failure, Outcome};
+use chrono::TimeDelta;
+use shared::domain::event_filter::EventFilter;
+use shared::domain::id::{EventId, Id};
+use shared::domain::webhook::{Message, ReplayRequest, Webhook};
+use shared::queue::NewMessage;
+
+/// How many events one message of a replay leads to at most.
+const EVENTS_AT_ONCE: u32 = 100;
+
+impl Deliver {
+    /// Sends a message for each event of the next part of a replay, and one for the rest of it. If this is interrupted after
+    /// the messages were sent, they are sent again: deliveries that have succeeded drop the doubles.
+    pub(crate) async fn replay(&self, request: &ReplayRequest) -> Result<Outcome, Failure> {
+        let store = self.store.tenant(request.tenant_id);
+        let webhook = store.get::<Webhook>(request.webhook_id).await?;
+        if !webhook.is_some_and(|webhook| webhook.value.is_active) {
+            tracing::info!(webhook_id = %request.webhook_id, "a replay ends, because the webhook is not active");
+            return Ok(Outcome::Done);
+        }
+        // Before the feed is read: no event up to here can be added any more.
+        let complete_until = store.end_of_feed().timestamp().plus(TimeDelta::milliseconds(1));
+        let filter = EventFilter { types: request.events.filter(), entity: None };
+        let feed = store.matching_events(Some(request.after), EVENTS_AT_ONCE, &filter).await?;
+        let events: Vec<EventId> = feed.entries.iter().map(|entry| entry.id).collect();
+        let part = request.part(&events, feed.last, feed.has_more, complete_until);
+        let mut messages: Vec<NewMessage> = part.deliveries.into_iter().map(|request| Message::from(request).into()).collect();
+        messages.extend(part.rest.map(|(rest, delay)| NewMessage { message: Message::Replay(rest), delay }));
+        if !messages.is_empty() {
+            self.queue.send(messages).await?;
+        }
+        Ok(Outcome::Done)
+    }
+}

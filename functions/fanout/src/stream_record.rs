@@ -1,0 +1,44 @@
+//! What the table's stream tells of an event.
+
+use aws_lambda_events::event::dynamodb::EventRecord;
+use serde_dynamo::{AttributeValue, Item};
+use shared::domain::event::Event;
+use shared::domain::id::{EventId, TenantId};
+use shared::store::keys::{EVENTS, PK, SK, event_of};
+
+/// The name of the metric in the log lines of events that can't be read.
+const UNREADABLE: &str = "unreadable_events";
+
+/// An event that was committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewEvent {
+    pub(crate) tenant_id: TenantId,
+    pub(crate) event_id: EventId,
+    pub(crate) event_type: String,
+}
+
+impl NewEvent {
+    /// Returns the event that a record of the stream tells of; `None` if it tells of something else. One that can't be read
+    /// is logged and skipped, since reading it again would not help, and would delay all others.
+    pub(crate) fn of(record: &EventRecord) -> Option<Self> {
+        let keys = &record.change.keys;
+        let sort = text(keys, SK).filter(|sort| record.event_name == "INSERT" && sort.starts_with(EVENTS))?;
+        let event = text(keys, PK).and_then(|partition| event_of(partition, sort)).and_then(|(tenant_id, event_id)| {
+            let event: Event = serde_json::from_str(text(&record.change.new_image, "entry")?).ok()?;
+            Some(Self { tenant_id, event_id, event_type: event.event_type })
+        });
+        if event.is_none() {
+            // Without its content. The template's metric filters count these lines.
+            let sequence_number = record.change.sequence_number.as_deref();
+            tracing::error!(metric = UNREADABLE, sequence_number, "an event of the stream can't be read");
+        }
+        event
+    }
+}
+
+fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
+    match item.inner().get(name)? {
+        AttributeValue::S(text) => Some(text),
+        _ => None,
+    }
+}

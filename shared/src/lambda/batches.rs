@@ -1,0 +1,70 @@
+//! Runs a function that gets batches: of a stream's records or a queue's messages.
+
+use super::exit_code;
+use crate::app::system_clock;
+use crate::log;
+use crate::store::{Clock, Store, client, with_deadline};
+use lambda_http::lambda_runtime::{self, LambdaEvent, service_fn};
+use lambda_http::Error;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long before Lambda's deadline a batch ends. At its deadline Lambda stops the function, and then the whole batch
+/// counts as failed.
+const MARGIN: Duration = Duration::from_millis(1500);
+
+/// Handles batches.
+pub trait BatchHandler {
+    /// The event that has the batch.
+    type Batch: DeserializeOwned;
+    /// What tells which parts of it were not handled.
+    type Response: Serialize;
+
+    /// Handles a batch until `deadline`. What is not finished by then is reported as not handled.
+    fn handle_until(&self, batch: Self::Batch, deadline: Instant) -> impl Future<Output = Self::Response>;
+}
+
+/// Lets a handler on the table that `TABLE_NAME` names handle every batch, until Lambda stops the function. If `make` can't
+/// make the handler, logs the error and fails.
+pub async fn run_batches<H, E>(make: impl FnOnce(Store) -> Result<H, E>) -> ExitCode
+where
+    H: BatchHandler,
+    E: Into<Error>,
+{
+    log::init_function();
+    let clock = system_clock();
+    let handler = client::function_store(clock.clone()).map_err(Error::from);
+    exit_code(match handler.and_then(|store| make(store).map_err(Into::into)) {
+        Ok(handler) => {
+            let service = service_fn(async |event: LambdaEvent<H::Batch>| {
+                let deadline = Instant::now() + time_left(event.context.deadline, &clock);
+                Ok::<_, Error>(with_deadline(deadline, handler.handle_until(event.payload, deadline)).await)
+            });
+            lambda_runtime::run(service).await
+        }
+        Err(error) => Err(error),
+    })
+}
+
+/// Returns for how long a batch may go on that Lambda ends at `deadline`, in milliseconds since 1970.
+fn time_left(deadline: u64, clock: &Clock) -> Duration {
+    let now = u64::try_from(clock().millis()).unwrap_or_default();
+    Duration::from_millis(deadline.saturating_sub(now)).saturating_sub(MARGIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::time::Timestamp;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_batch_ends_before_lambda_would_end_it() {
+        let clock: Clock = Arc::new(|| Timestamp::from_millis(10_000));
+        assert_eq!(time_left(70_000, &clock), Duration::from_millis(58_500));
+        assert_eq!([0, 10_000, 11_000].map(|deadline| time_left(deadline, &clock)), [Duration::ZERO; 3]);
+    }
+}

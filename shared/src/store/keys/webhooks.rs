@@ -1,0 +1,65 @@
+//! Keys of what belongs to webhooks besides their records.
+
+use super::{Key, Keys};
+use crate::domain::id::{EventId, Id, WebhookId};
+use crate::domain::webhook::DeliveryStatus;
+use aws_sdk_dynamodb::types::AttributeValue;
+
+/// The prefix of deliveries' sort keys.
+const DELIVERIES: &str = "DELIVERY#";
+/// The prefix of the sort keys of webhooks' health. No record has it: webhooks begin with `WEBHOOK#`.
+const HEALTH: &str = "WEBHOOKHEALTH#";
+/// What the keys of deliveries begin with in the index `list_index`. No section has this letter.
+const BY_STATUS: char = 'D';
+
+impl Keys {
+    /// `DELIVERY#<webhook>#<event>`: the delivery of an event to a webhook.
+    #[must_use]
+    pub fn delivery(&self, webhook: WebhookId, event: EventId) -> Key {
+        self.key(format!("{DELIVERIES}{}#{}", webhook.short(), event.short()))
+    }
+
+    /// Returns what the sort keys of all deliveries to a webhook begin with. They are in the order of the events.
+    #[must_use]
+    pub fn delivery_prefix(webhook: WebhookId) -> AttributeValue {
+        AttributeValue::S(format!("{DELIVERIES}{}#", webhook.short()))
+    }
+
+    /// Returns the sort key, in the index `list_index`, of a delivery with this status: `D#<webhook>#<status>#<event>`. Those
+    /// that were delivered are not in the index.
+    #[must_use]
+    pub fn delivery_status(webhook: WebhookId, status: DeliveryStatus, event: EventId) -> AttributeValue {
+        AttributeValue::S(format!("{BY_STATUS}#{}#{status}#{}", webhook.short(), event.short()))
+    }
+
+    /// `WEBHOOKHEALTH#<webhook>`: since when nothing but failures came of deliveries to a webhook.
+    #[must_use]
+    pub fn webhook_health(&self, webhook: WebhookId) -> Key {
+        self.key(format!("{HEALTH}{}", webhook.short()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::TenantId;
+    use crate::domain::record::Kind;
+    use crate::domain::time::Timestamp;
+    use crate::store::keys::{Section, record_id};
+
+    #[test]
+    fn deliveries_are_in_the_order_of_their_events_and_in_no_section() {
+        let at = Timestamp::from_millis;
+        let keys = Keys::of(TenantId::new(at(0), [0; 10]));
+        let webhook = WebhookId::new(at(1), [1; 10]);
+        let (early, late) = (EventId::new(at(5), [255; 10]), EventId::new(at(6), [0; 10]));
+        let sort = |event| keys.delivery(webhook, event).sort().to_owned();
+        let prefix = Keys::delivery_prefix(webhook);
+        assert!(sort(early) < sort(late) && sort(early).starts_with(prefix.as_s().expect("text")));
+        let status = Keys::delivery_status(webhook, DeliveryStatus::Pending, early);
+        let sections = [Section::Assets, Section::Users, Section::OpenInstances, Section::EndedInstances, Section::Movements];
+        assert!(sections.iter().all(|section| section.bucket_number(&status).is_none()));
+        assert_eq!(record_id(Kind::Webhook, &keys.webhook_health(webhook)), None);
+        assert!(!keys.webhook_health(webhook).sort().starts_with("WEBHOOK#"));
+    }
+}
