@@ -5,13 +5,15 @@ mod body;
 mod delivery;
 mod events;
 mod message;
+mod public_address;
 mod secret;
 
-pub use address::{AddressPolicy, WebhookUrl, is_public};
+pub use address::{AddressPolicy, WebhookUrl};
 pub use body::delivery_body;
 pub use delivery::{Attempt, AttemptError, Delivery, DeliveryStatus, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS};
 pub use events::WebhookEvents;
 pub use message::{DeliveryRequest, Message, ReplayRequest, TestEvent};
+pub use public_address::{PUBLIC_PORTS, is_public};
 pub use secret::{EncryptedSecret, WebhookSecret};
 
 use super::id::{ApiKeyId, WebhookId};

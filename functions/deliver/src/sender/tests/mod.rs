@@ -1,0 +1,1 @@
+//! Sending to receivers, with a resolver under control.
