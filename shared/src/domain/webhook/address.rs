@@ -2,7 +2,6 @@
 
 use crate::domain::field_error::{ValueError, text_form};
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
 use std::str::FromStr;
 
 /// The address of a webhook.
@@ -38,9 +37,3 @@ impl FromStr for WebhookUrl {
 }
 
 text_form!(WebhookUrl, |url| url.0);
-
-/// Returns whether an address is one of the public internet.
-#[must_use]
-pub fn is_public(_address: IpAddr) -> bool {
-    false
-}

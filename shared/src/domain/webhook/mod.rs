@@ -7,9 +7,10 @@ mod delivery;
 mod events;
 mod health;
 mod message;
+mod public_address;
 mod secret;
 
-pub use address::{AddressPolicy, WebhookUrl, is_public};
+pub use address::{AddressPolicy, WebhookUrl};
 pub use body::{TEST_EVENT_TYPE, delivery_body, test_event};
 pub use decision::{Decision, Race, Retries, after_race, decide};
 pub use delivery::{
@@ -18,6 +19,7 @@ pub use delivery::{
 pub use events::WebhookEvents;
 pub use health::{HealthChange, MAX_FAILING};
 pub use message::{DeliveryRequest, Message, REPLAY_DELAY, ReplayPart, ReplayRequest, TestEvent};
+pub use public_address::{PUBLIC_PORTS, is_public};
 pub use secret::{EncryptedSecret, WebhookSecret};
 
 use super::id::{ApiKeyId, WebhookId};

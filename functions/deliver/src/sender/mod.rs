@@ -1,0 +1,154 @@
+//! Sends a delivery over HTTP, to public addresses only.
+
+mod beginning;
+mod connection;
+mod connector;
+mod failure;
+mod resolver;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use resolver::{Resolve, Resolver};
+
+use connection::HasResponded;
+use connector::{Connector, tls_config};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use hyper::{Request, Response, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rules::Rules;
+use rustls::RootCertStore;
+use shared::domain::time::Timestamp;
+use shared::domain::webhook::{AddressPolicy, Attempt, AttemptError, WebhookUrl};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use url::{Position, Url};
+
+/// What receivers see as the client.
+const CLIENT: &str = concat!("asset-lifecycle-webhooks/", env!("CARGO_PKG_VERSION"));
+/// How many unused connections to a host are kept.
+const MAX_IDLE_CONNECTIONS: usize = 8;
+/// How many bytes the head of a response can have.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// How long sending may take.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// From the name of the host to the head of the response.
+    total: Duration,
+    /// The beginning of the response's body, after its head. It ends with `total`, too.
+    body: Duration,
+    /// How long an unused connection is kept. Many servers close theirs after 5 seconds or later.
+    idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { total: Duration::from_secs(15), body: Duration::from_secs(1), idle: Duration::from_secs(15) }
+    }
+}
+
+/// A delivery as it is sent.
+#[derive(Debug, Clone)]
+pub struct Outgoing<'a> {
+    /// The webhook's address.
+    pub url: &'a WebhookUrl,
+    /// The value of `webhook-id`.
+    pub id: String,
+    /// The value of `webhook-timestamp`: Unix time in seconds.
+    pub seconds: i64,
+    /// The value of `webhook-signature`: signatures, separated by spaces.
+    pub signatures: String,
+    /// The body, as it was signed.
+    pub body: String,
+}
+
+/// Sends deliveries. Connections are kept for a short time, and used again for other deliveries to the same host.
+pub struct Sender {
+    client: Client<Connector, Full<Bytes>>,
+    limits: Limits,
+}
+
+impl Sender {
+    /// Returns a sender that follows this policy. It trusts the certificate authorities that Mozilla trusts.
+    #[must_use]
+    pub fn new(policy: AddressPolicy, resolver: Arc<dyn Resolve>) -> Self {
+        let roots = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+        Self::with(Rules::new(policy), resolver, roots, Limits::default())
+    }
+
+    /// Returns a sender with everything that tests replace.
+    fn with(rules: Rules, resolver: Arc<dyn Resolve>, roots: RootCertStore, limits: Limits) -> Self {
+        let connector = Connector::new(rules, resolver, tls_config(roots), limits.total);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(limits.idle)
+            .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
+            .http1_max_buf_size(MAX_HEAD_BYTES)
+            .build(connector);
+        Self { client, limits }
+    }
+
+    /// Sends a delivery, once, and returns what became of it. Takes at most 15 seconds.
+    pub async fn send(&self, outgoing: Outgoing<'_>, at: Timestamp) -> Attempt {
+        let url = outgoing.url.as_str().to_owned();
+        self.send_to(&url, outgoing, at).await
+    }
+
+    /// Sends a delivery to an address that need not be a [`WebhookUrl`].
+    async fn send_to(&self, url: &str, outgoing: Outgoing<'_>, at: Timestamp) -> Attempt {
+        let begin = Instant::now();
+        let end = begin + self.limits.total;
+        let head = match request(url, outgoing) {
+            Some(request) => timeout_at(end, self.response(request)).await.unwrap_or(Err(AttemptError::TimedOut)),
+            None => Err(AttemptError::AddressNotAllowed),
+        };
+        let (status, error, response) = match head {
+            Ok(response) => {
+                let status = response.status().as_u16();
+                let until = end.min(Instant::now() + self.limits.body);
+                (Some(status), None, beginning::read(response.into_body(), until).await)
+            }
+            Err(error) => (None, Some(error), None),
+        };
+        let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Attempt { at, status, error, duration_ms, response }
+    }
+
+    /// Sends a request until there is the head of a response. A receiver may close an unused connection just when it is used
+    /// again. Then the request is sent once more, over another connection; that one is new at the latest when all others
+    /// have been tried.
+    async fn response(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, AttemptError> {
+        loop {
+            match self.client.request(request.clone()).await {
+                Ok(response) => {
+                    HasResponded::set(response.extensions());
+                    return Ok(response);
+                }
+                Err(error) if error.connect_info().is_some_and(HasResponded::is_set) => {}
+                Err(error) => return Err(failure::classify(&error)),
+            }
+        }
+    }
+}
+
+/// Returns the request of a delivery; `None` if it has no address that can be requested, or one with a user's name or password.
+fn request(url: &str, outgoing: Outgoing<'_>) -> Option<Request<Full<Bytes>>> {
+    // Reads hosts as browsers do: `0x7f.1` is 127.0.0.1.
+    let url = Url::parse(url).ok()?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return None;
+    }
+    Request::post(url[..Position::AfterQuery].parse::<Uri>().ok()?)
+        .header(HeaderName::from_static("webhook-id"), outgoing.id)
+        .header(HeaderName::from_static("webhook-timestamp"), outgoing.seconds)
+        .header(HeaderName::from_static("webhook-signature"), outgoing.signatures)
+        .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+        .header(USER_AGENT, HeaderValue::from_static(CLIENT))
+        .body(Full::from(outgoing.body))
+        .ok()
+}

@@ -1,0 +1,25 @@
+//! From names of hosts to addresses.
+
+use futures_util::future::BoxFuture;
+use std::io;
+use std::net::IpAddr;
+
+/// Resolves the names of hosts. Tests have their own.
+pub trait Resolve: Send + Sync {
+    /// Returns the addresses of a name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an I/O error when there are none, or the resolver did not respond.
+    fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, io::Error>>;
+}
+
+/// The system's resolver.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Resolver;
+
+impl Resolve for Resolver {
+    fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, io::Error>> {
+        Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect()) })
+    }
+}

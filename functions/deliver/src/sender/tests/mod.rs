@@ -1,0 +1,133 @@
+//! Sending to receivers on this machine, with a resolver under control.
+
+mod addresses;
+mod connections;
+mod receiver;
+mod requests;
+mod responses;
+mod times;
+mod tls;
+
+use super::resolver::Resolve;
+use super::rules::Rules;
+use super::{Limits, Outgoing, Sender};
+use futures_util::future::BoxFuture;
+use receiver::certificates;
+use rustls::RootCertStore;
+use shared::domain::time::Timestamp;
+use shared::domain::webhook::{AddressPolicy, Attempt, AttemptError, is_public};
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The address that counts as public in tests. It is one that a receiver can have.
+const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// The name of receivers.
+const NAME: &str = "receiver.test";
+
+/// The rules of the service, but with any port.
+fn any_port() -> Rules {
+    Rules { is_public_port: |_| true, ..Rules::new(AddressPolicy::Public) }
+}
+
+/// The rules of the service, but with any port, and [`PUBLIC`] as a public address.
+fn test_rules() -> Rules {
+    Rules { is_public: |address| address == PUBLIC || is_public(address), ..any_port() }
+}
+
+/// Limits in which tests need not wait long for what never comes.
+fn short(total: u64) -> Limits {
+    Limits { total: Duration::from_millis(total), ..Limits::default() }
+}
+
+/// A resolver with answers for each name: one after another, the last one forever. Others are not found.
+#[derive(Default)]
+struct Names {
+    answers: HashMap<String, Vec<Vec<IpAddr>>>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Names {
+    /// Returns a resolver without names.
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the resolver with a name that has these addresses.
+    fn with(self, name: &str, addresses: &[&str]) -> Self {
+        self.changing(name, &[addresses])
+    }
+
+    /// Returns the resolver with a name whose addresses change.
+    fn changing(mut self, name: &str, answers: &[&[&str]]) -> Self {
+        let answers = answers.iter().map(|addresses| addresses.iter().map(|address| address.parse().unwrap()).collect());
+        self.answers.insert(name.to_owned(), answers.collect());
+        self
+    }
+
+    /// Returns the resolver with the receivers' name, at the address that counts as public.
+    fn with_receiver() -> Self {
+        Self::new().with(NAME, &["127.0.0.1"])
+    }
+
+    /// Returns the names that were asked for.
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Resolve for Names {
+    fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, io::Error>> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = asked.iter().filter(|asked| *asked == name).count();
+        asked.push(name.to_owned());
+        let answer = self.answers.get(name).and_then(|answers| answers.get(times).or(answers.last()));
+        let answer = answer.cloned().ok_or_else(|| io::Error::other("not found"));
+        Box::pin(async move { answer })
+    }
+}
+
+/// Returns a sender that trusts the receivers' certificate authority.
+fn sender(rules: Rules, names: &Arc<Names>, limits: Limits) -> Sender {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificates().root.clone()).unwrap();
+    Sender::with(rules, Arc::clone(names) as Arc<dyn Resolve>, roots, limits)
+}
+
+/// Returns a sender for receivers without TLS, by the rules of the dev server.
+fn plain_sender(limits: Limits) -> Sender {
+    sender(Rules::new(AddressPolicy::PublicOrLoopback), &Arc::new(Names::new()), limits)
+}
+
+/// Sends a delivery.
+async fn send(sender: &Sender, url: &str) -> Attempt {
+    send_body(sender, url, "{\"type\":\"asset.created\"}").await
+}
+
+/// Sends a delivery with this body.
+async fn send_body(sender: &Sender, url: &str, body: &str) -> Attempt {
+    let address = "https://example.com/".parse().unwrap();
+    let outgoing = Outgoing {
+        url: &address,
+        id: "evt_1".to_owned(),
+        seconds: 1_700_000_000,
+        signatures: "v1,one v1,two".to_owned(),
+        body: body.to_owned(),
+    };
+    sender.send_to(url, outgoing, Timestamp::from_millis(1_700_000_000_123)).await
+}
+
+/// Asserts that an attempt got a response with this status.
+#[track_caller]
+fn assert_status(attempt: &Attempt, status: u16) {
+    assert_eq!((attempt.status, attempt.error), (Some(status), None), "{attempt:?}");
+}
+
+/// Asserts that an attempt got no response, for this reason.
+#[track_caller]
+fn assert_error(attempt: &Attempt, error: AttemptError) {
+    assert_eq!((attempt.status, attempt.error), (None, Some(error)), "{attempt:?}");
+    assert_eq!(attempt.response, None);
+}

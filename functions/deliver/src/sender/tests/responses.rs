@@ -1,0 +1,199 @@
+//! What receivers do, and what becomes of the attempt.
+
+use super::receiver::{OK, Receiver};
+use super::{
+    AddressPolicy, Arc, AttemptError, Limits, Names, Rules, assert_error, assert_status, plain_sender, send, send_body, sender,
+    short, test_rules,
+};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::time::sleep;
+
+#[tokio::test]
+async fn the_status_and_the_beginning_of_the_body_are_kept() {
+    for status in [200, 201, 202, 204, 304, 400, 401, 404, 410, 413, 429, 500, 503, 599] {
+        let receiver = Receiver::plain(move |accepted| async move {
+            let body = if matches!(status, 204 | 304) { "" } else { "content-length: 6\r\n" };
+            let text = if body.is_empty() { "" } else { "thanks" };
+            accepted.respond_once(&format!("HTTP/1.1 {status} Any\r\n{body}\r\n{text}")).await;
+        })
+        .await;
+        let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
+        assert_status(&attempt, status);
+        assert_eq!(attempt.response.as_deref(), (!matches!(status, 204 | 304)).then_some("thanks"));
+    }
+}
+
+#[tokio::test]
+async fn informational_responses_are_skipped() {
+    let receiver = Receiver::plain(|accepted| async move {
+        accepted.respond_once("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 Done\r\n\r\n").await;
+    })
+    .await;
+    assert_status(&send(&plain_sender(Limits::default()), &receiver.plain_url()).await, 204);
+}
+
+#[tokio::test]
+async fn an_endless_body_is_read_to_its_beginning() {
+    let (ended, mut end) = tokio::sync::mpsc::channel(1);
+    let receiver = Receiver::plain(move |mut accepted| {
+        let ended = ended.clone();
+        async move {
+            accepted.read().await;
+            accepted.write("HTTP/1.1 200 OK\r\n\r\n").await;
+            while accepted.write(&"abcdefgh".repeat(1024)).await {}
+            let _ = ended.send(()).await;
+        }
+    })
+    .await;
+    let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
+    assert_status(&attempt, 200);
+    assert_eq!(attempt.response, Some("abcdefgh".repeat(32)));
+    assert!(attempt.duration_ms < 1_000, "{attempt:?}");
+    // The connection is closed, instead of kept for the rest of the body.
+    assert_eq!(end.recv().await, Some(()));
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_keeps_the_status() {
+    for ending in ["5\r\nhello\r\n", "5\r\nhello\r\nnonsense\r\n", "5\r\nhel"] {
+        let receiver = Receiver::plain(move |mut accepted| async move {
+            accepted.read().await;
+            accepted.write(&format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{ending}")).await;
+        })
+        .await;
+        let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
+        assert_status(&attempt, 200);
+        assert!(attempt.response.is_some_and(|response| "hello".starts_with(&response)), "{ending}");
+    }
+}
+
+#[tokio::test]
+async fn heads_are_bounded() {
+    let lines = format!("x-filler: {}\r\n", "a".repeat(1000));
+    let line = "a".repeat(1000);
+    for (first, filler) in [("", lines), ("x-filler: ", line.clone()), ("x-", line)] {
+        let receiver = Receiver::plain(move |mut accepted| {
+            let filler = filler.clone();
+            async move {
+                accepted.read().await;
+                accepted.write(&format!("HTTP/1.1 200 OK\r\n{first}")).await;
+                while accepted.write(&filler).await {}
+            }
+        })
+        .await;
+        let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
+        assert_error(&attempt, AttemptError::ConnectionFailed);
+        assert!(attempt.duration_ms < 5_000, "{attempt:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_of_a_usual_size_is_accepted() {
+    let receiver = Receiver::plain(|accepted| async move {
+        let lines: String = (0..60).map(|number| format!("x-filler-{number}: {}\r\n", "a".repeat(500))).collect();
+        accepted.respond_once(&format!("HTTP/1.1 200 OK\r\n{lines}content-length: 0\r\n\r\n")).await;
+    })
+    .await;
+    assert_status(&send(&plain_sender(Limits::default()), &receiver.plain_url()).await, 200);
+}
+
+#[tokio::test]
+async fn connections_that_are_refused_or_close_early_have_failed() {
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let attempt = send(&plain_sender(Limits::default()), &format!("http://127.0.0.1:{port}/")).await;
+    assert_error(&attempt, AttemptError::ConnectionFailed);
+
+    for (reads, writes) in
+        [(false, ""), (true, ""), (true, "HTTP/1.1 200 O"), (true, "SSH-2.0-OpenSSH\r\n"), (true, "\r\n\r\n\0")]
+    {
+        let receiver = Receiver::plain(move |mut accepted| async move {
+            if reads {
+                accepted.read().await;
+            }
+            accepted.write(writes).await;
+        })
+        .await;
+        let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
+        assert_error(&attempt, AttemptError::ConnectionFailed);
+        // It is not sent again at once: the receiver may have done what it does.
+        assert_eq!(receiver.connections().len(), 1, "{writes:?}");
+    }
+}
+
+/// Nobody has asked for another protocol. What follows is not read.
+#[tokio::test]
+async fn switching_protocols_is_no_success() {
+    let receiver = Receiver::plain(|accepted| async move {
+        let head = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
+        accepted.respond_once(head).await;
+    })
+    .await;
+    assert_status(&send(&plain_sender(Limits::default()), &receiver.plain_url()).await, 101);
+}
+
+/// Every address was checked, so any may be used: here the last one, as nobody is at the others.
+#[tokio::test]
+async fn all_addresses_of_a_name_are_tried() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let names = Arc::new(Names::new().with("local.test", &["127.0.0.2", "::1", "127.0.0.1"]));
+    let sender = sender(Rules::new(AddressPolicy::PublicOrLoopback), &names, short(5_000));
+    let url = format!("http://local.test:{port}/");
+    let (attempt, accepted) = tokio::join!(send(&sender, &url), async {
+        let (mut stream, _) = listener.accept().await?;
+        stream.read_u8().await?;
+        stream.write_all(OK.as_bytes()).await
+    });
+    accepted.unwrap();
+    assert_status(&attempt, 200);
+    assert_eq!(names.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_response_before_the_body_was_read_counts() {
+    let receiver = Receiver::plain(|mut accepted| async move {
+        accepted.read_byte().await;
+        accepted.write("HTTP/1.1 413 Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
+        sleep(Duration::from_secs(60)).await;
+    })
+    .await;
+    let body = "a".repeat(16 * 1024 * 1024);
+    let attempt = send_body(&plain_sender(Limits::default()), &receiver.plain_url(), &body).await;
+    assert_status(&attempt, 413);
+}
+
+#[tokio::test]
+async fn names_that_are_not_found_have_their_own_error() {
+    let names = Arc::new(Names::new().with("empty.test", &[]));
+    let sender = sender(test_rules(), &names, Limits::default());
+    for name in ["unknown.test", "empty.test"] {
+        assert_error(&send(&sender, &format!("https://{name}/")).await, AttemptError::NameNotFound);
+    }
+    assert_eq!(names.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn a_slow_receiver_delays_no_other() {
+    let slow = Receiver::plain(|mut accepted| async move {
+        accepted.read().await;
+        accepted.until_closed().await;
+    })
+    .await;
+    let quick = Receiver::plain(|accepted| accepted.respond_always(OK)).await;
+    let sender = plain_sender(short(500));
+    let (slow_url, quick_url) = (slow.plain_url(), quick.plain_url());
+    let deliveries = async {
+        for _ in 0..20 {
+            assert_status(&send(&sender, &quick_url).await, 200);
+        }
+        tokio::time::Instant::now()
+    };
+    let late = async {
+        assert_error(&send(&sender, &slow_url).await, AttemptError::TimedOut);
+        tokio::time::Instant::now()
+    };
+    let (quick_end, slow_end) = tokio::join!(deliveries, late);
+    assert!(quick_end < slow_end);
+}

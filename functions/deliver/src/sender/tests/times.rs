@@ -1,0 +1,97 @@
+//! How long attempts take.
+
+use super::receiver::Receiver;
+use super::{AddressPolicy, AttemptError, Limits, Rules, assert_error, assert_status, plain_sender, send, short};
+use crate::sender::{Resolve, Sender};
+use futures_util::future::{BoxFuture, pending};
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// A resolver that does not respond.
+struct Silent;
+
+impl Resolve for Silent {
+    fn addresses<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, io::Error>> {
+        Box::pin(pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_ends_after_15_seconds() {
+    let attempt = send(&Sender::new(AddressPolicy::Public, Arc::new(Silent)), "https://example.com/").await;
+    assert_error(&attempt, AttemptError::TimedOut);
+    assert!((15_000..15_010).contains(&attempt.duration_ms), "{attempt:?}");
+}
+
+#[tokio::test]
+async fn slow_heads_time_out() {
+    let silent = Receiver::plain(|mut accepted| async move {
+        accepted.read().await;
+        accepted.until_closed().await;
+    })
+    .await;
+    let unread = Receiver::plain(|accepted| async move {
+        sleep(Duration::from_secs(60)).await;
+        drop(accepted);
+    })
+    .await;
+    let dripping = Receiver::plain(|mut accepted| async move {
+        accepted.read().await;
+        accepted.write("HTTP/1.1 200 OK\r\nx-slow: ").await;
+        while accepted.write("a").await {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    let informing = Receiver::plain(|mut accepted| async move {
+        accepted.read().await;
+        while accepted.write("HTTP/1.1 100 Continue\r\n\r\n").await {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    let sender = plain_sender(short(200));
+    for receiver in [silent, unread, dripping, informing] {
+        let attempt = send(&sender, &receiver.plain_url()).await;
+        assert_error(&attempt, AttemptError::TimedOut);
+        assert!((200..1_000).contains(&attempt.duration_ms), "{attempt:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_without_an_answer_times_out() {
+    let receiver = Receiver::plain(super::receiver::Accepted::until_closed).await;
+    let rules = Rules::new(AddressPolicy::PublicOrLoopback);
+    let sender = Sender::with(rules, Arc::new(Silent), rustls::RootCertStore::empty(), short(200));
+    let attempt = send(&sender, &format!("https://127.0.0.1:{}/", receiver.port)).await;
+    assert_error(&attempt, AttemptError::TimedOut);
+}
+
+/// The status decides, so a slow body is cut: after a second, or when the whole time is over.
+#[tokio::test]
+async fn slow_bodies_are_cut() {
+    let body_only = Limits { body: Duration::from_millis(200), ..Limits::default() };
+    for (limits, range) in [(body_only, 200..900), (short(300), 300..900), (Limits::default(), 1_000..1_900)] {
+        let hanging = Receiver::plain(|accepted| async move {
+            accepted.respond_once("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nabc").await;
+        })
+        .await;
+        let dripping = Receiver::plain(|mut accepted| async move {
+            accepted.read().await;
+            accepted.write("HTTP/1.1 200 OK\r\n\r\nabc").await;
+            while accepted.write("a").await {
+                sleep(Duration::from_millis(50)).await;
+            }
+        })
+        .await;
+        for receiver in [hanging, dripping] {
+            let attempt = send(&plain_sender(limits), &receiver.plain_url()).await;
+            assert_status(&attempt, 200);
+            assert!(attempt.response.as_ref().is_some_and(|response| response.starts_with("abc")), "{attempt:?}");
+            assert!(range.contains(&attempt.duration_ms), "{attempt:?}");
+        }
+    }
+}
