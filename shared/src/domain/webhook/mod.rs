@@ -119,13 +119,6 @@ impl Webhook {
         }
     }
 
-    /// Returns the slots that none of these webhooks has.
-    #[must_use]
-    pub fn free_slots<'a>(webhooks: impl IntoIterator<Item = &'a Self>) -> Vec<u8> {
-        let taken: Vec<u8> = webhooks.into_iter().map(|webhook| webhook.slot).collect();
-        (0..MAX_WEBHOOKS).filter(|slot| !taken.contains(slot)).collect()
-    }
-
     /// Returns the secrets that sign a delivery at `now`: the current one, then the previous one while its grace lasts.
     pub fn secrets(&self, now: Timestamp) -> impl Iterator<Item = &EncryptedSecret> {
         let previous = self.previous_secret.as_ref().filter(|previous| now < previous.until);

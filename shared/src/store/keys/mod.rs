@@ -6,9 +6,11 @@
 
 mod events;
 mod list_index;
+mod webhooks;
 
 pub use events::{LAST_VERSION, event_id, history_entry};
 pub use list_index::{BUCKETS, Section};
+pub use webhooks::delivered_event;
 
 use crate::domain::hex;
 use crate::domain::id::{EventId, Id, TenantId};
