@@ -83,14 +83,11 @@ pub async fn replay_events(
 /// Checks that a time has an end that is not in the future, and a beginning before it.
 fn check_times(body: &Replay, now: Timestamp, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
     let until = body.until.unwrap_or(now);
-    let is_read = |field: &str| !errors.iter().any(|error| error.is_at(field));
-    let is_until_read = is_read("until");
-    let mut found = Vec::new();
+    let is_known = !errors.iter().any(|error| error.is_at("until"));
     if until > now.plus_seconds(MAX_CLOCK_DIFFERENCE) {
-        found.push(FieldError::field("until", format!("must not be in the future; it is {now} now")));
-    } else if body.since >= until && is_until_read {
-        found.push(FieldError::field("since", format!("must be before the end of the replay, {until}")));
+        errors.push(FieldError::field("until", format!("must not be in the future; it is {now} now")));
+    } else if is_known && body.since >= until {
+        errors.push(FieldError::field("since", format!("must be before the end of the replay, {until}")));
     }
-    errors.extend(found);
     if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
 }
