@@ -1,7 +1,17 @@
 //! `/v1/webhooks`: where a tenant's events are sent, and what became of them.
 
+mod deliveries;
+mod delivery_wire;
 mod handlers;
+mod new_webhook;
+mod replay;
+mod secrets;
+mod unavailable;
+mod wire;
 
 shared::endpoints! {
-    handlers: list_webhooks;
+    handlers: list_webhooks, create_webhook, get_webhook, update_webhook, delete_webhook;
+    secrets: rotate_webhook;
+    deliveries: test_webhook, list_deliveries, retry_delivery;
+    replay: replay_events;
 }

@@ -37,10 +37,11 @@ key has left in this minute.
 The software comes under the Apache License 2.0, without warranty. Whoever operates it decides on the terms of its use.";
 
 /// The tags in the order of the document: name, name for people, and description.
-const TAGS: [(&str, &str); 10] = [
+const TAGS: [(&str, &str); 11] = [
     ("assets", "The asset inventory."),
     ("processes", "Process definitions, process instances, and movements, which are instances on several assets."),
     ("signing", "Signing links: people without an API key submit steps, and sign, on a page."),
+    ("webhooks", "Addresses that events are sent to, and what became of each delivery."),
     ("users", "The people that assets are assigned to."),
     ("catalog", "Asset types, manufacturers and models."),
     ("reports", "Statistics of the inventory and of process instances."),

@@ -54,7 +54,8 @@ async fn every_route_needs_the_scopes_in_its_description_and_no_others() {
         }
         let reply = operation.send(&client.scoped(&scopes).await, &samples).await;
         let grants_scopes = operation.path.starts_with("/v1/keys") && operation.method == "POST";
-        let changes_instance = ["/advance", "/cancel", "/offboard"].iter().any(|end| operation.path.ends_with(end));
+        let changes_instance =
+            ["/advance", "/cancel", "/offboard", "/webhooks/{id}/rotate", "/test", "/retry", "/replay"].iter().any(|end| operation.path.ends_with(end));
         let answers_for_each_part = operation.path.ends_with("/batch") || operation.path.ends_with("/import");
         let expected = if changes_instance {
             200
@@ -79,6 +80,7 @@ async fn another_tenants_resources_look_as_if_they_did_not_exist() {
     for operation in operations.iter().filter(|operation| operation.path.contains("{id}")) {
         let of_owner = operation.send(&other, &samples).await.problem(404, "NOT_FOUND");
         let path = operation.path.strip_prefix("/v1").unwrap().replace("{id}", UNKNOWN_ID).replace("{link_id}", UNKNOWN_ID);
+        let path = path.replace("{delivery_id}", UNKNOWN_ID);
         let (_, body) = samples.request(&operation.method, &operation.path);
         let unknown = other.send(&operation.method, &path, Some("application/json"), body).await.problem(404, "NOT_FOUND");
         assert_eq!(of_owner["detail"], unknown["detail"], "{operation}: the two responses differ");

@@ -54,7 +54,7 @@ fn capture(ours: LevelFilter, others: LevelFilter) {
 
 /// Returns whether a line is this service's own.
 pub fn is_ours(target: &str) -> bool {
-    let crates = ["shared", "assets", "processes", "users", "catalog", "account", "meta", "sign"];
+    let crates = ["shared", "assets", "processes", "users", "catalog", "account", "meta", "sign", "webhooks"];
     crates.contains(&target.split("::").next().unwrap_or_default())
 }
 

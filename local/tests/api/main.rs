@@ -106,3 +106,6 @@ mod unreadable;
 mod upsert;
 mod users;
 mod weak;
+mod webhooks;
+mod webhooks_deliveries;
+mod webhooks_secrets;

@@ -49,6 +49,7 @@ impl References {
                 "name": "x", "trigger_status": "in_stock", "target_status": "in_use",
                 "steps": [{"type": "text", "key": "k", "label": "L"}]
             }),
+            "/v1/webhooks/{id}" => json!({"url": "https://example.com/x", "events": ["asset.created"]}),
             other => panic!("no body to create a resource for PATCH {other}: add one to References::creation"),
         }
     }
@@ -93,6 +94,10 @@ impl References {
             ("/v1/processes/{id}", "steps", [steps("y"), steps("z")]),
             ("/v1/processes/{id}", "target_status", ["in_service", "returned"].map(Value::from)),
             ("/v1/processes/{id}", "trigger_status", ["preparing", "scrapped"].map(Value::from)),
+            ("/v1/webhooks/{id}", "url", ["https://example.com/y", "https://example.com/z"].map(Value::from)),
+            ("/v1/webhooks/{id}", "description", ["one\ntwo", "three"].map(Value::from)),
+            ("/v1/webhooks/{id}", "events", [json!(["asset.*", "user.deleted"]), json!(["*"])]),
+            ("/v1/webhooks/{id}", "is_active", [json!(false), json!(true)]),
             ("/v1/settings", "name", ["y", "z"].map(Value::from)),
             ("/v1/settings", "time_zone", ["Europe/Berlin", "America/Sao_Paulo"].map(Value::from)),
             ("/v1/settings", "locale", ["de-CH", "pt-BR"].map(Value::from)),

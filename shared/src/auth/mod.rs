@@ -8,6 +8,7 @@ mod caller;
 mod command;
 mod operations;
 mod request_headers;
+mod send_once;
 mod signer;
 mod unverified;
 mod verify;

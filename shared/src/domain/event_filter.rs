@@ -12,7 +12,7 @@ use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 /// The name of the schema of an entry.
-const EVENT_TYPE_FILTER: &str = "EventTypeFilter";
+pub(in crate::domain) const EVENT_TYPE_FILTER: &str = "EventTypeFilter";
 /// Stands for every verb.
 const ANY: &str = "*";
 /// How much of an unknown type's name an error shows.
@@ -23,6 +23,12 @@ const MAX_SHOWN_CHARS: usize = 64;
 pub struct EventTypes(Vec<(Kind, Option<Verb>)>);
 
 impl EventTypes {
+    /// Returns those of the types that this version of the service knows.
+    #[must_use]
+    pub fn of_known<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self(names.into_iter().filter_map(|wanted| known().find(|known| name(*known) == wanted)).collect())
+    }
+
     fn contain(&self, event_type: EventType) -> bool {
         let EventType { kind, verb } = event_type;
         self.0.iter().any(|(known, wanted)| Some(*known) == kind && (wanted.is_none() || *wanted == verb))
@@ -37,6 +43,11 @@ fn name((kind, verb): (Kind, Option<Verb>)) -> String {
 fn known() -> impl Iterator<Item = (Kind, Option<Verb>)> {
     let verbs = || Verb::ALL.into_iter().map(Some).chain([None]);
     Kind::ALL.iter().flat_map(move |kind| verbs().map(move |verb| (*kind, verb)))
+}
+
+/// Returns the name of every type that can be named.
+pub(in crate::domain) fn known_names() -> impl Iterator<Item = String> {
+    known().map(name)
 }
 
 impl FromStr for EventTypes {
@@ -57,7 +68,7 @@ impl FromStr for EventTypes {
 }
 
 fn unknown(wanted: &str) -> ValueError {
-    let names: Vec<String> = known().map(name).collect();
+    let names: Vec<String> = known_names().collect();
     let names = nearest_first(wanted, names.iter().map(String::as_str)).join(", ");
     let shown: String = wanted.chars().take(MAX_SHOWN_CHARS).collect();
     ValueError::new(format!("must be types of events, separated by commas, and '{shown}' is none; there are {names}"))
@@ -72,7 +83,7 @@ impl PartialSchema for EventTypes {
 
 impl ToSchema for EventTypes {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(known().map(name)));
+        let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(known_names()));
         let name = name.description(Some("A type of events, or all types of a kind."));
         schemas.push((EVENT_TYPE_FILTER.to_owned(), name.into()));
     }

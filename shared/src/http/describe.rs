@@ -2,13 +2,15 @@
 //! what the document says.
 
 use super::base_url::BaseUrl;
-use super::extract::{JsonBody, OptionalJsonBody, PathId, PathLinkId, PathSerial, PathStepKey, QueryParams, RowsBody};
+use super::extract::{
+    JsonBody, OptionalJsonBody, PathDeliveryId, PathId, PathLinkId, PathSerial, PathStepKey, QueryParams, RowsBody,
+};
 use super::page::{Meta, SerializedPage};
 use super::params::FromQuery;
 use super::response::{ApiResponse, Created, Data, Json, Png, Upserted, Versioned};
 use crate::app::App;
 use crate::auth::UnverifiedRequest;
-use crate::domain::id::LinkId;
+use crate::domain::id::{EventId, LinkId};
 use crate::domain::text::Line;
 use crate::http::error::ApiError;
 use crate::store::Page;
@@ -192,6 +194,12 @@ impl Describe for PathStepKey {
 impl Describe for PathLinkId {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         add_parameter(operation, path_parameter("link_id", reference::<LinkId>(schemas), &words_of("LinkId")));
+    }
+}
+
+impl Describe for PathDeliveryId {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        add_parameter(operation, path_parameter("delivery_id", reference::<EventId>(schemas), &words_of("DeliveryId")));
     }
 }
 

@@ -39,6 +39,8 @@ pub enum Dependency {
     History(u64),
     /// What encrypts signing keys: AWS KMS, or a key in a file.
     KeyEncryption,
+    /// The queue of deliveries to webhooks.
+    Queue,
     /// The service itself: the request came near its deadline.
     Service,
     /// A change that is not visible as a whole yet.
@@ -185,6 +187,7 @@ impl ApiError {
                     Dependency::ListIndex(_) => return "The list is being prepared. Try again.".into(),
                     Dependency::History(_) => return "The latest entries of the history can't be read yet. Try again.".into(),
                     Dependency::KeyEncryption => "The key service did not respond.",
+                    Dependency::Queue => "The queue of deliveries did not respond.",
                     Dependency::Service => "The service took too long.",
                     Dependency::Change => "A change of the last seconds is not visible as a whole yet.",
                     Dependency::AssetTags => "The next asset tags were all given by an older template.",

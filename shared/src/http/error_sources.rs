@@ -1,9 +1,10 @@
-//! What errors of the store, of key encryption and of process instances mean to a client.
+//! What errors of the store, of key encryption, of the queue and of process instances mean to a client.
 
 use super::error::{ApiError, Conflict, ConflictCode, Dependency};
 use crate::domain::grant::GrantError;
 use crate::domain::instance::ProcessError;
 use crate::key_encryption::KeyEncryptionError;
+use crate::queue::QueueError;
 use crate::store::{AttemptError, KeyError, StoreError, WriteError};
 use serde_json::{Map, Value, json};
 
@@ -36,6 +37,12 @@ impl From<KeyEncryptionError> for ApiError {
             KeyEncryptionError::Unavailable(_) => Self::Unavailable(Dependency::KeyEncryption, error.into()),
             KeyEncryptionError::Rejected(_) => Self::Internal(error.into()),
         }
+    }
+}
+
+impl From<QueueError> for ApiError {
+    fn from(error: QueueError) -> Self {
+        Self::Unavailable(Dependency::Queue, error.into())
     }
 }
 

@@ -12,7 +12,7 @@ use super::params::FromQuery;
 use super::receive::{ReceivedBody, ReceivedRequest};
 use crate::auth::Caller;
 use crate::domain::field_error::{FieldError, ValueError};
-use crate::domain::id::{Id, LinkId};
+use crate::domain::id::{EventId, Id, LinkId};
 use crate::domain::text::Line;
 use crate::store::UnverifiedStore;
 use axum::extract::FromRequestParts;
@@ -31,6 +31,9 @@ pub struct PathStepKey(Arc<ReceivedRequest>);
 
 /// The path parameter `{link_id}`: the ID of a signing link.
 pub struct PathLinkId(Arc<ReceivedRequest>);
+
+/// The path parameter `{delivery_id}`: the ID of a delivery, which is that of its event.
+pub struct PathDeliveryId(Arc<ReceivedRequest>);
 
 /// The query parameters of an endpoint that takes some.
 pub struct QueryParams<Q> {
@@ -126,6 +129,17 @@ impl PathLinkId {
     /// As [`PathId::parse`].
     pub fn parse(&self) -> Result<LinkId, ApiError> {
         self.0.path_parameter("link_id")?.parse().map_err(|_| ApiError::NotFound)
+    }
+}
+
+impl PathDeliveryId {
+    /// Returns the ID.
+    ///
+    /// # Errors
+    ///
+    /// As [`PathId::parse`].
+    pub fn parse(&self) -> Result<EventId, ApiError> {
+        self.0.path_parameter("delivery_id")?.parse().map_err(|_| ApiError::NotFound)
     }
 }
 
@@ -265,6 +279,13 @@ impl<S: Sync> FromRequestParts<S> for PathStepKey {
 }
 
 impl<S: Sync> FromRequestParts<S> for PathLinkId {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self(received(parts)?))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for PathDeliveryId {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         Ok(Self(received(parts)?))

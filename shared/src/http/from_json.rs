@@ -22,6 +22,7 @@ use crate::domain::text::{Line, Name, Notes};
 use crate::domain::time::{Date, Timestamp};
 use crate::domain::time_zone::TimeZone;
 use crate::domain::user::Email;
+use crate::domain::webhook::{WebhookEvents, WebhookUrl};
 use serde_json::value::RawValue;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -62,7 +63,7 @@ macro_rules! from_json_string {
 
 from_json_string! {
     AssetId, AssetTypeId, Date, Email, LabelUrlTemplate, Line, Locale, ManufacturerId, ModelId, Name, Notes, ProcessId, Slug, TagPrefix,
-    TagTemplate, TimeZone, Timestamp, TypeCode, UserId, Website,
+    TagTemplate, TimeZone, Timestamp, TypeCode, UserId, WebhookUrl, Website,
 }
 
 /// Values that are no text get the same error as texts that are none of the enumeration's: it lists them.
@@ -196,6 +197,21 @@ impl FromJson for Scopes {
         };
         let errors: Vec<(String, String)> = entries.iter().enumerate().filter_map(read).take(MAX_FIELD_ERRORS).collect();
         if errors.is_empty() { Self::from_json(text).map_err(whole) } else { Err(errors) }
+    }
+}
+
+impl FromJson for WebhookEvents {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json_with_locations(text).map_err(|_| ValueError::new("must be a list of types of events"))
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+        let types: Vec<String> = serde_json::from_str(text)
+            .map_err(|_| vec![(String::new(), "must be a list of types of events, such as asset.created".to_owned())])?;
+        let located = |(index, error): (Option<usize>, ValueError)| {
+            (index.map_or_else(String::new, |index| format!("/{index}")), error.to_string())
+        };
+        Self::read(types).map_err(|errors| errors.into_iter().map(located).collect())
     }
 }
 

@@ -16,6 +16,7 @@ use crate::domain::scope::Role;
 use crate::domain::text::{Name, SearchText};
 use crate::domain::time::{Date, Timestamp};
 use crate::domain::user::Email;
+use crate::domain::webhook::DeliveryStatus;
 use crate::store::{AssetSort, Assignee, PageRequest, Statuses};
 use percent_encoding::percent_decode_str;
 use std::str::FromStr;
@@ -43,8 +44,8 @@ macro_rules! from_param {
 }
 
 from_param! {
-    AssetId, AssetKind, AssetMatch, AssetSort, AssetTypeId, Assignee, Date, EventId, EventTypes, ExportFormat, InstanceStatus,
-    ManufacturerId, ModelId, Name, OnError, ProcessId, Role, SearchText, Slug, Statuses, TenantId, UserId, UserMatch,
+    AssetId, AssetKind, AssetMatch, AssetSort, AssetTypeId, Assignee, Date, DeliveryStatus, EventId, EventTypes, ExportFormat,
+    InstanceStatus, ManufacturerId, ModelId, Name, OnError, ProcessId, Role, SearchText, Slug, Statuses, TenantId, UserId, UserMatch,
 }
 
 /// Reads a value that can contain a `+` and no space.

@@ -20,6 +20,7 @@ mod counters;
 mod credentials;
 mod deadline;
 mod deliveries;
+mod delivery_list;
 mod dry_run;
 mod error;
 mod export;
@@ -59,6 +60,7 @@ mod webhooks;
 
 pub use change_context::ChangeContext;
 pub use check::{CheckMode, CheckReport, Finding, Removal};
+pub use delivery_list::MAX_LISTED_DELIVERIES;
 pub use deadline::{has_time_for_operation, with_deadline};
 pub use deliveries::DeliveryInputs;
 pub use dry_run::DryRun;

@@ -10,6 +10,7 @@ use super::{PointReads, TenantStore};
 use crate::domain::request::{IdempotentRequest, StoredResponse};
 use crate::domain::signature_image::data_url;
 use crate::domain::time::Timestamp;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -154,6 +155,41 @@ impl TenantStore {
     ) -> Result<(), WriteError> {
         let item = self.store_response(request, response, Vec::new(), self.store.now())?;
         self.store.transact(vec![item], Instant::now() + OPERATION_TIMEOUT).await.map_err(write_error)
+    }
+}
+
+impl TenantStore {
+    /// Replaces the response that is stored for a request by `next`, if it is still `present`. Returns whether it was.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub(crate) async fn replace_stored_response(
+        &self,
+        request: &IdempotentRequest,
+        present: &StoredResponse,
+        next: &StoredResponse,
+    ) -> Result<bool, StoreError> {
+        let text = |response| serde_json::to_string(response).map(AttributeValue::S).map_err(StoreError::broken);
+        let update = self.store.client.update_item().table_name(&self.store.table);
+        let updated = update
+            .set_key(Some(self.keys.stored_response(request).item()))
+            .update_expression("SET #response = :next")
+            .condition_expression("#response = :present AND #fingerprint = :fingerprint")
+            .expression_attribute_names("#response", RESPONSE)
+            .expression_attribute_names("#fingerprint", FINGERPRINT)
+            .expression_attribute_values(":next", text(next)?)
+            .expression_attribute_values(":present", text(present)?)
+            .expression_attribute_values(":fingerprint", AttributeValue::S(request.fingerprint.clone()))
+            .send()
+            .await;
+        match updated {
+            Ok(_) => Ok(true),
+            Err(error) if error.as_service_error().is_some_and(UpdateItemError::is_conditional_check_failed_exception) => {
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

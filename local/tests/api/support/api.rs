@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::fault_injection::{Faults, FaultyClient};
+use super::webhooks::{DeliveryRecords, RecordingQueue};
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
@@ -32,6 +33,8 @@ pub struct Api {
     pub meter: Meter,
     pub faults: Faults,
     pub key_encryption: Arc<dyn KeyEncryption>,
+    /// The queue of deliveries to webhooks.
+    pub queue: Arc<RecordingQueue>,
     clock: Arc<AtomicI64>,
     /// By how many milliseconds each reading moves the clock.
     tick: Arc<AtomicI64>,
@@ -72,6 +75,10 @@ impl Api {
         let (clock, tick) = (Arc::new(AtomicI64::new(START)), Arc::new(AtomicI64::new(1)));
         let meter = Meter::default();
         let faults = Faults::default();
+        // The queue is no part of what tests make fail.
+        let records = engine::config(endpoint).http_client(http.clone()).timeout_config(TimeoutConfig::disabled());
+        let records = DeliveryRecords::new(Dynamo::from_conf(records.build()), &table);
+        let queue = Arc::new(RecordingQueue::new(records));
         let http = FaultyClient::new(http, faults.clone());
         // A request that a test holds must not time out, however busy the machine is.
         let no_timeouts = TimeoutConfig::disabled();
@@ -80,8 +87,22 @@ impl Api {
         table::create(&dynamo, &table).await.unwrap();
         let store = Store::new(dynamo.clone(), &table, ticking(&clock, &tick, 0));
         let key_encryption: Arc<dyn KeyEncryption> = Arc::new(key_encryption::FileKeyEncryption::in_memory().unwrap());
-        let router = server::router(App::new(store.clone()).with_key_encryption(Some(Arc::clone(&key_encryption))));
-        Self { router, store, dynamo, table, meter, faults, key_encryption, clock, tick, _engine: engine, shared_endpoint: None }
+        let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&key_encryption)));
+        let router = server::router(app.with_queue(Some(queue.clone())));
+        Self {
+            router,
+            store,
+            dynamo,
+            table,
+            meter,
+            faults,
+            key_encryption,
+            queue,
+            clock,
+            tick,
+            _engine: engine,
+            shared_endpoint: None,
+        }
     }
 
     /// Starts the service and creates a tenant.
@@ -114,7 +135,7 @@ impl Api {
         let store = Store::new(self.dynamo.clone(), &self.table, clock).with_list_index_bytes(list_index_bytes);
         let store = store.with_snapshots(snapshots);
         let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&self.key_encryption)));
-        Replica { router: server::router(app), store }
+        Replica { router: server::router(app.with_queue(Some(self.queue.clone()))), store }
     }
 
     /// Moves the clock forward.

@@ -17,6 +17,7 @@ mod response;
 pub mod samples;
 pub mod signing;
 mod snapshot;
+pub mod webhooks;
 
 pub use api::{Api, Replica};
 pub use client::{Client, call};

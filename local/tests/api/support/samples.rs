@@ -1,6 +1,7 @@
 //! One resource of each type, for tests that walk every route.
 
 use super::client::Client;
+use super::webhooks;
 use serde_json::{Value, json};
 
 /// The paths that need no key.
@@ -33,6 +34,7 @@ pub struct Samples {
     tenant: String,
     instance_link: String,
     movement_link: String,
+    delivery: String,
 }
 
 /// A process definition whose steps all may stay empty.
@@ -89,6 +91,8 @@ impl Samples {
             assets.push(client.asset(json!({"name": "Sample asset to sign for with another"})).await);
         }
         let signed_for_together = client.post(&start, json!({"asset_ids": assets})).await.id();
+        let webhook = client.webhook(json!(["*"])).await["id"].as_str().unwrap().to_owned();
+        let delivery = client.send("POST", &format!("/webhooks/{webhook}/test"), None, "").await.id();
         let ids = vec![
             ("/v1/processes/instances/{id}/links", signed_for),
             ("/v1/movements/{id}/links", signed_for_together),
@@ -104,9 +108,10 @@ impl Samples {
             ("/v1/processes", unused_process),
             ("/v1/processes/{id}/start", process),
             ("/v1/processes/instances", running),
+            ("/v1/webhooks", webhook),
         ];
         let idle_asset = client.asset(json!({"name": "Sample asset to start a process for"})).await;
-        Self { ids, idle_asset, manufacturer, asset_type, tenant: client.tenant.to_string(), instance_link, movement_link }
+        Self { ids, idle_asset, manufacturer, asset_type, tenant: client.tenant.to_string(), instance_link, movement_link, delivery }
     }
 
     /// Returns what to send for an operation: a path as [`Client`] takes it, and a body, empty where there is none.
@@ -137,7 +142,7 @@ impl Samples {
             .or_else(|| sample(collection))
             .unwrap_or_else(|| panic!("no sample for {path}: add one to Samples::create"));
         let link = if path.starts_with("/v1/movements") { &self.movement_link } else { &self.instance_link };
-        below.replace("{id}", id).replace("{link_id}", link).replace("{key}", SIGNATURE_STEP)
+        below.replace("{id}", id).replace("{link_id}", link).replace("{delivery_id}", &self.delivery).replace("{key}", SIGNATURE_STEP)
     }
 
     /// Returns a body that the operation accepts, as text where it takes no JSON, or null where it takes none.
@@ -161,10 +166,14 @@ impl Samples {
             (
                 "POST",
                 "/v1/keys/{id}/rotate"
+                | "/v1/webhooks/{id}/rotate"
                 | "/v1/processes/instances/{id}/cancel"
                 | "/v1/movements/{id}/cancel"
                 | "/v1/users/{id}/offboard",
             ) => json!({}),
+            ("POST", "/v1/webhooks") => json!({"url": webhooks::URL, "events": ["asset.created"]}),
+            ("POST", "/v1/webhooks/{id}/replay") => json!({"since": "2026-03-01T00:00:00Z"}),
+            ("POST", "/v1/webhooks/{id}/test" | "/v1/webhooks/{id}/deliveries/{delivery_id}/retry") => Value::Null,
             ("POST", "/v1/processes") => process_definition("n"),
             ("POST", "/v1/processes/{id}/start") => json!({"asset_id": self.idle_asset}),
             ("POST", "/v1/processes/instances/{id}/links" | "/v1/movements/{id}/links") => {
@@ -172,6 +181,7 @@ impl Samples {
             }
             ("POST", "/v1/processes/instances/{id}/advance" | "/v1/movements/{id}/advance") => json!({"step_data": {}}),
             ("PATCH", "/v1/users/{id}") => json!({"display_name": "renamed"}),
+            ("PATCH", "/v1/webhooks/{id}") => json!({"description": "renamed"}),
             ("PATCH", _) => json!({"name": "renamed"}),
             ("GET" | "DELETE", _) => Value::Null,
             other => panic!("no body for {other:?}: add one to Samples::body"),
@@ -187,6 +197,8 @@ pub fn content_type(path: &str) -> &'static str {
 /// Returns how many events a successful write adds: one for each record that it changes.
 pub fn event_count(method: &str, path: &str) -> usize {
     match (method, path) {
+        // They send a message.
+        ("POST", "/v1/webhooks/{id}/test" | "/v1/webhooks/{id}/replay" | "/v1/webhooks/{id}/deliveries/{delivery_id}/retry") => 0,
         ("POST", "/v1/assets/batch") => 2,
         ("POST", "/v1/movements/{id}/cancel") => 4,
         ("POST", "/v1/movements/{id}/advance" | "/v1/processes/{id}/start" | "/v1/processes/instances/{id}/cancel") => 2,

@@ -9,6 +9,8 @@ mod health;
 mod message;
 mod public_address;
 mod secret;
+#[cfg(test)]
+mod tests;
 
 pub use address::{AddressPolicy, WebhookUrl};
 pub use body::{TEST_EVENT_TYPE, delivery_body, test_event};
@@ -16,14 +18,14 @@ pub use decision::{Decision, Race, Retries, after_race, decide};
 pub use delivery::{
     Attempt, AttemptError, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS,
 };
-pub use events::WebhookEvents;
+pub use events::{MAX_EVENT_TYPES, WebhookEvents};
 pub use health::{HealthChange, MAX_FAILING};
 pub use message::{DeliveryRequest, Message, REPLAY_DELAY, ReplayPart, ReplayRequest, TestEvent};
 pub use public_address::{PUBLIC_PORTS, is_public};
-pub use secret::{EncryptedSecret, WebhookSecret};
+pub use secret::{EncryptedSecret, SECRET_BYTES, WebhookSecret};
 
 use super::id::{ApiKeyId, WebhookId};
-use super::record::{Kind, Record, Unique, fields};
+use super::record::{Kind, Patch, Record, Unique, fields};
 use super::string_enum::string_enum;
 use super::text::Notes;
 use super::time::Timestamp;
@@ -32,6 +34,8 @@ use serde_json::{Map, Value, json};
 
 /// How many webhooks a tenant can have.
 pub const MAX_WEBHOOKS: u8 = 20;
+/// The longest time in seconds for which a replaced secret can still sign: 7 days.
+pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
 
 string_enum! {
     /// Why the service has disabled a webhook.
@@ -86,7 +90,41 @@ pub struct Webhook {
     pub created_by: Option<ApiKeyId>,
 }
 
+/// A change to a webhook.
+#[derive(Debug, Clone, Default)]
+pub struct WebhookChange {
+    /// The new address.
+    pub url: Option<WebhookUrl>,
+    /// The new description.
+    pub description: Patch<Notes>,
+    /// The new types of events.
+    pub events: Option<WebhookEvents>,
+    /// Whether events are sent.
+    pub is_active: Option<bool>,
+}
+
 impl Webhook {
+    /// Returns the webhook with `change` applied.
+    ///
+    /// A new address, and one that is active again, begins anew: what failed before does not count. Whoever activates or
+    /// deactivates a webhook takes the service's reason away.
+    #[must_use]
+    pub fn changed(&self, change: &WebhookChange, now: Timestamp) -> Self {
+        let WebhookChange { url, description, events, is_active } = change.clone();
+        let url = url.unwrap_or_else(|| self.url.clone());
+        let is_active = is_active.unwrap_or(self.is_active);
+        let begins_anew = url != self.url || is_active && !self.is_active;
+        Self {
+            active_since: if begins_anew { now } else { self.active_since },
+            disabled_reason: self.disabled_reason.filter(|_| is_active == self.is_active),
+            url,
+            description: description.or(Some(self.description.clone())).unwrap_or_default(),
+            events: events.unwrap_or_else(|| self.events.clone()),
+            is_active,
+            ..self.clone()
+        }
+    }
+
     /// Returns the secrets that sign a delivery at `now`: the current one, then the previous one while its grace lasts.
     pub fn secrets(&self, now: Timestamp) -> impl Iterator<Item = &EncryptedSecret> {
         let previous = self.previous_secret.as_ref().filter(|previous| now < previous.until);
@@ -145,7 +183,7 @@ impl Record for Webhook {
             ("active_since", json!(active_since)),
             ("slot", json!(slot)),
             ("rotated_at", json!(rotated_at)),
-            ("replaced_until", json!(previous_secret.as_ref().map(|previous| previous.until))),
+            ("previous_secret_until", json!(previous_secret.as_ref().map(|previous| previous.until))),
         ])
     }
 

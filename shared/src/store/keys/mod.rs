@@ -10,6 +10,7 @@ mod webhooks;
 
 pub use events::{EVENTS, LAST_VERSION, event_id, event_of, history_entry};
 pub use list_index::{BUCKETS, Section};
+pub use webhooks::delivered_event;
 
 use crate::domain::hex;
 use crate::domain::id::{EventId, Id, TenantId};

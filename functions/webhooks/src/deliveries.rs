@@ -1,0 +1,125 @@
+//! The endpoints of deliveries. The function `deliver` makes them; these list them, and ask for them.
+
+use crate::delivery_wire::{DeliveryQuery, DeliveryView};
+use crate::unavailable;
+use serde_json::Value;
+use shared::auth::{Caller, UnverifiedRequest};
+use shared::domain::id::{EventId, WebhookId};
+use shared::domain::scope::Scope;
+use shared::domain::time::Timestamp;
+use shared::domain::webhook::{Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT_TYPE, TestEvent, Webhook};
+use shared::http::error::{ApiError, ConflictCode};
+use shared::http::extract::{PathDeliveryId, PathId, QueryParams};
+use shared::http::openapi::{ActionErrors, GetErrors, RequestConflict};
+use shared::http::params;
+use shared::http::response::{Data, found};
+use shared::store::Page;
+
+/// List deliveries
+///
+/// Newest event first. At most the newest 1,000 are counted and shown: of all, or with `status` of those that are pending or
+/// failed. They are kept for 30 days after their last attempt.
+#[utoipa::path(get, path = "/webhooks/{id}/deliveries", tag = "webhooks", security(("api_key" = ["webhooks:read"])), responses(GetErrors))]
+pub async fn list_deliveries(
+    request: UnverifiedRequest,
+    id: PathId<WebhookId>,
+    query: QueryParams<DeliveryQuery>,
+) -> Result<Page<DeliveryView>, ApiError> {
+    let (_, page) = request
+        .authorize_with_query(Scope::WebhooksRead, query, async |store, query| {
+            let id = id.parse()?;
+            let deliveries = async {
+                let page = params::page(query.page, query.limit);
+                Ok(store.verified().await.list_deliveries(id, query.status, page).await?)
+            };
+            let webhook = async { found(store.get::<Webhook>(id).await?) };
+            let (_, page) = tokio::try_join!(webhook, deliveries)?;
+            Ok(page)
+        })
+        .await?;
+    Ok(page.map(DeliveryView::from))
+}
+
+/// Send a test event
+///
+/// Sends an event of the type `webhook.test` to this webhook, also if it is not active. The delivery is listed once it was
+/// attempted. Failed tests are tried again, but don't disable the webhook.
+#[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ActionErrors, RequestConflict))]
+pub async fn test_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> Result<Data<DeliveryView>, ApiError> {
+    let (caller, webhook) =
+        request.authorize(Scope::WebhooksWrite, async |store| found(store.get::<Webhook>(id.parse()?).await?)).await?;
+    let now = caller.context.at;
+    let event_id: EventId = caller.store.new_id(now)?;
+    caller.store.note_assigned(&event_id.to_string());
+    let delivery = Delivery {
+        webhook_id: webhook.value.id,
+        event_id,
+        event_type: TEST_EVENT_TYPE.to_owned(),
+        status: DeliveryStatus::Pending,
+        requested_at: now,
+        tries: 0,
+        attempt_count: 0,
+        attempts: Vec::new(),
+        next_attempt_at: None,
+    };
+    ask_for(&caller, delivery).await
+}
+
+/// Retry a delivery
+///
+/// Sends the event again, whatever became of the delivery, and from then on as a new one. The list shows it once it was
+/// attempted.
+#[utoipa::path(post, path = "/webhooks/{id}/deliveries/{delivery_id}/retry", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ActionErrors, RequestConflict))]
+pub async fn retry_delivery(
+    request: UnverifiedRequest,
+    id: PathId<WebhookId>,
+    delivery: PathDeliveryId,
+) -> Result<Data<DeliveryView>, ApiError> {
+    let (caller, (webhook, delivery)) = request
+        .authorize(Scope::WebhooksWrite, async |store| {
+            let (id, event) = (id.parse()?, delivery.parse()?);
+            let (webhook, delivery) = tokio::try_join!(store.get::<Webhook>(id), store.find_delivery(id, event))?;
+            Ok((found(webhook)?, found(delivery)?))
+        })
+        .await?;
+    check_active(&webhook.value)?;
+    let again = Delivery {
+        status: DeliveryStatus::Pending,
+        requested_at: later(caller.context.at, delivery.requested_at),
+        next_attempt_at: None,
+        ..delivery
+    };
+    ask_for(&caller, again).await
+}
+
+/// Returns the time of a request for a delivery. It must be later than that of the one before, whoever's clock said it: of two
+/// requests, the later one counts.
+fn later(now: Timestamp, before: Timestamp) -> Timestamp {
+    now.max(Timestamp::from_millis(before.millis() + 1))
+}
+
+/// Returns an error if a webhook is not active.
+pub(crate) fn check_active(webhook: &Webhook) -> Result<(), ApiError> {
+    if webhook.is_active {
+        return Ok(());
+    }
+    let detail = "The webhook is not active. Set is_active to true first.";
+    Err(ApiError::conflict(ConflictCode::Conflict, detail, Value::Null))
+}
+
+/// Asks the function `deliver` for a delivery, and returns it as it is until then.
+async fn ask_for(caller: &Caller, delivery: Delivery) -> Result<Data<DeliveryView>, ApiError> {
+    let queue = unavailable::queue(&caller.app)?;
+    let is_test = delivery.event_type == TEST_EVENT_TYPE;
+    let message = Message::Delivery(DeliveryRequest {
+        tenant_id: caller.store.id(),
+        webhook_id: delivery.webhook_id,
+        event_id: delivery.event_id,
+        requested_at: delivery.requested_at,
+        // No history has it.
+        test: is_test.then(|| TestEvent { actor: caller.context.actor.clone() }),
+    });
+    let response = Data { data: DeliveryView::from(delivery) };
+    caller.send_once(queue, message, &response).await?;
+    Ok(response)
+}

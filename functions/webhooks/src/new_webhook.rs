@@ -1,0 +1,84 @@
+//! The creation of a webhook.
+
+use crate::wire::{NewWebhook, WebhookView};
+use serde_json::json;
+use shared::auth::{Command, Requester};
+use shared::domain::id::Id;
+use shared::domain::record::Stored;
+use shared::domain::request::StoredResponse;
+use shared::domain::webhook::{EncryptedSecret, MAX_WEBHOOKS, Webhook};
+use shared::http::error::{ApiError, ConflictCode};
+use shared::http::response::{Created, Success};
+use shared::store::{AttemptError, PointReads, StoreError, UnitOfWork, WriteError};
+
+/// The creation of a webhook.
+pub(crate) struct CreateWebhook {
+    pub(crate) body: NewWebhook,
+    pub(crate) secret: EncryptedSecret,
+}
+
+/// Returns the response to a creation.
+pub(crate) fn created<T>(webhook: &Stored<Webhook>, view: T) -> Created<T> {
+    Created::new("webhooks", webhook.value.id, view).without_etag()
+}
+
+fn too_many() -> ApiError {
+    let detail = format!("There are {MAX_WEBHOOKS} webhooks already, which is the most.");
+    ApiError::conflict(ConflictCode::Conflict, detail, json!({"limit": MAX_WEBHOOKS}))
+}
+
+impl Command for CreateWebhook {
+    /// The slots that no webhook has.
+    type Inputs = Vec<u8>;
+    type Outcome = Stored<Webhook>;
+
+    async fn read(&self, reads: &PointReads) -> Result<Vec<u8>, ApiError> {
+        Ok(reads.free_webhook_slots().await?)
+    }
+
+    fn decide(
+        &self,
+        requester: &Requester,
+        unit: &mut UnitOfWork<'_>,
+        free_slots: &Vec<u8>,
+    ) -> Result<Stored<Webhook>, AttemptError<ApiError>> {
+        let now = requester.context.at;
+        let id = requester.store.new_id(now)?;
+        // By chance, so that creations at the same time are seldom rivals for one.
+        let number = usize::from(random_byte(id));
+        let slot = *free_slots.get(number % free_slots.len().max(1)).ok_or_else(too_many)?;
+        let NewWebhook { url, description, events, is_active } = &self.body;
+        Ok(unit.create(Webhook {
+            id,
+            url: url.clone(),
+            description: description.value().cloned().unwrap_or_default(),
+            events: events.clone(),
+            is_active: is_active.unwrap_or(true),
+            disabled_reason: None,
+            active_since: now,
+            slot,
+            secret: self.secret.clone(),
+            previous_secret: None,
+            rotated_at: None,
+            created_by: requester.context.actor.key_id,
+        })?)
+    }
+
+    /// The stored response must not have the secret.
+    fn stored_response(&self, webhook: &Stored<Webhook>) -> Result<StoredResponse, StoreError> {
+        created(webhook, WebhookView::from(webhook.clone())).to_stored(Vec::new())
+    }
+
+    fn judge(&self, error: WriteError, _: &Stored<Webhook>) -> AttemptError<ApiError> {
+        match error {
+            // Another creation has taken the slot: the next attempt takes one that is left.
+            WriteError::Duplicate(..) => AttemptError::Outdated(WriteError::Stale),
+            error => error.into(),
+        }
+    }
+}
+
+/// Returns a random byte of an ID.
+fn random_byte(id: impl Id) -> u8 {
+    id.uuid().as_bytes().last().copied().unwrap_or_default()
+}

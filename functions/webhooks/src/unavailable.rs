@@ -1,0 +1,22 @@
+//! What webhooks need of the operator's configuration, and the errors without it.
+
+use serde_json::Value;
+use shared::app::App;
+use shared::http::error::{ApiError, ConflictCode};
+use shared::key_encryption::KeyEncryption;
+use shared::queue::Queue;
+
+fn unavailable(lacking: &str) -> ApiError {
+    let detail = format!("Webhooks are not available: the operator has not configured {lacking}.");
+    ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
+}
+
+/// Returns the encryption of the secrets that sign deliveries.
+pub(crate) fn key_encryption(app: &App) -> Result<&dyn KeyEncryption, ApiError> {
+    app.key_encryption().ok_or_else(|| unavailable("an encryption key for their secrets"))
+}
+
+/// Returns the queue of deliveries.
+pub(crate) fn queue(app: &App) -> Result<&dyn Queue, ApiError> {
+    app.queue().ok_or_else(|| unavailable("a queue for deliveries"))
+}

@@ -1,0 +1,146 @@
+//! Webhooks: a queue that keeps what is sent to it, and records of deliveries as the function `deliver` writes them.
+
+use super::client::Client;
+use aws_sdk_dynamodb::Client as Dynamo;
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use shared::domain::id::{EventId, Id, TenantId, WebhookId};
+use shared::domain::time::Timestamp;
+use shared::domain::webhook::{Attempt, Delivery, DeliveryStatus, Message, RETENTION, TEST_EVENT_TYPE};
+use shared::queue::{NewMessage, Queue, QueueError};
+use shared::store::keys::{EXPIRES, Item, Keys, LS, TYPE};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+/// An address that webhooks may have, and that nobody has.
+pub const URL: &str = "https://hooks.example.com/assets";
+
+/// Where the records of deliveries are.
+pub struct DeliveryRecords {
+    dynamo: Dynamo,
+    table: String,
+}
+
+impl DeliveryRecords {
+    /// Returns the records in this table.
+    pub fn new(dynamo: Dynamo, table: &str) -> Self {
+        Self { dynamo, table: table.to_owned() }
+    }
+
+    /// Writes a record, in place of the one that there may be.
+    pub async fn put(&self, tenant: TenantId, delivery: &Delivery) {
+        let keys = Keys::of(tenant);
+        let (webhook, event, status) = (delivery.webhook_id, delivery.event_id, delivery.status);
+        let mut item: Item = serde_dynamo::aws_sdk_dynamodb_1::to_item(delivery).unwrap();
+        item.extend(keys.delivery(webhook, event).item());
+        item.insert(TYPE.to_owned(), AttributeValue::S("delivery".to_owned()));
+        if status != DeliveryStatus::Delivered {
+            item.insert(LS.to_owned(), Keys::delivery_status(webhook, status, event));
+        }
+        let last = delivery.attempts.last().map_or(delivery.requested_at, |attempt| attempt.at);
+        let expires = last.plus(RETENTION).millis() / 1000;
+        item.insert(EXPIRES.to_owned(), AttributeValue::N(expires.to_string()));
+        self.dynamo.put_item().table_name(&self.table).set_item(Some(item)).send().await.unwrap();
+    }
+}
+
+/// Returns a delivery with one attempt, as it is with this status.
+pub fn delivery(webhook: &str, at: Timestamp, status: DeliveryStatus) -> Delivery {
+    let response = (status == DeliveryStatus::Delivered).then_some(204).or(Some(500));
+    let attempt = Attempt { at, status: response, error: None, duration_ms: 12, response: Some("a response".to_owned()) };
+    Delivery {
+        webhook_id: webhook.parse().unwrap(),
+        event_id: EventId::new(at, rand()),
+        event_type: "asset.created".to_owned(),
+        status,
+        requested_at: at,
+        tries: 1,
+        attempt_count: 1,
+        attempts: vec![attempt],
+        next_attempt_at: (status == DeliveryStatus::Pending).then(|| at.plus_seconds(5)),
+    }
+}
+
+fn rand() -> [u8; 10] {
+    uuid::Uuid::now_v7().as_bytes()[6..].try_into().unwrap()
+}
+
+/// A queue that keeps its messages. Tests of a webhook are delivered at once, so that each webhook can have a delivery.
+pub struct RecordingQueue {
+    messages: Mutex<Vec<Message>>,
+    /// How many calls are to fail.
+    failing: AtomicUsize,
+    records: DeliveryRecords,
+}
+
+impl RecordingQueue {
+    /// Returns an empty queue.
+    pub fn new(records: DeliveryRecords) -> Self {
+        Self { messages: Mutex::default(), failing: AtomicUsize::new(0), records }
+    }
+
+    fn messages(&self) -> MutexGuard<'_, Vec<Message>> {
+        self.messages.lock().unwrap()
+    }
+
+    /// Takes the messages that were sent since the last call.
+    pub fn take(&self) -> Vec<Message> {
+        std::mem::take(&mut self.messages())
+    }
+
+    /// Makes the next `count` calls fail.
+    pub fn fail(&self, count: usize) {
+        self.failing.store(count, Ordering::Relaxed);
+    }
+
+    /// Returns the records of deliveries.
+    pub fn records(&self) -> &DeliveryRecords {
+        &self.records
+    }
+}
+
+impl Queue for RecordingQueue {
+    fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
+        Box::pin(async move {
+            let fails = |left: usize| left.checked_sub(1);
+            if self.failing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fails).is_ok() {
+                return Err(QueueError("no queue".into()));
+            }
+            for NewMessage { message, .. } in messages {
+                self.messages().push(message.clone());
+                if let Message::Delivery(request) = message
+                    && request.test.is_some()
+                {
+                    let delivered = delivery(&request.webhook_id.to_string(), request.requested_at, DeliveryStatus::Delivered);
+                    let delivered =
+                        Delivery { event_id: request.event_id, event_type: TEST_EVENT_TYPE.to_owned(), ..delivered };
+                    self.records.put(request.tenant_id, &delivered).await;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn postpone<'a>(&'a self, _: &'a str, _: Duration) -> BoxFuture<'a, Result<(), QueueError>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+impl Client {
+    /// Creates a webhook for these types of events, and returns it with its secret.
+    pub async fn webhook(&self, events: Value) -> Value {
+        self.post("/webhooks", json!({"url": URL, "events": events})).await.data()
+    }
+}
+
+/// Returns the path of a webhook.
+pub fn path(webhook: &Value) -> String {
+    format!("/webhooks/{}", webhook["id"].as_str().unwrap())
+}
+
+/// Returns the ID of a webhook.
+pub fn id(webhook: &Value) -> WebhookId {
+    webhook["id"].as_str().unwrap().parse().unwrap()
+}
