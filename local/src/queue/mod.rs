@@ -15,7 +15,7 @@ mod database;
 mod receive;
 mod shares;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use receive::{MAX_RECEIVES, Received};
 

@@ -71,11 +71,10 @@ mod tests {
 
     #[test]
     fn many_webhooks_leave_room_for_others() {
-        for (webhooks, each, free) in [(2, 51, 154), (20, 11, 36), (100, 2, 56)] {
+        for (webhooks, each, free) in [(2, 51, 154), (20, 11, 33), (100, 2, 8)] {
             let held = filled(256, webhooks);
             assert!(held.values().all(|held| held.abs_diff(each) <= 1), "{held:?}");
-            let total: usize = held.values().sum();
-            assert!(256 - total >= free - 20 && 256 - total > 0, "{webhooks}: {total}");
+            assert!((256 - held.values().sum::<usize>()).abs_diff(free) <= 3, "{held:?}");
         }
         // More webhooks than capacity: each gets at most one.
         let held = filled(256, 300);

@@ -34,7 +34,7 @@ fn in_memory() -> (SqliteQueue, Time) {
 }
 
 /// Returns a message of a webhook about an event, both given as numbers.
-fn message(webhook: u8, event: u32) -> Message {
+pub(crate) fn message(webhook: u8, event: u32) -> Message {
     let at = Timestamp::from_millis(1_772_704_800_000);
     let mut random = [0; 10];
     random[..4].copy_from_slice(&event.to_be_bytes());
@@ -144,7 +144,7 @@ async fn no_webhook_takes_all_of_the_capacity() {
     received.extend(receive(&queue, 64).await);
     assert_eq!(received.len(), 16);
     // Another one gets its message at once, and so does the next of many that all hang.
-    for webhook in 2..30 {
+    for webhook in 2..12 {
         send(&queue, webhook, 0..1000).await;
         let next = receive(&queue, 64).await;
         assert!(next.iter().any(|message| message.webhook == self::message(webhook, 0).webhook().to_string()), "{webhook}");
