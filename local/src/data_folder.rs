@@ -1,4 +1,5 @@
-//! The dev server's data folder: the engine's database, the demo tenant and the key that encrypts signing keys.
+//! The dev server's data folder: the databases of the engine and the queue, the demo tenant and the key that encrypts
+//! signing keys and webhooks' secrets.
 
 use crate::demo::{self, Handover};
 use crate::log::{self, Format};
@@ -59,12 +60,17 @@ impl DataFolder {
         self.path("table.db")
     }
 
+    /// Returns the path of the queue's database.
+    pub fn queue(&self) -> Option<PathBuf> {
+        self.path("queue.db")
+    }
+
     /// Returns where snapshots of list indexes are kept; `None` when the data is in memory.
     pub fn snapshots(&self) -> Option<Arc<dyn ObjectStore>> {
         Some(Arc::new(SnapshotFolder::new(self.path("snapshots")?)))
     }
 
-    /// Opens, or creates, the key that encrypts signing keys.
+    /// Opens, or creates, the key that encrypts signing keys and webhooks' secrets.
     pub fn key_encryption(&self) -> Result<FileKeyEncryption> {
         Ok(match self.path("receipt.key") {
             Some(path) => FileKeyEncryption::open(&path)?,

@@ -4,6 +4,7 @@
 //! It checks no credentials, so it refuses what a page in a browser could send: requests with an `Origin` and, if it can be
 //! reached only from this machine, those for another host, to whose name a page could give this machine's address.
 
+use crate::stream::{StreamRecords, Trimmer};
 use crate::table_calls::execute;
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region};
@@ -15,16 +16,20 @@ use axum::response::{IntoResponse, Response};
 use dynoxide::Database;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// The longest body that the engine takes, as DynamoDB does.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
+/// The region of the engine's clients, which means nothing.
+pub(crate) const REGION: Region = Region::from_static("us-east-1");
 
 /// A running engine. Dropping it stops it.
 pub struct Engine {
     /// Its base URL.
     pub url: String,
+    trimmer: Trimmer,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -36,14 +41,14 @@ impl Engine {
     ///
     /// Returns an error when the file can't be opened or the address is in use.
     pub fn start(file: Option<&Path>, addr: SocketAddr) -> Result<Self> {
-        let db = match file {
-            None => dynoxide::Database::memory(),
-            Some(file) => dynoxide::Database::new(&file.to_string_lossy()),
-        };
-        let location = file.map_or("memory".into(), |file| file.display().to_string());
-        let db = db.with_context(|| format!("can't open the database in {location}"))?;
+        let location = file.map_or_else(in_memory, |file| file.to_string_lossy().into_owned());
+        let cant_open =
+            || format!("can't open the database in {}", file.map_or("memory".into(), |file| file.display().to_string()));
+        let db = Database::new(&location).with_context(cant_open)?;
         // Ends with SQLite's synchronous=NORMAL: a power failure can lose the last writes, but not corrupt the file.
         let _ = db.enable_bulk_loading().and_then(|()| db.disable_bulk_loading());
+        let records = StreamRecords::open(&location).with_context(cant_open)?;
+        let (trimmer, requests) = mpsc::unbounded_channel();
         let listener = TcpListener::bind(addr).with_context(|| format!("can't listen on {addr}"))?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -53,6 +58,7 @@ impl Engine {
         let thread = std::thread::spawn(move || {
             runtime.block_on(async move {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+                tokio::spawn(records.serve(requests));
                 let shutdown = async move {
                     let _ = stopped.await;
                 };
@@ -61,8 +67,20 @@ impl Engine {
                 }
             });
         });
-        Ok(Self { url, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { url, trimmer: Trimmer(trimmer), stop: Some(stop), thread: Some(thread) })
     }
+
+    /// Returns what deletes stream records that have been read.
+    #[must_use]
+    pub fn trimmer(&self) -> Trimmer {
+        self.trimmer.clone()
+    }
+}
+
+/// Returns a name for a database in memory, by which a second connection finds it.
+fn in_memory() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("file:engine-{}?mode=memory&cache=shared", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Returns the engine's HTTP service.
@@ -120,8 +138,13 @@ impl Drop for Engine {
 pub fn config(url: &str) -> Builder {
     shared::store::client::configure(Builder::new())
         .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
+        .region(REGION)
         .endpoint_url(url)
-        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .credentials_provider(credentials())
         .http_client(aws_smithy_http_client::Builder::new().build_http())
+}
+
+/// Returns placeholder credentials.
+pub(crate) fn credentials() -> Credentials {
+    Credentials::new("local", "local", None, None, "local")
 }

@@ -1,5 +1,5 @@
 //! The dev server and the parts of it that tests use: the embedded engine, the table of template.yaml, a meter of
-//! DynamoDB costs, invariants and demo data. Never deployed; no function depends on it.
+//! DynamoDB costs, the table's stream, a queue, invariants and demo data. Never deployed; no function depends on it.
 
 pub mod api;
 pub mod cpu_time;
@@ -13,10 +13,13 @@ mod listen;
 pub mod log;
 pub mod meter;
 pub mod options;
+pub mod queue;
 pub mod server;
 pub mod simulation;
 pub mod snapshot_folder;
+pub mod stream;
 pub mod table;
 mod table_calls;
 pub mod token_bucket;
 pub mod weak;
+pub mod webhooks;

@@ -5,15 +5,21 @@ use crate::greeting::{Greeting, is_installed};
 use crate::listen::{cant_listen, reachable};
 use crate::log::{self, Format, with_request_lines};
 use crate::options::Options;
+use crate::queue::SqliteQueue;
+use crate::webhooks::{Pipeline, Settings};
 use crate::{demo, engine, table};
 use anyhow::{Context, Result, anyhow};
 use aws_sdk_dynamodb::Client;
 use axum::Router;
 use axum::http::{HeaderName, Method};
 use chrono::TimeDelta;
+use deliver::{Deliver, Resolver, Sender};
+use fanout::Fanout;
 use serde::Serialize;
 use shared::app::{App, system_clock};
 use shared::http::base_url::with_host_header;
+use shared::key_encryption::KeyEncryption;
+use shared::queue::Queue;
 use shared::store::Store;
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -22,12 +28,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use terminal::style;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tower_http::cors::{Any, CorsLayer};
 use tracing::instrument::WithSubscriber;
 
 /// The table's name in the embedded engine.
 pub const TABLE: &str = "asset-lifecycle";
-/// How long requests in progress may take to finish after a signal.
+/// How long requests and deliveries in progress may take to finish after a signal.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often snapshots of list indexes are written.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(300);
@@ -101,7 +109,13 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     let client = Client::from_conf(engine::config(&engine.url).build());
     table::create(&client, TABLE).await?;
     let store = Store::new(client, TABLE, system_clock()).with_snapshots(data.snapshots());
-    let router = router(App::new(store.clone()).with_key_encryption(Some(Arc::new(data.key_encryption()?))));
+    let queue = SqliteQueue::open(data.queue().as_deref(), system_clock())?;
+    let key_encryption: Arc<dyn KeyEncryption> = Arc::new(data.key_encryption()?);
+    let app = App::new(store.clone())
+        .with_key_encryption(Some(Arc::clone(&key_encryption)))
+        .with_queue(Some(Arc::new(queue.clone())))
+        .with_address_policy(options.address_policy());
+    let router = router(app);
     let tenant = data.demo_tenant(&store, router.clone(), options.empty, format).await?;
     let signing_url = match &tenant.handover {
         Some(handover) => {
@@ -111,6 +125,8 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
         }
         None => None,
     };
+    let sender = Sender::new(options.address_policy(), Arc::new(Resolver));
+    let webhooks = start_webhooks(&engine, &store, queue, key_encryption, sender).await?;
 
     let ready = ReadyFile {
         base_url: &base_url,
@@ -126,9 +142,9 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     print_greeting(&ready, folder, options.addr.ip().is_loopback())?;
     let writer = tokio::spawn(write_snapshots(store));
     let router = if format == Format::Text { with_request_lines(router) } else { router };
-    let served = serve(listener, router).await;
+    let served = serve(listener, router, webhooks.stopper()).await;
     writer.abort();
-    served?;
+    webhooks.stop(served?).await;
     if io::stderr().is_terminal() {
         // The terminal shows ^C on a line that is not ended.
         eprintln!("\nThe server has stopped.");
@@ -164,21 +180,41 @@ fn print_greeting(ready: &ReadyFile<'_>, folder: Option<&Path>, is_local: bool) 
     Ok(terminal::print(&greeting.text(style::is_coloured(&io::stdout())))?)
 }
 
-/// Serves requests until a signal, and then lets those in progress finish.
-async fn serve(listener: TcpListener, router: Router) -> Result<()> {
-    let (sender, signalled) = tokio::sync::oneshot::channel::<()>();
+/// Starts to deliver changes to webhooks, as the functions `fanout` and `deliver` do in AWS.
+async fn start_webhooks(
+    engine: &engine::Engine,
+    store: &Store,
+    queue: SqliteQueue,
+    key_encryption: Arc<dyn KeyEncryption>,
+    sender: Sender,
+) -> Result<Pipeline> {
+    let messages: Arc<dyn Queue> = Arc::new(queue.clone());
+    let fanout = Arc::new(Fanout::new(store.clone(), Arc::clone(&messages)));
+    let deliver = Arc::new(Deliver::new(store.clone(), messages, key_encryption, sender));
+    Pipeline::start(engine, TABLE, queue, fanout, deliver, Settings::default()).await
+}
+
+/// Serves requests until a signal, of which it tells webhooks, and then lets those in progress finish. Returns until when
+/// everything has to end.
+async fn serve(listener: TcpListener, router: Router, webhooks: watch::Sender<bool>) -> Result<Instant> {
+    let (sender, mut signalled) = watch::channel(None);
     let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
         signal().await;
-        let _ = sender.send(());
+        let _ = webhooks.send(true);
+        let _ = sender.send(Some(Instant::now() + SHUTDOWN_TIMEOUT));
     });
+    let deadline = signalled.clone();
     let timeout = async {
-        let _ = signalled.await;
-        tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
+        if let Ok(Some(deadline)) = signalled.wait_for(Option::is_some).await.map(|deadline| *deadline) {
+            tokio::time::sleep_until(deadline).await;
+        }
     };
     tokio::select! {
-        served = serving => Ok(served?),
-        () = timeout => Ok(()),
+        served = serving => served?,
+        () = timeout => {}
     }
+    let deadline = *deadline.borrow();
+    Ok(deadline.unwrap_or_else(Instant::now))
 }
 
 /// Waits for SIGINT or SIGTERM.

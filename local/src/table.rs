@@ -21,6 +21,7 @@ pub struct TableProperties {
     pub attribute_definitions: Vec<Attribute>,
     pub key_schema: Vec<KeyPart>,
     pub global_secondary_indexes: Vec<Index>,
+    pub stream_specification: Stream,
     pub time_to_live_specification: Ttl,
 }
 
@@ -62,6 +63,13 @@ pub struct Projected {
 #[expect(missing_docs, reason = "CloudFormation's names")]
 pub struct Ttl {
     pub attribute_name: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "CloudFormation's names")]
+pub struct Stream {
+    pub stream_view_type: String,
 }
 
 /// Returns the table's properties in template.yaml.
@@ -124,7 +132,7 @@ async fn check_indexes(client: &Client, name: &str, declared: &TableProperties) 
     Ok(())
 }
 
-/// Creates the table, unless it exists.
+/// Creates the table, unless it exists. Its stream is enabled only where somebody reads it: [`crate::stream::enable`].
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Calls of DynamoDB's API, executed by the embedded engine.
+//! Calls of the APIs of DynamoDB and DynamoDB Streams, executed by the embedded engine.
 
 use dynoxide::Database;
 use serde::Serialize;
@@ -43,6 +43,10 @@ pub fn execute(db: &Database, operation: &str, body: Value) -> TableResponse {
         "DescribeTimeToLive" => respond(body, |request| db.describe_time_to_live(request)),
         "BatchWriteItem" => respond(body, |request| db.batch_write_item(request)),
         "UpdateTimeToLive" => respond(body, |request| db.update_time_to_live(request)),
+        "ListStreams" => respond(body, |request| db.list_streams(request)),
+        "DescribeStream" => respond(body, |request| db.describe_stream(request)),
+        "GetShardIterator" => respond(body, |request| db.get_shard_iterator(request)),
+        "GetRecords" => respond(body, |request| db.get_records(request)),
         other => TableResponse::error(400, "UnknownOperationException", other),
     }
 }

@@ -1,0 +1,165 @@
+//! The dev server's queue of deliveries, which behaves as SQS's standard queues with fair queues do, in a file of SQLite.
+//!
+//! A message that is received is hidden until it is deleted, postponed, or its visibility time-out ends. Where SQS leaves
+//! something open, this queue decides as follows:
+//!
+//! - A receipt handle of an earlier receive neither deletes nor postpones a message. In SQS, it may.
+//! - There is one worker. When a new one begins, the messages that an earlier one had are visible again at once. Those that
+//!   were postponed stay hidden.
+//! - Messages are kept until they are handled or have become dead letters. SQS deletes them after 14 days.
+//!
+//! SQLite runs with synchronous=NORMAL, as the embedded engine does: the end of the process loses nothing, a power failure can
+//! lose the last messages.
+
+mod database;
+mod receive;
+mod shares;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use receive::{MAX_RECEIVES, Received};
+
+use anyhow::{Context, Result, bail};
+use database::Connected;
+use futures_util::future::BoxFuture;
+use shared::queue::{NewMessage, Queue, QueueError};
+use shared::store::Clock;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+/// A queue in a file or in memory, and how far the table's stream has been read. Cheap to clone.
+#[derive(Clone)]
+pub struct SqliteQueue {
+    connected: Arc<Mutex<Connected>>,
+    clock: Clock,
+    sent: Arc<Notify>,
+}
+
+/// How many messages there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Those that can be received now.
+    pub visible: u64,
+    /// Those that a worker has.
+    pub held: u64,
+    /// Those that can be received later, because they were sent with a delay, were postponed or have failed.
+    pub hidden: u64,
+    /// Those that were received too often.
+    pub dead: u64,
+}
+
+impl SqliteQueue {
+    /// Opens a queue in this file, which is created if it doesn't exist, or one in memory.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the file can't be opened or is no database of a queue.
+    pub fn open(file: Option<&Path>, clock: Clock) -> Result<Self> {
+        let location = file.map_or("memory".into(), |file| file.display().to_string());
+        let connected = Connected::open(file);
+        let connected = connected.with_context(|| format!("can't open the queue in {location}"))?;
+        Ok(Self { connected: Arc::new(Mutex::new(connected)), clock, sent: Arc::default() })
+    }
+
+    /// Calls SQLite, which blocks, on a thread for that. `now` is the clock's time in milliseconds.
+    async fn call<T: Send + 'static>(&self, call: impl FnOnce(&mut Connected, i64) -> Result<T> + Send + 'static) -> Result<T> {
+        let (connected, now) = (Arc::clone(&self.connected), (self.clock)().millis());
+        let call = move || call(&mut connected.lock().unwrap_or_else(PoisonError::into_inner), now);
+        tokio::task::spawn_blocking(call).await.context("a call of the queue was interrupted")?
+    }
+
+    /// Makes the messages visible that a worker has which has ended.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the database fails.
+    pub async fn release(&self) -> Result<()> {
+        self.call(|connected, now| connected.release(now)).await
+    }
+
+    /// Receives visible messages and hides them for `visibility`. `capacity` is how many messages the worker can have at the
+    /// same time, including those that it has: it gets no more, and no webhook takes all of it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the database fails.
+    pub async fn receive(&self, capacity: usize, visibility: Duration) -> Result<Vec<Received>> {
+        let visibility = millis(visibility);
+        self.call(move |connected, now| connected.receive(capacity, now, visibility)).await
+    }
+
+    /// Ends the handling of messages, by their receipt handles: those that are `done` are deleted, and those that `failed` come
+    /// back when they become visible.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the database fails. Then all of them come back.
+    pub async fn settle(&self, done: Vec<String>, failed: Vec<String>) -> Result<()> {
+        self.call(move |connected, _| connected.settle(&done, &failed)).await
+    }
+
+    /// Returns up to which sequence number a stream has been read, if it has been.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the database fails.
+    pub async fn checkpoint(&self, stream: &str) -> Result<Option<String>> {
+        let stream = stream.to_owned();
+        self.call(move |connected, _| connected.checkpoint(&stream)).await
+    }
+
+    /// Stores up to which sequence number a stream has been read.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the database fails.
+    pub async fn set_checkpoint(&self, stream: &str, sequence_number: &str) -> Result<()> {
+        let (stream, sequence_number) = (stream.to_owned(), sequence_number.to_owned());
+        self.call(move |connected, _| connected.set_checkpoint(&stream, &sequence_number)).await
+    }
+
+    /// Returns how many messages there are.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the database fails.
+    pub async fn counts(&self) -> Result<Counts> {
+        self.call(|connected, now| connected.counts(now)).await
+    }
+
+    /// Waits until messages have been sent since the last call.
+    pub fn sent(&self) -> Notified<'_> {
+        self.sent.notified()
+    }
+}
+
+impl Queue for SqliteQueue {
+    fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
+        Box::pin(async move {
+            let sent = self.call(move |connected, now| connected.send(&messages, now)).await;
+            self.sent.notify_one();
+            sent.map_err(|error| QueueError(error.into()))
+        })
+    }
+
+    fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>> {
+        let (receipt_handle, delay) = (receipt_handle.to_owned(), millis(delay));
+        Box::pin(async move {
+            let postponed = self.call(move |connected, now| {
+                if connected.postpone(&receipt_handle, now, delay)? {
+                    return Ok(());
+                }
+                bail!("the message is not in flight, or was received again")
+            });
+            postponed.await.map_err(|error| QueueError(error.into()))
+        })
+    }
+}
+
+/// Returns a duration in milliseconds.
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 2)
+}

@@ -1,0 +1,136 @@
+//! Receiving messages.
+
+use super::database::Connected;
+use super::shares::{Shares, Waiting};
+use anyhow::{Context, Error, Result};
+use rusqlite::{OptionalExtension, Transaction, params};
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+/// How often a message is received before it becomes a dead letter.
+pub const MAX_RECEIVES: u32 = 30;
+/// How many messages are received at once. More would keep senders waiting.
+const MAX_MESSAGES: usize = 100;
+
+/// The webhooks with messages, each with the time from which its first message is visible. Each step looks up the next webhook:
+/// as many look-ups as webhooks, however many messages they have.
+const WEBHOOKS: &str = "
+    WITH RECURSIVE webhooks (webhook) AS (
+        SELECT MIN(webhook) FROM messages
+        UNION ALL
+        SELECT (SELECT MIN(webhook) FROM messages WHERE webhook > webhooks.webhook) FROM webhooks WHERE webhook IS NOT NULL
+    )
+    SELECT webhook,
+        (SELECT MIN(visible_at) FROM messages WHERE webhook = webhooks.webhook) AS since,
+        (SELECT COUNT(*) FROM messages WHERE webhook = webhooks.webhook AND is_held = 1)
+    FROM webhooks WHERE webhook IS NOT NULL AND since <= ?1";
+
+const FIRST: &str = "SELECT id, body, sent_at, receives, first_received_at FROM messages
+    WHERE webhook = ?1 AND visible_at <= ?2 ORDER BY visible_at, id LIMIT 1";
+
+const HOLD: &str = "UPDATE messages SET visible_at = ?2, receives = ?3, first_received_at = ?4, is_held = 1 WHERE id = ?1";
+
+/// A message that was received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    /// The message's ID.
+    pub id: String,
+    /// Stands for this receive of it.
+    pub receipt_handle: String,
+    /// The webhook whose message it is.
+    pub webhook: String,
+    /// The message, as JSON.
+    pub body: String,
+    /// When it was sent, in milliseconds since 1970.
+    pub sent_at: i64,
+    /// When it was received first.
+    pub first_received_at: i64,
+    /// How often it was received.
+    pub receives: u32,
+}
+
+/// What a receipt handle stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Receipt {
+    pub id: i64,
+    pub receives: u32,
+}
+
+impl Display for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.id, self.receives)
+    }
+}
+
+impl FromStr for Receipt {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let parts = text.split_once('-').and_then(|(id, receives)| Some((id.parse().ok()?, receives.parse().ok()?)));
+        let (id, receives) = parts.context("this is no receipt handle")?;
+        Ok(Self { id, receives })
+    }
+}
+
+impl Connected {
+    pub fn receive(&mut self, capacity: usize, now: i64, visibility: i64) -> Result<Vec<Received>> {
+        let transaction = self.connection.transaction()?;
+        let held: usize = transaction.query_row("SELECT COUNT(*) FROM messages WHERE is_held = 1", [], |row| row.get(0))?;
+        let free = capacity.saturating_sub(held);
+        if free == 0 {
+            return Ok(Vec::new());
+        }
+        let mut shares = Shares::new(free, waiting(&transaction, now)?);
+        let mut received = Vec::new();
+        while received.len() < MAX_MESSAGES
+            && let Some(next) = shares.next()
+        {
+            if let Some(message) = take(&transaction, &next.webhook, now, now + visibility)? {
+                received.push(message);
+                shares.took(next);
+            }
+        }
+        transaction.commit()?;
+        Ok(received)
+    }
+}
+
+/// Returns the webhooks with visible messages.
+fn waiting(transaction: &Transaction<'_>, now: i64) -> Result<Vec<Waiting>> {
+    let mut query = transaction.prepare_cached(WEBHOOKS)?;
+    let webhooks =
+        query.query_map(params![now], |row| Ok(Waiting { webhook: row.get(0)?, since: row.get(1)?, held: row.get(2)? }))?;
+    Ok(webhooks.collect::<Result<_, _>>()?)
+}
+
+/// Receives the first visible message of a webhook. Those that were received too often become dead letters.
+fn take(transaction: &Transaction<'_>, webhook: &str, now: i64, hidden_until: i64) -> Result<Option<Received>> {
+    loop {
+        let mut first = transaction.prepare_cached(FIRST)?;
+        let first = first.query_row(params![webhook, now], |row| {
+            let first_received_at: Option<i64> = row.get(4)?;
+            let receives: u32 = row.get(3)?;
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, receives + 1, first_received_at.unwrap_or(now)))
+        });
+        let Some((id, body, sent_at, receives, first_received_at)) = first.optional()? else { return Ok(None) };
+        if receives > MAX_RECEIVES {
+            bury(transaction, id, now)?;
+            continue;
+        }
+        transaction.prepare_cached(HOLD)?.execute(params![id, hidden_until, receives, first_received_at])?;
+        let (webhook, receipt_handle) = (webhook.to_owned(), Receipt { id, receives }.to_string());
+        return Ok(Some(Received { id: id.to_string(), receipt_handle, webhook, body, sent_at, first_received_at, receives }));
+    }
+}
+
+/// Makes a message a dead letter.
+fn bury(transaction: &Transaction<'_>, id: i64, now: i64) -> Result<()> {
+    let bury = "INSERT INTO dead_letters SELECT id, webhook, body, sent_at, ?2 FROM messages WHERE id = ?1";
+    transaction.execute(bury, params![id, now])?;
+    transaction.execute("DELETE FROM messages WHERE id = ?1", params![id])?;
+    tracing::error!(
+        message_id = id,
+        "a message of the queue was received {MAX_RECEIVES} times and never handled: it is a dead letter now"
+    );
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! Shares the worker's capacity among webhooks.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A webhook with visible messages. The one with the fewest messages at the worker comes first, then the one that waits longest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Waiting {
+    /// How many of its messages the worker has.
+    pub held: usize,
+    /// Since when its oldest visible message could be received.
+    pub since: i64,
+    pub webhook: String,
+}
+
+/// What is left of the worker's capacity, and who waits for it.
+///
+/// A webhook may have a third of what is free: if it is the only one, it ends up with a quarter of the capacity. However many
+/// receivers hang, a part stays free for others, and every webhook can have one message at least as long as anything is free.
+#[derive(Debug)]
+pub(super) struct Shares {
+    free: usize,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+}
+
+impl Shares {
+    pub fn new(free: usize, waiting: Vec<Waiting>) -> Self {
+        Self { free, waiting: waiting.into_iter().map(Reverse).collect() }
+    }
+
+    /// Returns whose message comes next; `None` if nobody may have more.
+    pub fn next(&mut self) -> Option<Waiting> {
+        loop {
+            // What is free only gets less: who may not have one now may not have one later.
+            let Reverse(next) = self.waiting.pop()?;
+            if self.free > 0 && next.held < (self.free / 3).max(1) {
+                return Some(next);
+            }
+        }
+    }
+
+    /// Notes that a webhook got a message.
+    pub fn took(&mut self, waiting: Waiting) {
+        self.free -= 1;
+        self.waiting.push(Reverse(Waiting { held: waiting.held + 1, ..waiting }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Returns how many messages each of these webhooks has in the end, if all have many.
+    fn filled(capacity: usize, webhooks: usize) -> BTreeMap<String, usize> {
+        let waiting = (0..webhooks).map(|number| Waiting { held: 0, since: 0, webhook: format!("{number:03}") });
+        let mut shares = Shares::new(capacity, waiting.collect());
+        let mut held = BTreeMap::new();
+        while let Some(next) = shares.next() {
+            *held.entry(next.webhook.clone()).or_default() += 1;
+            shares.took(next);
+        }
+        held
+    }
+
+    #[test]
+    fn one_webhook_alone_gets_a_quarter() {
+        assert_eq!(filled(256, 1)["000"], 64);
+        assert_eq!(filled(4, 1)["000"], 1);
+    }
+
+    #[test]
+    fn many_webhooks_leave_room_for_others() {
+        for (webhooks, each, free) in [(2, 51, 154), (20, 11, 33), (100, 2, 8)] {
+            let held = filled(256, webhooks);
+            assert!(held.values().all(|held| held.abs_diff(each) <= 1), "{held:?}");
+            assert!((256 - held.values().sum::<usize>()).abs_diff(free) <= 3, "{held:?}");
+        }
+        // More webhooks than capacity: each gets at most one.
+        let held = filled(256, 300);
+        assert_eq!((held.len(), held.values().max()), (256, Some(&1)));
+    }
+
+    #[test]
+    fn who_has_fewest_comes_first_and_then_who_waits_longest() {
+        let waiting = |webhook: &str, held, since| Waiting { held, since, webhook: webhook.to_owned() };
+        let mut shares = Shares::new(100, vec![waiting("busy", 5, 1), waiting("late", 0, 9), waiting("early", 0, 3)]);
+        let mut order = Vec::new();
+        for _ in 0..3 {
+            let next = shares.next().unwrap();
+            order.push(next.webhook.clone());
+            shares.took(next);
+        }
+        assert_eq!(order, ["early", "late", "early"]);
+        assert_eq!(Shares::new(12, vec![waiting("busy", 4, 1)]).next(), None);
+        assert_eq!(Shares::new(0, vec![waiting("idle", 0, 1)]).next(), None);
+    }
+}

@@ -1,0 +1,102 @@
+//! The events that Lambda's event sources make of stream records and messages, in the JSON form that AWS documents ("Using AWS
+//! Lambda with Amazon DynamoDB", "Using Lambda with Amazon SQS", Lambda developer guide).
+
+use crate::queue::Received;
+use anyhow::{Context, Result};
+use aws_lambda_events::event::dynamodb::Event;
+use aws_lambda_events::event::sqs::SqsEvent;
+use aws_sdk_dynamodbstreams::types::{AttributeValue, Record};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+
+/// What the sort keys of events begin with.
+const EVENTS: &str = "EVENT#";
+
+/// Returns whether the event source's filter in template.yaml lets a record through: only new events.
+pub fn is_new_event(record: &Record) -> bool {
+    let sort_key = record.dynamodb().and_then(|change| change.keys()?.get("SK")?.as_s().ok());
+    record.event_name().is_some_and(|name| name.as_str() == "INSERT") && sort_key.is_some_and(|key| key.starts_with(EVENTS))
+}
+
+/// Returns the event for a batch of records of a stream.
+///
+/// # Errors
+///
+/// Returns an error when a record is not as AWS documents it.
+pub fn of_stream<'a>(records: impl IntoIterator<Item = &'a Record>, stream: &str) -> Result<Event> {
+    let records = records.into_iter().map(|record| stream_record(record, stream)).collect::<Result<Vec<_>>>()?;
+    serde_json::from_value(json!({"Records": records})).context("a stream record is not as expected")
+}
+
+fn stream_record(record: &Record, stream: &str) -> Result<Value> {
+    let change = record.dynamodb().context("a stream record has no change")?;
+    let mut dynamodb = json!({
+        "ApproximateCreationDateTime": change.approximate_creation_date_time().map(|at| at.secs()),
+        "Keys": change.keys().map(item),
+        "SequenceNumber": change.sequence_number(),
+        "SizeBytes": change.size_bytes(),
+        "StreamViewType": change.stream_view_type().map(|view| view.as_str()),
+    });
+    if let Some(image) = change.new_image() {
+        dynamodb["NewImage"] = item(image);
+    }
+    Ok(json!({
+        "eventID": record.event_id(),
+        "eventName": record.event_name().map(|name| name.as_str()),
+        "eventVersion": record.event_version(),
+        "eventSource": record.event_source(),
+        "awsRegion": record.aws_region(),
+        "dynamodb": dynamodb,
+        "eventSourceARN": stream,
+    }))
+}
+
+fn item(attributes: &HashMap<String, AttributeValue>) -> Value {
+    attributes.iter().map(|(name, value)| (name.clone(), attribute(value))).collect::<Map<_, _>>().into()
+}
+
+/// Returns an attribute in DynamoDB's JSON.
+fn attribute(value: &AttributeValue) -> Value {
+    let base64 = |bytes: &aws_sdk_dynamodbstreams::primitives::Blob| aws_smithy_types::base64::encode(bytes);
+    match value {
+        AttributeValue::S(text) => json!({"S": text}),
+        AttributeValue::N(number) => json!({"N": number}),
+        AttributeValue::Bool(is_true) => json!({"BOOL": is_true}),
+        AttributeValue::Null(is_null) => json!({"NULL": is_null}),
+        AttributeValue::B(bytes) => json!({"B": base64(bytes)}),
+        AttributeValue::M(attributes) => json!({"M": item(attributes)}),
+        AttributeValue::L(values) => json!({"L": values.iter().map(attribute).collect::<Vec<_>>()}),
+        AttributeValue::Ss(texts) => json!({"SS": texts}),
+        AttributeValue::Ns(numbers) => json!({"NS": numbers}),
+        AttributeValue::Bs(values) => json!({"BS": values.iter().map(base64).collect::<Vec<_>>()}),
+        // A type that DynamoDB has added since. `of_stream` fails then.
+        _ => json!({}),
+    }
+}
+
+/// Returns the event for a batch of messages. It has no checksums, which Lambda has verified.
+///
+/// # Errors
+///
+/// Returns an error when the event is not as AWS documents it.
+pub fn of_queue(messages: &[Received]) -> Result<SqsEvent> {
+    let record = |message: &Received| {
+        json!({
+            "messageId": message.id,
+            "receiptHandle": message.receipt_handle,
+            "body": message.body,
+            "attributes": {
+                "ApproximateReceiveCount": message.receives.to_string(),
+                "SentTimestamp": message.sent_at.to_string(),
+                "ApproximateFirstReceiveTimestamp": message.first_received_at.to_string(),
+                "SenderId": "local",
+                "MessageGroupId": message.webhook,
+            },
+            "messageAttributes": {},
+            "eventSource": "aws:sqs",
+            "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:deliveries",
+            "awsRegion": "us-east-1",
+        })
+    };
+    serde_json::from_value(json!({"Records": messages.iter().map(record).collect::<Vec<_>>()})).context("can't make an event")
+}

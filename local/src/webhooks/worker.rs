@@ -1,0 +1,105 @@
+//! Receives messages and gives them to the function `deliver`, as Lambda does with those of SQS.
+
+use super::lambda_events::of_queue;
+use super::{MessageHandler, wait};
+use crate::queue::{Received, SqliteQueue};
+use futures_util::FutureExt;
+use std::collections::{BTreeMap, HashSet};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// How many messages the function gets at most, as in template.yaml.
+const BATCH_SIZE: usize = 10;
+/// How long to wait for a message to become visible. Those that are sent wake the worker.
+const IDLE: Duration = Duration::from_millis(200);
+/// How long to wait after the queue has failed.
+const BACKOFF: Duration = Duration::from_secs(1);
+
+/// How the worker works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// How many messages it handles at the same time.
+    pub capacity: usize,
+    /// How long a message is hidden while it is handled.
+    pub visibility: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { capacity: 256, visibility: Duration::from_secs(180) }
+    }
+}
+
+/// What receives messages.
+pub(super) struct Worker {
+    pub queue: SqliteQueue,
+    pub handler: Arc<dyn MessageHandler>,
+    pub settings: Settings,
+}
+
+impl Worker {
+    /// Receives messages until it is told to stop. Those that it has then are handled to their end.
+    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+        let Self { queue, handler, settings } = self;
+        let mut batches = JoinSet::new();
+        while !*stop.borrow() {
+            while batches.try_join_next().is_some() {}
+            match queue.receive(settings.capacity, settings.visibility).await {
+                Ok(messages) if messages.is_empty() => {}
+                Ok(messages) => {
+                    for batch in in_batches(messages) {
+                        batches.spawn(handle(queue.clone(), Arc::clone(&handler), batch));
+                    }
+                    continue;
+                }
+                Err(error) => {
+                    tracing::error!(error = %format!("{error:#}"), "messages of the queue can't be received");
+                    wait(BACKOFF, &mut stop).await;
+                }
+            }
+            tokio::select! {
+                () = queue.sent() => {}
+                Some(_) = batches.join_next() => {}
+                () = wait(IDLE, &mut stop) => {}
+            }
+        }
+        while batches.join_next().await.is_some() {}
+    }
+}
+
+/// Returns messages in batches of one webhook each: a slow receiver doesn't hold up others' messages.
+fn in_batches(messages: Vec<Received>) -> Vec<Vec<Received>> {
+    let mut webhooks = BTreeMap::<String, Vec<Received>>::new();
+    for message in messages {
+        webhooks.entry(message.webhook.clone()).or_default().push(message);
+    }
+    webhooks.into_values().flat_map(|messages| messages.chunks(BATCH_SIZE).map(<[_]>::to_vec).collect::<Vec<_>>()).collect()
+}
+
+/// Has a batch handled, and deletes the messages that are done.
+async fn handle(queue: SqliteQueue, handler: Arc<dyn MessageHandler>, batch: Vec<Received>) {
+    let failed = failures(&*handler, &batch).await;
+    let (failed, done): (Vec<_>, Vec<_>) = batch.into_iter().partition(|message| failed.contains(&message.id));
+    let receipts = |messages: Vec<Received>| messages.into_iter().map(|message| message.receipt_handle).collect();
+    if let Err(error) = queue.settle(receipts(done), receipts(failed)).await {
+        tracing::error!(error = %format!("{error:#}"), "messages that are handled can't be deleted; they are received again");
+    }
+}
+
+/// Gives messages to the function, and returns the IDs of those that are not done.
+async fn failures(handler: &dyn MessageHandler, batch: &[Received]) -> HashSet<String> {
+    let all = || batch.iter().map(|message| message.id.clone()).collect::<HashSet<_>>();
+    let Ok(event) = of_queue(batch) else { return all() };
+    // A panic fails an invocation, not the function's next ones.
+    let Ok(response) = AssertUnwindSafe(handler.handle(event)).catch_unwind().await else {
+        tracing::error!("a batch of deliveries panicked; its messages are received again");
+        return all();
+    };
+    let failed: HashSet<_> = response.batch_item_failures.into_iter().map(|failure| failure.item_identifier).collect();
+    // As in Lambda, an ID that is not in the batch stands for the whole batch.
+    let all = all();
+    if failed.is_subset(&all) { failed } else { all }
+}

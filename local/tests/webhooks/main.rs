@@ -1,0 +1,26 @@
+//! Webhooks of the dev server's binary, with receivers on this machine: what is delivered when the process is stopped and
+//! killed.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
+
+mod deliveries;
+mod kill;
+mod receiver;
+mod restart;
+mod server;
+
+use std::time::{Duration, Instant};
+
+/// Long enough for whatever has to happen, on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Waits until there is a value.
+fn until<T>(what: &str, mut value: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = value() {
+            return value;
+        }
+        assert!(start.elapsed() < LONG, "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,150 @@
+//! The dev server's process, and requests to it.
+
+use super::until;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, Error, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Where to reach a server, and with which key.
+#[derive(Clone)]
+pub struct Client {
+    address: String,
+    key: String,
+}
+
+/// A running dev server. Dropping it kills it.
+pub struct Server {
+    child: Child,
+    pub client: Client,
+}
+
+/// A webhook, and what its receiver needs.
+pub struct Webhook {
+    pub id: String,
+    pub secret: String,
+}
+
+impl Server {
+    /// Starts a server with its data in this folder, which lets webhooks have addresses of this machine.
+    pub fn start(folder: &TempDir) -> Self {
+        Self::start_with(folder, &["--allow-local-webhooks", "--data", path(folder, "data").to_str().unwrap()])
+    }
+
+    /// Starts a server with these options.
+    pub fn start_with(folder: &TempDir, options: &[&str]) -> Self {
+        let (ready, log) = (path(folder, "ready.json"), File::options().create(true).append(true).open(path(folder, "log")));
+        // One that was killed has left it.
+        let _ = std::fs::remove_file(&ready);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_asset-lifecycle-dev"));
+        command.args(["--addr", "127.0.0.1:0", "--empty", "--log", "json", "--ready-file", ready.to_str().unwrap()]);
+        command.args(options).env_remove("RUST_LOG").stdout(Stdio::null()).stderr(log.unwrap());
+        let mut child = command.spawn().unwrap();
+        let ready: Value = until("the server is ready", || {
+            assert_eq!(child.try_wait().unwrap(), None, "{}", log_of(folder));
+            serde_json::from_slice(&std::fs::read(&ready).ok()?).ok()
+        });
+        let base_url = ready["base_url"].as_str().unwrap();
+        let address = base_url.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+        Self { child, client: Client { address, key: ready["api_key"].as_str().unwrap().to_owned() } }
+    }
+
+    /// Ends the server as `kill -9` does.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks the server to end, and returns how long it took.
+    pub fn terminate(mut self) -> Duration {
+        let start = Instant::now();
+        assert!(Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap().success());
+        let status = until("the server ends", || self.child.try_wait().unwrap());
+        assert!(status.success(), "{status}");
+        start.elapsed()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Client {
+    /// Sends a request, and returns the status and the body of the response. Fails when the server ends meanwhile.
+    pub fn try_send(&self, method: &str, path: &str, body: &Value) -> io::Result<(u16, Value)> {
+        let mut connection = TcpStream::connect(&self.address)?;
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        write!(
+            connection,
+            "{method} /v1{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            self.key,
+            body.len(),
+        )?;
+        let mut response = String::new();
+        connection.read_to_string(&mut response)?;
+        let (head, body) = response.split_once("\r\n\r\n").ok_or_else(|| Error::other("the response is cut off"))?;
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let body = if body.is_empty() { Value::Null } else { serde_json::from_str(body).map_err(Error::other)? };
+        Ok((status.ok_or_else(|| Error::other("the response has no status"))?, body))
+    }
+
+    /// Sends a request that must succeed, and returns the response.
+    pub fn send(&self, method: &str, path: &str, body: &Value) -> Value {
+        let (status, response) = self.try_send(method, path, body).unwrap();
+        assert!((200..300).contains(&status), "{method} {path}: {status} {response}");
+        response
+    }
+
+    /// Creates an asset, and returns its ID.
+    pub fn create_asset(&self, name: &str) -> String {
+        self.send("POST", "/assets", &json!({"name": name}))["data"]["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Creates a webhook for changes of assets.
+    pub fn create_webhook(&self, url: &str) -> Webhook {
+        let webhook = self.send("POST", "/webhooks", &json!({"url": url, "events": ["asset.*"]}));
+        let text = |name: &str| webhook["data"][name].as_str().unwrap().to_owned();
+        Webhook { id: text("id"), secret: text("secret") }
+    }
+
+    /// Returns the webhook's deliveries, newest first.
+    pub fn deliveries(&self, webhook: &Webhook) -> Vec<Value> {
+        let path = format!("/webhooks/{}/deliveries?limit=100", webhook.id);
+        self.send("GET", &path, &Value::Null)["data"].as_array().unwrap().clone()
+    }
+
+    /// Reads the whole change feed, and returns the events of assets once that of `last` is among them.
+    pub fn asset_events(&self, last: &str) -> Vec<Value> {
+        // The feed shows an event only when no earlier one can appear any more.
+        until("the feed has the last event", || {
+            let (mut events, mut after) = (Vec::new(), String::new());
+            loop {
+                let page = self.send("GET", &format!("/events?limit=100{after}"), &Value::Null);
+                events.extend(page["data"].as_array().unwrap().clone());
+                if page["meta"]["has_more"] != true {
+                    break;
+                }
+                after = format!("&after={}", page["meta"]["after"].as_str().unwrap());
+            }
+            events.retain(|event| event["type"].as_str().unwrap().starts_with("asset."));
+            events.iter().any(|event| event["entity_id"] == last).then_some(events)
+        })
+    }
+}
+
+/// Returns what the server has logged.
+pub fn log_of(folder: &TempDir) -> String {
+    std::fs::read_to_string(path(folder, "log")).unwrap_or_default()
+}
+
+fn path(folder: &TempDir, name: &str) -> PathBuf {
+    Path::join(folder.path(), name)
+}
