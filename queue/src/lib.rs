@@ -1,3 +1,7 @@
-//! The queue of deliveries in Amazon SQS.
+//! The queue of deliveries in Amazon SQS (docs/adr/0020-webhooks.md).
+
+mod batches;
+mod sqs;
 
 pub use aws_sdk_sqs as sdk;
+pub use sqs::{Connect, QUEUE_URL, Sqs, configure};
