@@ -58,6 +58,15 @@ impl Sqs {
         Ok(queue.map(|url| Self::new(Box::new(move || function_client(address.clone())), url)))
     }
 
+    /// Returns the queue that `DELIVERY_QUEUE_URL` names, for a function that can't do without.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sqs::from_env`], and [`EnvironmentError::Missing`] when there is no queue.
+    pub fn required_from_env() -> Result<Self, EnvironmentError> {
+        Self::from_env()?.ok_or(EnvironmentError::Missing(QUEUE_URL))
+    }
+
     fn client(&self) -> Result<&Client, QueueError> {
         if let Some(client) = self.client.get() {
             return Ok(client);

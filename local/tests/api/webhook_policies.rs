@@ -251,3 +251,24 @@ fn the_filter_of_the_stream_lets_every_event_through_and_nothing_else() {
     assert_eq!(event["SK"].as_s().unwrap().split_inclusive('#').next(), Some(prefix));
     assert_eq!(resource("Table")["Properties"]["StreamSpecification"]["StreamViewType"], "NEW_IMAGE");
 }
+
+/// The samples for `sam local invoke`, which the tests of the release binaries use as well.
+#[test]
+fn the_sample_events_are_what_stream_and_queue_have() {
+    let stream: Value = serde_json::from_str(include_str!("../../../events/stream/fanout.json")).unwrap();
+    let _: Event = serde_json::from_value(stream.clone()).unwrap();
+    let image = &stream["Records"][0]["dynamodb"]["NewImage"];
+    let entry = image["entry"]["S"].as_str().unwrap();
+    let event: shared::domain::event::Event = serde_json::from_str(entry).unwrap();
+    assert_eq!((event.canonical().unwrap().as_str(), &image["hash"]["S"]), (entry, &json!(shared::domain::event::hash(entry))));
+    let queue: Value = serde_json::from_str(include_str!("../../../events/queue/deliver.json")).unwrap();
+    let _: SqsEvent = serde_json::from_value(queue.clone()).unwrap();
+    let record = &queue["Records"][0];
+    let message: Message = serde_json::from_str(record["body"].as_str().unwrap()).unwrap();
+    assert_eq!(record["attributes"]["MessageGroupId"], message.webhook().short());
+    let Message::Delivery(request) = message else { panic!("{message:?}") };
+    // The message is about the event.
+    assert_eq!((request.event_id, request.requested_at), (event.id, event.id.timestamp()));
+    assert_eq!(image["PK"]["S"], Keys::of(request.tenant_id).partition().as_s().unwrap().as_str());
+    assert_eq!(image["SK"]["S"], Keys::of(request.tenant_id).event(event.id).item()["SK"].as_s().unwrap().as_str());
+}
