@@ -28,14 +28,15 @@ expected = given_by_recipe["Parameters"] | {
     "AWS_SECRET_ACCESS_KEY": "local",
     "AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH": "true",
 }
+OF_SOME = ("RECEIPT_KMS_KEY_ID", "SNAPSHOTS_URL", "DELIVERY_QUEUE_URL", "AWS_ENDPOINT_URL_SQS")
 errors = []
 seen = 0
 for function in functions.get_all():
     runner = LocalLambdaRunner(None, functions, ".", ".", env_vars_values=given_by_recipe)
     environment = runner._make_env_vars(function).resolve()
     for name, value in expected.items():
-        # Only one function has a receipt key, and only some have snapshots.
-        actual = environment.get(name, "" if name in ("RECEIPT_KMS_KEY_ID", "SNAPSHOTS_URL") else None)
+        # Only some functions have these.
+        actual = environment.get(name, value if name in OF_SOME else None)
         if actual != value:
             errors.append(f"{function.name} gets {name}={actual} instead of {value}")
     if function.architectures != [overrides["Architecture"]]:

@@ -16,10 +16,18 @@ from samtranslator.yaml_helper import yaml_parse
 ERRORS = []
 
 # The metrics that AWS publishes for each set of dimensions, as far as they are used here ("Metrics and dimensions" in the
-# guides of API Gateway, Lambda and DynamoDB). For a metric that doesn't exist, AWS raises neither an alarm nor an error.
+# guides of API Gateway, Lambda, SQS and DynamoDB). For a metric that doesn't exist, AWS raises neither an alarm nor an error.
 METRICS = {
     ("AWS/ApiGateway", ("ApiId",)): {"Count", "4xx", "5xx", "Latency"},
-    ("AWS/Lambda", ("FunctionName",)): {"Errors", "Throttles", "Duration", "ConcurrentExecutions"},
+    ("AWS/Lambda", ("FunctionName",)): {"Errors", "Throttles", "Duration", "ConcurrentExecutions", "IteratorAge"},
+    ("AWS/SQS", ("QueueName",)): {
+        "ApproximateAgeOfOldestMessage",
+        "ApproximateNumberOfMessagesNotVisible",
+        "ApproximateNumberOfMessagesVisible",
+        "NumberOfMessagesDeleted",
+        "NumberOfMessagesReceived",
+        "NumberOfMessagesSent",
+    },
     ("AWS/DynamoDB", ("TableName",)): {
         "ReadThrottleEvents",
         "WriteThrottleEvents",
@@ -38,6 +46,15 @@ METRICS = {
     # Our own, which metric filters of the template count.
     ("${AWS::StackName}", ()): {"UncountedRequests", "UnreadableRecords", "UnusedSnapshots"},
 }
+
+# The functions that don't serve requests, and how long each may take.
+BACKGROUND = {"SnapshotsFunction": 840, "FanoutFunction": 60, "DeliverFunction": 30}
+
+# A table that was restored from a backup.
+RESTORED = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${RestoredTable}"
+
+# The actions that Lambda and pipes read a stream with. They have no leading keys.
+STREAM_ACTIONS = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"}
 
 # A function's policy is limited to 20 KB. A permission takes about 440 bytes of it, with names as CloudFormation generates them.
 MAX_POLICY_BYTES, PERMISSION_BYTES = 20480, 440
@@ -100,18 +117,20 @@ def check_functions(template):
     functions = of_type(template, "AWS::Lambda::Function")
     groups = of_type(template, "AWS::Logs::LogGroup")
     roles = of_type(template, "AWS::IAM::Role")
-    check(len(functions) == 10, f"{len(functions)} functions")
-    check(len(roles) == len(functions), "SAM generates a role: " + ", ".join(roles))
+    check(len(functions) == 13, f"{len(functions)} functions")
+    # One for each function, and that of the pipe.
+    check(len(roles) == len(functions) + 1, "SAM generates a role: " + ", ".join(roles))
     for name, properties in functions.items():
         own = name.removesuffix("Function")
         check(properties["Runtime"] == "provided.al2023", f"{name} runs on {properties['Runtime']}")
         check(properties["Handler"] == "bootstrap", f"{name}: {properties['Handler']}")
         check(properties["Architectures"] == [{"Ref": "Architecture"}], f"{name}: architecture")
         check(properties["Role"] == {"Fn::GetAtt": [f"{own}Role", "Arn"]}, f"{name} has the role of another function")
-        # Only the writer of snapshots does not serve requests.
-        is_scheduled = name == "SnapshotsFunction"
-        check(is_scheduled or 1 <= properties["Timeout"] < 30, f"{name} can take longer than the gateway waits")
-        check(is_scheduled or 128 <= properties["MemorySize"] <= 1024, f"{name}: memory")
+        if name in BACKGROUND:
+            check(properties["Timeout"] == BACKGROUND[name], f"{name}: timeout")
+        else:
+            check(1 <= properties["Timeout"] < 30, f"{name} can take longer than the gateway waits")
+        check(name == "SnapshotsFunction" or 128 <= properties["MemorySize"] <= 1024, f"{name}: memory")
         check(properties["TracingConfig"] == {"Mode": "Active"}, f"{name} is not traced")
         check(properties["LoggingConfig"] == {"LogFormat": "JSON", "LogGroup": {"Ref": f"{own}Logs"}}, f"{name}: logs")
         variables = properties["Environment"]["Variables"]
@@ -132,7 +151,7 @@ def check_roles(template):
                 actions = actions if isinstance(actions, list) else [actions]
                 check(not any("*" in action for action in actions), f"{name}: {actions}")
                 check(resource != "*" or statement["Sid"] == "Traces", f"{name}: {statement['Sid']} allows every resource")
-                table = any(action.startswith("dynamodb:") for action in actions)
+                table = any(action.startswith("dynamodb:") and action not in STREAM_ACTIONS for action in actions)
                 check(not table or "dynamodb:LeadingKeys" in str(statement.get("Condition")), f"{name}: no condition on leading keys")
 
 
@@ -197,7 +216,16 @@ def check_alarms(template):
             check_metric(where, namespace, metric["MetricName"], dimensions)
             seen.add(metric["MetricName"])
     wanted = {"5xx", "Latency", "Throttles", "Errors", "ReadThrottleEvents", "WriteThrottleEvents", "SystemErrors", "UnreadableRecords"}
+    wanted |= {"IteratorAge", "ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesNotVisible"}
+    wanted |= {"ApproximateNumberOfMessagesVisible"}
     check(seen == wanted, f"alarms watch {sorted(seen)}")
+    for metric in ("Errors", "Throttles"):
+        watched = set(re.findall(r"'Ref': '(\w+Function)'", str([a for a in alarms.values() if metric in str(a)])))
+        functions = set(of_type(template, "AWS::Lambda::Function"))
+        check(watched == functions, f"no alarm watches {metric} of {sorted(functions - watched)}")
+    total = sum(len([q for q in alarm.get("Metrics", [{"MetricStat": 1}]) if "MetricStat" in q]) for alarm in alarms.values())
+    with open("docs/deploy.md", encoding="utf-8") as file:
+        check(f"alarm metric ({total} here)" in file.read(), f"docs/deploy.md: the alarms watch {total} metrics")
 
 
 def check_metric_filters(template):
@@ -230,8 +258,58 @@ def check_bucket(template):
     check(rule["ScheduleExpression"] == "rate(15 minutes)", f"schedule {rule['ScheduleExpression']}")
 
 
+def check_queues(template):
+    queues = of_type(template, "AWS::SQS::Queue")
+    check(set(queues) == {"DeliveryQueue", "DeliveryDeadLetters", "StreamFailures"}, f"queues {sorted(queues)}")
+    for name, properties in queues.items():
+        check(properties["SqsManagedSseEnabled"] is True, f"{name} is not encrypted")
+        # The longest that SQS offers. A dead letter's time counts from when it was sent, not from when it was moved.
+        check(properties["MessageRetentionPeriod"] == 14 * 24 * 3600, f"{name}: retention")
+        policy = of_type(template, "AWS::SQS::QueuePolicy")["QueuePolicy"]
+        check({"Ref": name} in policy["Queues"], f"{name} has no policy")
+        check({"Fn::GetAtt": [name, "Arn"]} in policy["PolicyDocument"]["Statement"][0]["Resource"], f"{name}: TLS")
+    deliveries = queues["DeliveryQueue"]
+    timeout = of_type(template, "AWS::Lambda::Function")["DeliverFunction"]["Timeout"]
+    check(deliveries["VisibilityTimeout"] >= 6 * timeout, "messages come back while they are handled")
+    redrive = deliveries["RedrivePolicy"]
+    check(redrive["deadLetterTargetArn"] == {"Fn::GetAtt": ["DeliveryDeadLetters", "Arn"]}, "dead letters")
+    check(redrive["maxReceiveCount"] == 30, "dead letters: receipts")
+
+
+def check_event_sources(template):
+    mappings = of_type(template, "AWS::Lambda::EventSourceMapping")
+    check(set(mappings) == {"FanoutFunctionStream", "DeliverFunctionQueue"}, f"event sources {sorted(mappings)}")
+    for name, properties in mappings.items():
+        check(properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"], f"{name}: one failure repeats the whole batch")
+    stream, queue = mappings["FanoutFunctionStream"], mappings["DeliverFunctionQueue"]
+    source = {"Fn::If": ["IsRestored", {"Fn::Sub": f"{RESTORED}/stream/${{RestoredTableStream}}"}, {"Fn::GetAtt": ["Table", "StreamArn"]}]}
+    check(stream["EventSourceArn"] == source, f"stream {stream['EventSourceArn']}")
+    check(stream["StartingPosition"] == "TRIM_HORIZON", "events could be missed")
+    check(stream["BisectBatchOnFunctionError"] is True, "one event keeps its whole batch from being sent")
+    check(0 < stream["MaximumRetryAttempts"] <= 10000, "an event is repeated without end")
+    # The stream keeps its records for 24 hours: some must be left to look at what failed.
+    check(60 <= stream["MaximumRecordAgeInSeconds"] <= 12 * 3600, "failures are reported too late")
+    failures = {"Fn::GetAtt": ["StreamFailures", "Arn"]}
+    check(stream["DestinationConfig"]["OnFailure"]["Destination"] == failures, "events are lost without a trace")
+    check(queue["EventSourceArn"] == {"Fn::GetAtt": ["DeliveryQueue", "Arn"]}, "queue")
+    check(queue["BatchSize"] == 10, "batches of the queue")
+    check(queue["ScalingConfig"]["MaximumConcurrency"] == {"Ref": "DeliveryConcurrency"}, "concurrency of deliveries")
+    pipe = of_type(template, "AWS::Pipes::Pipe")["EventBusPipe"]
+    check(template["Resources"]["EventBusPipe"]["Condition"] == "HasEventBus", "a pipe without a bus")
+    check(pipe["Source"] == source, "the pipe has another stream")
+    check(pipe["RoleArn"] == {"Fn::GetAtt": ["EventBusRole", "Arn"]}, "the pipe has another role")
+    parameters = pipe["SourceParameters"]
+    check(parameters["DynamoDBStreamParameters"]["DeadLetterConfig"] == {"Arn": failures}, "the pipe's failures")
+    # Both see the same events.
+    check(parameters["FilterCriteria"] == stream["FilterCriteria"], "the pipe has another filter")
+    (pattern,) = (json.loads(entry["Pattern"]) for entry in stream["FilterCriteria"]["Filters"])
+    wanted = {"eventName": ["INSERT"], "dynamodb": {"Keys": {"SK": {"S": [{"prefix": "EVENT#"}]}}}}
+    check(pattern == wanted, f"filter {pattern}")
+
+
 def check_rest(template):
     table = template["Resources"]["Table"]
+    check(table["Properties"]["StreamSpecification"] == {"StreamViewType": "NEW_IMAGE"}, "the table's stream")
     check(table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain", "the table is deleted with the stack")
     for name, properties in of_type(template, "AWS::CloudWatch::Alarm").items():
         check(properties["AlarmActions"] == [{"Ref": "AlarmTopic"}], f"{name} notifies nobody")
@@ -239,7 +317,7 @@ def check_rest(template):
             headings = [line.strip("# \n").lower().replace(" ", "-") for line in file if line.startswith("#")]
         anchor = properties["AlarmDescription"].split("docs/deploy.md#")[-1]
         check(anchor in headings, f"{name}: docs/deploy.md has no section {anchor}")
-    check(len(of_type(template, "AWS::CloudWatch::Alarm")) >= 6, "alarms are missing")
+    check(len(of_type(template, "AWS::CloudWatch::Alarm")) >= 13, "alarms are missing")
     check(len(template["Resources"]) < 400, "close to CloudFormation's limit of 500 resources")
 
 
@@ -253,6 +331,8 @@ def main():
     check_metric_filters(template)
     check_dashboard(template)
     check_bucket(template)
+    check_queues(template)
+    check_event_sources(template)
     check_rest(template)
     for error in ERRORS:
         print(f"template.yaml, transformed: {error}", file=sys.stderr)

@@ -4,6 +4,7 @@
 pub mod emulator;
 pub mod environment;
 pub mod events;
+pub mod fake_sqs;
 pub mod function;
 pub mod memory;
 pub mod runtime_api;

@@ -41,7 +41,7 @@ async fn each_function_returns_the_expected_status_for_the_sample_events() {
         assert_eq!(response["isBase64Encoded"], is_graphic, "{}", sample.name);
         count += 1;
     }
-    assert!(count > 20 && functions.len() == 9, "{count} events for {} functions", functions.len());
+    assert!(count > 20 && functions.len() == 10, "{count} events for {} functions", functions.len());
 }
 
 #[tokio::test]

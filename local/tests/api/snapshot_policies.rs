@@ -2,7 +2,7 @@
 
 use crate::policies::{allows_partition, granted, needed, statements, texts};
 use crate::support::Api;
-use crate::support::functions::{FUNCTIONS, SCHEDULED, resource};
+use crate::support::functions::{resource, resources};
 use crate::support::objects::Objects;
 use serde_json::json;
 use shared::domain::record::Kind;
@@ -53,7 +53,7 @@ async fn the_role_of_the_writer_of_snapshots_allows_its_calls_and_no_others() {
 /// What a role allows in the bucket of snapshots.
 #[test]
 fn functions_that_list_may_read_snapshots_and_only_the_writer_writes_them() {
-    for (function, expected) in FUNCTIONS.iter().map(|function| function.resource).chain([SCHEDULED.resource]).map(|name| {
+    for (function, expected) in resources().map(|name| {
         let expected: &[&str] = match name {
             "Assets" | "Bulk" | "Processes" | "Reports" | "Users" => &["s3:GetObject", "s3:ListBucket"],
             "Snapshots" => &["s3:GetObject", "s3:PutObject", "s3:ListBucket"],

@@ -46,16 +46,26 @@ pub const FUNCTIONS: [Function; 10] = [
     function!(meta, "Meta", default_routes),
 ];
 
-/// The function that serves no requests.
-pub struct Scheduled {
+/// A function that serves no requests.
+pub struct Background {
     /// The package in `functions/`.
     pub package: &'static str,
     /// The name in template.yaml, before `Function`, `Role` and `Logs`.
     pub resource: &'static str,
 }
 
-/// The writer of snapshots.
-pub const SCHEDULED: Scheduled = Scheduled { package: "snapshots", resource: "Snapshots" };
+/// The functions that serve no requests: one runs on a schedule, one when the table's stream has events, one when the queue has
+/// messages.
+pub const BACKGROUND: [Background; 3] = [
+    Background { package: "snapshots", resource: "Snapshots" },
+    Background { package: "fanout", resource: "Fanout" },
+    Background { package: "deliver", resource: "Deliver" },
+];
+
+/// Returns the name of every function in template.yaml, before `Function`, `Role` and `Logs`.
+pub fn resources() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().map(|function| function.resource).chain(BACKGROUND.iter().map(|function| function.resource))
+}
 
 impl Function {
     /// Returns the function with this package.
@@ -102,8 +112,8 @@ fn template() -> &'static Value {
 fn every_folder_in_functions_is_a_function_of_the_template() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions");
     let folders = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let scheduled = (SCHEDULED.package, SCHEDULED.resource);
-    let names = || FUNCTIONS.iter().map(|function| (function.package, function.resource)).chain([scheduled]);
+    let background = || BACKGROUND.iter().map(|function| (function.package, function.resource));
+    let names = || FUNCTIONS.iter().map(|function| (function.package, function.resource)).chain(background());
     let known: BTreeSet<String> = names().map(|(package, _)| package.to_owned()).collect();
     assert_eq!(folders.collect::<BTreeSet<_>>(), known);
     let of_type = |(name, resource): (&Value, &Value)| {

@@ -1,0 +1,91 @@
+//! How messages are put into batches.
+
+use aws_sdk_sqs::error::BuildError;
+use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+
+/// How many messages one request sends.
+pub const MAX_MESSAGES: usize = 10;
+/// How large the messages of one request are together. SQS takes 1 MiB, and took 256 KiB until 2025. A message has less than
+/// 4 KiB, so that only a mistake could come near either.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// A message as SQS gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The group whose messages don't delay those of others.
+    pub group: String,
+    /// What it says, as JSON.
+    pub body: String,
+    /// For how many seconds it is held back.
+    pub delay_seconds: i32,
+}
+
+/// Divides messages into batches that SQS takes, in their order.
+pub fn batches(messages: Vec<Outgoing>) -> Vec<Vec<Outgoing>> {
+    let mut batches: Vec<Vec<Outgoing>> = Vec::new();
+    let mut bytes = 0;
+    for message in messages {
+        match batches.last_mut() {
+            Some(batch) if batch.len() < MAX_MESSAGES && bytes + message.body.len() <= MAX_BYTES => {
+                bytes += message.body.len();
+                batch.push(message);
+            }
+            _ => {
+                bytes = message.body.len();
+                batches.push(vec![message]);
+            }
+        }
+    }
+    batches
+}
+
+/// Returns the entries of a request. Each has its place in the batch as its ID.
+///
+/// # Errors
+///
+/// Returns a [`BuildError`] when an entry lacks something that SQS requires, which none does.
+pub fn entries(batch: &[Outgoing]) -> Result<Vec<SendMessageBatchRequestEntry>, BuildError> {
+    let entry = |(place, message): (usize, &Outgoing)| {
+        SendMessageBatchRequestEntry::builder()
+            .id(place.to_string())
+            .message_group_id(&message.group)
+            .message_body(&message.body)
+            .delay_seconds(message.delay_seconds)
+            .build()
+    };
+    batch.iter().enumerate().map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(bytes: usize) -> Outgoing {
+        Outgoing { group: "g".into(), body: "x".repeat(bytes), delay_seconds: 0 }
+    }
+
+    fn lengths(sizes: &[usize]) -> Vec<usize> {
+        batches(sizes.iter().map(|size| message(*size)).collect()).iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn a_batch_has_at_most_ten_messages() {
+        assert_eq!(lengths(&[]), [0; 0]);
+        assert_eq!(lengths(&[1; 10]), [10]);
+        assert_eq!(lengths(&[1; 25]), [10, 10, 5]);
+    }
+
+    #[test]
+    fn a_batch_is_not_larger_than_sqs_takes() {
+        assert_eq!(lengths(&[MAX_BYTES / 2; 5]), [2, 2, 1]);
+        assert_eq!(lengths(&[MAX_BYTES - 1, 1, 1]), [2, 1]);
+        // SQS refuses it, but not the others.
+        assert_eq!(lengths(&[1, MAX_BYTES + 1, 1]), [1, 1, 1]);
+    }
+
+    #[test]
+    fn batches_keep_the_order() {
+        let messages: Vec<Outgoing> = (0..25).map(message).collect();
+        assert_eq!(batches(messages.clone()).concat(), messages);
+    }
+}

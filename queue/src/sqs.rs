@@ -1,0 +1,168 @@
+//! The client of Amazon SQS.
+
+use crate::batches::{Outgoing, batches, entries};
+use aws_sdk_sqs::config::retry::RetryConfig;
+use aws_sdk_sqs::config::timeout::TimeoutConfig;
+use aws_sdk_sqs::config::{BehaviorVersion, Builder, Config};
+use aws_sdk_sqs::types::BatchResultErrorEntry;
+use aws_sdk_sqs::Client;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use shared::domain::id::Id;
+use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError};
+use shared::store::client::{EnvironmentError, endpoint, function_environment};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// The environment variable with the URL of the queue.
+pub const QUEUE_URL: &str = "DELIVERY_QUEUE_URL";
+/// The environment variable with the address of SQS, if it is not the region's own.
+const ENDPOINT: &str = "AWS_ENDPOINT_URL_SQS";
+
+// The same limits as for the table (docs/adr/0003-client.md).
+const MAX_ATTEMPTS: u32 = 3;
+const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How many requests send messages at the same time.
+const PARALLEL_REQUESTS: usize = 8;
+
+/// Makes a client of SQS.
+pub type Connect = dyn Fn() -> Result<Client, EnvironmentError> + Send + Sync;
+
+/// A standard queue of Amazon SQS.
+pub struct Sqs {
+    /// Made when it is first needed: most requests to the API send no message.
+    client: OnceLock<Client>,
+    connect: Box<Connect>,
+    url: String,
+}
+
+impl Sqs {
+    /// Returns the queue at `url`, through the client that `connect` makes.
+    #[must_use]
+    pub fn new(connect: Box<Connect>, url: String) -> Self {
+        Self { client: OnceLock::new(), connect, url }
+    }
+
+    /// Returns the queue that `DELIVERY_QUEUE_URL` names, at `AWS_ENDPOINT_URL_SQS` if that is set; `None` if the former is not.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EnvironmentError::Endpoint`] when one of them is not a URL.
+    pub fn from_env() -> Result<Option<Self>, EnvironmentError> {
+        let address = endpoint(ENDPOINT)?;
+        let queue = endpoint(QUEUE_URL)?;
+        Ok(queue.map(|url| Self::new(Box::new(move || function_client(address.clone())), url)))
+    }
+
+    /// Returns the queue that `DELIVERY_QUEUE_URL` names, for a function that can't do without.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sqs::from_env`], and [`EnvironmentError::Missing`] when there is no queue.
+    pub fn required_from_env() -> Result<Self, EnvironmentError> {
+        Self::from_env()?.ok_or(EnvironmentError::Missing(QUEUE_URL))
+    }
+
+    fn client(&self) -> Result<&Client, QueueError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = (self.connect)().map_err(queue_error)?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    /// Sends a batch. What SQS refuses of it is sent once more: part of a batch can fail although the request succeeds.
+    async fn send_batch(&self, batch: Vec<Outgoing>) -> Result<(), QueueError> {
+        let refused = self.try_batch(&batch).await?;
+        let Some(first) = refused.first() else { return Ok(()) };
+        tracing::warn!(refused = refused.len(), code = first.code(), "the queue refused messages, which are sent once more");
+        let is_refused = |place: usize| refused.iter().any(|entry| entry.id() == place.to_string());
+        let rest = batch.into_iter().enumerate().filter(|(place, _)| is_refused(*place)).map(|(_, message)| message);
+        match self.try_batch(&rest.collect::<Vec<_>>()).await?.first() {
+            Some(entry) => Err(queue_error(format!("the queue refused a message twice: {}", entry.code()))),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends a batch and returns what SQS refused of it.
+    async fn try_batch(&self, batch: &[Outgoing]) -> Result<Vec<BatchResultErrorEntry>, QueueError> {
+        let request = self.client()?.send_message_batch().queue_url(&self.url);
+        let request = request.set_entries(Some(entries(batch).map_err(queue_error)?));
+        Ok(request.send().await.map_err(queue_error)?.failed)
+    }
+}
+
+/// Returns a function's client of SQS, at this address or the region's own.
+fn function_client(address: Option<String>) -> Result<Client, EnvironmentError> {
+    let environment = function_environment()?;
+    let mut config = configure(Config::builder())
+        .behavior_version(BehaviorVersion::latest())
+        .region(environment.region)
+        .credentials_provider(environment.credentials)
+        .http_client(environment.http);
+    config.set_endpoint_url(address);
+    Ok(Client::from_conf(config.build()))
+}
+
+/// Sets the timeouts and retries that every client of SQS has.
+#[must_use]
+pub fn configure(config: Builder) -> Builder {
+    let retries = RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS).with_initial_backoff(INITIAL_BACKOFF);
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+        .operation_timeout(OPERATION_TIMEOUT);
+    config.retry_config(retries).timeout_config(timeouts.build())
+}
+
+fn queue_error(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> QueueError {
+    QueueError(cause.into())
+}
+
+/// Returns a time in whole seconds, as SQS takes it: never less than asked for, and at most `limit`.
+fn seconds(time: Duration, limit: Duration) -> i32 {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    i32::try_from(seconds.min(limit.as_secs())).unwrap_or(i32::MAX)
+}
+
+/// Returns a message as SQS gets it.
+fn outgoing(new: &NewMessage) -> Result<Outgoing, QueueError> {
+    let body = serde_json::to_string(&new.message).map_err(queue_error)?;
+    Ok(Outgoing { group: new.message.webhook().short(), body, delay_seconds: seconds(new.delay, MAX_DELAY) })
+}
+
+impl Queue for Sqs {
+    fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
+        async move {
+            let messages = messages.iter().map(outgoing).collect::<Result<Vec<_>, _>>()?;
+            let requests = stream::iter(batches(messages)).map(|batch| Ok(self.send_batch(batch)));
+            requests.try_buffer_unordered(PARALLEL_REQUESTS).try_collect().await
+        }
+        .boxed()
+    }
+
+    fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>> {
+        async move {
+            let request = self.client()?.change_message_visibility().queue_url(&self.url).receipt_handle(receipt_handle);
+            let request = request.visibility_timeout(seconds(delay, MAX_POSTPONEMENT));
+            request.send().await.map(drop).map_err(queue_error)
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_rounded_up_and_limited() {
+        let of = |millis| seconds(Duration::from_millis(millis), MAX_DELAY);
+        assert_eq!([of(0), of(1), of(1000), of(1001), of(900_000), of(900_001)], [0, 1, 1, 2, 900, 900]);
+        assert_eq!(seconds(Duration::MAX, MAX_POSTPONEMENT), 43_140);
+    }
+}

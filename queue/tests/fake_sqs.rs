@@ -1,0 +1,165 @@
+//! The queue, against a small fake server that speaks SQS's protocol and refuses what it is told to.
+#![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use queue::sdk::Client;
+use queue::sdk::config::{BehaviorVersion, Credentials, Region};
+use queue::{Sqs, configure};
+use serde_json::{Value, json};
+use shared::domain::id::{Id, TenantId, WebhookId};
+use shared::domain::time::Timestamp;
+use shared::domain::webhook::Message;
+use shared::queue::{NewMessage, Queue};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// The requests that the server got, and what it refuses.
+#[derive(Default)]
+struct FakeSqs {
+    requests: Vec<(String, Value)>,
+    /// How many of the next requests fail, and how.
+    failures: Vec<(StatusCode, &'static str)>,
+    /// For each of the next batches, the places of the messages that are refused.
+    refused: Vec<Vec<usize>>,
+}
+
+type Shared = Arc<Mutex<FakeSqs>>;
+
+async fn handle(State(sqs): State<Shared>, headers: HeaderMap, body: Bytes) -> (StatusCode, String) {
+    let operation = headers["x-amz-target"].to_str().unwrap().strip_prefix("AmazonSQS.").unwrap().to_owned();
+    assert!(headers["authorization"].to_str().unwrap().contains("/sqs/aws4_request"), "the request is signed for SQS");
+    let request: Value = serde_json::from_slice(&body).unwrap();
+    let mut sqs = sqs.lock().unwrap();
+    sqs.requests.push((operation.clone(), request.clone()));
+    if let Some((status, code)) = sqs.failures.pop() {
+        return (status, json!({"__type": code, "message": "no"}).to_string());
+    }
+    let empty = Vec::new();
+    let refused = sqs.refused.pop().unwrap_or_default();
+    let entries = request["Entries"].as_array().unwrap_or(&empty).iter().enumerate();
+    let (failed, successful): (Vec<_>, Vec<_>) = entries.partition(|(place, _)| refused.contains(place));
+    let failed = failed.iter().map(|(_, entry)| json!({"Id": entry["Id"], "SenderFault": false, "Code": "InternalError"}));
+    let successful =
+        successful.iter().map(|(_, entry)| json!({"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": "0"}));
+    let response = json!({"Failed": failed.collect::<Vec<_>>(), "Successful": successful.collect::<Vec<_>>()});
+    (StatusCode::OK, response.to_string())
+}
+
+async fn fake_sqs() -> (Sqs, Shared) {
+    let sqs = Shared::default();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().route("/", post(handle)).with_state(Arc::clone(&sqs));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let config = configure(queue::sdk::Config::builder())
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .endpoint_url(&url)
+        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .http_client(aws_smithy_http_client::Builder::new().build_http());
+    let client = Client::from_conf(config.build());
+    (Sqs::new(Box::new(move || Ok(client.clone())), format!("{url}/123456789012/deliveries")), sqs)
+}
+
+fn webhook(n: u8) -> WebhookId {
+    WebhookId::new(Timestamp::from_millis(0), [n; 10])
+}
+
+/// Returns a message for this webhook.
+fn message(webhook: WebhookId, n: u8) -> Message {
+    let tenant = TenantId::new(Timestamp::from_millis(0), [0; 10]);
+    let event = shared::domain::id::EventId::new(Timestamp::from_millis(i64::from(n)), [n; 10]);
+    let request = json!({"kind": "delivery", "tenant_id": tenant, "webhook_id": webhook, "event_id": event,
+        "requested_at": Timestamp::from_millis(1)});
+    serde_json::from_value(request).unwrap()
+}
+
+fn messages(count: u8) -> Vec<NewMessage> {
+    (0..count).map(|n| message(webhook(n % 2), n).into()).collect()
+}
+
+/// Returns the entries of each batch that was sent, in no order.
+fn batches(sqs: &Shared) -> Vec<Vec<Value>> {
+    let requests = std::mem::take(&mut sqs.lock().unwrap().requests);
+    let of_batch = |(operation, request): (String, Value)| {
+        assert_eq!(operation, "SendMessageBatch");
+        assert!(request["QueueUrl"].as_str().unwrap().ends_with("/123456789012/deliveries"));
+        request["Entries"].as_array().unwrap().clone()
+    };
+    requests.into_iter().map(of_batch).collect()
+}
+
+#[tokio::test]
+async fn messages_are_sent_in_batches_with_their_webhook_as_group() {
+    let (queue, sqs) = fake_sqs().await;
+    let delayed = NewMessage { message: message(webhook(7), 99), delay: Duration::from_millis(14_200) };
+    queue.send([messages(24), vec![delayed.clone()]].concat()).await.unwrap();
+    let sent = batches(&sqs);
+    let mut sizes: Vec<usize> = sent.iter().map(Vec::len).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [5, 10, 10]);
+    let mut bodies: Vec<Message> = Vec::new();
+    for entry in sent.concat() {
+        let body: Message = serde_json::from_str(entry["MessageBody"].as_str().unwrap()).unwrap();
+        assert_eq!(entry["MessageGroupId"], body.webhook().short());
+        assert_eq!(entry["DelaySeconds"], if body == delayed.message { 15 } else { 0 });
+        bodies.push(body);
+    }
+    assert_eq!(bodies.len(), 25);
+    assert!(messages(24).iter().all(|new| bodies.contains(&new.message)));
+    queue.send(Vec::new()).await.unwrap();
+    assert_eq!(batches(&sqs).len(), 0);
+}
+
+#[tokio::test]
+async fn what_is_refused_of_a_batch_is_sent_once_more() {
+    let (queue, sqs) = fake_sqs().await;
+    sqs.lock().unwrap().refused = vec![vec![1, 3]];
+    queue.send(messages(5)).await.unwrap();
+    let sent = batches(&sqs);
+    let body = |entry: &Value| entry["MessageBody"].clone();
+    assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), [5, 2]);
+    assert_eq!([body(&sent[1][0]), body(&sent[1][1])], [body(&sent[0][1]), body(&sent[0][3])]);
+}
+
+#[tokio::test]
+async fn what_is_refused_twice_is_an_error() {
+    let (queue, sqs) = fake_sqs().await;
+    sqs.lock().unwrap().refused = vec![vec![0], vec![2]];
+    let error = queue.send(messages(3)).await.unwrap_err();
+    assert_eq!(error.to_string(), "the queue is unavailable");
+    assert_eq!(error.0.to_string(), "the queue refused a message twice: InternalError");
+    assert_eq!(batches(&sqs).iter().map(Vec::len).collect::<Vec<_>>(), [3, 1]);
+}
+
+#[tokio::test]
+async fn throttled_and_failed_requests_are_repeated_and_others_are_not() {
+    let (queue, sqs) = fake_sqs().await;
+    let unavailable = (StatusCode::SERVICE_UNAVAILABLE, "InternalFailure");
+    sqs.lock().unwrap().failures = vec![(StatusCode::BAD_REQUEST, "ThrottlingException"), unavailable];
+    queue.send(messages(1)).await.unwrap();
+    assert_eq!(batches(&sqs).len(), 3);
+    sqs.lock().unwrap().failures = vec![unavailable; 3];
+    queue.send(messages(1)).await.unwrap_err();
+    assert_eq!(batches(&sqs).len(), 3);
+    sqs.lock().unwrap().failures = vec![(StatusCode::BAD_REQUEST, "com.amazonaws.sqs#QueueDoesNotExist")];
+    queue.send(messages(1)).await.unwrap_err();
+    assert_eq!(batches(&sqs).len(), 1);
+}
+
+#[tokio::test]
+async fn postponing_sets_the_time_until_a_message_is_visible() {
+    let (queue, sqs) = fake_sqs().await;
+    for (delay, seconds) in [(5, 5), (0, 0), (12 * 3600, 12 * 3600 - 60)] {
+        queue.postpone("handle", Duration::from_secs(delay)).await.unwrap();
+        let (operation, request) = sqs.lock().unwrap().requests.pop().unwrap();
+        assert_eq!(operation, "ChangeMessageVisibility");
+        assert_eq!((&request["ReceiptHandle"], &request["VisibilityTimeout"]), (&json!("handle"), &json!(seconds)));
+    }
+    sqs.lock().unwrap().failures = vec![(StatusCode::BAD_REQUEST, "com.amazonaws.sqs#ReceiptHandleIsInvalid")];
+    queue.postpone("handle", Duration::ZERO).await.unwrap_err();
+}

@@ -1,0 +1,206 @@
+//! The queue in something with SQS's API, which `.ci/queue` starts, with the permissions that the template grants.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
+
+use queue::sdk::Client;
+use queue::sdk::config::{BehaviorVersion, Credentials, Region};
+use queue::sdk::types::MessageSystemAttributeName::MessageGroupId;
+use queue::{QUEUE_URL, Sqs, configure};
+use serde_json::json;
+use shared::domain::id::{EventId, Id, TenantId, WebhookId};
+use shared::domain::time::Timestamp;
+use shared::domain::webhook::Message;
+use shared::queue::{NewMessage, Queue, QueueError};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// For how long a message that was received is hidden, in tests that let it come back.
+const HIDDEN: Duration = Duration::from_secs(1);
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("set {name}, as .ci/queue does"))
+}
+
+/// Returns a client with this key.
+fn client(key: &str, secret: &str) -> Client {
+    let config = configure(queue::sdk::Config::builder())
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .endpoint_url(variable("AWS_ENDPOINT_URL_SQS"))
+        .credentials_provider(Credentials::new(key, secret, None, None, "test"))
+        .http_client(aws_smithy_http_client::Builder::new().build_http());
+    Client::from_conf(config.build())
+}
+
+/// Returns the client of the function `deliver`.
+fn receiver() -> Client {
+    client(&variable("AWS_ACCESS_KEY_ID"), &variable("AWS_SECRET_ACCESS_KEY"))
+}
+
+fn queue_of(client: Client) -> Sqs {
+    Sqs::new(Box::new(move || Ok(client.clone())), variable(QUEUE_URL))
+}
+
+/// Returns the queue as the functions find it.
+fn from_env() -> Sqs {
+    Sqs::from_env().unwrap().unwrap_or_else(|| panic!("set {QUEUE_URL}, as .ci/queue does"))
+}
+
+/// Returns the ID of a webhook that only one test has.
+fn webhook(test: u8) -> WebhookId {
+    WebhookId::new(Timestamp::from_millis(0), [test; 10])
+}
+
+fn message(webhook: WebhookId, n: u8) -> NewMessage {
+    let tenant = TenantId::new(Timestamp::from_millis(0), [0; 10]);
+    let event = EventId::new(Timestamp::from_millis(i64::from(n)), [n; 10]);
+    let request = json!({"kind": "delivery", "tenant_id": tenant, "webhook_id": webhook, "event_id": event,
+        "requested_at": Timestamp::from_millis(1)});
+    serde_json::from_value::<Message>(request).unwrap().into()
+}
+
+/// A message that was received, and its receipt handle.
+struct Received {
+    message: Message,
+    group: String,
+    handle: String,
+}
+
+/// Receives messages until there is none left that is visible, and returns those of a webhook. Those of other tests become
+/// visible again at once.
+async fn receive(client: &Client, webhook: WebhookId, hidden: Duration) -> Vec<Received> {
+    let (mut own, mut others) = (Vec::new(), Vec::new());
+    loop {
+        let request = client.receive_message().queue_url(variable(QUEUE_URL)).max_number_of_messages(10);
+        let request = request.visibility_timeout(i32::try_from(hidden.as_secs()).unwrap());
+        let received = request.message_system_attribute_names(MessageGroupId).send().await.unwrap().messages.unwrap_or_default();
+        if received.is_empty() {
+            break;
+        }
+        for received in received {
+            let group = received.attributes.unwrap()[&MessageGroupId].clone();
+            let message: Message = serde_json::from_str(&received.body.unwrap()).unwrap();
+            let handle = received.receipt_handle.unwrap();
+            if message.webhook() == webhook {
+                own.push(Received { message, group, handle });
+            } else {
+                others.push(handle);
+            }
+        }
+    }
+    for handle in others {
+        from_env().postpone(&handle, Duration::ZERO).await.unwrap();
+    }
+    own
+}
+
+async fn delete(client: &Client, received: Vec<Received>) {
+    for received in received {
+        client.delete_message().queue_url(variable(QUEUE_URL)).receipt_handle(received.handle).send().await.unwrap();
+    }
+}
+
+/// Tests share a queue, so they take turns.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+#[tokio::test]
+#[ignore = "needs an SQS API: .ci/queue"]
+async fn messages_arrive_as_they_were_sent_in_the_group_of_their_webhook() {
+    let _turn = TURN.lock().await;
+    let (queue, client) = (from_env(), receiver());
+    let sent: Vec<NewMessage> = (0..37).map(|n| message(webhook(1), n)).collect();
+    queue.send([sent.clone(), vec![message(webhook(2), 0)]].concat()).await.unwrap();
+    let received = receive(&client, webhook(1), Duration::from_secs(60)).await;
+    assert_eq!(received.len(), 37);
+    assert!(received.iter().all(|received| received.group == webhook(1).short()));
+    assert!(sent.iter().all(|sent| received.iter().any(|received| received.message == sent.message)));
+    let other = receive(&client, webhook(2), Duration::from_secs(60)).await;
+    assert_eq!((other.len(), &other[0].group), (1, &webhook(2).short()));
+    delete(&client, received).await;
+    delete(&client, other).await;
+    // Whatever a replay asks for is carried as well.
+    let replay = json!({"kind": "replay", "tenant_id": TenantId::new(Timestamp::from_millis(0), [0; 10]),
+        "webhook_id": webhook(3), "after": EventId::new(Timestamp::from_millis(5), [0; 10]), "until": Timestamp::from_millis(7),
+        "events": ["asset.*"], "requested_at": Timestamp::from_millis(8)});
+    let replay: Message = serde_json::from_value(replay).unwrap();
+    queue.send(vec![replay.clone().into()]).await.unwrap();
+    let received = receive(&client, webhook(3), Duration::from_secs(60)).await;
+    assert_eq!(received.iter().map(|received| &received.message).collect::<Vec<_>>(), [&replay]);
+    delete(&client, received).await;
+}
+
+#[tokio::test]
+#[ignore = "needs an SQS API: .ci/queue"]
+async fn a_delayed_message_is_held_back() {
+    let _turn = TURN.lock().await;
+    let (queue, client) = (from_env(), receiver());
+    let start = Instant::now();
+    let delay = Duration::from_secs(2);
+    queue.send(vec![message(webhook(4), 0), NewMessage { delay, ..message(webhook(4), 1) }]).await.unwrap();
+    let mut arrived = HashSet::new();
+    while arrived.len() < 2 && start.elapsed() < Duration::from_secs(30) {
+        let received = receive(&client, webhook(4), Duration::from_secs(60)).await;
+        for received in &received {
+            assert!(received.message != message(webhook(4), 1).message || start.elapsed() >= Duration::from_secs(1));
+            arrived.insert(format!("{:?}", received.message));
+        }
+        delete(&client, received).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(arrived.len(), 2);
+}
+
+#[tokio::test]
+#[ignore = "needs an SQS API: .ci/queue"]
+async fn a_postponed_message_is_hidden_and_comes_back() {
+    let _turn = TURN.lock().await;
+    let (queue, client) = (from_env(), receiver());
+    queue.send(vec![message(webhook(5), 0), message(webhook(5), 1)]).await.unwrap();
+    let first = receive(&client, webhook(5), HIDDEN).await;
+    assert_eq!(first.len(), 2);
+    let (postponed, other) = (&first[0], &first[1]);
+    let start = Instant::now();
+    queue.postpone(&postponed.handle, Duration::from_secs(4)).await.unwrap();
+    // What was not postponed comes back first.
+    let mut returned = Vec::new();
+    while start.elapsed() < Duration::from_secs(30) && returned.len() < 2 {
+        let received = receive(&client, webhook(5), Duration::from_secs(60)).await;
+        returned.extend(received.iter().map(|received| (received.message.clone(), start.elapsed())));
+        delete(&client, received).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(returned.iter().map(|(message, _)| message).collect::<Vec<_>>(), [&other.message, &postponed.message]);
+    assert!(returned[1].1 >= Duration::from_secs(3), "{:?}", returned[1].1);
+}
+
+fn status(error: &QueueError) -> String {
+    format!("{:?}", error.0)
+}
+
+/// The SQS API checks signatures, or this would prove nothing.
+#[tokio::test]
+#[ignore = "needs an SQS API: .ci/queue"]
+async fn a_wrong_key_is_refused() {
+    let _turn = TURN.lock().await;
+    let stranger = queue_of(client(&variable("AWS_ACCESS_KEY_ID"), "not the secret"));
+    let error = stranger.send(vec![message(webhook(6), 0)]).await.unwrap_err();
+    assert!(status(&error).contains("SignatureDoesNotMatch"), "{error:?}");
+    stranger.postpone("handle", Duration::ZERO).await.unwrap_err();
+    assert!(receive(&receiver(), webhook(6), HIDDEN).await.is_empty());
+}
+
+#[tokio::test]
+#[ignore = "needs an SQS API: .ci/queue"]
+async fn the_role_of_fanout_sends_and_nothing_else() {
+    let _turn = TURN.lock().await;
+    let own = client(&variable("FANOUT_AWS_ACCESS_KEY_ID"), &variable("FANOUT_AWS_SECRET_ACCESS_KEY"));
+    let queue = queue_of(own.clone());
+    queue.send((0..11).map(|n| message(webhook(7), n)).collect()).await.unwrap();
+    let refused = own.receive_message().queue_url(variable(QUEUE_URL)).send().await.unwrap_err();
+    assert!(format!("{refused:?}").contains("AccessDenied"), "{refused:?}");
+    let client = receiver();
+    let received = receive(&client, webhook(7), Duration::from_secs(60)).await;
+    let error = queue.postpone(&received[0].handle, Duration::ZERO).await.unwrap_err();
+    assert!(status(&error).contains("AccessDenied"), "{error:?}");
+    assert_eq!(received.len(), 11);
+    delete(&client, received).await;
+}
