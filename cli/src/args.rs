@@ -3,6 +3,7 @@
 use crate::columns::{Kind, Mapping};
 use crate::convert::DateFormat;
 use crate::label_args::Labels;
+use crate::listen_args::Listen;
 use crate::offboard_args::Offboard;
 use clap::builder::StyledStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -28,6 +29,12 @@ assetctl labels AST-000001 AST-000007
 assetctl labels --status in_stock --layout a4-65 --skip 12
 assetctl labels --all --format svg --size 62x29 --output labels";
 
+const LISTEN: &str = "\
+assetctl webhooks listen
+assetctl webhooks listen --events \"asset.*,user.created\" \\
+  --forward http://127.0.0.1:9000/hook
+assetctl webhooks listen --print json --count 1 --for 60 | jq .data";
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0    everything is done, all rows are fine
@@ -35,8 +42,8 @@ Exit codes:
   2    the command line, the environment or the columns don't fit; nothing
        was sent
   3    some rows were refused, and are in a file of their own; an export lacks
-       records that the service can't read; or a process could not start on
-       all assets of a user
+       records that the service can't read; a process could not start on all
+       assets of a user; or a receiver has not taken some events
   130  interrupted by Ctrl-C; an import can be resumed";
 
 /// Returns what the help ends with.
@@ -47,7 +54,7 @@ fn after_help() -> StyledStr {
     text
 }
 
-/// Brings an inventory in and takes it out again, prints labels, and takes back what people had.
+/// Brings an inventory in and takes it out again, prints labels, takes back what people had, and shows events.
 #[derive(Debug, Parser)]
 #[command(name = "assetctl", version, after_help = after_help())]
 pub struct Cli {
@@ -94,6 +101,13 @@ pub enum Command {
     /// Start the return of everything that a user has, and deactivate the user
     #[command(after_help = examples("assetctl offboard ada@example.com --dry-run\nassetctl offboard ada@example.com --process device-return"))]
     Offboard(Offboard),
+    /// See what receivers of webhooks get
+    #[command(after_help = examples("assetctl webhooks listen --forward http://127.0.0.1:9000/hook"))]
+    Webhooks {
+        /// What to do with webhooks
+        #[command(subcommand)]
+        command: Webhooks,
+    },
     /// Show what there is: assets by status, type and manufacturer, their value and warranty, process instances
     #[command(after_help = examples("assetctl stats\nassetctl stats --json"))]
     Stats,
@@ -106,6 +120,14 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+/// A command about webhooks.
+#[derive(Debug, Subcommand)]
+pub enum Webhooks {
+    /// Print events as they come, and forward them to a program on this computer
+    #[command(after_help = examples(LISTEN))]
+    Listen(Box<Listen>),
 }
 
 /// Options of `import`.

@@ -186,19 +186,21 @@ fn next_link(link: &str) -> Option<&str> {
     parameters.split(';').any(is_next).then_some(target)
 }
 
-/// Returns an error of the connection with its causes. It never has the key.
+/// Returns why a request has no response. It never has the key.
 fn describe(error: &reqwest::Error) -> String {
+    if error.is_timeout() { "the service didn't answer in time".into() } else { cause(error) }
+}
+
+/// Returns the cause of an error of the connection that all others follow from.
+#[must_use]
+pub fn cause(error: &reqwest::Error) -> String {
     let mut causes = Vec::new();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
         causes.push(error.to_string());
         cause = error.source();
     }
-    match causes.last() {
-        _ if error.is_timeout() => "the service didn't answer in time".into(),
-        Some(cause) => cause.clone(),
-        None => error.to_string(),
-    }
+    causes.pop().unwrap_or_else(|| error.to_string())
 }
 
 #[cfg(test)]

@@ -22,8 +22,10 @@ pub type Result<T> = std::result::Result<T, CliError>;
 
 /// Every row is fine.
 pub const EXIT_SUCCESS: u8 = 0;
-/// Some rows were refused, or are missing from an export.
+/// Some rows were refused, or are missing from an export, or a receiver has not taken some events.
 pub const EXIT_REFUSED: u8 = 3;
+/// The user pressed Ctrl-C.
+pub const EXIT_INTERRUPTED: u8 = 130;
 
 impl CliError {
     /// Returns the exit code, as `--help` documents it.
@@ -32,7 +34,7 @@ impl CliError {
         match self {
             Self::Failed(_) | Self::Rejected(_) => 1,
             Self::Usage(_) => 2,
-            Self::Interrupted(_) => 130,
+            Self::Interrupted(_) => EXIT_INTERRUPTED,
         }
     }
 

@@ -1,5 +1,5 @@
-//! `assetctl`: brings an inventory in from files as people have them and takes it out again, prints labels, and takes back
-//! what people had, over HTTP.
+//! `assetctl`: brings an inventory in from files as people have them and takes it out again, prints labels, takes back what
+//! people had, and shows events as they come, over HTTP.
 
 mod answer;
 mod args;
@@ -14,6 +14,7 @@ mod encoding;
 mod error;
 mod export;
 mod export_parts;
+mod feed;
 mod fields;
 mod heading;
 mod import;
@@ -24,6 +25,9 @@ mod label_args;
 mod label_files;
 mod label_pages;
 mod labels;
+mod listen;
+mod listen_args;
+mod listen_print;
 mod me;
 mod ndjson_rows;
 mod offboard;
@@ -32,6 +36,7 @@ mod offboard_plan;
 mod output;
 mod pace;
 mod progress;
+mod receiver;
 mod records;
 mod refused;
 mod request;
@@ -39,6 +44,7 @@ mod row;
 mod selection;
 mod sender;
 mod settlement;
+mod signature;
 mod sniff;
 mod source;
 mod stats;
@@ -46,7 +52,7 @@ mod suggest;
 mod summary;
 mod unsettled;
 
-use args::{Cli, Command, Global};
+use args::{Cli, Command, Global, Webhooks};
 use clap::{CommandFactory, Parser};
 use config::{Connection, KeySources};
 use error::{EXIT_SUCCESS, Result};
@@ -78,6 +84,7 @@ async fn run(global: Global, command: Command) -> Result<u8> {
         Command::Export(options) => export::export(&options, &connection(global)?, is_json).await,
         Command::Labels(options) => labels::labels(&options, &connection(global)?, is_json).await,
         Command::Offboard(options) => offboard::offboard(&options, &connection(global)?, is_json).await,
+        Command::Webhooks { command: Webhooks::Listen(options) } => listen::listen(&options, &connection(global)?, is_json).await,
         Command::Stats => stats::stats(&connection(global)?, is_json).await,
         Command::Me => me::me(&connection(global)?, is_json).await,
         Command::Completions { shell } => {

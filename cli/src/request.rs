@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How long to wait for a service that is busy or can't be reached, where no option says it.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 /// The type of JSON documents.
-const JSON: &str = "application/json";
+pub const JSON: &str = "application/json";
 
 /// Gets a body of a type, and repeats that while the service is busy.
 ///
@@ -77,7 +77,12 @@ pub fn new_run_id() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn expect_type(reply: &Reply, url: &Url, content_type: &str) -> Result<()> {
+/// Checks that a response has a type.
+///
+/// # Errors
+///
+/// Returns [`CliError::Failed`] if it has another: something else than the service has answered.
+pub fn expect_type(reply: &Reply, url: &Url, content_type: &str) -> Result<()> {
     let found = reply.content_type.as_deref();
     if found.is_some_and(|found| found.starts_with(content_type)) {
         return Ok(());

@@ -10,3 +10,4 @@ mod real_service;
 mod resume;
 mod summaries;
 mod support;
+mod webhooks_listen;

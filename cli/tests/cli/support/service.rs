@@ -14,8 +14,11 @@ use shared::domain::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
 /// A running service.
@@ -25,7 +28,25 @@ pub struct Service {
     key: String,
     router: Router,
     runtime: Runtime,
+    served: Mutex<Option<Served>>,
     _engine: Engine,
+}
+
+/// What answers requests, until it is told to end.
+struct Served {
+    end: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Served {
+    fn start(runtime: &Runtime, listener: TcpListener, router: Router) -> Self {
+        let (end, ended) = oneshot::channel();
+        let task = runtime.spawn(async move {
+            let ended = async { ended.await.unwrap_or_default() };
+            axum::serve(listener, router).with_graceful_shutdown(ended).await.unwrap();
+        });
+        Self { end, task }
+    }
 }
 
 impl Service {
@@ -42,9 +63,22 @@ impl Service {
             (server::router(App::new(store)), tenant.api_key.expose(), listener)
         });
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let served = router.clone();
-        runtime.spawn(async move { axum::serve(listener, served).await });
-        Self { url, key, router, runtime, _engine: engine }
+        let served = Mutex::new(Some(Served::start(&runtime, listener, router.clone())));
+        Self { url, key, router, runtime, served, _engine: engine }
+    }
+
+    /// Closes all connections and the port, until it is started again.
+    pub fn stop(&self) {
+        let Served { end, task } = self.served.lock().unwrap().take().unwrap();
+        end.send(()).unwrap();
+        self.runtime.block_on(task).unwrap();
+    }
+
+    /// Opens the port again.
+    pub fn start_again(&self) {
+        let address = self.url.strip_prefix("http://").unwrap().strip_suffix("/v1").unwrap();
+        let listener = self.runtime.block_on(TcpListener::bind(address)).unwrap();
+        *self.served.lock().unwrap() = Some(Served::start(&self.runtime, listener, self.router.clone()));
     }
 
     /// Sends a request that must succeed, and returns the response.
@@ -70,9 +104,14 @@ impl Service {
         self.send("POST", path, body)["data"]["id"].as_str().unwrap().to_owned()
     }
 
+    /// Returns a response.
+    pub fn get(&self, path: &str) -> Value {
+        self.send("GET", path, &json!({}))
+    }
+
     /// Returns how many assets or users there are.
     pub fn total(&self, path: &str) -> u64 {
-        self.send("GET", &format!("{path}?limit=1"), &json!({}))["meta"]["total"].as_u64().unwrap()
+        self.get(&format!("{path}?limit=1"))["meta"]["total"].as_u64().unwrap()
     }
 
     /// Returns `assetctl` with these arguments, for this service.

@@ -1,0 +1,198 @@
+//! `assetctl webhooks listen`.
+
+use crate::support::receiver::Receiver;
+use crate::support::scripted::{Answer, Request, Scripted};
+use crate::support::service::Service;
+use crate::support::{Run, command, run};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// An event as the feed has it.
+fn event(number: u32) -> Value {
+    json!({
+        "id": format!("e{number}"), "at": "2027-01-01T08:30:59.123Z", "type": "asset.created", "entity_id": "a1", "version": 1,
+        "actor": {"key_id": "k1", "key_name": "ci", "user_id": null, "user_name": null}, "changes": {}, "previous_hash": null,
+        "hash": "00", "entity_name": format!("Laptop {number}"), "entity_tag": format!("AST-{number}")
+    })
+}
+
+/// Returns a page of the feed.
+fn page(events: &[Value], after: &str, has_more: bool) -> Answer {
+    let meta = json!({"limit": 100, "after": after, "has_more": has_more});
+    Answer(200, "application/json", json!({"data": events, "meta": meta}).to_string())
+}
+
+/// Answers with the start, two pages at once, and nothing after that.
+fn two_pages(request: &Request) -> Answer {
+    assert_eq!((request.route.as_str(), request.parameter("limit")), ("GET /events", "100"));
+    match request.parameter("after") {
+        "now" => page(&[], "e0", false),
+        "e0" => page(&[event(1), event(2)], "e2", true),
+        "e2" => page(&[event(3)], "e3", false),
+        after => page(&[], after, false),
+    }
+}
+
+/// Starts a command whose output is read later.
+fn spawn(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn end(child: Child) -> Run {
+    Run::of(child.wait_with_output().unwrap())
+}
+
+fn wait_until(what: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !what() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it took too long");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Returns the secret that a session has told.
+fn secret(run: &Run) -> &str {
+    let (_, rest) = run.stderr.split_once("Your signing secret for this session is ").unwrap();
+    rest.lines().next().unwrap()
+}
+
+/// Returns the JSON objects on the lines of standard output.
+fn lines(run: &Run) -> Vec<Value> {
+    run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn changes_of_the_real_service_reach_a_receiver_although_the_service_restarts() {
+    let (service, receiver) = (Service::start(), Receiver::start(|_| (204, "")));
+    let options = ["--events", "asset.*", "--forward", &receiver.url, "--print", "json", "--count", "3", "--for", "100"];
+    let child = spawn(service.command(&[&["webhooks", "listen"][..], &options].concat()));
+    let create = |name: &str| service.create("/assets", &json!({"name": name, "purchase_price": 1249.5}));
+    let first = create("First");
+    service.create("/users", &json!({"email": "ada@example.com", "display_name": "Ada"}));
+    wait_until(|| receiver.messages().len() == 1);
+    create("Second");
+    service.stop();
+    create("Third");
+    std::thread::sleep(Duration::from_secs(4));
+    service.start_again();
+
+    let run = end(child);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("; waiting for it. No event is lost.\nThe service answers again.\n"), "{}", run.stderr);
+    assert!(run.stderr.contains("3 events in ") && run.stderr.ends_with(": 3 forwarded, 0 failed\n"), "{}", run.stderr);
+    let (messages, lines) = (receiver.messages(), lines(&run));
+    assert_eq!((messages.len(), lines.len()), (3, 3));
+    let other = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    assert!(messages.iter().all(|message| message.is_signed_by(secret(&run)) && !message.is_signed_by(other)));
+    // The entries are those of the feed, byte by byte.
+    let feed = service.get("/events?types=asset.*");
+    for (index, name) in ["First", "Second", "Third"].into_iter().enumerate() {
+        let (message, mut body, line) = (&messages[index], messages[index].body(), &lines[index]);
+        let entry = body["data"].take();
+        assert_eq!((&entry["entity_name"], &entry["id"], &entry), (&json!(name), &json!(message.id), &feed["data"][index]));
+        assert_eq!(body, json!({"type": "asset.created", "timestamp": entry["at"], "data": null}));
+        assert!(message.text.contains(&entry.to_string()), "{}", message.text);
+        assert_eq!((&line["forward"]["status"], &line["data"]), (&json!(204), &entry));
+    }
+    assert_eq!(messages[0].body()["data"]["entity_id"], first);
+}
+
+#[test]
+fn people_see_a_line_for_each_event() {
+    let service = Scripted::start(|request, _| two_pages(request));
+    let listening = run(&service.url, &["webhooks", "listen", "--count", "3"]);
+    assert_eq!(listening.code, 0, "{}", listening.stderr);
+    let line = |number| format!("2027-01-01 08:30:59  asset.created       AST-{number} Laptop {number}  by ci\n");
+    assert_eq!(listening.stdout, line(1) + &line(2) + &line(3));
+    assert!(listening.stderr.starts_with("Listening to all events. "), "{}", listening.stderr);
+    assert!(!listening.stderr.contains("whsec_"), "nothing is signed");
+    assert!(service.requests().iter().all(|request| request.parameter("types").is_empty()));
+}
+
+#[test]
+fn failures_of_the_receiver_are_shown_and_the_rest_goes_on() {
+    let service = Scripted::start(|request, _| two_pages(request));
+    let receiver = Receiver::start(|number| if number == 1 { (500, "out of\npaper") } else { (200, "fine") });
+    let key = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
+    let options = ["--forward", &receiver.url, "--secret", key, "--count", "3", "--events", "asset.created,user.*"];
+    let listening = run(&service.url, &[&["webhooks", "listen"][..], &options].concat());
+    assert_eq!(listening.code, 3, "{}", listening.stderr);
+    let outcomes: Vec<&str> = listening.stdout.lines().map(|line| line.split_once("by ci  ").unwrap().1).collect();
+    assert!(outcomes[0].starts_with("200 in ") && outcomes[2].ends_with(" ms"), "{outcomes:?}");
+    assert!(outcomes[1].starts_with("500 in ") && outcomes[1].ends_with(" ms: out of paper"), "{outcomes:?}");
+    assert!(listening.stderr.ends_with(": 2 forwarded, 1 failed\n"), "{}", listening.stderr);
+    assert!(!listening.stderr.contains(key) && !listening.stdout.contains(key), "the user knows it");
+    let messages = receiver.messages();
+    assert!(messages.len() == 3 && messages.iter().all(|message| message.is_signed_by(key)));
+    assert!(service.requests().iter().all(|request| request.parameter("types") == "asset.created,user.*"));
+
+    let nobody = ["webhooks", "listen", "--forward", "http://127.0.0.1:9/", "--count", "1", "--json"];
+    let refused = run(&service.url, &nobody);
+    assert_eq!((refused.code, lines(&refused)[0]["forward"]["status"].clone()), (3, json!(null)));
+    assert!(lines(&refused)[0]["forward"]["error"].as_str().unwrap().contains("refused"), "{}", refused.stdout);
+}
+
+#[test]
+fn a_busy_service_is_waited_for_and_a_refusal_is_not() {
+    // The second request is the first one after the start.
+    let service = Scripted::start(|request, number| match number {
+        1 => Answer::problem(429, "RATE_LIMITED", "Slow down."),
+        2..=7 => Answer::problem(if number % 2 == 0 { 500 } else { 503 }, "UNAVAILABLE", "Try again."),
+        _ => two_pages(request),
+    });
+    let waited = run(&service.url, &["webhooks", "listen", "--count", "3"]);
+    assert_eq!((waited.code, waited.stdout.lines().count()), (0, 3), "{}", waited.stderr);
+    assert_eq!(waited.stderr.matches("waiting for it").count(), 1, "{}", waited.stderr);
+
+    let service = Scripted::start(|request, number| match number {
+        0..=2 => two_pages(request),
+        _ => Answer::problem(401, "UNAUTHORIZED", "No valid key."),
+    });
+    let refused = run(&service.url, &["webhooks", "listen", "--print", "json"]);
+    assert_eq!((refused.code, lines(&refused).len()), (1, 3));
+    assert!(refused.stderr.contains("3 events in ") && refused.stderr.contains("401 UNAUTHORIZED"), "{}", refused.stderr);
+}
+
+#[test]
+fn it_ends_when_the_time_is_over_or_nobody_reads() {
+    let service = Scripted::start(|request, _| two_pages(request));
+    let over = run(&service.url, &["webhooks", "listen", "--for", "1"]);
+    assert_eq!((over.code, over.stdout.lines().count()), (0, 3), "{}", over.stderr);
+    let missing = run(&service.url, &["webhooks", "listen", "--for", "1", "--count", "4"]);
+    assert_eq!((missing.code, missing.stdout.lines().count()), (1, 3));
+    assert!(missing.stderr.ends_with("only 3 events of 4 came in 1 s\n"), "{}", missing.stderr);
+
+    let mut child = spawn(command(&service.url, &["webhooks", "listen"]));
+    drop(child.stdout.take());
+    assert_eq!(end(child).code, 0);
+}
+
+#[test]
+fn ctrl_c_ends_it_with_a_summary() {
+    let service = Scripted::start(|request, _| two_pages(request));
+    let mut child = spawn(command(&service.url, &["webhooks", "listen"]));
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!((0..3).all(|_| output.next().unwrap().unwrap().contains("asset.created")));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let run = end(child);
+    assert_eq!(run.code, 130, "{}", run.stderr);
+    assert!(run.stderr.lines().last().unwrap().starts_with("3 events in ") && !run.stderr.contains("error"), "{}", run.stderr);
+}
+
+#[test]
+fn wrong_options_are_explained() {
+    for (options, reason) in [
+        (&["--forward", "localhost:9000"][..], "must begin with http:// or https://"),
+        (&["--secret", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"], "--forward"),
+        (&["--forward", "http://127.0.0.1:1", "--secret", "whsec_x"], "must be whsec_ and 24 to 64 bytes"),
+        (&["--count", "0"], "0 is not in 1.."),
+    ] {
+        let refused = run("http://127.0.0.1:9", &[&["webhooks", "listen"][..], options].concat());
+        assert!(refused.code == 2 && refused.stderr.contains(reason), "{}", refused.stderr);
+    }
+    let service = Service::start();
+    let refused = service.run(&["webhooks", "listen", "--events", "asset.creatd"]);
+    assert!(refused.code == 1 && refused.stderr.contains("there are asset.created"), "{}", refused.stderr);
+}
