@@ -89,6 +89,17 @@ async fn heads_are_bounded() {
     }
 }
 
+/// It would be over soon, but is more than anybody needs.
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused() {
+    let receiver = Receiver::plain(|accepted| async move {
+        let lines: String = (0..4).map(|number| format!("x-filler-{number}: {}\r\n", "a".repeat(50_000))).collect();
+        accepted.respond_once(&format!("HTTP/1.1 200 OK\r\n{lines}content-length: 0\r\n\r\n")).await;
+    })
+    .await;
+    assert_error(&send(&plain_sender(Limits::default()), &receiver.plain_url()).await, AttemptError::ConnectionFailed);
+}
+
 #[tokio::test]
 async fn a_head_of_a_usual_size_is_accepted() {
     let receiver = Receiver::plain(|accepted| async move {
