@@ -1,11 +1,11 @@
 //! The client of Amazon SQS.
 
 use crate::batches::{Outgoing, batches, entries};
+use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Builder, Config};
 use aws_sdk_sqs::types::BatchResultErrorEntry;
-use aws_sdk_sqs::Client;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use shared::domain::id::Id;
