@@ -1,11 +1,11 @@
 //! The client of Amazon SQS.
 
 use crate::batches::{Outgoing, batches, entries};
+use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Builder, Config};
 use aws_sdk_sqs::types::BatchResultErrorEntry;
-use aws_sdk_sqs::Client;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use shared::domain::id::Id;
@@ -56,15 +56,6 @@ impl Sqs {
         let address = endpoint(ENDPOINT)?;
         let queue = endpoint(QUEUE_URL)?;
         Ok(queue.map(|url| Self::new(Box::new(move || function_client(address.clone())), url)))
-    }
-
-    /// Returns the queue that `DELIVERY_QUEUE_URL` names, for a function that can't do without.
-    ///
-    /// # Errors
-    ///
-    /// As [`Sqs::from_env`], and [`EnvironmentError::Missing`] when there is no queue.
-    pub fn required_from_env() -> Result<Self, EnvironmentError> {
-        Self::from_env()?.ok_or(EnvironmentError::Missing(QUEUE_URL))
     }
 
     fn client(&self) -> Result<&Client, QueueError> {
@@ -125,7 +116,7 @@ fn queue_error(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Qu
 
 /// Returns a time in whole seconds, as SQS takes it: never less than asked for, and at most `limit`.
 fn seconds(time: Duration, limit: Duration) -> i32 {
-    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
     i32::try_from(seconds.min(limit.as_secs())).unwrap_or(i32::MAX)
 }
 

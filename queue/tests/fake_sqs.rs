@@ -43,8 +43,7 @@ async fn handle(State(sqs): State<Shared>, headers: HeaderMap, body: Bytes) -> (
     let entries = request["Entries"].as_array().unwrap_or(&empty).iter().enumerate();
     let (failed, successful): (Vec<_>, Vec<_>) = entries.partition(|(place, _)| refused.contains(place));
     let failed = failed.iter().map(|(_, entry)| json!({"Id": entry["Id"], "SenderFault": false, "Code": "InternalError"}));
-    let successful =
-        successful.iter().map(|(_, entry)| json!({"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": "0"}));
+    let successful = successful.iter().map(|(_, entry)| json!({"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": "0"}));
     let response = json!({"Failed": failed.collect::<Vec<_>>(), "Successful": successful.collect::<Vec<_>>()});
     (StatusCode::OK, response.to_string())
 }

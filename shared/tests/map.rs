@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// Folders whose files the page names by path.
-const ROOTS: [&str; 8] = ["shared/", "functions/", "local/", "docs/", "admin/", "bench/", "events/", "key_encryption/"];
+const ROOTS: [&str; 9] = ["shared/", "functions/", "local/", "docs/", "admin/", "bench/", "events/", "key_encryption/", "queue/"];
 /// Files at the root that the page names.
 const FILES: [&str; 4] = ["template.yaml", "Cargo.toml", "README.md", "CHANGELOG.md"];
 

@@ -179,17 +179,16 @@ async fn what_can_not_be_sent_or_read_is_reported_and_nothing_else() {
 #[ignore = "needs the release binaries: .ci/functions"]
 async fn a_misconfigured_function_names_the_variable_to_set() {
     let setup = Setup::new().await;
-    let [key, queue] = [("RECEIPT_KEY_FILE", setup.key_file.as_str()), ("DELIVERY_QUEUE_URL", setup.queue_url.as_str())];
-    let wrong = [("AWS_ENDPOINT_URL_SQS", "127.0.0.1:9324")];
-    let cases: [(&str, &[(&'static str, &str)], &str); 5] = [
-        ("fanout", &[], "set DELIVERY_QUEUE_URL"),
-        ("fanout", &[("DELIVERY_QUEUE_URL", "deliveries")], "DELIVERY_QUEUE_URL must begin with http:// or https://"),
-        ("fanout", &[queue, wrong[0]], "AWS_ENDPOINT_URL_SQS must begin with http:// or https://"),
-        ("deliver", &[key], "set DELIVERY_QUEUE_URL"),
-        ("deliver", &[queue], "RECEIPT_KMS_KEY_ID"),
-    ];
-    for (function, variables, expected) in cases {
-        let error = setup.environment.start_function_with(function, variables).await.err().map(|error| error.to_string());
+    let (key, queue) = (("RECEIPT_KEY_FILE", setup.key_file.as_str()), ("DELIVERY_QUEUE_URL", setup.queue_url.as_str()));
+    let (other_queue, address) = (("DELIVERY_QUEUE_URL", "deliveries"), ("AWS_ENDPOINT_URL_SQS", "127.0.0.1:9324"));
+    for (function, variables, expected) in [
+        ("fanout", vec![], "set DELIVERY_QUEUE_URL"),
+        ("fanout", vec![other_queue], "DELIVERY_QUEUE_URL must begin with http:// or https://"),
+        ("fanout", vec![queue, address], "AWS_ENDPOINT_URL_SQS must begin with http:// or https://"),
+        ("deliver", vec![key], "set DELIVERY_QUEUE_URL"),
+        ("deliver", vec![queue], "RECEIPT_KMS_KEY_ID"),
+    ] {
+        let error = setup.environment.start_function_with(function, &variables).await.err().map(|error| error.to_string());
         let error = error.unwrap_or_else(|| panic!("{function} starts with {variables:?}"));
         assert!(error.contains("\"level\":\"ERROR\"") && error.contains(expected), "{error}");
     }
