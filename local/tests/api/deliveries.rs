@@ -88,8 +88,10 @@ async fn two_webhooks_get_the_same_event_each_with_its_signature() {
 #[tokio::test]
 async fn a_deleted_resource_keeps_its_name() {
     let (api, client, mut pipeline, _) = with_webhook(&["*"]).await;
-    let asset = client.asset(json!({"name": "Laptop", "asset_tag": "L-1"})).await;
+    let asset = client.asset(json!({"name": "Laptop"})).await;
+    let tag = client.get(&format!("/assets/{asset}")).await.data()["asset_tag"].clone();
     client.delete(&format!("/assets/{asset}")).await.data();
+    assert!(tag.is_string());
     pipeline.finish(&api).await;
     settle(&api);
     let feed = client.get("/events?limit=100").await;
@@ -98,7 +100,7 @@ async fn a_deleted_resource_keeps_its_name() {
     for sent in received {
         assert!(feed.text().contains(sent.entry()), "{}", sent.body);
         let data = sent.json()["data"].clone();
-        assert_eq!((&data["entity_name"], &data["entity_tag"]), (&json!("Laptop"), &json!("L-1")));
+        assert_eq!((&data["entity_name"], &data["entity_tag"]), (&json!("Laptop"), &tag));
     }
 }
 
@@ -408,15 +410,15 @@ async fn messages_that_lead_nowhere_come_back_or_end() {
     // An event that doesn't exist.
     send(&pipeline, delivery(client.tenant, &hook, UNKNOWN_ID, api.now())).await;
     pipeline.run().await;
-    // The others were handled all the same; the unreadable ones come back until the queue gives them up.
-    assert_eq!((pipeline.receivers.len(), pipeline.queue.len()), (1, 4));
+    // The others were handled all the same; these come back until the queue gives them up.
+    assert_eq!((pipeline.receivers.len(), pipeline.queue.len()), (1, 5));
     assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Delivered);
     assert_eq!(hook.delivery(UNKNOWN_ID).await, None);
     api.advance_clock(VISIBILITY.num_seconds());
     pipeline.run().await;
-    assert_eq!((pipeline.queue.len(), pipeline.queue.most_receives()), (4, 2));
+    assert_eq!((pipeline.queue.len(), pipeline.queue.most_receives()), (5, 2));
     hook.activate(false).await;
-    send(&pipeline, delivery(client.tenant, &hook, UNKNOWN_ID, api.now())).await;
+    api.advance_clock(VISIBILITY.num_seconds());
     pipeline.run().await;
     assert_eq!((pipeline.queue.len(), hook.delivery(UNKNOWN_ID).await), (4, None));
 }
@@ -471,5 +473,4 @@ async fn a_delivery_costs_little() {
     let failure = api.meter.take();
     // The record with its row in the index of lists, and the health of the webhook at the same time.
     assert_eq!((failure.calls, failure.read_units, failure.write_units), (4, 5.0, 3.0));
-    println!("success {success:?}, double {double:?}, failure {failure:?}");
 }

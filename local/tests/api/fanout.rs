@@ -167,7 +167,7 @@ async fn committed(api: &Api) -> (Client, HashSet<(EventId, String)>) {
     let feed = api.store.tenant(client.tenant);
     api.advance_clock(11);
     let entries = feed.events(None, 100).await.unwrap().entries;
-    let assets = entries.iter().filter(|entry| entry.text.contains("asset.created"));
+    let assets = entries.iter().filter(|entry| entry.text.contains(r#""type":"asset.created""#));
     let wanted = assets.flat_map(|entry| hooks.iter().map(|hook| (entry.id, hook.id.to_string())));
     (client, wanted.collect())
 }
