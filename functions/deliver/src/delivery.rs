@@ -37,12 +37,7 @@ impl Deliver {
     }
 
     /// Sends the event and records what came of it.
-    async fn attempt(
-        &self,
-        store: &TenantStore,
-        request: &DeliveryRequest,
-        inputs: &DeliveryInputs,
-    ) -> Result<Outcome, Failure> {
+    async fn attempt(&self, store: &TenantStore, request: &DeliveryRequest, inputs: &DeliveryInputs) -> Result<Outcome, Failure> {
         let Some(webhook) = &inputs.webhook else { return Ok(Outcome::Done) };
         let (entry, secrets) =
             try_join(entry(store, request, &webhook.value, inputs), self.secrets_of(store, &webhook.value)).await?;
