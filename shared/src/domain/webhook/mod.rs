@@ -10,7 +10,7 @@ mod message;
 mod secret;
 
 pub use address::{AddressPolicy, WebhookUrl, is_public};
-pub use body::{TEST_EVENT_TYPE, delivery_body, test_event};
+pub use body::{TEST_EVENT, delivery_body, test_event};
 pub use decision::{Decision, Race, Retries, after_race, decide};
 pub use delivery::{
     Attempt, AttemptError, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS,
