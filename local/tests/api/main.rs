@@ -108,4 +108,5 @@ mod users;
 mod weak;
 mod webhooks;
 mod webhooks_deliveries;
+mod webhooks_messages;
 mod webhooks_secrets;

@@ -1,5 +1,6 @@
 //! Webhooks: a queue that keeps what is sent to it, and records of deliveries as the function `deliver` writes them.
 
+use super::api::Api;
 use super::client::Client;
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -142,4 +143,13 @@ pub fn path(webhook: &Value) -> String {
 /// Returns the ID of a webhook.
 pub fn id(webhook: &Value) -> WebhookId {
     webhook["id"].as_str().unwrap().parse().unwrap()
+}
+
+/// Creates a webhook, and a delivery to it with this status; returns the paths of the webhook and of the retry, and the
+/// delivery.
+pub async fn with_delivery(api: &Api, client: &Client, status: DeliveryStatus) -> (String, String, Delivery) {
+    let webhook = client.webhook(json!(["*"])).await;
+    let delivery = delivery(webhook["id"].as_str().unwrap(), api.now(), status);
+    api.queue.records().put(client.tenant, &delivery).await;
+    (path(&webhook), format!("{}/deliveries/{}/retry", path(&webhook), delivery.event_id), delivery)
 }
