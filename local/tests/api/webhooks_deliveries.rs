@@ -1,7 +1,7 @@
 //! The API of deliveries: tests, lists, retries and replays. What becomes of the messages is tested elsewhere.
 
 use crate::support::webhooks::{delivery, id, path, with_delivery};
-use crate::support::{Api, Client, UNKNOWN_ID};
+use crate::support::{Api, UNKNOWN_ID};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::domain::id::{EventId, Id};

@@ -53,7 +53,7 @@ pub fn delivery(webhook: &str, at: Timestamp, status: DeliveryStatus) -> Deliver
     let attempt = Attempt { at, status: response, error: None, duration_ms: 12, response: Some("a response".to_owned()) };
     Delivery {
         webhook_id: webhook.parse().unwrap(),
-        event_id: EventId::new(at, rand()),
+        event_id: EventId::new(at, std::array::from_fn(|_| fastrand::u8(..))),
         event_type: "asset.created".to_owned(),
         status,
         requested_at: at,
@@ -62,10 +62,6 @@ pub fn delivery(webhook: &str, at: Timestamp, status: DeliveryStatus) -> Deliver
         attempts: vec![attempt],
         next_attempt_at: (status == DeliveryStatus::Pending).then(|| at.plus_seconds(5)),
     }
-}
-
-fn rand() -> [u8; 10] {
-    uuid::Uuid::now_v7().as_bytes()[6..].try_into().unwrap()
 }
 
 /// A queue that keeps its messages. Tests of a webhook are delivered at once, so that each webhook can have a delivery.

@@ -100,7 +100,7 @@ fn a_webhook_comes_back_only_with_the_secrets_that_it_has() {
     let creator = Actor::operator();
     let old = webhook();
     let origin = Origin { old: Some(&old), ..Origin::unknown(&creator) };
-    let round_trip = |webhook: &Webhook, origin| restore(webhook.id, &canonical(&webhook.audit()), origin);
+    let round_trip = |webhook: &Webhook, origin: &Origin<'_, Webhook>| restore(webhook.id, &canonical(&webhook.audit()), origin);
     let changed = Webhook { description: "ERP".parse().expect("text"), slot: 7, ..old.disabled(DisabledReason::Gone) };
     assert_eq!(round_trip(&changed, &origin).as_ref(), Ok(&changed));
     let rotated = old.rotated(EncryptedSecret(b"second".to_vec()), at(1), at(2));
