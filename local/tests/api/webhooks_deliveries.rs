@@ -1,6 +1,6 @@
 //! The API of deliveries: tests, lists, retries and replays. What becomes of the messages is tested elsewhere.
 
-use crate::support::webhooks::{delivery, id, path, with_delivery};
+use crate::support::recording_queue::{delivery, id, path, with_delivery};
 use crate::support::{Api, UNKNOWN_ID};
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use crate::idempotency::post;
 use crate::support::Api;
 use crate::support::fault_injection::CallFailure;
-use crate::support::webhooks::with_delivery;
+use crate::support::recording_queue::with_delivery;
 use futures_util::future::join_all;
 use local::weak::Weaknesses;
 use serde_json::{Value, json};

@@ -13,11 +13,11 @@ pub mod objects;
 pub mod operations;
 pub mod processes;
 pub mod receipts;
+pub mod recording_queue;
 mod response;
 pub mod samples;
 pub mod signing;
 mod snapshot;
-pub mod webhooks;
 
 pub use api::{Api, Replica};
 pub use client::{Client, call};

@@ -10,8 +10,6 @@ use utoipa::{PartialSchema, ToSchema};
 
 /// How many types a webhook can name.
 pub const MAX_EVENT_TYPES: usize = 50;
-/// The type of the event that only tests a webhook. It is in no history, and no webhook names it.
-pub const TEST_EVENT: &str = "webhook.test";
 /// Stands for all events.
 const ALL: &str = "*";
 

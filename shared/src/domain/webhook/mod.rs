@@ -11,9 +11,9 @@ mod secret;
 mod tests;
 
 pub use address::{AddressPolicy, WebhookUrl};
-pub use body::delivery_body;
+pub use body::{TEST_EVENT, delivery_body};
 pub use delivery::{Attempt, AttemptError, Delivery, DeliveryStatus, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS};
-pub use events::{MAX_EVENT_TYPES, TEST_EVENT, WebhookEvents};
+pub use events::{MAX_EVENT_TYPES, WebhookEvents};
 pub use message::{DeliveryRequest, Message, ReplayRequest, TestEvent};
 pub use public_address::{PUBLIC_PORTS, is_public};
 pub use secret::{EncryptedSecret, SECRET_BYTES, WebhookSecret};

@@ -1,4 +1,4 @@
-//! Keys of what belongs to webhooks, besides the webhooks themselves.
+//! Keys of what belongs to webhooks besides their records.
 
 use super::{Key, Keys};
 use crate::domain::id::{EventId, Id, WebhookId};
@@ -7,36 +7,45 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 /// The prefix of deliveries' sort keys.
 const DELIVERIES: &str = "DELIVERY#";
-/// What the keys of deliveries in the index `list_index` begin with.
-const DELIVERIES_BY_STATUS: &str = "D#";
+/// The prefix of the sort keys of webhooks' health. No record has it: webhooks begin with `WEBHOOK#`.
+const HEALTH: &str = "WEBHOOKHEALTH#";
+/// What the keys of deliveries begin with in the index `list_index`. No section has this letter.
+const BY_STATUS: char = 'D';
 
 impl Keys {
-    /// `DELIVERY#<webhook>#<event>`: the record of a delivery.
+    /// `DELIVERY#<webhook>#<event>`: the delivery of an event to a webhook.
     #[must_use]
     pub fn delivery(&self, webhook: WebhookId, event: EventId) -> Key {
         self.key(format!("{DELIVERIES}{}#{}", webhook.short(), event.short()))
     }
 
-    /// Returns what the sort keys of all deliveries to a webhook begin with.
+    /// Returns what the sort keys of all deliveries to a webhook begin with. They are in the order of the events.
     #[must_use]
     pub fn delivery_prefix(webhook: WebhookId) -> AttributeValue {
         AttributeValue::S(format!("{DELIVERIES}{}#", webhook.short()))
     }
 
-    /// Returns the sort key, in the index `list_index`, of a delivery that is not delivered: `D#<webhook>#<status>#<event>`.
+    /// Returns the sort key, in the index `list_index`, of a delivery with this status: `D#<webhook>#<status>#<event>`. Those
+    /// that were delivered are not in the index.
     #[must_use]
     pub fn delivery_status(webhook: WebhookId, status: DeliveryStatus, event: EventId) -> AttributeValue {
-        AttributeValue::S(format!("{DELIVERIES_BY_STATUS}{}#{status}#{}", webhook.short(), event.short()))
+        AttributeValue::S(format!("{BY_STATUS}#{}#{status}#{}", webhook.short(), event.short()))
     }
 
-    /// Returns what the sort keys, in the index `list_index`, of a webhook's deliveries with a status begin with.
+    /// Returns what the sort keys, in the index `list_index`, of a webhook's deliveries with this status begin with.
     #[must_use]
     pub fn delivery_status_prefix(webhook: WebhookId, status: DeliveryStatus) -> AttributeValue {
-        AttributeValue::S(format!("{DELIVERIES_BY_STATUS}{}#{status}#", webhook.short()))
+        AttributeValue::S(format!("{BY_STATUS}#{}#{status}#", webhook.short()))
+    }
+
+    /// `WEBHOOKHEALTH#<webhook>`: since when nothing but failures came of deliveries to a webhook.
+    #[must_use]
+    pub fn webhook_health(&self, webhook: WebhookId) -> Key {
+        self.key(format!("{HEALTH}{}", webhook.short()))
     }
 }
 
-/// Returns the event in the sort key of a delivery.
+/// Returns the event in the key of a delivery.
 #[must_use]
 pub fn delivered_event(key: &Key) -> Option<EventId> {
     let (_, event) = key.sort().strip_prefix(DELIVERIES)?.split_once('#')?;
@@ -47,22 +56,28 @@ pub fn delivered_event(key: &Key) -> Option<EventId> {
 mod tests {
     use super::*;
     use crate::domain::id::TenantId;
+    use crate::domain::record::Kind;
     use crate::domain::time::Timestamp;
+    use crate::store::keys::{Section, record_id};
 
     #[test]
-    fn deliveries_sort_by_their_events_in_the_table_and_in_the_index() {
+    fn deliveries_are_in_the_order_of_their_events_and_in_no_section() {
         let at = Timestamp::from_millis;
         let keys = Keys::of(TenantId::new(at(0), [0; 10]));
-        let webhook = WebhookId::new(at(5), [5; 10]);
-        let (early, late) = (EventId::new(at(1_000), [255; 10]), EventId::new(at(1_001), [0; 10]));
-        assert!(keys.delivery(webhook, early).sort() < keys.delivery(webhook, late).sort());
+        let webhook = WebhookId::new(at(1), [1; 10]);
+        let (early, late) = (EventId::new(at(5), [255; 10]), EventId::new(at(6), [0; 10]));
+        let sort = |event| keys.delivery(webhook, event).sort().to_owned();
+        let prefix = Keys::delivery_prefix(webhook);
+        assert!(sort(early) < sort(late) && sort(early).starts_with(prefix.as_s().expect("text")));
+        let status = Keys::delivery_status(webhook, DeliveryStatus::Pending, early);
+        let sections = [Section::Assets, Section::Users, Section::OpenInstances, Section::EndedInstances, Section::Movements];
+        assert!(sections.iter().all(|section| section.bucket_number(&status).is_none()));
+        let text = |value: &AttributeValue| value.as_s().cloned().unwrap_or_default();
+        assert!(text(&status).starts_with(&text(&Keys::delivery_status_prefix(webhook, DeliveryStatus::Pending))));
+        assert!(!text(&status).starts_with(&text(&Keys::delivery_status_prefix(webhook, DeliveryStatus::Failed))));
         assert_eq!(delivered_event(&keys.delivery(webhook, late)), Some(late));
         assert_eq!(delivered_event(&keys.event(late)), None);
-        let text = |value: AttributeValue| value.as_s().cloned().unwrap_or_default();
-        assert!(keys.delivery(webhook, early).sort().starts_with(&text(Keys::delivery_prefix(webhook))));
-        let (pending, failed) = (DeliveryStatus::Pending, DeliveryStatus::Failed);
-        let of = |status| text(Keys::delivery_status(webhook, status, early));
-        assert!(of(pending).starts_with(&text(Keys::delivery_status_prefix(webhook, pending))));
-        assert!(!of(failed).starts_with(&text(Keys::delivery_status_prefix(webhook, pending))));
+        assert_eq!(record_id(Kind::Webhook, &keys.webhook_health(webhook)), None);
+        assert!(!keys.webhook_health(webhook).sort().starts_with("WEBHOOK#"));
     }
 }
