@@ -1,8 +1,8 @@
 //! From the queue to the receivers: what is sent, how often, and what is recorded.
 
 use crate::support::UNKNOWN_ID;
-use crate::support::webhook_queue::VISIBILITY;
 use crate::support::pipeline::{URL, created, delivering, delivery, encrypted, send, settle, webhook, with_webhook};
+use crate::support::webhook_queue::VISIBILITY;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use shared::app::system_clock;

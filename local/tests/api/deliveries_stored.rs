@@ -1,7 +1,7 @@
 //! What deliveries leave in the table, and that nothing else is disturbed by it.
 
-use crate::support::stream::batch;
 use crate::support::pipeline::{created, delivery, send, settle, webhook, with_webhook};
+use crate::support::stream::batch;
 use crate::table_requests::{is_guarded, partitions};
 use shared::domain::id::EventId;
 use shared::domain::webhook::{DeliveryStatus, RETENTION};

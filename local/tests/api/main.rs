@@ -116,4 +116,5 @@ mod webhook_policies;
 mod webhooks;
 mod webhooks_deliveries;
 mod webhooks_failing;
+mod webhooks_messages;
 mod webhooks_secrets;

@@ -1,7 +1,7 @@
 //! Webhooks: creating, changing and deleting them, and what they may be.
 
 use crate::support::history::event_chain;
-use crate::support::webhooks::{URL, path};
+use crate::support::recording_queue::{URL, path};
 use crate::support::{Api, Client};
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use crate::idempotency::post;
 use crate::log;
 use crate::secrets::items_as_text;
-use crate::support::webhooks::{URL, path};
+use crate::support::recording_queue::{URL, path};
 use crate::support::{Api, Client, all_items};
 use base64_simd::STANDARD;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use super::people::id;
 use super::recorder::Scenario;
-use crate::support::webhooks::delivery;
+use crate::support::recording_queue::delivery;
 use serde_json::json;
 use shared::domain::webhook::{Attempt, Delivery, DeliveryStatus};
 

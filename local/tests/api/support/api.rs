@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::fault_injection::{Faults, FaultyClient};
-use super::webhooks::{DeliveryRecords, RecordingQueue};
+use super::recording_queue::{DeliveryRecords, RecordingQueue};
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;

@@ -16,13 +16,13 @@ pub mod pipeline;
 pub mod processes;
 pub mod receipts;
 pub mod receivers;
+pub mod recording_queue;
 mod response;
 pub mod samples;
 pub mod signing;
 mod snapshot;
 pub mod stream;
 pub mod webhook_queue;
-pub mod webhooks;
 
 pub use api::{Api, Replica};
 pub use client::{Client, call};

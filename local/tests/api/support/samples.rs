@@ -1,7 +1,7 @@
 //! One resource of each type, for tests that walk every route.
 
 use super::client::Client;
-use super::webhooks;
+use super::recording_queue;
 use serde_json::{Value, json};
 
 /// The paths that need no key.
@@ -184,7 +184,7 @@ impl Samples {
                 | "/v1/movements/{id}/cancel"
                 | "/v1/users/{id}/offboard",
             ) => json!({}),
-            ("POST", "/v1/webhooks") => json!({"url": webhooks::URL, "events": ["asset.created"]}),
+            ("POST", "/v1/webhooks") => json!({"url": recording_queue::URL, "events": ["asset.created"]}),
             ("POST", "/v1/webhooks/{id}/replay") => json!({"since": "2026-03-01T00:00:00Z"}),
             ("POST", "/v1/webhooks/{id}/test" | "/v1/webhooks/{id}/deliveries/{delivery_id}/retry") => Value::Null,
             ("POST", "/v1/processes") => process_definition("n"),

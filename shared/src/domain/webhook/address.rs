@@ -74,8 +74,8 @@ impl WebhookUrl {
 /// Returns whether no public host has this name, which may end with a dot: names without a dot, and those of reserved domains.
 fn is_local_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
-    let is_in = |domain: &&str| name.strip_suffix(*domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    !name.contains('.') || LOCAL_DOMAINS.iter().any(|domain| is_in(&domain))
+    let is_in = |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    !name.contains('.') || LOCAL_DOMAINS.iter().any(|domain| is_in(domain))
 }
 
 /// Reads an address as the URL standard does, which also reads `https:example.com` and removes line breaks: neither is

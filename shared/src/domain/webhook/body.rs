@@ -18,6 +18,9 @@ struct Body<'a, T> {
     data: &'a T,
 }
 
+/// The type of an event that only tests a webhook. No history has it.
+pub const TEST_EVENT: &str = "webhook.test";
+
 /// Returns the body of a delivery: type and time of the event, and the entry as the change feed has it.
 ///
 /// # Errors

@@ -1,7 +1,9 @@
 //! What changes, rotations and the service do to a webhook.
 
 use super::*;
+use crate::domain::event::Actor;
 use crate::domain::id::Id;
+use crate::domain::restore::{Origin, RestoreError, canonical, restore};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)
@@ -91,4 +93,20 @@ fn no_text_of_a_webhook_has_its_secret() {
     for secret in ["first", "second", "[102, 105", "Zmlyc3"] {
         assert!(!text.contains(secret), "{text}");
     }
+}
+
+#[test]
+fn a_webhook_comes_back_only_with_the_secrets_that_it_has() {
+    let creator = Actor::operator();
+    let old = webhook();
+    let origin = Origin { old: Some(&old), ..Origin::unknown(&creator) };
+    let round_trip = |webhook: &Webhook, origin: &Origin<'_, Webhook>| restore(webhook.id, &canonical(&webhook.audit()), origin);
+    let changed = Webhook { description: "ERP".parse().expect("text"), slot: 7, ..old.disabled(DisabledReason::Gone) };
+    assert_eq!(round_trip(&changed, &origin).as_ref(), Ok(&changed));
+    let rotated = old.rotated(EncryptedSecret(b"second".to_vec()), at(1), at(2));
+    let not_shown = Err(RestoreError::NotShown("its secret"));
+    assert_eq!(round_trip(&rotated, &origin), not_shown);
+    assert_eq!(round_trip(&old, &Origin::unknown(&creator)), not_shown);
+    let origin = Origin { old: Some(&rotated), ..Origin::unknown(&creator) };
+    assert_eq!(round_trip(&rotated, &origin), Ok(rotated.clone()));
 }

@@ -1,5 +1,6 @@
 //! Webhooks: a queue that keeps what is sent to it, and records of deliveries as the function `deliver` writes them.
 
+use super::api::Api;
 use super::client::Client;
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -52,7 +53,7 @@ pub fn delivery(webhook: &str, at: Timestamp, status: DeliveryStatus) -> Deliver
     let attempt = Attempt { at, status: response, error: None, duration_ms: 12, response: Some("a response".to_owned()) };
     Delivery {
         webhook_id: webhook.parse().unwrap(),
-        event_id: EventId::new(at, rand()),
+        event_id: EventId::new(at, std::array::from_fn(|_| fastrand::u8(..))),
         event_type: "asset.created".to_owned(),
         status,
         requested_at: at,
@@ -61,10 +62,6 @@ pub fn delivery(webhook: &str, at: Timestamp, status: DeliveryStatus) -> Deliver
         attempts: vec![attempt],
         next_attempt_at: (status == DeliveryStatus::Pending).then(|| at.plus_seconds(5)),
     }
-}
-
-fn rand() -> [u8; 10] {
-    uuid::Uuid::now_v7().as_bytes()[6..].try_into().unwrap()
 }
 
 /// A queue that keeps its messages. Tests of a webhook are delivered at once, so that each webhook can have a delivery.
@@ -142,4 +139,13 @@ pub fn path(webhook: &Value) -> String {
 /// Returns the ID of a webhook.
 pub fn id(webhook: &Value) -> WebhookId {
     webhook["id"].as_str().unwrap().parse().unwrap()
+}
+
+/// Creates a webhook, and a delivery to it with this status; returns the paths of the webhook and of the retry, and the
+/// delivery.
+pub async fn with_delivery(api: &Api, client: &Client, status: DeliveryStatus) -> (String, String, Delivery) {
+    let webhook = client.webhook(json!(["*"])).await;
+    let delivery = delivery(webhook["id"].as_str().unwrap(), api.now(), status);
+    api.queue.records().put(client.tenant, &delivery).await;
+    (path(&webhook), format!("{}/deliveries/{}/retry", path(&webhook), delivery.event_id), delivery)
 }
