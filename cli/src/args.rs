@@ -3,7 +3,7 @@
 use crate::columns::{Kind, Mapping};
 use crate::convert::DateFormat;
 use crate::label_args::Labels;
-use crate::listen_args::Listen;
+use crate::listen_args::Webhooks;
 use crate::offboard_args::Offboard;
 use clap::builder::StyledStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -28,12 +28,6 @@ const LABELS: &str = "\
 assetctl labels AST-000001 AST-000007
 assetctl labels --status in_stock --layout a4-65 --skip 12
 assetctl labels --all --format svg --size 62x29 --output labels";
-
-const LISTEN: &str = "\
-assetctl webhooks listen
-assetctl webhooks listen --events \"asset.*,user.created\" \\
-  --forward http://127.0.0.1:9000/hook
-assetctl webhooks listen --print json --count 1 --for 60 | jq .data";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -120,14 +114,6 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-}
-
-/// A command about webhooks.
-#[derive(Debug, Subcommand)]
-pub enum Webhooks {
-    /// Print events as they come, and forward them to a program on this computer
-    #[command(after_help = examples(LISTEN))]
-    Listen(Box<Listen>),
 }
 
 /// Options of `import`.

@@ -136,7 +136,8 @@ impl Listener<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command, Webhooks};
+    use crate::args::{Cli, Command};
+    use crate::listen_args::Webhooks;
     use clap::Parser;
 
     fn options(arguments: &[&str]) -> Listen {

@@ -1,8 +1,23 @@
-//! The command line of `webhooks listen`.
+//! The command line of `webhooks`.
 
 use crate::signature::Secret;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use reqwest::Url;
+use terminal::examples;
+
+const LISTEN: &str = "\
+assetctl webhooks listen
+assetctl webhooks listen --events \"asset.*,user.created\" \\
+  --forward http://127.0.0.1:9000/hook
+assetctl webhooks listen --print json --count 1 --for 60 | jq .data";
+
+/// A command about webhooks.
+#[derive(Debug, Subcommand)]
+pub enum Webhooks {
+    /// Print events as they come, and forward them to a program on this computer
+    #[command(after_help = examples(LISTEN))]
+    Listen(Box<Listen>),
+}
 
 /// Options of `webhooks listen`.
 #[derive(Debug, Args)]

@@ -52,10 +52,11 @@ mod suggest;
 mod summary;
 mod unsettled;
 
-use args::{Cli, Command, Global, Webhooks};
+use args::{Cli, Command, Global};
 use clap::{CommandFactory, Parser};
 use config::{Connection, KeySources};
 use error::{EXIT_SUCCESS, Result};
+use listen_args::Webhooks;
 use serde_json::json;
 use std::process::ExitCode;
 

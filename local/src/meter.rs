@@ -1,9 +1,7 @@
 //! Measures what requests cost in DynamoDB, by the consumed capacity that the table reports.
 
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
-use aws_sdk_dynamodb::operation::{
-    batch_get_item, delete_item, get_item, put_item, query, transact_write_items, update_item,
-};
+use aws_sdk_dynamodb::operation::{batch_get_item, delete_item, get_item, put_item, query, transact_write_items, update_item};
 use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::{

@@ -30,8 +30,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 /// The receivers. As many fail as are healthy and one more.
-const BEHAVIOURS: [Behaviour; 5] =
-    [Behaviour::Healthy, Behaviour::Healthy, Behaviour::Dead, Behaviour::Slow, Behaviour::Failing];
+const BEHAVIOURS: [Behaviour; 5] = [Behaviour::Healthy, Behaviour::Healthy, Behaviour::Dead, Behaviour::Slow, Behaviour::Failing];
 /// How long the deliveries may take that are left when all receivers have recovered, without any progress.
 const MAX_STANDSTILL: Duration = Duration::from_secs(60);
 /// How long a healthy receiver may wait for the 99th percentile of events.

@@ -51,13 +51,15 @@ impl Report {
             self.events,
             self.events as f64 / seconds
         );
-        text += &format!("{:<22}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "refused", "p50 ms", "p99 ms", "max ms");
+        text +=
+            &format!("{:<22}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "refused", "p50 ms", "p99 ms", "max ms");
         for Row { behaviour, accepted, refused, latencies } in &self.receivers {
             let [p50, p99, max] = latencies.map(|latency| latency.as_millis());
             text += &format!("{:<22}{accepted:>10}{refused:>10}{p50:>10}{p99:>10}{max:>10}\n", behaviour.name());
         }
         let Counts { visible, held, hidden, dead } = self.queue;
-        text += &format!("\nin the queue: {visible} waiting, {held} in flight, {hidden} to be tried later, {dead} dead letters\n");
+        text +=
+            &format!("\nin the queue: {visible} waiting, {held} in flight, {hidden} to be tried later, {dead} dead letters\n");
         Ok(terminal::print(&text)?)
     }
 }

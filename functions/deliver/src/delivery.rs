@@ -9,6 +9,7 @@ use shared::domain::webhook::{
 };
 use shared::http::feed::{FeedEntry, feed_entries};
 use shared::http::history::EventView;
+use shared::log::error_chain;
 use shared::store::{DeliveryInputs, RecordNames, TenantStore, WriteError};
 
 /// How often the record of a delivery is read and written while others write it.
@@ -36,19 +37,10 @@ impl Deliver {
     }
 
     /// Sends the event and records what came of it.
-    async fn attempt(
-        &self,
-        store: &TenantStore,
-        request: &DeliveryRequest,
-        inputs: &DeliveryInputs,
-    ) -> Result<Outcome, Failure> {
+    async fn attempt(&self, store: &TenantStore, request: &DeliveryRequest, inputs: &DeliveryInputs) -> Result<Outcome, Failure> {
         let Some(webhook) = &inputs.webhook else { return Ok(Outcome::Done) };
         let (entry, secrets) =
             try_join(entry(store, request, &webhook.value, inputs), self.secrets_of(store, &webhook.value)).await?;
-        let Some(entry) = entry else {
-            tracing::warn!(webhook_id = %request.webhook_id, event_id = %request.event_id, "there is no such event");
-            return Ok(Outcome::Done);
-        };
         let EventView { at: time_of_event, event_type, .. } = entry.event();
         let body = delivery_body(event_type, *time_of_event, &entry)?;
         let at = self.store.now();
@@ -60,11 +52,16 @@ impl Deliver {
             None => webhook.value.health_after(&attempt, inputs.failing_since),
         };
         // Before the attempt is recorded: once it is, nobody would do it any more.
-        if let HealthChange::Disable(reason) = change {
-            self.disable(store, webhook, reason).await?;
+        match (change, inputs.failing_since) {
+            (HealthChange::Disable(reason), _) => self.disable(store, webhook, reason).await?,
+            (HealthChange::End, Some(since)) => store.end_failing(request.webhook_id, since).await?,
+            _ => {}
         }
         let recorded = self.record(store, request, event_type, inputs.record.clone(), attempt);
-        join(recorded, self.record_health(store, inputs, change)).await.0
+        match change {
+            HealthChange::Begin(since) => join(recorded, begin_failing(store, request, inputs, since)).await.0,
+            _ => recorded.await,
+        }
     }
 
     /// Returns the secrets that sign now, each decrypted.
@@ -110,21 +107,21 @@ impl Deliver {
     }
 }
 
-/// Returns the entry of the feed that is sent; `None` if there is no such event.
+/// Returns the entry of the feed that is sent.
 async fn entry(
     store: &TenantStore,
     request: &DeliveryRequest,
     webhook: &Webhook,
     inputs: &DeliveryInputs,
-) -> Result<Option<FeedEntry>, Failure> {
+) -> Result<FeedEntry, Failure> {
     if let Some(test) = &request.test {
         let names = RecordNames { name: Some(webhook.url.as_str().to_owned()), tag: None };
-        return Ok(Some(FeedEntry::new(EventView::new(test_event(request, test), String::new()), names)));
+        return Ok(FeedEntry::new(EventView::new(test_event(request, test), String::new()), names));
     }
-    let Some(event) = inputs.event.clone() else { return Ok(None) };
-    let entry = feed_entries(store, vec![event]).await?.pop();
+    // It was committed before its message was sent. Should it not be visible yet, the message comes back.
+    let event = inputs.event.clone().ok_or("there is no such event")?;
     // Another version of the service may be able to read it.
-    entry.map(Some).ok_or_else(|| "the event can't be read".into())
+    feed_entries(store, vec![event]).await?.pop().ok_or_else(|| "the event can't be read".into())
 }
 
 /// Returns the delivery as it is sent, signed by each of the secrets.
@@ -154,6 +151,14 @@ async fn give_up(
     let Some(event_type) = of_record().or_else(of_event).or_else(of_test) else { return Ok(()) };
     let given_up = Delivery::given_up(inputs.record.as_ref(), request, &event_type, now);
     store.write_delivery(inputs.record.as_ref(), &given_up).await
+}
+
+/// Records since when the webhook fails. If that is not possible, the next failure does it.
+async fn begin_failing(store: &TenantStore, request: &DeliveryRequest, inputs: &DeliveryInputs, since: Timestamp) {
+    let webhook_id = request.webhook_id;
+    if let Err(error) = store.begin_failing(webhook_id, inputs.failing_since, since).await {
+        tracing::warn!(%webhook_id, cause = error_chain(&error), "it can't be recorded that a webhook fails");
+    }
 }
 
 /// Logs an attempt, without the receiver's address and response.

@@ -1,10 +1,9 @@
-//! What attempts mean for their webhook.
+//! Disables webhooks.
 
 use super::{Deliver, Failure};
 use shared::domain::record::Stored;
-use shared::domain::webhook::{DisabledReason, HealthChange, Webhook};
-use shared::log::error_chain;
-use shared::store::{DeliveryInputs, TenantStore, WriteError};
+use shared::domain::webhook::{DisabledReason, Webhook};
+use shared::store::{TenantStore, WriteError};
 
 /// How often a webhook is disabled while others change it.
 const MAX_ROUNDS: u32 = 5;
@@ -35,19 +34,5 @@ impl Deliver {
             present = read;
         }
         Err(WriteError::Stale.into())
-    }
-
-    /// Records when a webhook began or ceased to fail. If that is not possible, the next attempt does it.
-    pub(crate) async fn record_health(&self, store: &TenantStore, inputs: &DeliveryInputs, change: HealthChange) {
-        let Some(webhook) = &inputs.webhook else { return };
-        let id = webhook.value.id;
-        let written = match (change, inputs.failing_since) {
-            (HealthChange::Begin(since), previous) => store.begin_failing(id, previous, since).await,
-            (HealthChange::End, Some(since)) => store.end_failing(id, since).await,
-            _ => return,
-        };
-        if let Err(error) = written {
-            tracing::warn!(webhook_id = %id, cause = error_chain(&error), "a webhook's health can't be recorded");
-        }
     }
 }

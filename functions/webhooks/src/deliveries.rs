@@ -1,7 +1,8 @@
 //! The endpoints of deliveries. The function `deliver` makes them; these list them, and ask for them.
 
-use crate::delivery_wire::{DeliveryQuery, DeliveryView};
+use crate::delivery_wire::{DeliveryQuery, DeliveryView, TestDeliveryView};
 use crate::unavailable;
+use serde::Serialize;
 use serde_json::Value;
 use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::id::{EventId, WebhookId};
@@ -45,7 +46,7 @@ pub async fn list_deliveries(
 /// Sends an event of the type `webhook.test` to this webhook, also if it is not active. The delivery is listed once it was
 /// attempted. Failed tests are tried again, but don't disable the webhook.
 #[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ActionErrors, RequestConflict))]
-pub async fn test_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> Result<Data<DeliveryView>, ApiError> {
+pub async fn test_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> Result<Data<TestDeliveryView>, ApiError> {
     let (caller, webhook) =
         request.authorize(Scope::WebhooksWrite, async |store| found(store.get::<Webhook>(id.parse()?).await?)).await?;
     let now = caller.context.at;
@@ -108,7 +109,7 @@ pub(crate) fn check_active(webhook: &Webhook) -> Result<(), ApiError> {
 }
 
 /// Asks the function `deliver` for a delivery, and returns it as it is until then.
-async fn ask_for(caller: &Caller, delivery: Delivery) -> Result<Data<DeliveryView>, ApiError> {
+async fn ask_for<V: From<Delivery> + Serialize>(caller: &Caller, delivery: Delivery) -> Result<Data<V>, ApiError> {
     let queue = unavailable::queue(&caller.app)?;
     let is_test = delivery.event_type == TEST_EVENT_TYPE;
     let message = Message::Delivery(DeliveryRequest {
@@ -119,7 +120,7 @@ async fn ask_for(caller: &Caller, delivery: Delivery) -> Result<Data<DeliveryVie
         // No history has it.
         test: is_test.then(|| TestEvent { actor: caller.context.actor.clone() }),
     });
-    let response = Data { data: DeliveryView::from(delivery) };
+    let response = Data { data: V::from(delivery) };
     caller.send_once(queue, message, &response).await?;
     Ok(response)
 }

@@ -44,6 +44,26 @@ pub struct AttemptView {
 pub struct DeliveryView {
     /// ID: that of the event, and the header `webhook-id`.
     id: EventId,
+    /// Everything else.
+    #[serde(flatten)]
+    details: DeliveryDetails,
+}
+
+/// The delivery of a test event.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TestDelivery)]
+pub struct TestDeliveryView {
+    /// ID: that of the event, and the header `webhook-id`. Null in a dry run.
+    #[schema(required, value_type = Option<EventId>)]
+    id: EventId,
+    /// Everything else.
+    #[serde(flatten)]
+    details: DeliveryDetails,
+}
+
+/// A delivery without its ID.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DeliveryDetails {
     /// The webhook.
     webhook_id: WebhookId,
     /// Type of the event; `webhook.test` for a test.
@@ -73,8 +93,19 @@ impl From<Attempt> for AttemptView {
 
 impl From<Delivery> for DeliveryView {
     fn from(delivery: Delivery) -> Self {
+        Self { id: delivery.event_id, details: delivery.into() }
+    }
+}
+
+impl From<Delivery> for TestDeliveryView {
+    fn from(delivery: Delivery) -> Self {
+        Self { id: delivery.event_id, details: delivery.into() }
+    }
+}
+
+impl From<Delivery> for DeliveryDetails {
+    fn from(delivery: Delivery) -> Self {
         Self {
-            id: delivery.event_id,
             webhook_id: delivery.webhook_id,
             event_type: delivery.event_type,
             status: delivery.status,

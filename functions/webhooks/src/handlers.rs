@@ -43,10 +43,7 @@ pub async fn get_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> R
 /// The response shows the secret that deliveries are signed with. It is not shown again, not even when the response is
 /// replayed for an `Idempotency-Key`. A tenant can have 20 webhooks.
 #[utoipa::path(post, path = "/webhooks", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(PostErrors, RequestConflict))]
-pub async fn create_webhook(
-    request: UnverifiedRequest,
-    body: JsonBody<NewWebhook>,
-) -> Result<Created<NewWebhookView>, ApiError> {
+pub async fn create_webhook(request: UnverifiedRequest, body: JsonBody<NewWebhook>) -> Result<Created<NewWebhookView>, ApiError> {
     let (caller, free_slots) =
         request.authorize(Scope::WebhooksWrite, async |store| Ok(store.free_webhook_slots().await?)).await?;
     let (body, mut errors) = body.parse_with_errors(&caller)?;

@@ -171,7 +171,8 @@ impl Endpoint<'_> {
         // Receipts have these headers as pages, and not as JSON.
         let is_page = is_success && ["/labels", "/docs", "/sign"].iter().any(|end| self.path.ends_with(end));
         // Responses with a secret are shown once, so they have no entity tag.
-        let shows_secret = self.method == "POST" && (["/keys", "/webhooks"].iter().any(|start| self.path.starts_with(start)) || self.path.ends_with("/links"));
+        let shows_secret = self.method == "POST"
+            && (["/keys", "/webhooks"].iter().any(|start| self.path.starts_with(start)) || self.path.ends_with("/links"));
         let is_tagged = self.is_versioned() && self.method != "DELETE" || self.is_stored_page();
         let has_entity_tag = !shows_secret && (status == "201" || is_tagged);
         let names = [

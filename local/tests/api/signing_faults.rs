@@ -1,6 +1,7 @@
 //! Signing links with every call to the table failing in every way, and with requests that are dropped at every point:
 //! whoever repeats the request finds it done once, and nothing half done.
 
+use crate::support::dropping::dropped_after;
 use crate::support::fault_injection::CallFailure;
 use crate::support::history::event_chain;
 use crate::support::processes::{create_process, start_movement};
@@ -9,8 +10,6 @@ use crate::support::signing::{Link, id_of, signature_step, signer_named, started
 use crate::support::{Api, Client, Reply, full_tests};
 use local::invariants::violations;
 use serde_json::{Value, json};
-use std::future::poll_fn;
-use std::task::Poll;
 
 /// How many calls of the table a request makes at most.
 const MAX_CALLS: usize = 40;
@@ -221,20 +220,6 @@ async fn a_receipt_survives_the_failure_of_any_of_its_calls() {
     .await;
 }
 
-/// Polls a request at most so often, then drops it, as Lambda does at its deadline. Returns whether it was done by then.
-async fn dropped_after(polls: usize, request: impl Future<Output = Reply>) -> bool {
-    let mut request = std::pin::pin!(request);
-    let mut left = polls;
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(false);
-        }
-        left -= 1;
-        request.as_mut().poll(context).map(|_| true)
-    })
-    .await
-}
-
 #[tokio::test]
 async fn a_request_that_is_dropped_at_any_point_can_be_repeated() {
     let api = Api::start().await;
@@ -246,20 +231,20 @@ async fn a_request_that_is_dropped_at_any_point_can_be_repeated() {
         let links = format!("{path}/links");
         let create =
             async || client.send_json("POST", &links, &signer_named("Grace").to_string(), ("idempotency-key", &name)).await;
-        let mut is_done = dropped_after(polls, create()).await;
+        let mut is_done = dropped_after(polls, create()).await.is_some();
         assert_eq!(insist(&create).await.status, 201, "{name}");
         assert_eq!(client.total(&links).await, 1, "{name}");
         let link = Link::for_guest(&client, &path).await;
         let signer = link.signer(&client);
-        is_done &= dropped_after(polls, signer.get("/sign/session")).await;
+        is_done &= dropped_after(polls, signer.get("/sign/session")).await.is_some();
         signer.session().await;
         let body = json!({"step_data": {"note": "n", "sign": SIGNATURE}, "through": "sign"});
         let sign = async || signer.sign_once(&body, &name).await;
-        is_done &= dropped_after(polls, sign()).await;
+        is_done &= dropped_after(polls, sign()).await.is_some();
         assert_eq!(insist(&sign).await.data()["status"], "used", "{name}");
         check_done(&api, &client, &path, &link, &name).await;
         let revoked = Link::for_guest(&client, &started(&client, json!([signature_step()])).await).await;
-        is_done &= dropped_after(polls, client.delete(&revoked.path)).await;
+        is_done &= dropped_after(polls, client.delete(&revoked.path)).await.is_some();
         let shown = insist(async || client.delete(&revoked.path).await).await.data();
         assert_eq!((shown["status"].as_str(), revoked.shown(&client).await), (Some("revoked"), shown.clone()), "{name}");
         assert_eq!(event_chain(&api, &client, &revoked.id).await.len(), 2, "{name}");

@@ -17,7 +17,8 @@ fn configured(api: &Api, client: &Client, configure: impl Fn(App) -> App) -> Cli
 #[tokio::test]
 async fn a_webhook_is_created_listed_changed_and_deleted() {
     let (api, client) = Api::with_tenant().await;
-    let body = json!({"url": "https://Hooks.example.com:443/assets?a=b", "description": "ERP", "events": ["asset.*", "user.deleted"]});
+    let body =
+        json!({"url": "https://Hooks.example.com:443/assets?a=b", "description": "ERP", "events": ["asset.*", "user.deleted"]});
     let created = client.post("/webhooks", body).await;
     assert_eq!((created.status.as_u16(), created.header("etag")), (201, ""));
     let mut webhook = created.data();
@@ -39,7 +40,10 @@ async fn a_webhook_is_created_listed_changed_and_deleted() {
 
     let patched = client.send_json("PATCH", &path(&webhook), r#"{"is_active": false}"#, ("if-match", &etag)).await.data();
     assert_eq!((patched["is_active"].as_bool(), &patched["url"]), (Some(false), &webhook["url"]));
-    client.send_json("PATCH", &path(&webhook), r#"{"is_active": true}"#, ("if-match", &etag)).await.problem(412, "PRECONDITION_FAILED");
+    client
+        .send_json("PATCH", &path(&webhook), r#"{"is_active": true}"#, ("if-match", &etag))
+        .await
+        .problem(412, "PRECONDITION_FAILED");
     // What was read can be sent back.
     assert_eq!(client.patch(&path(&webhook), patched.clone()).await.data(), patched);
     let refused = json!({"secret": "whsec_x", "disabled_reason": "gone", "id": other["id"], "slot": 1});
@@ -48,7 +52,8 @@ async fn a_webhook_is_created_listed_changed_and_deleted() {
     assert_eq!(client.delete(&path(&webhook)).await.data(), patched);
     client.get(&path(&webhook)).await.problem(404, "NOT_FOUND");
     assert_eq!(client.total("/webhooks").await, 1);
-    let types: Vec<Value> = event_chain(&api, &client, webhook["id"].as_str().unwrap()).await.iter().map(|it| it["type"].clone()).collect();
+    let types: Vec<Value> =
+        event_chain(&api, &client, webhook["id"].as_str().unwrap()).await.iter().map(|it| it["type"].clone()).collect();
     assert_eq!(types, ["webhook.created", "webhook.updated", "webhook.deleted"]);
 }
 

@@ -40,7 +40,8 @@ fn traces(secret: &[u8]) -> Vec<String> {
 /// Returns the secrets of the only webhook in the table, decrypted: the current one, and the previous one if it is kept.
 async fn stored_secrets(api: &Api, client: &Client) -> Vec<Vec<u8>> {
     let items = all_items(api).await;
-    let of_webhook = |item: &&shared::store::keys::Item| item.get("type").and_then(|it| it.as_s().ok()).is_some_and(|it| it == "webhook");
+    let of_webhook =
+        |item: &&shared::store::keys::Item| item.get("type").and_then(|it| it.as_s().ok()).is_some_and(|it| it == "webhook");
     let item = items.iter().find(of_webhook).expect("a webhook");
     let current = item["secret"].as_s().unwrap().clone();
     let previous = item.get("previous_secret").map(|previous| previous.as_m().unwrap()["secret"].as_s().unwrap().clone());
@@ -93,7 +94,10 @@ async fn a_rotation_keeps_the_previous_secret_for_its_grace_only() {
     for invalid in [json!(-1), json!(604_801), json!("1"), json!(1.5)] {
         assert_eq!(client.post(&rotate, json!({"grace_seconds": invalid})).await.field_errors(), ["/grace_seconds"]);
     }
-    client.post(&rotate.replace(first["id"].as_str().unwrap(), crate::support::UNKNOWN_ID), json!({})).await.problem(404, "NOT_FOUND");
+    client
+        .post(&rotate.replace(first["id"].as_str().unwrap(), crate::support::UNKNOWN_ID), json!({}))
+        .await
+        .problem(404, "NOT_FOUND");
 }
 
 #[tokio::test]

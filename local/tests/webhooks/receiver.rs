@@ -83,7 +83,9 @@ impl Arrival {
 fn receive(connection: TcpStream, arrivals: &Mutex<Vec<Arrival>>, behaviour: &Mutex<(Duration, u16)>) -> io::Result<()> {
     let mut reader = BufReader::new(connection);
     let mut line = String::new();
-    reader.read_line(&mut line)?;
+    if reader.read_line(&mut line)? == 0 {
+        return Err(Error::other("there is no request"));
+    }
     assert!(line.starts_with("POST /hook HTTP/1.1"), "{line}");
     let mut headers = HashMap::new();
     loop {

@@ -121,10 +121,10 @@ impl Client {
         self.send("GET", &path, &Value::Null)["data"].as_array().unwrap().clone()
     }
 
-    /// Reads the whole change feed, and returns the events of assets once that of `last` is among them.
-    pub fn asset_events(&self, last: &str) -> Vec<Value> {
+    /// Reads the whole change feed, and returns the events of assets once they are complete.
+    pub fn asset_events(&self, are_complete: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         // The feed shows an event only when no earlier one can appear any more.
-        until("the feed has the last event", || {
+        until("the change feed has all events", || {
             let (mut events, mut after) = (Vec::new(), String::new());
             loop {
                 let page = self.send("GET", &format!("/events?limit=100{after}"), &Value::Null);
@@ -135,7 +135,7 @@ impl Client {
                 after = format!("&after={}", page["meta"]["after"].as_str().unwrap());
             }
             events.retain(|event| event["type"].as_str().unwrap().starts_with("asset."));
-            events.iter().any(|event| event["entity_id"] == last).then_some(events)
+            are_complete(&events).then_some(events)
         })
     }
 }

@@ -54,7 +54,8 @@ impl TenantStore {
             Some(status) => self.newest(self.deliveries_by_status(webhook, status)).await?,
         };
         let has_status = |item: &&Item| {
-            status.is_none_or(|status| item.get(STATUS).and_then(|value| value.as_s().ok()).is_some_and(|it| it == status.as_str()))
+            status
+                .is_none_or(|status| item.get(STATUS).and_then(|value| value.as_s().ok()).is_some_and(|it| it == status.as_str()))
         };
         let ids = found.iter().filter(|item| self.is_kept(item)).filter(has_status).filter_map(event_of).collect();
         let Page { items: ids, total, request, unreadable } = Page::cut_from(ids, request);

@@ -60,9 +60,9 @@ mod webhooks;
 
 pub use change_context::ChangeContext;
 pub use check::{CheckMode, CheckReport, Finding, Removal};
-pub use delivery_list::MAX_LISTED_DELIVERIES;
 pub use deadline::{has_time_for_operation, with_deadline};
 pub use deliveries::DeliveryInputs;
+pub use delivery_list::MAX_LISTED_DELIVERIES;
 pub use dry_run::DryRun;
 pub use error::{StoreError, UnreadableRecord, WriteError};
 pub use export::{AssetExport, Chunk};

@@ -15,7 +15,11 @@ impl PointReads {
     pub async fn free_webhook_slots(&self) -> Result<Vec<u8>, StoreError> {
         let slots: Vec<Unique> = (0..MAX_WEBHOOKS).map(Webhook::unique_slot).collect();
         let owners = self.owners::<Webhook>(&slots).await?;
-        Ok((0..MAX_WEBHOOKS).zip(&slots).filter(|(_, unique)| !owners.contains_key(&unique.value)).map(|(slot, _)| slot).collect())
+        Ok((0..MAX_WEBHOOKS)
+            .zip(&slots)
+            .filter(|(_, unique)| !owners.contains_key(&unique.value))
+            .map(|(slot, _)| slot)
+            .collect())
     }
 }
 

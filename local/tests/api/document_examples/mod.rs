@@ -10,6 +10,7 @@ mod recorder;
 mod replacements;
 mod settings;
 mod signing;
+mod webhooks;
 
 use crate::support::operations::at;
 use recorder::Scenario;
@@ -63,6 +64,7 @@ async fn record_all() -> Value {
     movements::move_together(&scenario, &catalog).await;
     signing::sign(&scenario, &people).await;
     people::leave(&scenario, &catalog).await;
+    webhooks::follow(&scenario).await;
     settings::read_reports(&scenario, &people, &laptop).await;
     problems::record(&scenario, &people, &catalog, &laptop).await;
     inventory::clean_up(&scenario).await;

@@ -8,6 +8,9 @@ use shared::domain::token::{BearerToken, Credential, LinkToken, Secret, Token};
 use std::collections::HashMap;
 use uuid::Uuid;
 
+/// What the secrets of webhooks begin with. What follows is standard base64, which is more than one word.
+const WEBHOOK_SECRET: &str = "whsec_";
+
 /// Replaces each random token by another one of the same form: the same token always by the same. Times need no
 /// replacement, since the clock of the scenario stands still during a request.
 #[derive(Default)]
@@ -33,6 +36,9 @@ impl Replacements {
 
     /// Replaces what is random in a text: it is always a whole word of the characters of base64url.
     fn text(&mut self, text: &str) -> String {
+        if text.starts_with(WEBHOOK_SECRET) {
+            return self.webhook_secret(text);
+        }
         let is_inside = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let mut replaced = String::new();
         let mut rest = text;
@@ -44,6 +50,17 @@ impl Replacements {
             rest = after;
         }
         replaced + rest
+    }
+
+    /// Returns a secret of the same length that says what it is.
+    fn webhook_secret(&mut self, text: &str) -> String {
+        let number = self.counts.entry("webhook secret".to_owned()).or_default();
+        let known = self.known.entry(text.to_owned()).or_insert_with(|| {
+            *number += 1;
+            let bytes = format!("example secret number {number:010}");
+            format!("{WEBHOOK_SECRET}{}", base64_simd::STANDARD.encode_to_string(bytes))
+        });
+        known.clone()
     }
 
     fn word(&mut self, word: &str) -> String {

@@ -111,7 +111,16 @@ impl Samples {
             ("/v1/webhooks", webhook),
         ];
         let idle_asset = client.asset(json!({"name": "Sample asset to start a process for"})).await;
-        Self { ids, idle_asset, manufacturer, asset_type, tenant: client.tenant.to_string(), instance_link, movement_link, delivery }
+        Self {
+            ids,
+            idle_asset,
+            manufacturer,
+            asset_type,
+            tenant: client.tenant.to_string(),
+            instance_link,
+            movement_link,
+            delivery,
+        }
     }
 
     /// Returns what to send for an operation: a path as [`Client`] takes it, and a body, empty where there is none.
@@ -142,7 +151,11 @@ impl Samples {
             .or_else(|| sample(collection))
             .unwrap_or_else(|| panic!("no sample for {path}: add one to Samples::create"));
         let link = if path.starts_with("/v1/movements") { &self.movement_link } else { &self.instance_link };
-        below.replace("{id}", id).replace("{link_id}", link).replace("{delivery_id}", &self.delivery).replace("{key}", SIGNATURE_STEP)
+        below
+            .replace("{id}", id)
+            .replace("{link_id}", link)
+            .replace("{delivery_id}", &self.delivery)
+            .replace("{key}", SIGNATURE_STEP)
     }
 
     /// Returns a body that the operation accepts, as text where it takes no JSON, or null where it takes none.

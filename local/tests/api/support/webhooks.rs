@@ -114,8 +114,7 @@ impl Queue for RecordingQueue {
                     && request.test.is_some()
                 {
                     let delivered = delivery(&request.webhook_id.to_string(), request.requested_at, DeliveryStatus::Delivered);
-                    let delivered =
-                        Delivery { event_id: request.event_id, event_type: TEST_EVENT_TYPE.to_owned(), ..delivered };
+                    let delivered = Delivery { event_id: request.event_id, event_type: TEST_EVENT_TYPE.to_owned(), ..delivered };
                     self.records.put(request.tenant_id, &delivered).await;
                 }
             }

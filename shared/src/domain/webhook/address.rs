@@ -175,8 +175,12 @@ mod tests {
 
     #[test]
     fn only_https_to_public_hosts_and_ports_is_allowed() {
-        for good in ["https://example.com/", "https://example.com:8443/x", "https://93.184.215.14/", "https://hooks.localhost.example.com/"]
-        {
+        for good in [
+            "https://example.com/",
+            "https://example.com:8443/x",
+            "https://93.184.215.14/",
+            "https://hooks.localhost.example.com/",
+        ] {
             assert_eq!(checked(good, AddressPolicy::Public), Ok(()), "{good}");
             assert_eq!(checked(good, AddressPolicy::PublicOrLoopback), Ok(()), "{good}");
         }

@@ -177,11 +177,10 @@ mod tests {
         let delivered = after(None, &request(5), attempt(10, 204));
         let failed = after(None, &request(5), attempt(10, 410));
         for record in [&delivered, &failed] {
-            assert_eq!([4, 5, 6].map(|seconds| decided(Some(record), seconds, 20)), [
-                Decision::Drop,
-                Decision::Drop,
-                Decision::Attempt
-            ]);
+            assert_eq!(
+                [4, 5, 6].map(|seconds| decided(Some(record), seconds, 20)),
+                [Decision::Drop, Decision::Drop, Decision::Attempt]
+            );
         }
         // Due at 10.25 + 5 seconds.
         let pending = after(None, &request(5), attempt(10, 500));

@@ -63,9 +63,10 @@ impl WebhookEvents {
 
 impl PartialSchema for WebhookEvents {
     fn schema() -> RefOr<Schema> {
-        let all = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([ALL])).description(Some("All events."));
+        let all = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([ALL]));
         let types = AnyOfBuilder::new().item(Ref::from_schema_name(EVENT_TYPE_FILTER)).item(all);
-        ArrayBuilder::new().items(types).min_items(Some(1)).max_items(Some(MAX_EVENT_TYPES)).unique_items(true).into()
+        let array = ArrayBuilder::new().description(Some("Types of events. `*` stands for all."));
+        array.items(types).min_items(Some(1)).max_items(Some(MAX_EVENT_TYPES)).unique_items(true).into()
     }
 }
 

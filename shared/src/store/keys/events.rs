@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn the_key_of_an_event_names_its_tenant() {
-        let (tenant, event) = (TenantId::new(Timestamp::from_millis(0), [1; 10]), EventId::new(Timestamp::from_millis(7), [7; 10]));
+        let (tenant, event) =
+            (TenantId::new(Timestamp::from_millis(0), [1; 10]), EventId::new(Timestamp::from_millis(7), [7; 10]));
         let keys = Keys::of(tenant);
         let of = |key: &Key| event_of(&key.pk, &key.sk);
         assert_eq!(of(&keys.event(event)), Some((tenant, event)));

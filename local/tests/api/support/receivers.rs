@@ -1,0 +1,88 @@
+//! Receivers of deliveries that respond as a test says.
+
+use deliver::{Outgoing, Transport};
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use shared::domain::time::Timestamp;
+use shared::domain::webhook::{Attempt, AttemptError};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use tokio::task::yield_now;
+
+/// A request that a receiver got.
+#[derive(Debug, Clone)]
+pub struct Received {
+    pub url: String,
+    pub id: String,
+    pub seconds: i64,
+    pub signatures: String,
+    pub body: String,
+    pub at: Timestamp,
+}
+
+impl Received {
+    /// Returns the body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// Returns the text of the entry in the body.
+    pub fn entry(&self) -> &str {
+        let (_, entry) = self.body.split_once("\"data\":").unwrap();
+        entry.strip_suffix('}').unwrap()
+    }
+}
+
+/// The status of the response to a request; 0 if there is none.
+type Script = Box<dyn FnMut(&Received) -> u16 + Send>;
+
+/// Receivers of all addresses. Cheap to clone.
+#[derive(Clone)]
+pub struct Receivers {
+    received: Arc<Mutex<Vec<Received>>>,
+    script: Arc<Mutex<Script>>,
+}
+
+impl Default for Receivers {
+    fn default() -> Self {
+        Self { received: Arc::default(), script: Arc::new(Mutex::new(Box::new(|_| 204))) }
+    }
+}
+
+impl Receivers {
+    /// Lets the receivers respond with what this returns: a status, or 0 for no response.
+    pub fn respond(&self, script: impl FnMut(&Received) -> u16 + Send + 'static) {
+        *self.script.lock().unwrap() = Box::new(script);
+    }
+
+    /// Returns the requests since the last time.
+    pub fn take(&self) -> Vec<Received> {
+        std::mem::take(&mut *self.received.lock().unwrap())
+    }
+
+    /// Returns the address and the ID of each request so far, each pair once.
+    pub fn got(&self) -> HashSet<(String, String)> {
+        self.received.lock().unwrap().iter().map(|received| (received.url.clone(), received.id.clone())).collect()
+    }
+
+    /// Returns how many requests came so far.
+    pub fn len(&self) -> usize {
+        self.received.lock().unwrap().len()
+    }
+}
+
+impl Transport for Receivers {
+    /// Whoever drops the future may do so before the request arrives, or after it.
+    fn send<'a>(&'a self, outgoing: Outgoing<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
+        Box::pin(async move {
+            yield_now().await;
+            let Outgoing { url, id, seconds, signatures, body } = outgoing;
+            let received = Received { url: url.as_str().to_owned(), id, seconds, signatures, body, at };
+            let status = (self.script.lock().unwrap())(&received);
+            self.received.lock().unwrap().push(received);
+            yield_now().await;
+            let (status, error) = if status == 0 { (None, Some(AttemptError::TimedOut)) } else { (Some(status), None) };
+            Attempt { at, status, error, duration_ms: 0, response: status.map(|_| "ok".to_owned()) }
+        })
+    }
+}

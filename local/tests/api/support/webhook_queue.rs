@@ -1,0 +1,207 @@
+//! A queue in memory with the clock of the tests. It keeps what SQS promises, and no more: each message is received at least
+//! once, and comes back until it is deleted.
+
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use chrono::TimeDelta;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use shared::domain::time::Timestamp;
+use shared::domain::webhook::Message;
+use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError};
+use shared::store::Store;
+use std::sync::Mutex;
+use std::time::Duration;
+use tokio::task::yield_now;
+
+/// For how long a message that was received is hidden.
+pub const VISIBILITY: TimeDelta = TimeDelta::seconds(180);
+/// How many messages are received, or sent, at once.
+const BATCH: usize = 10;
+
+/// A message of the queue.
+#[derive(Debug, Clone)]
+struct Queued {
+    id: String,
+    body: String,
+    visible_at: Timestamp,
+    receives: u32,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    messages: Vec<Queued>,
+    next_id: usize,
+    sent: Vec<NewMessage>,
+    postponements: Vec<Duration>,
+    /// How many more calls succeed before one fails, and whether that one takes effect.
+    failing: Option<(usize, bool)>,
+    has_failed: bool,
+}
+
+/// A queue in memory.
+pub struct TestQueue {
+    store: Store,
+    state: Mutex<State>,
+}
+
+impl TestQueue {
+    /// Returns an empty queue with the clock of this store.
+    pub fn new(store: Store) -> Self {
+        Self { store, state: Mutex::default() }
+    }
+
+    /// Makes one call fail: the first from now on for 0, the second for 1. With `after`, it takes effect nevertheless.
+    pub fn fail_call(&self, place: usize, after: bool) {
+        self.state.lock().unwrap().failing = Some((place, after));
+    }
+
+    /// Lets all calls succeed again, and returns whether one has failed.
+    pub fn stop_failing(&self) -> bool {
+        let mut state = self.state.lock().unwrap();
+        state.failing = None;
+        std::mem::take(&mut state.has_failed)
+    }
+
+    /// Returns the messages that were sent since the last time.
+    pub fn take_sent(&self) -> Vec<NewMessage> {
+        std::mem::take(&mut self.state.lock().unwrap().sent)
+    }
+
+    /// Returns for how long messages were postponed since the last time.
+    pub fn take_postponements(&self) -> Vec<Duration> {
+        std::mem::take(&mut self.state.lock().unwrap().postponements)
+    }
+
+    /// Returns how many messages are not deleted.
+    pub fn len(&self) -> usize {
+        self.state.lock().unwrap().messages.len()
+    }
+
+    /// Returns how often the message was received that was received most often.
+    pub fn most_receives(&self) -> u32 {
+        self.state.lock().unwrap().messages.iter().map(|message| message.receives).max().unwrap_or_default()
+    }
+
+    /// Adds a message with any text.
+    pub fn add(&self, body: &str) {
+        let now = self.store.now();
+        self.state.lock().unwrap().push(body.to_owned(), now);
+    }
+
+    /// Returns when the next message is visible.
+    pub fn next_visible(&self) -> Option<Timestamp> {
+        self.state.lock().unwrap().messages.iter().map(|message| message.visible_at).min()
+    }
+
+    /// Receives up to ten visible messages and hides them, as the event of a function (AWS Lambda guide, "Example standard
+    /// queue message event").
+    pub fn receive(&self) -> Option<SqsEvent> {
+        let now = self.store.now();
+        let mut state = self.state.lock().unwrap();
+        let visible = state.messages.iter_mut().filter(|message| message.visible_at <= now).take(BATCH);
+        let records: Vec<Value> = visible
+            .map(|message| {
+                message.visible_at = now.plus(VISIBILITY);
+                message.receives += 1;
+                json!({
+                    "messageId": message.id, "receiptHandle": format!("{}/{}", message.id, message.receives),
+                    "body": message.body,
+                    "attributes": {
+                        "ApproximateReceiveCount": message.receives.to_string(), "SentTimestamp": "1545082649183",
+                        "SenderId": "AIDAIENQZJOLO23YVJ4VO", "ApproximateFirstReceiveTimestamp": "1545082649185"
+                    },
+                    "messageAttributes": {}, "md5OfBody": "e4e68fb7bd0e697a0ae8f1bb342846b3", "eventSource": "aws:sqs",
+                    "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:deliveries", "awsRegion": "us-east-1"
+                })
+            })
+            .collect();
+        (!records.is_empty()).then(|| serde_json::from_value(json!({"Records": records})).unwrap())
+    }
+
+    /// Deletes the messages of an event but those that the response names.
+    pub fn delete(&self, event: &SqsEvent, response: &SqsBatchResponse) {
+        let failed: Vec<&str> = response.batch_item_failures.iter().map(|failure| failure.item_identifier.as_str()).collect();
+        let done = event.records.iter().filter_map(|message| message.message_id.as_deref()).filter(|id| !failed.contains(id));
+        let done: Vec<&str> = done.collect();
+        self.state.lock().unwrap().messages.retain(|message| !done.contains(&message.id.as_str()));
+    }
+
+    /// Executes a call, unless it is to fail.
+    async fn call(&self, mut effect: impl FnMut(&mut State)) -> Result<(), QueueError> {
+        yield_now().await;
+        let failure = self.state.lock().unwrap().next_failure();
+        if failure != Some(false) {
+            effect(&mut self.state.lock().unwrap());
+        }
+        yield_now().await;
+        failure.map_or(Ok(()), |_| Err(QueueError("injected".into())))
+    }
+}
+
+impl State {
+    fn push(&mut self, body: String, visible_at: Timestamp) {
+        self.next_id += 1;
+        self.messages.push(Queued { id: format!("m{}", self.next_id), body, visible_at, receives: 0 });
+    }
+
+    /// Returns whether the present call fails, and whether it takes effect then.
+    fn next_failure(&mut self) -> Option<bool> {
+        let (left, after) = self.failing.take()?;
+        if left > 0 {
+            self.failing = Some((left - 1, after));
+            return None;
+        }
+        self.has_failed = true;
+        Some(after)
+    }
+}
+
+fn delta(delay: Duration) -> TimeDelta {
+    // SQS counts whole seconds.
+    TimeDelta::seconds(i64::try_from(delay.as_secs()).unwrap())
+}
+
+impl Queue for TestQueue {
+    /// Sends ten messages at a time, so that a failure may come after some were sent.
+    fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
+        Box::pin(async move {
+            for chunk in messages.chunks(BATCH) {
+                let now = self.store.now();
+                self.call(|state| {
+                    for new in chunk {
+                        assert!(new.delay <= MAX_DELAY);
+                        state.sent.push(new.clone());
+                        state.push(serde_json::to_string(&new.message).unwrap(), now.plus(delta(new.delay)));
+                    }
+                })
+                .await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>> {
+        Box::pin(async move {
+            assert!(delay <= MAX_POSTPONEMENT);
+            let now = self.store.now();
+            self.call(|state| {
+                state.postponements.push(delay);
+                let is_it = |message: &&mut Queued| format!("{}/{}", message.id, message.receives) == receipt_handle;
+                // A receipt is valid until the message is received again.
+                if let Some(message) = state.messages.iter_mut().find(is_it) {
+                    message.visible_at = now.plus(delta(delay));
+                }
+            })
+            .await
+        })
+    }
+}
+
+/// Returns the deliveries among messages: the webhook and the event of each.
+pub fn deliveries(messages: &[NewMessage]) -> Vec<(String, String)> {
+    let delivery = |new: &NewMessage| match &new.message {
+        Message::Delivery(request) => Some((request.webhook_id.to_string(), request.event_id.to_string())),
+        Message::Replay(_) => None,
+    };
+    messages.iter().filter_map(delivery).collect()
+}
