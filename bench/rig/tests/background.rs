@@ -115,7 +115,7 @@ async fn the_sample_events_of_stream_and_queue_are_handled() {
 async fn an_event_becomes_a_message_and_the_message_an_attempt() {
     let setup = Setup::new().await;
     let webhooks = setup.start("webhooks").await;
-    let url = "https://receiver.invalid/hook?token=hidden";
+    let url = "https://receiver.example.com/hook?token=hidden";
     let webhook = setup.send(&webhooks, "POST", "/v1/webhooks", json!({"url": url, "events": ["asset.created"]})).await;
     let (id, secret) = (webhook["id"].as_str().unwrap(), webhook["secret"].as_str().unwrap());
     let fanout = setup.start("fanout").await;
@@ -143,7 +143,7 @@ async fn an_event_becomes_a_message_and_the_message_an_attempt() {
     // Ids are in the log, and neither addresses nor secrets.
     for function in [&webhooks, &fanout, &deliver] {
         let log = serde_json::to_string(&function.log().unwrap()).unwrap();
-        assert!(!log.contains("receiver.invalid") && !log.contains("hidden") && !log.contains(secret), "{log}");
+        assert!(!log.contains("receiver.example.com") && !log.contains("hidden") && !log.contains(secret), "{log}");
     }
 }
 
@@ -152,7 +152,7 @@ async fn an_event_becomes_a_message_and_the_message_an_attempt() {
 async fn what_can_not_be_sent_or_read_is_reported_and_nothing_else() {
     let setup = Setup::new().await;
     let webhooks = setup.start("webhooks").await;
-    let body = json!({"url": "https://receiver.invalid/", "events": ["*"]});
+    let body = json!({"url": "https://receiver.example.com/", "events": ["*"]});
     setup.send(&webhooks, "POST", "/v1/webhooks", body).await;
     let (mut fanout, mut deliver) = (setup.start("fanout").await, setup.start("deliver").await);
     let event = setup.stream("asset.created").await;

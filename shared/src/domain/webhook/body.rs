@@ -7,9 +7,6 @@ use crate::domain::time::Timestamp;
 use serde::Serialize;
 use serde_json::Map;
 
-/// The type of an event that only tests a webhook. No history has it.
-pub const TEST_EVENT: &str = "webhook.test";
-
 #[derive(Serialize)]
 struct Body<'a, T> {
     #[serde(rename = "type")]
