@@ -4,7 +4,7 @@ use super::{Deliver, Failure, Outcome, Outgoing};
 use futures_util::future::{join, try_join, try_join_all};
 use shared::domain::time::Timestamp;
 use shared::domain::webhook::{
-    Attempt, Decision, Delivery, DeliveryRequest, DeliveryStatus, HealthChange, Race, Retries, TEST_EVENT_TYPE, Webhook,
+    Attempt, Decision, Delivery, DeliveryRequest, DeliveryStatus, HealthChange, Race, Retries, TEST_EVENT, Webhook,
     WebhookSecret, after_race, decide, delivery_body, test_event,
 };
 use shared::http::feed::{FeedEntry, feed_entries};
@@ -146,7 +146,7 @@ async fn give_up(
 ) -> Result<(), WriteError> {
     let of_record = || inputs.record.as_ref().map(|record| record.event_type.clone());
     let of_event = || Some(EventView::read(inputs.event.clone()?)?.event_type);
-    let of_test = || request.test.as_ref().map(|_| TEST_EVENT_TYPE.to_owned());
+    let of_test = || request.test.as_ref().map(|_| TEST_EVENT.to_owned());
     // Without any of them there is no such event.
     let Some(event_type) = of_record().or_else(of_event).or_else(of_test) else { return Ok(()) };
     let given_up = Delivery::given_up(inputs.record.as_ref(), request, &event_type, now);

@@ -8,7 +8,7 @@ use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::id::{EventId, WebhookId};
 use shared::domain::scope::Scope;
 use shared::domain::time::Timestamp;
-use shared::domain::webhook::{Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT_TYPE, TestEvent, Webhook};
+use shared::domain::webhook::{Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT, TestEvent, Webhook};
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{PathDeliveryId, PathId, QueryParams};
 use shared::http::openapi::{ActionErrors, GetErrors, RequestConflict};
@@ -55,7 +55,7 @@ pub async fn test_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> 
     let delivery = Delivery {
         webhook_id: webhook.value.id,
         event_id,
-        event_type: TEST_EVENT_TYPE.to_owned(),
+        event_type: TEST_EVENT.to_owned(),
         status: DeliveryStatus::Pending,
         requested_at: now,
         tries: 0,
@@ -111,7 +111,7 @@ pub(crate) fn check_active(webhook: &Webhook) -> Result<(), ApiError> {
 /// Asks the function `deliver` for a delivery, and returns it as it is until then.
 async fn ask_for<V: From<Delivery> + Serialize>(caller: &Caller, delivery: Delivery) -> Result<Data<V>, ApiError> {
     let queue = unavailable::queue(&caller.app)?;
-    let is_test = delivery.event_type == TEST_EVENT_TYPE;
+    let is_test = delivery.event_type == TEST_EVENT;
     let message = Message::Delivery(DeliveryRequest {
         tenant_id: caller.store.id(),
         webhook_id: delivery.webhook_id,

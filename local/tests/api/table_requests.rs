@@ -19,13 +19,13 @@ pub fn partitions(request: &Value, found: &mut Vec<String>) {
 }
 
 /// Returns whether a request reads consistently, or writes only under a condition.
-fn is_guarded(operation: &str, request: &Value, table: &str) -> bool {
+pub fn is_guarded(operation: &str, request: &Value, table: &str) -> bool {
     match operation {
         // Indexes have no consistent reads. Tests in `list_index_races` and `history_lag` show that their lag does no harm.
         "Query" if [LIST_INDEX, HISTORY].iter().any(|index| request["IndexName"] == *index) => true,
         "GetItem" | "Query" => request["ConsistentRead"] == true,
         "BatchGetItem" => request["RequestItems"][table]["ConsistentRead"] == true,
-        "UpdateItem" => request["ConditionExpression"].is_string(),
+        "PutItem" | "UpdateItem" | "DeleteItem" => request["ConditionExpression"].is_string(),
         "TransactWriteItems" => {
             let items = request["TransactItems"].as_array().unwrap().iter();
             items.flat_map(|item| item.as_object().unwrap().values()).all(|item| item["ConditionExpression"].is_string())

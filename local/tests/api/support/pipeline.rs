@@ -10,11 +10,15 @@ use fanout::Fanout;
 use serde_json::json;
 use shared::domain::id::{EventId, TenantId, WebhookId};
 use shared::domain::record::Stored;
-use shared::domain::webhook::{Delivery, Webhook, WebhookSecret};
+use shared::domain::time::Timestamp;
+use shared::domain::webhook::{Delivery, DeliveryRequest, EncryptedSecret, Message, Webhook, WebhookSecret};
 use shared::key_encryption::{KeyEncryption, Purpose};
 use shared::queue::Queue;
 use shared::store::{ChangeContext, Store, UnitOfWork};
 use std::sync::Arc;
+
+/// The address of most webhooks.
+pub const URL: &str = "https://example.com/hook";
 
 /// A webhook, with what only its creator knows.
 #[derive(Clone)]
@@ -79,13 +83,9 @@ pub async fn webhook(api: &Api, tenant: TenantId, url: &str, events: &[&str]) ->
 }
 
 /// Encrypts a secret as the table has it.
-pub async fn encrypted(
-    key_encryption: &dyn KeyEncryption,
-    tenant: TenantId,
-    secret: &WebhookSecret,
-) -> shared::domain::webhook::EncryptedSecret {
+pub async fn encrypted(key_encryption: &dyn KeyEncryption, tenant: TenantId, secret: &WebhookSecret) -> EncryptedSecret {
     let bytes = key_encryption.encrypt_key(Purpose::WebhookSecret, tenant, secret.bytes()).await.unwrap();
-    shared::domain::webhook::EncryptedSecret(bytes)
+    EncryptedSecret(bytes)
 }
 
 /// The two functions, and what is around them.
@@ -165,4 +165,28 @@ pub async fn delivering() -> (Api, Client, Pipeline) {
     let (api, client) = Api::with_tenant().await;
     let pipeline = Pipeline::start(&api).await;
     (api, client, pipeline)
+}
+
+/// Returns a tenant with a webhook for these events, and the functions, which have delivered all before.
+pub async fn with_webhook(events: &[&str]) -> (Api, Client, Pipeline, TestWebhook) {
+    let (api, client, mut pipeline) = delivering().await;
+    let hook = webhook(&api, client.tenant, URL, events).await;
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    (api, client, pipeline, hook)
+}
+
+/// Creates an asset, and returns its ID and the event's.
+pub async fn created(api: &Api, client: &Client, pipeline: &mut Pipeline) -> (String, String) {
+    let asset = client.asset(json!({"name": "Laptop"})).await;
+    (asset, pipeline.fan_out(api).await.remove(0))
+}
+
+/// Returns a request to deliver an event.
+pub fn delivery(hook: &TestWebhook, event: &str, requested_at: Timestamp) -> DeliveryRequest {
+    DeliveryRequest { tenant_id: hook.tenant, webhook_id: hook.id, event_id: event.parse().unwrap(), requested_at, test: None }
+}
+
+/// Sends a message, with which the API repeats a delivery.
+pub async fn send(pipeline: &Pipeline, message: impl Into<Message>) {
+    pipeline.queue.send(vec![message.into().into()]).await.unwrap();
 }

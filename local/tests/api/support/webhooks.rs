@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use shared::domain::id::{EventId, Id, TenantId, WebhookId};
 use shared::domain::time::Timestamp;
-use shared::domain::webhook::{Attempt, Delivery, DeliveryStatus, Message, RETENTION, TEST_EVENT_TYPE};
+use shared::domain::webhook::{Attempt, Delivery, DeliveryStatus, Message, RETENTION, TEST_EVENT};
 use shared::queue::{NewMessage, Queue, QueueError};
 use shared::store::keys::{EXPIRES, Item, Keys, LS, TYPE};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -114,7 +114,7 @@ impl Queue for RecordingQueue {
                     && request.test.is_some()
                 {
                     let delivered = delivery(&request.webhook_id.to_string(), request.requested_at, DeliveryStatus::Delivered);
-                    let delivered = Delivery { event_id: request.event_id, event_type: TEST_EVENT_TYPE.to_owned(), ..delivered };
+                    let delivered = Delivery { event_id: request.event_id, event_type: TEST_EVENT.to_owned(), ..delivered };
                     self.records.put(request.tenant_id, &delivered).await;
                 }
             }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Map;
 
 /// The type of an event that only tests a webhook. No history has it.
-pub const TEST_EVENT_TYPE: &str = "webhook.test";
+pub const TEST_EVENT: &str = "webhook.test";
 
 #[derive(Serialize)]
 struct Body<'a, T> {
@@ -33,7 +33,7 @@ pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
     Event {
         id: request.event_id,
         at: request.event_id.timestamp(),
-        event_type: TEST_EVENT_TYPE.to_owned(),
+        event_type: TEST_EVENT.to_owned(),
         entity_id: request.webhook_id.uuid(),
         version: 0,
         actor: test.actor.clone(),

@@ -13,7 +13,7 @@ mod secret;
 mod tests;
 
 pub use address::{AddressPolicy, WebhookUrl};
-pub use body::{TEST_EVENT_TYPE, delivery_body, test_event};
+pub use body::{TEST_EVENT, delivery_body, test_event};
 pub use decision::{Decision, Race, Retries, after_race, decide};
 pub use delivery::{
     Attempt, AttemptError, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS,
