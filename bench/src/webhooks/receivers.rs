@@ -7,11 +7,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use serde::Deserialize;
+use shared::app::system_clock;
+use shared::store::Clock;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// How long a slow receiver takes to respond.
@@ -59,6 +61,7 @@ pub struct Receiver {
 }
 
 struct ReceiverState {
+    clock: Clock,
     behaviour: Behaviour,
     has_recovered: AtomicBool,
     refused: AtomicU64,
@@ -82,6 +85,7 @@ impl Receiver {
     /// Starts a receiver. A dead one only reserves its port.
     pub async fn start(behaviour: Behaviour) -> Result<Self> {
         let state = ReceiverState {
+            clock: system_clock(),
             behaviour,
             has_recovered: AtomicBool::new(false),
             refused: AtomicU64::new(0),
@@ -164,10 +168,9 @@ async fn receive(State(state): State<Arc<ReceiverState>>, headers: HeaderMap, bo
     if !headers.contains_key("webhook-id") || !headers.contains_key("webhook-signature") {
         return StatusCode::BAD_REQUEST;
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let at = Duration::from_millis(data.at.millis().unsigned_abs());
+    let latency = (state.clock)().since(data.at).to_std().unwrap_or_default();
     let mut accepted = state.accepted();
-    let first = Accepted { latency: now.saturating_sub(at), count: 0 };
+    let first = Accepted { latency, count: 0 };
     accepted.entry(data.entity_id).or_insert(first).count += 1;
     StatusCode::NO_CONTENT
 }

@@ -239,9 +239,9 @@ mod tests {
             is_active: true,
         };
         assert_eq!(bound.effective_scopes(Some(&owner(Role::Viewer))).len(), 5);
-        assert_eq!(bound.effective_scopes(Some(&owner(Role::Admin))).len(), 13);
+        assert_eq!(bound.effective_scopes(Some(&owner(Role::Admin))).len(), Scope::ALL.len());
         assert!(bound.effective_scopes(None).is_empty());
-        assert_eq!(key().effective_scopes(None).len(), 13);
+        assert_eq!(key().effective_scopes(None).len(), Scope::ALL.len());
     }
 
     #[test]
