@@ -46,7 +46,7 @@ enum Command {
     #[command(after_help = examples("bench hostile --seconds 20 --seed 7"))]
     Hostile(hostile::Options),
     /// Deliver events to healthy, dead, slow and failing receivers, and measure how long the healthy ones wait.
-    #[command(after_help = examples("bench webhooks\nbench webhooks --events 1000 --rate 20 --report"))]
+    #[command(after_help = examples("bench webhooks\nbench webhooks --events 600 --rate 20 --hurry 300 --report"))]
     Webhooks(webhooks::Options),
     /// Measure the cold starts of the functions' release binaries, compared with a minimal function.
     #[command(after_help = examples("bench coldstart"))]

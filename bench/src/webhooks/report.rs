@@ -23,7 +23,7 @@ struct Row {
 
 impl Report {
     /// Measures what the receivers have now.
-    pub fn new(receivers: &[(Receiver, String)], records: &[String], created_in: Duration, queue: Counts) -> Self {
+    pub fn new(receivers: &[Receiver], records: &[String], created_in: Duration, queue: Counts) -> Self {
         let row = |receiver: &Receiver| {
             let latencies = receiver.latencies();
             Row {
@@ -33,7 +33,7 @@ impl Report {
                 latencies: [50, 99, 100].map(|percent| percentile(&latencies, percent)),
             }
         };
-        let receivers = receivers.iter().map(|(receiver, _)| row(receiver)).collect();
+        let receivers = receivers.iter().map(row).collect();
         Self { events: records.len(), created_in, queue, receivers }
     }
 
@@ -65,10 +65,10 @@ impl Report {
 }
 
 /// Prints what there is once all receivers have recovered.
-pub fn print_end(receivers: &[(Receiver, String)], records: &[String], took: Duration, queue: Counts) -> Result<()> {
-    let mut text = format!("\nafter all have recovered, and a replay for two of them ({:.1} s):\n\n", took.as_secs_f64());
+pub fn print_end(receivers: &[Receiver], records: &[String], took: Duration, queue: Counts) -> Result<()> {
+    let mut text = format!("\nafter all have recovered ({:.1} s):\n\n", took.as_secs_f64());
     text += &format!("{:<22}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "repeated", "lost");
-    for (receiver, _) in receivers {
+    for receiver in receivers {
         let (events, repeated, lost) = (receiver.events(), receiver.repetitions(), receiver.missing(records));
         text += &format!("{:<22}{events:>10}{repeated:>10}{lost:>10}\n", receiver.behaviour.name());
     }

@@ -56,8 +56,8 @@ impl Restore for ApiKey {
         let not_shown = RestoreError::NotShown("its secret");
         let old = origin.old.ok_or(not_shown.clone())?;
         let rotated_at: Option<Timestamp> = fields.get("rotated_at")?;
-        let previous_until: Option<Timestamp> = fields.get("previous_secret_until")?;
-        if rotated_at != old.rotated_at || previous_until != old.previous_secret.as_ref().map(|previous| previous.until) {
+        let replaced_until: Option<Timestamp> = fields.get("replaced_until")?;
+        if rotated_at != old.rotated_at || replaced_until != old.previous_secret.as_ref().map(|previous| previous.until) {
             return Err(not_shown);
         }
         Ok(Self {

@@ -105,6 +105,7 @@ fn a_key_comes_back_only_with_the_secret_that_it_has() {
     assert_eq!(round_trip(&renamed, &origin).as_ref(), Ok(&renamed));
     let rotated = key.rotated(SecretHash("next".into()), samples::time(1), samples::time(2));
     assert_eq!(round_trip(&rotated, &origin), Err(RestoreError::NotShown("its secret")));
+    assert_eq!(round_trip(&rotated, &Origin { old: Some(&rotated), ..origin }).as_ref(), Ok(&rotated));
     assert_eq!(round_trip(&key, &Origin::unknown(&creator)), Err(RestoreError::NotShown("its secret")));
 }
 
