@@ -38,8 +38,8 @@ impl Format {
         // The engine logs a warning for each failed condition, which is part of normal operation.
         match self {
             // The lines of `requests` have what people want to know of a request, so only failures are told once more.
-            Self::Text => "warn,requests=info,shared=info,shared::http::observe=warn,dynoxide=error",
-            Self::Json => "warn,shared=info,dynoxide=error",
+            Self::Text => "warn,requests=info,shared=info,deliver=info,shared::http::observe=warn,dynoxide=error",
+            Self::Json => "warn,shared=info,deliver=info,fanout=info,dynoxide=error",
         }
     }
 

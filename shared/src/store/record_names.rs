@@ -28,8 +28,7 @@ const fn fields(kind: Kind) -> (Option<&'static str>, Option<&'static str>) {
         Kind::User => (Some("display_name"), None),
         Kind::Movement => (Some("number"), None),
         Kind::Tenant | Kind::ApiKey | Kind::AssetType | Kind::Manufacturer | Kind::Model | Kind::Process => (Some("name"), None),
-        Kind::Webhook => (Some("url"), None),
-        Kind::ReceiptKeys | Kind::Link => (None, None),
+        Kind::ReceiptKeys | Kind::Link | Kind::Webhook => (None, None),
     }
 }
 

@@ -5,7 +5,7 @@ use hyper::body::{Body, Bytes};
 use shared::domain::webhook::MAX_RESPONSE_BYTES;
 use tokio::time::{Instant, timeout_at};
 
-/// Reads the beginning of a body, as far as it arrives in time. Returns `None` if there is no text in it.
+/// Reads the beginning of a body, as far as it arrives in time. Returns `None` if it is empty.
 pub(super) async fn read(mut body: impl Body<Data = Bytes> + Unpin, until: Instant) -> Option<String> {
     let mut beginning = Vec::new();
     let reading = async {
@@ -22,10 +22,14 @@ pub(super) async fn read(mut body: impl Body<Data = Bytes> + Unpin, until: Insta
     text(&beginning)
 }
 
-/// Returns bytes up to the first that is not UTF-8.
+/// Returns bytes as text, with U+FFFD for what is not UTF-8. A character that is cut off at the end is left out.
 fn text(bytes: &[u8]) -> Option<String> {
-    let valid = bytes.utf8_chunks().next()?.valid();
-    (!valid.is_empty()).then(|| valid.to_owned())
+    let complete = match std::str::from_utf8(bytes) {
+        // Without a length, the error is an end that came too early.
+        Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
+        _ => bytes,
+    };
+    (!complete.is_empty()).then(|| String::from_utf8_lossy(complete).into_owned())
 }
 
 #[cfg(test)]
@@ -36,10 +40,10 @@ mod tests {
     use tokio::time::Instant;
 
     #[test]
-    fn text_ends_at_what_is_not_utf8() {
+    fn what_is_not_utf8_is_replaced() {
         assert_eq!(text(b""), None);
-        assert_eq!(text(b"\xff"), None);
-        assert_eq!(text(b"ok\xffok"), Some("ok".to_owned()));
+        assert_eq!(text(b"\xff"), Some("\u{fffd}".to_owned()));
+        assert_eq!(text(b"ok\xffok"), Some("ok\u{fffd}ok".to_owned()));
         assert_eq!(text(&"aé".as_bytes()[..2]), Some("a".to_owned()));
     }
 

@@ -92,7 +92,7 @@ impl Restore for Link {
     }
 }
 
-/// A webhook's secret is in no event, so a webhook comes back only if its secret did not change.
+/// A webhook's secret is in no event, nor is the query of its address, so a webhook comes back only if they did not change.
 impl Restore for Webhook {
     fn from_fields(id: WebhookId, fields: &Fields<'_>, origin: &Origin<'_, Self>) -> Result<Self, RestoreError> {
         let not_shown = RestoreError::NotShown("its secret");
@@ -102,15 +102,18 @@ impl Restore for Webhook {
         if rotated_at != old.rotated_at || previous_until != old.previous_secret.as_ref().map(|previous| previous.until) {
             return Err(not_shown);
         }
+        let url = match fields.get::<String>("url")? {
+            url if url == old.url.without_query() => old.url.clone(),
+            url if url.contains('?') => return Err(RestoreError::NotShown("its whole address")),
+            _ => fields.get("url")?,
+        };
         Ok(Self {
             id,
-            url: fields.get("url")?,
+            url,
             description: fields.get("description")?,
             events: fields.get("events")?,
             is_active: fields.get("is_active")?,
             disabled_reason: fields.get("disabled_reason")?,
-            active_since: fields.get("active_since")?,
-            slot: fields.get("slot")?,
             rotated_at,
             ..old.clone()
         })

@@ -35,6 +35,12 @@ impl WebhookUrl {
         &self.0
     }
 
+    /// Returns the address as the history shows it, which other webhooks may get: receivers know senders by tokens in queries.
+    #[must_use]
+    pub fn without_query(&self) -> String {
+        self.0.split_once('?').map_or_else(|| self.0.clone(), |(rest, _)| format!("{rest}?…"))
+    }
+
     /// Checks that a webhook may have this address, as far as the address itself says it. What a name resolves to is checked
     /// at every attempt.
     ///

@@ -68,7 +68,7 @@ pub struct Attempt {
     pub error: Option<AttemptError>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// The first [`MAX_RESPONSE_BYTES`] of the response's body, as far as they are UTF-8.
+    /// The first [`MAX_RESPONSE_BYTES`] of the response's body, with U+FFFD for what is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<String>,
 }

@@ -101,8 +101,15 @@ fn a_webhook_comes_back_only_with_the_secrets_that_it_has() {
     let old = webhook();
     let origin = Origin { old: Some(&old), ..Origin::unknown(&creator) };
     let round_trip = |webhook: &Webhook, origin: &Origin<'_, Webhook>| restore(webhook.id, &canonical(&webhook.audit()), origin);
-    let changed = Webhook { description: "ERP".parse().expect("text"), slot: 7, ..old.disabled(DisabledReason::Gone) };
+    let changed = Webhook { description: "ERP".parse().expect("text"), ..old.disabled(DisabledReason::Gone) };
     assert_eq!(round_trip(&changed, &origin).as_ref(), Ok(&changed));
+    let moved = |url: &str| Webhook { url: url.parse().expect("an address"), ..old.clone() };
+    let other = moved("https://other.example.com/");
+    assert_eq!(round_trip(&other, &origin).as_ref(), Ok(&other));
+    let with_token = moved("https://other.example.com/?token=1");
+    assert_eq!(round_trip(&with_token, &origin), Err(RestoreError::NotShown("its whole address")));
+    assert_eq!(round_trip(&with_token, &Origin { old: Some(&with_token), ..Origin::unknown(&creator) }), Ok(with_token.clone()));
+    assert!(!json!(with_token.audit()).to_string().contains("token"));
     let rotated = old.rotated(EncryptedSecret(b"second".to_vec()), at(1), at(2));
     let not_shown = Err(RestoreError::NotShown("its secret"));
     assert_eq!(round_trip(&rotated, &origin), not_shown);
