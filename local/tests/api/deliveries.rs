@@ -1,6 +1,5 @@
 //! From the queue to the receivers: what is sent, how often, and what is recorded.
 
-use crate::support::UNKNOWN_ID;
 use crate::support::pipeline::{URL, created, delivering, delivery, encrypted, send, settle, webhook, with_webhook};
 use crate::support::webhook_queue::VISIBILITY;
 use serde_json::{Value, json};
@@ -9,6 +8,7 @@ use shared::domain::event::Actor;
 use shared::domain::id::{EventId, Id};
 use shared::domain::webhook::{AttemptFailure, DeliveryRequest, DeliveryStatus, TestEvent, Webhook, WebhookSecret};
 use shared::lambda::BatchHandler;
+use shared::store::keys::Keys;
 use tokio::time::Instant;
 
 #[tokio::test]
@@ -185,20 +185,44 @@ async fn messages_that_lead_nowhere_come_back_or_end() {
     for body in ["", "{}", "not JSON", r#"{"kind": "delivery", "tenant_id": "x"}"#] {
         pipeline.queue.add(body);
     }
-    // An event that doesn't exist.
-    send(&pipeline, delivery(&hook, UNKNOWN_ID, api.now())).await;
+    // An event that is not in the table yet.
+    let missing: EventId = api.store.tenant(client.tenant).new_id(api.now()).unwrap();
+    let missing = missing.to_string();
+    send(&pipeline, delivery(&hook, &missing, api.now())).await;
     pipeline.run().await;
     // The others were handled all the same; these come back until the queue gives them up.
     assert_eq!((pipeline.receivers.len(), pipeline.queue.len()), (1, 5));
     assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Delivered);
-    assert_eq!(hook.delivery(UNKNOWN_ID).await, None);
+    assert_eq!(hook.delivery(&missing).await, None);
+    // One that is still missing when it comes back never will be there.
     api.advance_clock(VISIBILITY.num_seconds());
     pipeline.run().await;
-    assert_eq!((pipeline.queue.len(), pipeline.queue.most_receives()), (5, 2));
-    hook.activate(false).await;
-    api.advance_clock(VISIBILITY.num_seconds());
-    pipeline.run().await;
-    assert_eq!((pipeline.queue.len(), hook.delivery(UNKNOWN_ID).await), (4, None));
+    assert_eq!((pipeline.queue.len(), pipeline.queue.most_receives()), (4, 2));
+    assert_eq!((pipeline.receivers.len(), hook.delivery(&missing).await), (1, None));
+}
+
+/// A table that was restored to an earlier time lacks events whose messages are still in the queue.
+#[tokio::test]
+async fn messages_about_events_that_the_table_lost_are_dropped() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+    let (_, event) = created(&api, &client, &mut pipeline).await;
+    let key = Keys::of(client.tenant).event(event.parse().unwrap()).item();
+    api.dynamo.delete_item().table_name(&api.table).set_key(Some(key)).send().await.unwrap();
+    // It is a minute old soon, and then dropped.
+    for (seconds, is_active, left) in [(0, true, 1), (VISIBILITY.num_seconds(), true, 0), (0, true, 0), (0, false, 0)] {
+        api.advance_clock(seconds);
+        if pipeline.queue.len() == 0 {
+            hook.activate(is_active).await;
+            send(&pipeline, delivery(&hook, &event, api.now())).await;
+        }
+        pipeline.run().await;
+        assert_eq!((pipeline.queue.len(), pipeline.receivers.len(), hook.delivery(&event).await), (left, 0, None));
+    }
+    // What comes later is delivered.
+    hook.activate(true).await;
+    created(&api, &client, &mut pipeline).await;
+    pipeline.run_to_end(&api).await;
+    assert_eq!(pipeline.receivers.len(), 1);
 }
 
 /// Messages that are not finished in time come back; the others of the batch are done.

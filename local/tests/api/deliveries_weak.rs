@@ -55,7 +55,7 @@ fn on_a_weak_table(seed: u64) {
 
 #[test]
 fn everything_arrives_on_a_weak_table() {
-    for seed in 0..u64::from(proptest_cases(24)) {
+    for seed in 0..u64::from(proptest_cases(40)) {
         on_a_weak_table(seed);
     }
 }
