@@ -71,7 +71,7 @@ impl Worker {
 }
 
 /// Returns messages in batches of one webhook each: a slow receiver doesn't hold up others' messages.
-fn in_batches(messages: Vec<ReceivedMessage>) -> Vec<Vec<ReceivedMessage>> {
+pub(super) fn in_batches(messages: Vec<ReceivedMessage>) -> Vec<Vec<ReceivedMessage>> {
     let mut webhooks = BTreeMap::<String, Vec<ReceivedMessage>>::new();
     for message in messages {
         webhooks.entry(message.webhook.clone()).or_default().push(message);
@@ -80,7 +80,7 @@ fn in_batches(messages: Vec<ReceivedMessage>) -> Vec<Vec<ReceivedMessage>> {
 }
 
 /// Has a batch handled, and deletes the messages that are done.
-async fn handle(queue: SqliteQueue, handler: Arc<dyn MessageHandler>, batch: Vec<ReceivedMessage>) {
+pub(super) async fn handle(queue: SqliteQueue, handler: Arc<dyn MessageHandler>, batch: Vec<ReceivedMessage>) {
     let failed = failures(&*handler, &batch).await;
     let (failed, done): (Vec<_>, Vec<_>) = batch.into_iter().partition(|message| failed.contains(&message.id));
     let receipts = |messages: Vec<ReceivedMessage>| messages.into_iter().map(|message| message.receipt_handle).collect();

@@ -39,6 +39,7 @@ string_enum! {
 
 string_enum! {
     /// Why there was no response to an attempt.
+    #[schema(as = AttemptError)]
     AttemptFailure {
         /// The host's name could not be resolved.
         NameNotFound = "name_not_found",
