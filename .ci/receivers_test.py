@@ -1,4 +1,4 @@
-"""Delivers messages to receivers of webhooks, through a proxy that repeats, delays and changes them.
+"""Sends deliveries to receivers of webhooks, through a proxy that repeats, delays and changes them.
 
 Called by .ci/receivers with the dev server's ready file, and the name and the command of each receiver.
 """
@@ -40,7 +40,7 @@ def free_port() -> int:
 
 
 class Proxy:
-    """Passes messages on to the receiver, and does something else with the next one if it is told so."""
+    """Passes deliveries on to the receiver, and does something else with the next one if it is told so."""
 
     def __init__(self, receiver_port: int) -> None:
         self.mischief = ""
@@ -133,14 +133,14 @@ def take(base: str, key: str, name: str, command: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         receiver = Receiver(command, port, secret, folder)
         try:
-            messages(send, proxy, receiver, path, secret)
+            deliveries(send, proxy, receiver, path, secret)
         finally:
             receiver.stop()
     send("DELETE", path)
     print(f"{name}: ok", flush=True)
 
 
-def messages(send: Callable[..., Any], proxy: Proxy, receiver: Receiver, path: str, secret: str) -> None:
+def deliveries(send: Callable[..., Any], proxy: Proxy, receiver: Receiver, path: str, secret: str) -> None:
     asset = send("POST", "/assets", {"name": "Laptop"})
     tag, version = asset["asset_tag"], 1
     receiver.expect(f"asset.created {tag} version 1")
@@ -154,7 +154,7 @@ def messages(send: Callable[..., Any], proxy: Proxy, receiver: Receiver, path: s
         receiver.expect(f"asset.updated {tag} version {version}", count)
 
     def refused_then_taken(what: str, next_secret: str) -> None:
-        """The message is refused; its next attempt, by a receiver with this secret, isn't."""
+        """The delivery is refused; its next attempt, by a receiver with this secret, isn't."""
         refusals = receiver.count("answered 401")
         update()
         receiver.expect("answered 401", refusals + 1)
@@ -176,7 +176,7 @@ def messages(send: Callable[..., Any], proxy: Proxy, receiver: Receiver, path: s
     # The next version overtakes this one, whose second attempt comes five seconds later.
     proxy.mischief = "refuse"
     update()
-    wait_for("a message to refuse", lambda: proxy.mischief == "")
+    wait_for("a delivery to refuse", lambda: proxy.mischief == "")
     update()
     expect_update()
     receiver.expect(f"out of date: version {version - 1}")

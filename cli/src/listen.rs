@@ -6,7 +6,7 @@ use crate::error::{CliError, EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_SUCCESS, Resul
 use crate::feed::{Event, Feed};
 use crate::interrupt::Interrupt;
 use crate::listen_args::{Listen, Print};
-use crate::listen_print::{Counts, line, message, print_line};
+use crate::listen_print::{Counts, delivery, line, print_line};
 use crate::output::count;
 use crate::receiver::Receiver;
 use crate::signature::Secret;
@@ -119,15 +119,15 @@ impl Listener<'_> {
 
     /// Forwards and prints an event, and returns whether anybody still reads the output.
     async fn handle(&mut self, event: &Event) -> Result<bool> {
-        let delivery = match &self.receiver {
-            Some(receiver) => Some(receiver.send(&event.summary.id, message(event, None)).await),
+        let attempt = match &self.receiver {
+            Some(receiver) => Some(receiver.send(&event.summary.id, delivery(event, None)).await),
             None => None,
         };
         self.counts.events += 1;
-        self.counts.failed += u64::from(delivery.as_ref().is_some_and(|delivery| !delivery.is_success()));
+        self.counts.failed += u64::from(attempt.as_ref().is_some_and(|attempt| !attempt.is_success()));
         let text = match self.print {
-            Print::Text => line(&event.summary, delivery.as_ref(), terminal::style::is_coloured(&std::io::stdout())),
-            Print::Json => message(event, delivery.as_ref()),
+            Print::Text => line(&event.summary, attempt.as_ref(), terminal::style::is_coloured(&std::io::stdout())),
+            Print::Json => delivery(event, attempt.as_ref()),
         };
         Ok(print_line(&text)?)
     }

@@ -56,7 +56,7 @@ impl Listen {
 pub enum Print {
     /// A line for people
     Text,
-    /// A JSON object on each line: the message as a receiver gets it, and what became of it
+    /// A JSON object on each line: the delivery as a receiver gets it, and the attempt to send it
     Json,
 }
 

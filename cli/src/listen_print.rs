@@ -3,7 +3,7 @@
 use crate::feed::{Event, Summary};
 use crate::output::count;
 use crate::progress::duration;
-use crate::receiver::Delivery;
+use crate::receiver::Attempt;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::io::{self, Write};
@@ -15,56 +15,56 @@ const TYPE_COLUMNS: usize = 18;
 /// How many characters of a failure's response are shown to people.
 const MAX_SHOWN_CHARS: usize = 100;
 
-/// A message as receivers get it, or as it is printed.
+/// A delivery as receivers get it, or as it is printed.
 #[derive(Serialize)]
-struct Message<'a> {
+struct Delivery<'a> {
     #[serde(rename = "type")]
     event_type: &'a str,
     timestamp: &'a str,
     data: &'a RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
-    forward: Option<&'a Delivery>,
+    attempt: Option<&'a Attempt>,
 }
 
-/// Returns the message of an event as JSON, which is what receivers get; with what became of it, if that is given.
+/// Returns the delivery of an event as JSON, which is what receivers get; with the attempt to send it, if that is given.
 #[must_use]
-pub fn message(event: &Event, forward: Option<&Delivery>) -> String {
+pub fn delivery(event: &Event, attempt: Option<&Attempt>) -> String {
     let Summary { event_type, at, .. } = &event.summary;
-    let message = Message { event_type, timestamp: at, data: &event.entry, forward };
+    let delivery = Delivery { event_type, timestamp: at, data: &event.entry, attempt };
     // Texts and what was JSON before can be written.
-    serde_json::to_string(&message).unwrap_or_default()
+    serde_json::to_string(&delivery).unwrap_or_default()
 }
 
 /// Returns the line that people see.
 #[must_use]
-pub fn line(event: &Summary, forward: Option<&Delivery>, is_coloured: bool) -> String {
+pub fn line(event: &Summary, attempt: Option<&Attempt>, is_coloured: bool) -> String {
     let time = event.at.get(..19).unwrap_or(&event.at).replace('T', " ");
     let named = [&event.entity_tag, &event.entity_name].into_iter().flatten().map(String::as_str);
     let entity = named.collect::<Vec<_>>().join(" ");
     let entity = if entity.is_empty() { &event.entity_id } else { &entity };
     let actor = event.actor.user_name.as_ref().unwrap_or(&event.actor.key_name);
     let text = format!("{time}  {}  {entity}  by {actor}", pad(&event.event_type, TYPE_COLUMNS, false));
-    let Some(delivery) = forward else { return clean(&text) };
-    let colour = if delivery.is_success() { style::GOOD } else { style::ERROR };
-    let outcome = style::paint(&clean(&outcome(delivery)), colour, is_coloured);
+    let Some(attempt) = attempt else { return clean(&text) };
+    let colour = if attempt.is_success() { style::GOOD } else { style::ERROR };
+    let outcome = style::paint(&clean(&outcome(attempt)), colour, is_coloured);
     format!("{}  {outcome}", clean(&text))
 }
 
-/// Returns what became of a message: status and duration, and for a failure what the receiver says.
-fn outcome(delivery: &Delivery) -> String {
-    let milliseconds = delivery.duration_ms;
-    let Some(status) = delivery.status else {
-        return format!("failed in {milliseconds} ms: {}", delivery.error.as_deref().unwrap_or_default());
+/// Returns what came of an attempt: status and duration, and for a failure what the receiver says.
+fn outcome(attempt: &Attempt) -> String {
+    let milliseconds = attempt.duration_ms;
+    let Some(status) = attempt.status else {
+        return format!("failed in {milliseconds} ms: {}", attempt.error.as_deref().unwrap_or_default());
     };
-    let said: String = delivery.response.as_deref().unwrap_or_default().trim().chars().take(MAX_SHOWN_CHARS).collect();
+    let said: String = attempt.response.as_deref().unwrap_or_default().trim().chars().take(MAX_SHOWN_CHARS).collect();
     let colon = if said.is_empty() { "" } else { ": " };
-    match delivery.is_success() {
+    match attempt.is_success() {
         true => format!("{status} in {milliseconds} ms"),
         false => format!("{status} in {milliseconds} ms{colon}{said}"),
     }
 }
 
-/// How many events came, and what became of them.
+/// How many events came, and how many the receiver has not taken.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Counts {
     /// Events.
@@ -107,8 +107,8 @@ mod tests {
         Event { summary: serde_json::from_str(entry.get()).expect("a summary"), entry }
     }
 
-    fn delivery(status: Option<u16>, error: Option<&str>, response: Option<&str>) -> Delivery {
-        Delivery { status, error: error.map(Into::into), duration_ms: 12, response: response.map(Into::into) }
+    fn attempt(status: Option<u16>, error: Option<&str>, response: Option<&str>) -> Attempt {
+        Attempt { status, error: error.map(Into::into), duration_ms: 12, response: response.map(Into::into) }
     }
 
     #[test]
@@ -116,14 +116,14 @@ mod tests {
         let mut summary = event().summary;
         let start = "2027-01-01 08:30:59  asset.created       AST-000062 My\u{fffd} laptop  by ci";
         assert_eq!(line(&summary, None, false), start);
-        for (delivery, end) in [
-            (delivery(Some(204), None, None), "204 in 12 ms"),
-            (delivery(Some(200), None, Some("fine")), "200 in 12 ms"),
-            (delivery(Some(500), None, Some("no\nluck\n")), "500 in 12 ms: no luck"),
-            (delivery(Some(301), None, None), "301 in 12 ms"),
-            (delivery(None, Some("Connection refused"), None), "failed in 12 ms: Connection refused"),
+        for (attempt, end) in [
+            (attempt(Some(204), None, None), "204 in 12 ms"),
+            (attempt(Some(200), None, Some("fine")), "200 in 12 ms"),
+            (attempt(Some(500), None, Some("no\nluck\n")), "500 in 12 ms: no luck"),
+            (attempt(Some(301), None, None), "301 in 12 ms"),
+            (attempt(None, Some("Connection refused"), None), "failed in 12 ms: Connection refused"),
         ] {
-            assert_eq!(line(&summary, Some(&delivery), false), format!("{start}  {end}"));
+            assert_eq!(line(&summary, Some(&attempt), false), format!("{start}  {end}"));
         }
         summary.entity_name = None;
         summary.entity_tag = None;
@@ -132,12 +132,12 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_the_entry_as_it_came() {
+    fn a_delivery_has_the_entry_as_it_came() {
         let event = event();
         let expected = format!(r#"{{"type":"asset.created","timestamp":"2027-01-01T08:30:59.123Z","data":{}}}"#, event.entry);
-        assert_eq!(message(&event, None), expected);
-        let printed = message(&event, Some(&delivery(Some(200), None, None)));
-        assert!(printed.ends_with(r#","forward":{"status":200,"error":null,"duration_ms":12,"response":null}}"#), "{printed}");
+        assert_eq!(delivery(&event, None), expected);
+        let printed = delivery(&event, Some(&attempt(Some(200), None, None)));
+        assert!(printed.ends_with(r#","attempt":{"status":200,"error":null,"duration_ms":12,"response":null}}"#), "{printed}");
     }
 
     #[test]

@@ -15,16 +15,16 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 /// How many bytes of it are kept.
 const MAX_BODY_BYTES: usize = 256;
 
-/// A receiver of signed messages.
+/// A receiver of deliveries.
 pub struct Receiver {
     http: reqwest::Client,
     url: Url,
     secret: Secret,
 }
 
-/// What became of a message.
+/// One try to send a delivery.
 #[derive(Debug, Serialize)]
-pub struct Delivery {
+pub struct Attempt {
     /// The status of the response, if there was one.
     pub status: Option<u16>,
     /// Why there was none.
@@ -35,8 +35,8 @@ pub struct Delivery {
     pub response: Option<String>,
 }
 
-impl Delivery {
-    /// Returns whether the receiver has taken the message.
+impl Attempt {
+    /// Returns whether the receiver has taken the delivery.
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
@@ -64,8 +64,8 @@ impl Receiver {
         Ok(Self { http, url, secret })
     }
 
-    /// Signs a message and sends it.
-    pub async fn send(&self, id: &str, body: String) -> Delivery {
+    /// Signs a delivery and sends it, once.
+    pub async fn send(&self, id: &str, body: String) -> Attempt {
         let began = Instant::now();
         let seconds = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
         let request = self
@@ -80,11 +80,11 @@ impl Receiver {
         match result {
             Ok(response) => {
                 let status = Some(response.status().as_u16());
-                Delivery { status, error: None, duration_ms, response: beginning(response).await }
+                Attempt { status, error: None, duration_ms, response: beginning(response).await }
             }
             Err(error) => {
                 let error = if error.is_timeout() { "no response within 15 s".into() } else { cause(&error) };
-                Delivery { status: None, error: Some(error), duration_ms, response: None }
+                Attempt { status: None, error: Some(error), duration_ms, response: None }
             }
         }
     }

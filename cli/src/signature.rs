@@ -1,4 +1,4 @@
-//! Secrets that sign messages, as [Standard Webhooks](https://www.standardwebhooks.com) describes them.
+//! Secrets that sign deliveries, as [Standard Webhooks](https://www.standardwebhooks.com) describes them.
 
 use crate::error::{CliError, Result};
 use base64_simd::STANDARD;
@@ -35,7 +35,7 @@ impl Secret {
         format!("{PREFIX}{}", STANDARD.encode_to_string(&self.0))
     }
 
-    /// Returns the signature of a message, which is sent at this Unix time.
+    /// Returns the signature of a delivery, which is sent at this Unix time.
     #[must_use]
     pub fn sign(&self, id: &str, seconds: u64, body: &str) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);

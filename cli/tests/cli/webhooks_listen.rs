@@ -71,7 +71,7 @@ fn changes_of_the_real_service_reach_a_receiver_although_the_service_restarts() 
     let create = |name: &str| service.create("/assets", &json!({"name": name, "purchase_price": 1249.5}));
     let first = create("First");
     service.create("/users", &json!({"email": "ada@example.com", "display_name": "Ada"}));
-    wait_until(|| receiver.messages().len() == 1);
+    wait_until(|| receiver.deliveries().len() == 1);
     create("Second");
     service.stop();
     create("Third");
@@ -82,21 +82,21 @@ fn changes_of_the_real_service_reach_a_receiver_although_the_service_restarts() 
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stderr.contains("; waiting for it. No event is lost.\nThe service answers again.\n"), "{}", run.stderr);
     assert!(run.stderr.contains("3 events in ") && run.stderr.ends_with(": 3 forwarded, 0 failed\n"), "{}", run.stderr);
-    let (messages, lines) = (receiver.messages(), lines(&run));
-    assert_eq!((messages.len(), lines.len()), (3, 3));
+    let (deliveries, lines) = (receiver.deliveries(), lines(&run));
+    assert_eq!((deliveries.len(), lines.len()), (3, 3));
     let other = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    assert!(messages.iter().all(|message| message.is_signed_by(secret(&run)) && !message.is_signed_by(other)));
+    assert!(deliveries.iter().all(|delivery| delivery.is_signed_by(secret(&run)) && !delivery.is_signed_by(other)));
     // The entries are those of the feed, byte by byte.
     let feed = service.get("/events?types=asset.*");
     for (index, name) in ["First", "Second", "Third"].into_iter().enumerate() {
-        let (message, mut body, line) = (&messages[index], messages[index].body(), &lines[index]);
+        let (delivery, mut body, line) = (&deliveries[index], deliveries[index].body(), &lines[index]);
         let entry = body["data"].take();
-        assert_eq!((&entry["entity_name"], &entry["id"], &entry), (&json!(name), &json!(message.id), &feed["data"][index]));
+        assert_eq!((&entry["entity_name"], &entry["id"], &entry), (&json!(name), &json!(delivery.id), &feed["data"][index]));
         assert_eq!(body, json!({"type": "asset.created", "timestamp": entry["at"], "data": null}));
-        assert!(message.text.contains(&entry.to_string()), "{}", message.text);
-        assert_eq!((&line["forward"]["status"], &line["data"]), (&json!(204), &entry));
+        assert!(delivery.text.contains(&entry.to_string()), "{}", delivery.text);
+        assert_eq!((&line["attempt"]["status"], &line["data"]), (&json!(204), &entry));
     }
-    assert_eq!(messages[0].body()["data"]["entity_id"], first);
+    assert_eq!(deliveries[0].body()["data"]["entity_id"], first);
 }
 
 #[test]
@@ -124,14 +124,14 @@ fn failures_of_the_receiver_are_shown_and_the_rest_goes_on() {
     assert!(outcomes[1].starts_with("500 in ") && outcomes[1].ends_with(" ms: out of paper"), "{outcomes:?}");
     assert!(listening.stderr.ends_with(": 2 forwarded, 1 failed\n"), "{}", listening.stderr);
     assert!(!listening.stderr.contains(key) && !listening.stdout.contains(key), "the user knows it");
-    let messages = receiver.messages();
-    assert!(messages.len() == 3 && messages.iter().all(|message| message.is_signed_by(key)));
+    let deliveries = receiver.deliveries();
+    assert!(deliveries.len() == 3 && deliveries.iter().all(|delivery| delivery.is_signed_by(key)));
     assert!(service.requests().iter().all(|request| request.parameter("types") == "asset.created,user.*"));
 
     let nobody = ["webhooks", "listen", "--forward", "http://127.0.0.1:9/", "--count", "1", "--json"];
     let refused = run(&service.url, &nobody);
-    assert_eq!((refused.code, lines(&refused)[0]["forward"]["status"].clone()), (3, json!(null)));
-    assert!(lines(&refused)[0]["forward"]["error"].as_str().unwrap().contains("refused"), "{}", refused.stdout);
+    assert_eq!((refused.code, lines(&refused)[0]["attempt"]["status"].clone()), (3, json!(null)));
+    assert!(lines(&refused)[0]["attempt"]["error"].as_str().unwrap().contains("refused"), "{}", refused.stdout);
 }
 
 #[test]

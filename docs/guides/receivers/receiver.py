@@ -1,4 +1,4 @@
-"""Receives webhooks: verifies each message, stores it, answers, and only then reacts to it."""
+"""Receives webhooks: verifies each delivery, stores it, answers, and only then reacts to it."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 webhook = Webhook(os.environ["WEBHOOK_SECRET"])
 # Every statement is a transaction of its own.
 inbox = sqlite3.connect("inbox.db", isolation_level=None, check_same_thread=False)
-inbox.execute("CREATE TABLE IF NOT EXISTS messages (id TEXT PRIMARY KEY, entity_id TEXT, version INTEGER, body TEXT, done INTEGER)")
+inbox.execute("CREATE TABLE IF NOT EXISTS deliveries (id TEXT PRIMARY KEY, entity_id TEXT, version INTEGER, body TEXT, done INTEGER)")
 arrived = Event()
 
 
@@ -20,17 +20,17 @@ class Receiver(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         try:
-            message = webhook.verify(body, dict(self.headers.items()))
+            delivery = webhook.verify(body, dict(self.headers.items()))
         except (WebhookVerificationError, ValueError):
             self.answer(401)
             return
-        event = message["data"]
+        event = delivery["data"]
         # The ID is the same at every attempt. What is stored already is ignored.
         row = (self.headers["webhook-id"], event["entity_id"], event["version"], body.decode())
-        stored = inbox.execute("INSERT OR IGNORE INTO messages VALUES (?, ?, ?, ?, FALSE)", row)
+        stored = inbox.execute("INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?, ?, FALSE)", row)
         self.answer(204)
         if stored.rowcount == 0:
-            print("again:", message["type"], flush=True)
+            print("again:", delivery["type"], flush=True)
         arrived.set()
 
     def answer(self, status: int) -> None:
@@ -46,16 +46,16 @@ class Receiver(BaseHTTPRequestHandler):
 def react() -> None:
     while True:
         arrived.clear()
-        waiting = inbox.execute("SELECT id, entity_id, version, body FROM messages WHERE NOT done ORDER BY id").fetchall()
-        for message_id, entity_id, version, body in waiting:
-            # Messages can overtake each other: what is older than something that has come already is out of date.
-            newer = inbox.execute("SELECT 1 FROM messages WHERE entity_id = ? AND version > ?", (entity_id, version))
+        waiting = inbox.execute("SELECT id, entity_id, version, body FROM deliveries WHERE NOT done ORDER BY id").fetchall()
+        for webhook_id, entity_id, version, body in waiting:
+            # Deliveries can overtake each other: what is older than something that has come already is out of date.
+            newer = inbox.execute("SELECT 1 FROM deliveries WHERE entity_id = ? AND version > ?", (entity_id, version))
             if newer.fetchone():
                 print("out of date: version", version, flush=True)
             else:
-                message = json.loads(body)
-                print(message["type"], message["data"]["entity_tag"], "version", version, flush=True)
-            inbox.execute("UPDATE messages SET done = TRUE WHERE id = ?", (message_id,))
+                delivery = json.loads(body)
+                print(delivery["type"], delivery["data"]["entity_tag"], "version", version, flush=True)
+            inbox.execute("UPDATE deliveries SET done = TRUE WHERE id = ?", (webhook_id,))
         arrived.wait()
 
 

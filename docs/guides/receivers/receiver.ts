@@ -1,10 +1,10 @@
-// Receives webhooks: verifies each message, stores it, answers, and only then reacts to it.
+// Receives webhooks: verifies each delivery, stores it, answers, and only then reacts to it.
 import { existsSync, mkdirSync } from "node:fs";
 import { readFile, readdir, rename, writeFile } from "node:fs/promises";
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
 import { Webhook } from "standardwebhooks";
 
-interface Message {
+interface Delivery {
   type: string;
   data: { id: string; entity_id: string; version: number; entity_tag: string | null };
 }
@@ -39,9 +39,9 @@ async function store(id: string, body: Buffer): Promise<boolean> {
   return true;
 }
 
-// Messages can overtake each other: what is older than something that has come already is out of date.
+// Deliveries can overtake each other: what is older than something that has come already is out of date.
 const newest = new Map<string, number>();
-function isNewest({ entity_id, version }: Message["data"]): boolean {
+function isNewest({ entity_id, version }: Delivery["data"]): boolean {
   if (version < (newest.get(entity_id) ?? 0)) return false;
   newest.set(entity_id, version);
   return true;
@@ -60,8 +60,8 @@ async function stored(folder: string): Promise<string[]> {
   return (await readdir(folder)).filter((name) => name.endsWith(".json")).sort();
 }
 
-function parse(body: Buffer): Message {
-  return JSON.parse(body.toString()) as Message;
+function parse(body: Buffer): Delivery {
+  return JSON.parse(body.toString()) as Delivery;
 }
 
 for (const file of await stored("done")) isNewest(parse(await readFile(`done/${file}`)).data);

@@ -1,7 +1,9 @@
 //! One delivery: read, decide, send, record.
 
-use super::{Deliver, Failure, Outcome, Outgoing};
+use super::{Deliver, Failure, Outcome, SignedDelivery};
+use chrono::TimeDelta;
 use futures_util::future::{join, try_join, try_join_all};
+use shared::domain::id::Id;
 use shared::domain::time::Timestamp;
 use shared::domain::webhook::{
     Attempt, Decision, Delivery, DeliveryRequest, DeliveryStatus, HealthChange, Race, Retries, TEST_EVENT, Webhook,
@@ -14,6 +16,9 @@ use shared::store::{DeliveryInputs, RecordNames, TenantStore, WriteError};
 
 /// How often the record of a delivery is read and written while others write it.
 const MAX_ROUNDS: u32 = 5;
+/// After this time, a consistent read that does not find an event means that there is none: the table was restored to a time
+/// before it.
+const MAX_TIME_TO_APPEAR: TimeDelta = TimeDelta::minutes(1);
 
 impl Deliver {
     /// Delivers an event once, or waits until that is due.
@@ -40,12 +45,13 @@ impl Deliver {
     async fn attempt(&self, store: &TenantStore, request: &DeliveryRequest, inputs: &DeliveryInputs) -> Result<Outcome, Failure> {
         let Some(webhook) = &inputs.webhook else { return Ok(Outcome::Done) };
         let (entry, secrets) =
-            try_join(entry(store, request, &webhook.value, inputs), self.secrets_of(store, &webhook.value)).await?;
+            try_join(self.entry(store, request, &webhook.value, inputs), self.secrets_of(store, &webhook.value)).await?;
+        let Some(entry) = entry else { return Ok(Outcome::Done) };
         let EventView { at: time_of_event, event_type, .. } = entry.event();
         let body = delivery_body(event_type, *time_of_event, &entry)?;
         let at = self.store.now();
-        let outgoing = signed(&webhook.value, request, at, &secrets, body);
-        let attempt = self.transport.send(outgoing, at).await;
+        let delivery = signed(&webhook.value, request, at, &secrets, body);
+        let attempt = self.transport.send(delivery, at).await;
         log(request, &attempt);
         let change = match request.test {
             Some(_) => HealthChange::None,
@@ -62,6 +68,31 @@ impl Deliver {
             HealthChange::Begin(since) => join(recorded, begin_failing(store, request, inputs, since)).await.0,
             _ => recorded.await,
         }
+    }
+
+    /// Returns the entry of the feed that is sent; `None` if there is no such event.
+    async fn entry(
+        &self,
+        store: &TenantStore,
+        request: &DeliveryRequest,
+        webhook: &Webhook,
+        inputs: &DeliveryInputs,
+    ) -> Result<Option<FeedEntry>, Failure> {
+        if let Some(test) = &request.test {
+            let names = RecordNames { name: Some(webhook.url.as_str().to_owned()), tag: None };
+            return Ok(Some(FeedEntry::new(EventView::new(test_event(request, test), String::new()), names)));
+        }
+        let Some(event) = inputs.event.clone() else {
+            // It was committed before its message was sent. Should it not be visible yet, the message comes back.
+            if self.store.now().since(request.event_id.timestamp()) < MAX_TIME_TO_APPEAR {
+                return Err("there is no such event yet".into());
+            }
+            let DeliveryRequest { tenant_id, webhook_id, event_id, .. } = request;
+            tracing::warn!(%tenant_id, %webhook_id, %event_id, "an event is not delivered, since the table does not have it");
+            return Ok(None);
+        };
+        // Another version of the service may be able to read it.
+        feed_entries(store, vec![event]).await?.pop().map(Some).ok_or_else(|| "the event can't be read".into())
     }
 
     /// Returns the secrets that sign now, each decrypted.
@@ -107,23 +138,6 @@ impl Deliver {
     }
 }
 
-/// Returns the entry of the feed that is sent.
-async fn entry(
-    store: &TenantStore,
-    request: &DeliveryRequest,
-    webhook: &Webhook,
-    inputs: &DeliveryInputs,
-) -> Result<FeedEntry, Failure> {
-    if let Some(test) = &request.test {
-        let names = RecordNames { name: Some(webhook.url.as_str().to_owned()), tag: None };
-        return Ok(FeedEntry::new(EventView::new(test_event(request, test), String::new()), names));
-    }
-    // It was committed before its message was sent. Should it not be visible yet, the message comes back.
-    let event = inputs.event.clone().ok_or("there is no such event")?;
-    // Another version of the service may be able to read it.
-    feed_entries(store, vec![event]).await?.pop().ok_or_else(|| "the event can't be read".into())
-}
-
 /// Returns the delivery as it is sent, signed by each of the secrets.
 fn signed<'a>(
     webhook: &'a Webhook,
@@ -131,10 +145,10 @@ fn signed<'a>(
     at: Timestamp,
     secrets: &[WebhookSecret],
     body: String,
-) -> Outgoing<'a> {
+) -> SignedDelivery<'a> {
     let (id, seconds) = (request.event_id.to_string(), at.millis().div_euclid(1000));
     let signatures: Vec<String> = secrets.iter().map(|secret| secret.sign(&id, seconds, &body)).collect();
-    Outgoing { url: &webhook.url, id, seconds, signatures: signatures.join(" "), body }
+    SignedDelivery { url: &webhook.url, id, seconds, signatures: signatures.join(" "), body }
 }
 
 /// Records that no attempt is made, because the webhook is not active.

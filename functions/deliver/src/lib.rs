@@ -7,7 +7,7 @@ mod secrets;
 mod sender;
 mod transport;
 
-pub use sender::{Outgoing, Resolve, Resolver, Sender};
+pub use sender::{Resolve, Resolver, Sender, SignedDelivery};
 pub use transport::Transport;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};

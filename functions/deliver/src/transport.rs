@@ -1,6 +1,6 @@
 //! What takes deliveries to their receivers.
 
-use super::{Outgoing, Sender};
+use super::{Sender, SignedDelivery};
 use futures_util::future::BoxFuture;
 use shared::domain::time::Timestamp;
 use shared::domain::webhook::Attempt;
@@ -8,11 +8,11 @@ use shared::domain::webhook::Attempt;
 /// Takes a delivery to its receiver. Tests have their own.
 pub trait Transport: Send + Sync {
     /// Sends a delivery, once, and returns what became of it.
-    fn send<'a>(&'a self, outgoing: Outgoing<'a>, at: Timestamp) -> BoxFuture<'a, Attempt>;
+    fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt>;
 }
 
 impl Transport for Sender {
-    fn send<'a>(&'a self, outgoing: Outgoing<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
-        Box::pin(Self::send(self, outgoing, at))
+    fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
+        Box::pin(Self::send(self, delivery, at))
     }
 }

@@ -10,7 +10,7 @@ use shared::domain::webhook::{DeliveryRequest, Message, Webhook};
 use shared::lambda::BatchHandler;
 use shared::log::error_chain;
 use shared::queue::{NewMessage, Queue};
-use shared::store::{Store, StoreError};
+use shared::store::{Store, StoreError, max_event_delay};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use stream_record::NewEvent;
@@ -38,8 +38,9 @@ impl Fanout {
         response(&event.records, self.fan_out(&event.records).await)
     }
 
-    /// Returns the place of the first record that could not be handled. Those after it are handled nevertheless, so that a
-    /// tenant whose webhooks can't be read delays no other; when they come again, their messages are doubles.
+    /// Returns the place of the first record that could not be handled. Those after it are handled nevertheless, so that
+    /// a tenant whose webhooks can't be read delays no other event of the batch. The stream repeats all of them from that record,
+    /// and what follows the batch waits meanwhile; the messages that come again are doubles.
     async fn fan_out(&self, records: &[EventRecord]) -> Option<usize> {
         let events: Vec<(usize, NewEvent)> =
             records.iter().enumerate().filter_map(|(place, record)| Some((place, NewEvent::of(record)?))).collect();
@@ -50,7 +51,7 @@ impl Fanout {
                 first_failed.get_or_insert(place);
                 continue;
             };
-            let wanting = webhooks.iter().filter(|webhook| webhook.events.contain(&event.event_type));
+            let wanting = webhooks.iter().filter(|webhook| event.is_for(webhook));
             let before = messages.len();
             messages.extend(wanting.map(|webhook| NewMessage::from(Message::from(event.request(webhook)))));
             if messages.len() > before {
@@ -94,6 +95,13 @@ impl Fanout {
 }
 
 impl NewEvent {
+    /// Returns whether a webhook wants the event. A stream that is read again from its beginning has events of before the
+    /// webhook, which it does not want.
+    fn is_for(&self, webhook: &Webhook) -> bool {
+        let is_older = self.event_id.timestamp().plus(max_event_delay()) < webhook.id.timestamp();
+        !is_older && webhook.events.contain(&self.event_type)
+    }
+
     /// Returns the request to deliver the event to a webhook.
     fn request(&self, webhook: &Webhook) -> DeliveryRequest {
         DeliveryRequest {

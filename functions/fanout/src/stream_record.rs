@@ -4,7 +4,7 @@ use aws_lambda_events::event::dynamodb::EventRecord;
 use serde_dynamo::{AttributeValue, Item};
 use shared::domain::event::Event;
 use shared::domain::id::{EventId, TenantId};
-use shared::store::keys::{EVENTS, PK, SK, event_of};
+use shared::store::keys::{ENTRY, EVENTS, PK, SK, event_of};
 
 /// The name of the metric in the log lines of events that can't be read.
 const UNREADABLE: &str = "unreadable_events";
@@ -24,7 +24,7 @@ impl NewEvent {
         let keys = &record.change.keys;
         let sort = text(keys, SK).filter(|sort| record.event_name == "INSERT" && sort.starts_with(EVENTS))?;
         let event = text(keys, PK).and_then(|partition| event_of(partition, sort)).and_then(|(tenant_id, event_id)| {
-            let event: Event = serde_json::from_str(text(&record.change.new_image, "entry")?).ok()?;
+            let event: Event = serde_json::from_str(text(&record.change.new_image, ENTRY)?).ok()?;
             Some(Self { tenant_id, event_id, event_type: event.event_type })
         });
         if event.is_none() {

@@ -44,7 +44,7 @@ pub async fn list_deliveries(
 /// Send a test event
 ///
 /// Sends an event of the type `webhook.test` to this webhook, also if it is not active. The delivery is listed once it was
-/// attempted. Failed tests are tried again, but don't disable the webhook.
+/// attempted. Failed tests are tried again, but not after a 410, and disable nothing.
 #[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ActionErrors, RequestConflict))]
 pub async fn test_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> Result<Data<TestDeliveryView>, ApiError> {
     let (caller, webhook) =

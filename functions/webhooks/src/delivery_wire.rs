@@ -3,7 +3,7 @@
 use serde::Serialize;
 use shared::domain::id::{EventId, Id, WebhookId};
 use shared::domain::time::Timestamp;
-use shared::domain::webhook::{Attempt, AttemptError, Delivery, DeliveryStatus};
+use shared::domain::webhook::{Attempt, AttemptFailure, Delivery, DeliveryStatus};
 use shared::http::params::{Limit, PageNumber};
 use utoipa::ToSchema;
 
@@ -30,7 +30,7 @@ pub struct AttemptView {
     status: Option<u16>,
     /// Why there was no response.
     #[schema(required)]
-    error: Option<AttemptError>,
+    error: Option<AttemptFailure>,
     /// How long it took, in milliseconds.
     duration_ms: u64,
     /// The first 256 bytes of the response's body.

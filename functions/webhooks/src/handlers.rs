@@ -1,6 +1,6 @@
 //! The endpoints of webhooks.
 
-use crate::new_webhook::{CreateWebhook, created};
+use crate::new_webhook::{CreateWebhook, created, too_many};
 use crate::secrets::NewSecret;
 use crate::unavailable;
 use crate::wire::{NewWebhook, NewWebhookView, WebhookPatch, WebhookQuery, WebhookView, check_url};
@@ -53,6 +53,10 @@ pub async fn create_webhook(request: UnverifiedRequest, body: JsonBody<NewWebhoo
     }
     // Without a queue, nothing would be delivered.
     unavailable::queue(&caller.app)?;
+    if free_slots.is_empty() {
+        // Before a secret is encrypted for nothing.
+        return Err(too_many());
+    }
     let secret = NewSecret::make(&caller).await?;
     let command = CreateWebhook { body, secret: secret.encrypted.clone() };
     let webhook = caller.execute(&command, free_slots).await?;

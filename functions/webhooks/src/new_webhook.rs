@@ -22,7 +22,8 @@ pub(crate) fn created<T>(webhook: &Stored<Webhook>, view: T) -> Created<T> {
     Created::new("webhooks", webhook.value.id, view).without_etag()
 }
 
-fn too_many() -> ApiError {
+/// Returns the error for a webhook that is one too many.
+pub(crate) fn too_many() -> ApiError {
     let detail = format!("There are {MAX_WEBHOOKS} webhooks already, which is the most.");
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"limit": MAX_WEBHOOKS}))
 }

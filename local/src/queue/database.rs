@@ -37,11 +37,11 @@ const TABLES: &str = "
 const RELEASE: &str = "UPDATE messages SET is_held = 0, visible_at = ?1 WHERE is_held = 1";
 
 /// A connection to the queue's database.
-pub(super) struct Connected {
+pub(super) struct Database {
     pub connection: Connection,
 }
 
-impl Connected {
+impl Database {
     pub fn open(file: Option<&Path>) -> Result<Self> {
         let connection = match file {
             Some(file) => Connection::open(file)?,

@@ -17,10 +17,10 @@ mod shares;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use receive::{MAX_RECEIVES, Received};
+pub use receive::{MAX_RECEIVES, ReceivedMessage};
 
 use anyhow::{Context, Result, bail};
-use database::Connected;
+use database::Database;
 use futures_util::future::BoxFuture;
 use shared::queue::{NewMessage, Queue, QueueError};
 use shared::store::Clock;
@@ -33,7 +33,7 @@ use tokio::sync::futures::Notified;
 /// A queue in a file or in memory, and how far the table's stream has been read. Cheap to clone.
 #[derive(Clone)]
 pub struct SqliteQueue {
-    connected: Arc<Mutex<Connected>>,
+    database: Arc<Mutex<Database>>,
     clock: Clock,
     sent: Arc<Notify>,
 }
@@ -59,15 +59,15 @@ impl SqliteQueue {
     /// Returns an error when the file can't be opened or is no database of a queue.
     pub fn open(file: Option<&Path>, clock: Clock) -> Result<Self> {
         let location = file.map_or("memory".into(), |file| file.display().to_string());
-        let connected = Connected::open(file);
-        let connected = connected.with_context(|| format!("can't open the queue in {location}"))?;
-        Ok(Self { connected: Arc::new(Mutex::new(connected)), clock, sent: Arc::default() })
+        let database = Database::open(file);
+        let database = database.with_context(|| format!("can't open the queue in {location}"))?;
+        Ok(Self { database: Arc::new(Mutex::new(database)), clock, sent: Arc::default() })
     }
 
     /// Calls SQLite, which blocks, on a thread for that. `now` is the clock's time in milliseconds.
-    async fn call<T: Send + 'static>(&self, call: impl FnOnce(&mut Connected, i64) -> Result<T> + Send + 'static) -> Result<T> {
-        let (connected, now) = (Arc::clone(&self.connected), (self.clock)().millis());
-        let call = move || call(&mut connected.lock().unwrap_or_else(PoisonError::into_inner), now);
+    async fn call<T: Send + 'static>(&self, call: impl FnOnce(&mut Database, i64) -> Result<T> + Send + 'static) -> Result<T> {
+        let (database, now) = (Arc::clone(&self.database), (self.clock)().millis());
+        let call = move || call(&mut database.lock().unwrap_or_else(PoisonError::into_inner), now);
         tokio::task::spawn_blocking(call).await.context("a call of the queue was interrupted")?
     }
 
@@ -77,7 +77,7 @@ impl SqliteQueue {
     ///
     /// Returns an error when the database fails.
     pub async fn release(&self) -> Result<()> {
-        self.call(|connected, now| connected.release(now)).await
+        self.call(|database, now| database.release(now)).await
     }
 
     /// Receives visible messages and hides them for `visibility`. `capacity` is how many messages the worker can have at the
@@ -86,9 +86,9 @@ impl SqliteQueue {
     /// # Errors
     ///
     /// Returns an error when the database fails.
-    pub async fn receive(&self, capacity: usize, visibility: Duration) -> Result<Vec<Received>> {
+    pub async fn receive(&self, capacity: usize, visibility: Duration) -> Result<Vec<ReceivedMessage>> {
         let visibility = millis(visibility);
-        self.call(move |connected, now| connected.receive(capacity, now, visibility)).await
+        self.call(move |database, now| database.receive(capacity, now, visibility)).await
     }
 
     /// Ends the handling of messages, by their receipt handles: those that are `done` are deleted, and those that `failed` come
@@ -98,7 +98,7 @@ impl SqliteQueue {
     ///
     /// Returns an error when the database fails. Then all of them come back.
     pub async fn settle(&self, done: Vec<String>, failed: Vec<String>) -> Result<()> {
-        self.call(move |connected, _| connected.settle(&done, &failed)).await
+        self.call(move |database, _| database.settle(&done, &failed)).await
     }
 
     /// Returns up to which sequence number a stream has been read, if it has been.
@@ -108,7 +108,7 @@ impl SqliteQueue {
     /// Returns an error when the database fails.
     pub async fn checkpoint(&self, stream: &str) -> Result<Option<String>> {
         let stream = stream.to_owned();
-        self.call(move |connected, _| connected.checkpoint(&stream)).await
+        self.call(move |database, _| database.checkpoint(&stream)).await
     }
 
     /// Stores up to which sequence number a stream has been read.
@@ -118,7 +118,7 @@ impl SqliteQueue {
     /// Returns an error when the database fails.
     pub async fn set_checkpoint(&self, stream: &str, sequence_number: &str) -> Result<()> {
         let (stream, sequence_number) = (stream.to_owned(), sequence_number.to_owned());
-        self.call(move |connected, _| connected.set_checkpoint(&stream, &sequence_number)).await
+        self.call(move |database, _| database.set_checkpoint(&stream, &sequence_number)).await
     }
 
     /// Returns how many messages there are.
@@ -127,7 +127,7 @@ impl SqliteQueue {
     ///
     /// Returns an error when the database fails.
     pub async fn counts(&self) -> Result<Counts> {
-        self.call(|connected, now| connected.counts(now)).await
+        self.call(|database, now| database.counts(now)).await
     }
 
     /// Waits until messages have been sent since the last call.
@@ -139,7 +139,7 @@ impl SqliteQueue {
 impl Queue for SqliteQueue {
     fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
         Box::pin(async move {
-            let sent = self.call(move |connected, now| connected.send(&messages, now)).await;
+            let sent = self.call(move |database, now| database.send(&messages, now)).await;
             self.sent.notify_one();
             sent.map_err(|error| QueueError(error.into()))
         })
@@ -148,8 +148,8 @@ impl Queue for SqliteQueue {
     fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>> {
         let (receipt_handle, delay) = (receipt_handle.to_owned(), millis(delay));
         Box::pin(async move {
-            let postponed = self.call(move |connected, now| {
-                if connected.postpone(&receipt_handle, now, delay)? {
+            let postponed = self.call(move |database, now| {
+                if database.postpone(&receipt_handle, now, delay)? {
                     return Ok(());
                 }
                 bail!("the message is not in flight, or was received again")

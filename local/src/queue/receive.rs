@@ -1,7 +1,7 @@
 //! Receiving messages.
 
-use super::database::Connected;
-use super::shares::{Shares, Waiting};
+use super::database::Database;
+use super::shares::{Candidate, Shares};
 use anyhow::{Context, Error, Result};
 use rusqlite::{OptionalExtension, Transaction, params};
 use std::fmt::{self, Display};
@@ -32,7 +32,7 @@ const HOLD: &str = "UPDATE messages SET visible_at = ?2, receives = ?3, first_re
 
 /// A message that was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedMessage {
     /// The message's ID.
     pub id: String,
     /// Stands for this receive of it.
@@ -72,8 +72,8 @@ impl FromStr for Receipt {
     }
 }
 
-impl Connected {
-    pub fn receive(&mut self, capacity: usize, now: i64, visibility: i64) -> Result<Vec<Received>> {
+impl Database {
+    pub fn receive(&mut self, capacity: usize, now: i64, visibility: i64) -> Result<Vec<ReceivedMessage>> {
         let transaction = self.connection.transaction()?;
         let held: usize = transaction.query_row("SELECT COUNT(*) FROM messages WHERE is_held = 1", [], |row| row.get(0))?;
         let free = capacity.saturating_sub(held);
@@ -96,15 +96,15 @@ impl Connected {
 }
 
 /// Returns the webhooks with visible messages.
-fn waiting(transaction: &Transaction<'_>, now: i64) -> Result<Vec<Waiting>> {
+fn waiting(transaction: &Transaction<'_>, now: i64) -> Result<Vec<Candidate>> {
     let mut query = transaction.prepare_cached(WEBHOOKS)?;
     let webhooks =
-        query.query_map(params![now], |row| Ok(Waiting { webhook: row.get(0)?, since: row.get(1)?, held: row.get(2)? }))?;
+        query.query_map(params![now], |row| Ok(Candidate { webhook: row.get(0)?, since: row.get(1)?, held: row.get(2)? }))?;
     Ok(webhooks.collect::<Result<_, _>>()?)
 }
 
 /// Receives the first visible message of a webhook. Those that were received too often become dead letters.
-fn take(transaction: &Transaction<'_>, webhook: &str, now: i64, hidden_until: i64) -> Result<Option<Received>> {
+fn take(transaction: &Transaction<'_>, webhook: &str, now: i64, hidden_until: i64) -> Result<Option<ReceivedMessage>> {
     loop {
         let mut first = transaction.prepare_cached(FIRST)?;
         let first = first.query_row(params![webhook, now], |row| {
@@ -119,7 +119,15 @@ fn take(transaction: &Transaction<'_>, webhook: &str, now: i64, hidden_until: i6
         }
         transaction.prepare_cached(HOLD)?.execute(params![id, hidden_until, receives, first_received_at])?;
         let (webhook, receipt_handle) = (webhook.to_owned(), Receipt { id, receives }.to_string());
-        return Ok(Some(Received { id: id.to_string(), receipt_handle, webhook, body, sent_at, first_received_at, receives }));
+        return Ok(Some(ReceivedMessage {
+            id: id.to_string(),
+            receipt_handle,
+            webhook,
+            body,
+            sent_at,
+            first_received_at,
+            receives,
+        }));
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 /// A webhook with visible messages. The one with the fewest messages at the worker comes first, then the one that waits longest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Waiting {
+pub(super) struct Candidate {
     /// How many of its messages the worker has.
     pub held: usize,
     /// Since when its oldest visible message could be received.
@@ -20,16 +20,16 @@ pub(super) struct Waiting {
 #[derive(Debug)]
 pub(super) struct Shares {
     free: usize,
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    waiting: BinaryHeap<Reverse<Candidate>>,
 }
 
 impl Shares {
-    pub fn new(free: usize, waiting: Vec<Waiting>) -> Self {
+    pub fn new(free: usize, waiting: Vec<Candidate>) -> Self {
         Self { free, waiting: waiting.into_iter().map(Reverse).collect() }
     }
 
     /// Returns whose message comes next; `None` if nobody may have more.
-    pub fn next(&mut self) -> Option<Waiting> {
+    pub fn next(&mut self) -> Option<Candidate> {
         loop {
             // What is free only gets less: who may not have one now may not have one later.
             let Reverse(next) = self.waiting.pop()?;
@@ -40,9 +40,9 @@ impl Shares {
     }
 
     /// Notes that a webhook got a message.
-    pub fn took(&mut self, waiting: Waiting) {
+    pub fn took(&mut self, waiting: Candidate) {
         self.free -= 1;
-        self.waiting.push(Reverse(Waiting { held: waiting.held + 1, ..waiting }));
+        self.waiting.push(Reverse(Candidate { held: waiting.held + 1, ..waiting }));
     }
 }
 
@@ -53,7 +53,7 @@ mod tests {
 
     /// Returns how many messages each of these webhooks has in the end, if all have many.
     fn filled(capacity: usize, webhooks: usize) -> BTreeMap<String, usize> {
-        let waiting = (0..webhooks).map(|number| Waiting { held: 0, since: 0, webhook: format!("{number:03}") });
+        let waiting = (0..webhooks).map(|number| Candidate { held: 0, since: 0, webhook: format!("{number:03}") });
         let mut shares = Shares::new(capacity, waiting.collect());
         let mut held = BTreeMap::new();
         while let Some(next) = shares.next() {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn who_has_fewest_comes_first_and_then_who_waits_longest() {
-        let waiting = |webhook: &str, held, since| Waiting { held, since, webhook: webhook.to_owned() };
+        let waiting = |webhook: &str, held, since| Candidate { held, since, webhook: webhook.to_owned() };
         let mut shares = Shares::new(100, vec![waiting("busy", 5, 1), waiting("late", 0, 9), waiting("early", 0, 3)]);
         let mut order = Vec::new();
         for _ in 0..3 {

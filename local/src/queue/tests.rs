@@ -51,16 +51,16 @@ async fn send(queue: &SqliteQueue, webhook: u8, events: std::ops::Range<u32>) {
     queue.send(events.map(|event| message(webhook, event).into()).collect()).await.unwrap();
 }
 
-async fn receive(queue: &SqliteQueue, capacity: usize) -> Vec<Received> {
+async fn receive(queue: &SqliteQueue, capacity: usize) -> Vec<ReceivedMessage> {
     queue.receive(capacity, VISIBILITY).await.unwrap()
 }
 
-fn receipts(received: &[Received]) -> Vec<String> {
+fn receipts(received: &[ReceivedMessage]) -> Vec<String> {
     received.iter().map(|message| message.receipt_handle.clone()).collect()
 }
 
 /// Returns how many messages of each webhook were received.
-fn by_webhook(received: &[Received]) -> BTreeMap<&str, usize> {
+fn by_webhook(received: &[ReceivedMessage]) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for message in received {
         *counts.entry(message.webhook.as_str()).or_default() += 1;

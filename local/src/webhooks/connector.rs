@@ -34,7 +34,7 @@ pub(super) struct Connector {
 }
 
 /// What became of a step.
-enum Step {
+pub(super) enum Step {
     /// There was nothing to read.
     Idle,
     /// Everything that was read has been handled. There may be more.
@@ -73,7 +73,7 @@ impl Connector {
     }
 
     /// Reads once, has what was read handled, and notes how far that went.
-    async fn step(&self, iterator: &mut Option<String>) -> Result<Step> {
+    pub async fn step(&self, iterator: &mut Option<String>) -> Result<Step> {
         let current = match iterator.take() {
             Some(current) => current,
             None => self.iterator().await?,

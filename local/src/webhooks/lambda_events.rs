@@ -1,20 +1,18 @@
 //! The events that Lambda's event sources make of stream records and messages, in the JSON form that AWS documents ("Using AWS
 //! Lambda with Amazon DynamoDB", "Using Lambda with Amazon SQS", Lambda developer guide).
 
-use crate::queue::Received;
+use crate::queue::ReceivedMessage;
 use anyhow::{Context, Result};
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::sqs::SqsEvent;
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record};
 use serde_json::{Map, Value, json};
+use shared::store::keys::{EVENTS, SK};
 use std::collections::HashMap;
-
-/// What the sort keys of events begin with.
-const EVENTS: &str = "EVENT#";
 
 /// Returns whether the event source's filter in template.yaml lets a record through: only new events.
 pub fn is_new_event(record: &Record) -> bool {
-    let sort_key = record.dynamodb().and_then(|change| change.keys()?.get("SK")?.as_s().ok());
+    let sort_key = record.dynamodb().and_then(|change| change.keys()?.get(SK)?.as_s().ok());
     record.event_name().is_some_and(|name| name.as_str() == "INSERT") && sort_key.is_some_and(|key| key.starts_with(EVENTS))
 }
 
@@ -79,8 +77,8 @@ fn attribute(value: &AttributeValue) -> Value {
 /// # Errors
 ///
 /// Returns an error when the event is not as AWS documents it.
-pub fn of_queue(messages: &[Received]) -> Result<SqsEvent> {
-    let record = |message: &Received| {
+pub fn of_queue(messages: &[ReceivedMessage]) -> Result<SqsEvent> {
+    let record = |message: &ReceivedMessage| {
         json!({
             "messageId": message.id,
             "receiptHandle": message.receipt_handle,

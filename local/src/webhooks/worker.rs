@@ -2,7 +2,7 @@
 
 use super::lambda_events::of_queue;
 use super::{MessageHandler, wait};
-use crate::queue::{Received, SqliteQueue};
+use crate::queue::{ReceivedMessage, SqliteQueue};
 use futures_util::FutureExt;
 use std::collections::{BTreeMap, HashSet};
 use std::panic::AssertUnwindSafe;
@@ -71,8 +71,8 @@ impl Worker {
 }
 
 /// Returns messages in batches of one webhook each: a slow receiver doesn't hold up others' messages.
-fn in_batches(messages: Vec<Received>) -> Vec<Vec<Received>> {
-    let mut webhooks = BTreeMap::<String, Vec<Received>>::new();
+pub(super) fn in_batches(messages: Vec<ReceivedMessage>) -> Vec<Vec<ReceivedMessage>> {
+    let mut webhooks = BTreeMap::<String, Vec<ReceivedMessage>>::new();
     for message in messages {
         webhooks.entry(message.webhook.clone()).or_default().push(message);
     }
@@ -80,17 +80,17 @@ fn in_batches(messages: Vec<Received>) -> Vec<Vec<Received>> {
 }
 
 /// Has a batch handled, and deletes the messages that are done.
-async fn handle(queue: SqliteQueue, handler: Arc<dyn MessageHandler>, batch: Vec<Received>) {
+pub(super) async fn handle(queue: SqliteQueue, handler: Arc<dyn MessageHandler>, batch: Vec<ReceivedMessage>) {
     let failed = failures(&*handler, &batch).await;
     let (failed, done): (Vec<_>, Vec<_>) = batch.into_iter().partition(|message| failed.contains(&message.id));
-    let receipts = |messages: Vec<Received>| messages.into_iter().map(|message| message.receipt_handle).collect();
+    let receipts = |messages: Vec<ReceivedMessage>| messages.into_iter().map(|message| message.receipt_handle).collect();
     if let Err(error) = queue.settle(receipts(done), receipts(failed)).await {
         tracing::error!(error = %format!("{error:#}"), "messages that are handled can't be deleted; they are received again");
     }
 }
 
 /// Gives messages to the function, and returns the IDs of those that are not done.
-async fn failures(handler: &dyn MessageHandler, batch: &[Received]) -> HashSet<String> {
+async fn failures(handler: &dyn MessageHandler, batch: &[ReceivedMessage]) -> HashSet<String> {
     let all = || batch.iter().map(|message| message.id.clone()).collect::<HashSet<_>>();
     let Ok(event) = of_queue(batch) else { return all() };
     // A panic fails an invocation, not the function's next ones.

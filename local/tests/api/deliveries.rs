@@ -1,16 +1,14 @@
 //! From the queue to the receivers: what is sent, how often, and what is recorded.
 
-use crate::support::UNKNOWN_ID;
 use crate::support::pipeline::{URL, created, delivering, delivery, encrypted, send, settle, webhook, with_webhook};
 use crate::support::webhook_queue::VISIBILITY;
-use chrono::TimeDelta;
 use serde_json::{Value, json};
 use shared::app::system_clock;
 use shared::domain::event::Actor;
 use shared::domain::id::{EventId, Id};
-use shared::domain::webhook::{AttemptError, DeliveryRequest, DeliveryStatus, RETRY_DELAYS, TestEvent, Webhook, WebhookSecret};
+use shared::domain::webhook::{AttemptFailure, DeliveryRequest, DeliveryStatus, TestEvent, Webhook, WebhookSecret};
 use shared::lambda::BatchHandler;
-use shared::queue::MAX_POSTPONEMENT;
+use shared::store::keys::Keys;
 use tokio::time::Instant;
 
 #[tokio::test]
@@ -99,82 +97,6 @@ async fn doubles_of_records_and_messages_are_not_sent_again() {
     assert_eq!((pipeline.receivers.take().len(), pipeline.queue.len()), (0, 0));
 }
 
-#[tokio::test]
-async fn failures_are_repeated_by_the_schedule() {
-    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
-    let (_, event) = created(&api, &client, &mut pipeline).await;
-    pipeline.receivers.respond(|_| 503);
-    api.stop_clock();
-    pipeline.run_to_end(&api).await;
-    let received = pipeline.receivers.take();
-    assert_eq!(received.len(), 1 + RETRY_DELAYS.len());
-    assert!(received.iter().all(|sent| sent.id == event && sent.body == received[0].body));
-    for (pair, delay) in received.windows(2).zip(RETRY_DELAYS) {
-        let (waited, most) = (pair[1].at.since(pair[0].at), delay + delay / 10);
-        // The queue counts whole seconds, so an attempt may be less than a second early.
-        assert!(waited > delay - TimeDelta::seconds(1) && waited <= most, "{waited} instead of {delay} to {most}");
-        assert_eq!(pair[1].seconds, pair[1].at.millis() / 1000);
-        assert_eq!(pair[1].signatures, hook.secret.sign(&event, pair[1].seconds, &pair[1].body));
-    }
-    let waits: Vec<TimeDelta> = received.windows(2).map(|pair| pair[1].at.since(pair[0].at)).collect();
-    assert!(
-        waits.iter().zip(RETRY_DELAYS).any(|(waited, delay)| *waited > delay + TimeDelta::seconds(1)),
-        "no jitter: {waits:?}"
-    );
-    // What takes more than 12 hours is postponed in pieces.
-    let postponements = pipeline.queue.take_postponements();
-    assert!(postponements.iter().filter(|delay| **delay == MAX_POSTPONEMENT).count() >= 3, "{postponements:?}");
-    assert!(postponements.len() < 16, "{postponements:?}");
-    let record = hook.delivery(&event).await.unwrap();
-    assert_eq!((record.status, record.tries, record.next_attempt_at), (DeliveryStatus::Failed, 10, None));
-    assert!(record.attempts.iter().zip(&received).all(|(attempt, sent)| attempt.at == sent.at && attempt.status == Some(503)));
-    assert_eq!(pipeline.queue.len(), 0);
-}
-
-#[tokio::test]
-async fn a_success_after_failures_ends_the_delivery() {
-    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
-    let (_, event) = created(&api, &client, &mut pipeline).await;
-    let mut statuses = [0, 302, 500, 201].into_iter();
-    pipeline.receivers.respond(move |_| statuses.next().unwrap());
-    pipeline.run().await;
-    let pending = hook.delivery(&event).await.unwrap();
-    assert_eq!((pending.status, pending.attempts[0].error), (DeliveryStatus::Pending, Some(AttemptError::TimedOut)));
-    let due = pending.next_attempt_at.unwrap().since(pending.attempts[0].at);
-    assert!(due >= TimeDelta::seconds(5) && due <= TimeDelta::milliseconds(5500), "{due}");
-    pipeline.run_to_end(&api).await;
-    let record = hook.delivery(&event).await.unwrap();
-    let statuses: Vec<Option<u16>> = record.attempts.iter().map(|attempt| attempt.status).collect();
-    assert_eq!((record.status, statuses), (DeliveryStatus::Delivered, vec![None, Some(302), Some(500), Some(201)]));
-    assert_eq!(pipeline.receivers.len(), 4);
-}
-
-/// A message that comes back although it was postponed, since the postponement was lost, waits again.
-#[tokio::test]
-async fn an_attempt_is_not_made_before_it_is_due() {
-    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
-    let (_, event) = created(&api, &client, &mut pipeline).await;
-    let mut attempts = 0;
-    pipeline.receivers.respond(move |_| {
-        attempts += 1;
-        if attempts < 3 { 500 } else { 200 }
-    });
-    pipeline.run().await;
-    api.advance_clock(6);
-    pipeline.queue.fail_call(0, false);
-    pipeline.run().await;
-    assert!(pipeline.queue.stop_failing());
-    assert_eq!(pipeline.receivers.len(), 2);
-    pipeline.queue.take_postponements();
-    api.advance_clock(VISIBILITY.num_seconds());
-    pipeline.run().await;
-    assert_eq!(pipeline.receivers.len(), 2);
-    let waits = pipeline.queue.take_postponements();
-    assert!(waits.len() == 1 && (100..160).contains(&waits[0].as_secs()), "{waits:?}");
-    pipeline.run_to_end(&api).await;
-    assert_eq!((pipeline.receivers.len(), hook.delivery(&event).await.unwrap().status), (3, DeliveryStatus::Delivered));
-}
-
 /// `standardwebhooks` is the reference implementation of a receiver. It compares with the machine's clock.
 #[tokio::test]
 async fn both_secrets_sign_while_the_grace_of_a_rotation_lasts() {
@@ -192,7 +114,7 @@ async fn both_secrets_sign_while_the_grace_of_a_rotation_lasts() {
     pipeline.run().await;
     let received = pipeline.receivers.take();
     assert_eq!(received.len(), 2);
-    let verifies = |secret: &WebhookSecret, sent: &crate::support::receivers::Received| {
+    let verifies = |secret: &WebhookSecret, sent: &crate::support::receivers::Arrival| {
         let mut headers = axum::http::HeaderMap::new();
         let fields = [("webhook-id", &sent.id), ("webhook-timestamp", &sent.seconds.to_string())];
         for (name, value) in fields.into_iter().chain([("webhook-signature", &sent.signatures)]) {
@@ -241,7 +163,7 @@ async fn an_inactive_webhook_gets_nothing_and_a_deleted_one_leaves_nothing() {
     hook.activate(false).await;
     pipeline.run_to_end(&api).await;
     let record = hook.delivery(&event).await.unwrap();
-    assert_eq!((record.status, record.attempts[0].error), (DeliveryStatus::Failed, Some(AttemptError::WebhookDisabled)));
+    assert_eq!((record.status, record.attempts[0].error), (DeliveryStatus::Failed, Some(AttemptFailure::WebhookDisabled)));
     assert_eq!((record.attempt_count, record.event_type.as_str()), (1, "asset.created"));
     // One that is active again gets what comes from then on, and what was given up when it is asked for.
     hook.activate(true).await;
@@ -263,20 +185,44 @@ async fn messages_that_lead_nowhere_come_back_or_end() {
     for body in ["", "{}", "not JSON", r#"{"kind": "delivery", "tenant_id": "x"}"#] {
         pipeline.queue.add(body);
     }
-    // An event that doesn't exist.
-    send(&pipeline, delivery(&hook, UNKNOWN_ID, api.now())).await;
+    // An event that is not in the table yet.
+    let missing: EventId = api.store.tenant(client.tenant).new_id(api.now()).unwrap();
+    let missing = missing.to_string();
+    send(&pipeline, delivery(&hook, &missing, api.now())).await;
     pipeline.run().await;
     // The others were handled all the same; these come back until the queue gives them up.
     assert_eq!((pipeline.receivers.len(), pipeline.queue.len()), (1, 5));
     assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Delivered);
-    assert_eq!(hook.delivery(UNKNOWN_ID).await, None);
+    assert_eq!(hook.delivery(&missing).await, None);
+    // One that is still missing when it comes back never will be there.
     api.advance_clock(VISIBILITY.num_seconds());
     pipeline.run().await;
-    assert_eq!((pipeline.queue.len(), pipeline.queue.most_receives()), (5, 2));
-    hook.activate(false).await;
-    api.advance_clock(VISIBILITY.num_seconds());
-    pipeline.run().await;
-    assert_eq!((pipeline.queue.len(), hook.delivery(UNKNOWN_ID).await), (4, None));
+    assert_eq!((pipeline.queue.len(), pipeline.queue.most_receives()), (4, 2));
+    assert_eq!((pipeline.receivers.len(), hook.delivery(&missing).await), (1, None));
+}
+
+/// A table that was restored to an earlier time lacks events whose messages are still in the queue.
+#[tokio::test]
+async fn messages_about_events_that_the_table_lost_are_dropped() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+    let (_, event) = created(&api, &client, &mut pipeline).await;
+    let key = Keys::of(client.tenant).event(event.parse().unwrap()).item();
+    api.dynamo.delete_item().table_name(&api.table).set_key(Some(key)).send().await.unwrap();
+    // It is a minute old soon, and then dropped.
+    for (seconds, is_active, left) in [(0, true, 1), (VISIBILITY.num_seconds(), true, 0), (0, true, 0), (0, false, 0)] {
+        api.advance_clock(seconds);
+        if pipeline.queue.len() == 0 {
+            hook.activate(is_active).await;
+            send(&pipeline, delivery(&hook, &event, api.now())).await;
+        }
+        pipeline.run().await;
+        assert_eq!((pipeline.queue.len(), pipeline.receivers.len(), hook.delivery(&event).await), (left, 0, None));
+    }
+    // What comes later is delivered.
+    hook.activate(true).await;
+    created(&api, &client, &mut pipeline).await;
+    pipeline.run_to_end(&api).await;
+    assert_eq!(pipeline.receivers.len(), 1);
 }
 
 /// Messages that are not finished in time come back; the others of the batch are done.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use shared::domain::id::{EventId, Id};
 use shared::domain::webhook::Message;
 use shared::lambda::BatchHandler;
+use shared::store::max_event_delay;
 use std::collections::HashSet;
 use tokio::time::Instant;
 
@@ -116,7 +117,7 @@ async fn other_records_of_the_stream_are_ignored_and_unreadable_events_skipped()
 }
 
 #[tokio::test]
-async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other() {
+async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other_of_its_batch() {
     let (api, client, mut pipeline) = delivering().await;
     let other = api.tenant().await;
     let hooks = [webhook(&api, client.tenant, URL, &["*"]).await, webhook(&api, other.tenant, URL, &["*"]).await];
@@ -137,6 +138,35 @@ async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other() {
     assert_eq!(reported(&pipeline.fanout.handle(batch(&rest)).await), [""; 0]);
     let all: HashSet<_> = sent.into_iter().chain(deliveries(&pipeline.queue.take_sent())).collect();
     assert_eq!(all.len(), 4);
+}
+
+/// A stream that is read from its oldest record has the events of a day.
+#[tokio::test]
+async fn events_of_before_a_webhook_are_not_sent_to_it() {
+    let (api, client, mut pipeline) = delivering().await;
+    let first = webhook(&api, client.tenant, URL, &["*"]).await;
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    client.asset(json!({"name": "long before"})).await;
+    api.advance_clock(max_event_delay().num_seconds() + 1);
+    client.asset(json!({"name": "just before"})).await;
+    let second = webhook(&api, client.tenant, URL, &["asset.*"]).await;
+    client.asset(json!({"name": "after"})).await;
+    let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
+    assert_eq!(reported(&pipeline.fanout.handle(batch(&records)).await), [""; 0]);
+    let sent = deliveries(&pipeline.queue.take_sent());
+    let of = |webhook: &TestWebhook| {
+        let of_webhook = sent.iter().filter(|(id, _)| *id == webhook.id.to_string());
+        of_webhook.map(|(_, event)| event.clone()).collect::<Vec<_>>()
+    };
+    // The webhook's creation is an event, too.
+    let [long_before, just_before, creation, after] = [0, 1, 2, 3].map(|place| event_id(&records[place]));
+    assert_eq!(of(&first), [long_before.as_str(), &just_before, &creation, &after]);
+    // By its clock alone, what was just before may also have been committed after it.
+    assert_eq!(of(&second), [just_before, after]);
+    // Also when it is changed later.
+    second.activate(true).await;
+    pipeline.fanout.handle(batch(&records)).await;
+    assert_eq!(deliveries(&pipeline.queue.take_sent()).len(), 6);
 }
 
 #[tokio::test]

@@ -3,10 +3,10 @@
 use crate::support::functions::{FUNCTIONS, Function, resource, resources};
 use crate::support::operations::{METHODS, dry_run};
 use crate::support::processes::{advance, create_process, start};
+use crate::support::recording_queue::RecordingQueue;
 use crate::support::samples::{SIGNATURE, Samples, content_type};
 use crate::support::{Api, Client};
 use crate::table_requests::partitions;
-use crate::webhook_policies::RecordingQueue;
 use serde_json::{Value as Json, json};
 use shared::app::App;
 use std::collections::BTreeSet;

@@ -2,7 +2,8 @@
 
 use crate::policies::{allows_partition, granted, needed, statements, texts};
 use crate::support::functions::{resource, resources};
-use crate::support::{Api, Client};
+use crate::support::recording_queue::RecordingQueue;
+use crate::support::{Api, Client, stream};
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::sqs::SqsEvent;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -11,63 +12,21 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use deliver::{Deliver, Resolver, Sender};
 use fanout::Fanout;
-use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use shared::app::App;
 use shared::domain::id::{EventId, Id};
 use shared::domain::time::Timestamp;
 use shared::domain::webhook::{AddressPolicy, Message};
-use shared::queue::{NewMessage, Queue, QueueError};
 use shared::store::Store;
-use shared::store::keys::{Item, Keys};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-/// A queue that only remembers what was sent.
-#[derive(Clone, Default)]
-pub struct RecordingQueue {
-    sent: Arc<Mutex<Vec<Message>>>,
-}
-
-impl RecordingQueue {
-    /// Returns what was sent since the last call.
-    fn take(&self) -> Vec<Message> {
-        std::mem::take(&mut self.sent.lock().unwrap())
-    }
-}
-
-impl Queue for RecordingQueue {
-    fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
-        self.sent.lock().unwrap().extend(messages.into_iter().map(|new| new.message));
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    fn postpone<'a>(&'a self, _: &'a str, _: Duration) -> BoxFuture<'a, Result<(), QueueError>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-}
-
-/// Returns the stream's record of an item that was written.
-fn stream_record(number: usize, item: &Item) -> Value {
-    let wire = |value: &AttributeValue| match value {
-        AttributeValue::S(text) => json!({"S": text}),
-        AttributeValue::N(number) => json!({"N": number}),
-        other => panic!("an event has {other:?}"),
-    };
-    let image: serde_json::Map<String, Value> = item.iter().map(|(name, value)| (name.clone(), wire(value))).collect();
-    json!({"eventID": number.to_string(), "eventName": "INSERT", "eventVersion": "1.1", "eventSource": "aws:dynamodb",
-        "awsRegion": "us-east-1", "eventSourceARN": "arn:aws:dynamodb:us-east-1:123456789012:table/t/stream/2026-03-05T10:00:00.000",
-        "dynamodb": {"ApproximateCreationDateTime": 1_772_704_800, "Keys": {"PK": image["PK"], "SK": image["SK"]},
-            "NewImage": image, "SequenceNumber": format!("{number}"), "SizeBytes": 100, "StreamViewType": "NEW_IMAGE"}})
-}
+use shared::store::keys::Keys;
+use std::sync::Arc;
 
 /// Returns the tenant's events as the stream has them.
 async fn stream_event(api: &Api, client: &Client) -> Event {
     let query = api.dynamo.query().table_name(&api.table).key_condition_expression("PK = :pk AND begins_with(SK, :event)");
     let query = query.expression_attribute_values(":pk", Keys::of(client.tenant).partition());
     let events = query.expression_attribute_values(":event", AttributeValue::S("EVENT#".into())).send().await.unwrap();
-    let records: Vec<Value> = events.items().iter().enumerate().map(|(number, item)| stream_record(number, item)).collect();
-    serde_json::from_value(json!({"Records": records})).unwrap()
+    stream::batch(&events.items().iter().map(|item| stream::record("INSERT", item)).collect::<Vec<_>>())
 }
 
 /// Returns a batch with one message, as SQS gives it to Lambda.
@@ -93,10 +52,10 @@ async fn receivers() -> String {
 }
 
 /// Returns a client that can also make webhooks for receivers on this machine.
-fn with_webhooks(api: &Api, client: &Client, store: Store, queue: &RecordingQueue) -> Client {
+fn with_webhooks(api: &Api, client: &Client, store: Store, queue: &Arc<RecordingQueue>) -> Client {
     let app = App::new(store)
         .with_key_encryption(Some(Arc::clone(&api.key_encryption)))
-        .with_queue(Some(Arc::new(queue.clone())))
+        .with_queue(Some(queue.clone()))
         .with_address_policy(AddressPolicy::PublicOrLoopback);
     Client { router: shared::http::service(webhooks::routes(), app), ..client.clone() }
 }
@@ -104,13 +63,13 @@ fn with_webhooks(api: &Api, client: &Client, store: Store, queue: &RecordingQueu
 #[tokio::test]
 async fn the_role_of_fanout_allows_its_calls_and_no_others() {
     let (api, client) = Api::with_tenant().await;
-    let (queue, store) = (RecordingQueue::default(), api.replica(0, 0).store);
+    let (queue, store) = (Arc::new(RecordingQueue::default()), api.replica(0, 0).store);
     let owner = with_webhooks(&api, &client, store.clone(), &queue);
     let webhook = owner.post("/webhooks", json!({"url": "http://127.0.0.1:1/", "events": ["asset.*"]})).await.id();
     client.asset(json!({"name": "a"})).await;
     let event = stream_event(&api, &client).await;
     api.faults.take_requests();
-    let response = Fanout::new(store, Arc::new(queue.clone())).handle(event).await;
+    let response = Fanout::new(store, queue.clone()).handle(event).await;
     assert!(response.batch_item_failures.is_empty());
     assert_eq!(queue.take().iter().map(|message| message.webhook().to_string()).collect::<Vec<_>>(), [webhook]);
     let (mut needed, partitions) = needed(api.faults.take_requests());
@@ -127,7 +86,7 @@ async fn the_role_of_fanout_allows_its_calls_and_no_others() {
 #[tokio::test]
 async fn the_role_of_deliver_allows_its_calls_and_no_others() {
     let (api, client) = Api::with_tenant().await;
-    let (queue, store) = (RecordingQueue::default(), api.replica(0, 0).store);
+    let (queue, store) = (Arc::new(RecordingQueue::default()), api.replica(0, 0).store);
     let owner = with_webhooks(&api, &client, store.clone(), &queue);
     let address = receivers().await;
     let mut webhooks = Vec::new();
@@ -137,11 +96,11 @@ async fn the_role_of_deliver_allows_its_calls_and_no_others() {
     }
     // An assigned asset, so that the entry has names to look up.
     client.assigned_asset("a", &client.user("Ada").await).await;
-    Fanout::new(store.clone(), Arc::new(queue.clone())).handle(stream_event(&api, &client).await).await;
+    Fanout::new(store.clone(), queue.clone()).handle(stream_event(&api, &client).await).await;
     let messages = queue.take();
     assert_eq!(messages.len(), 3);
     let sender = Sender::new(AddressPolicy::PublicOrLoopback, Arc::new(Resolver));
-    let deliver = Deliver::new(store, Arc::new(queue.clone()), Arc::clone(&api.key_encryption), sender);
+    let deliver = Deliver::new(store, queue.clone(), Arc::clone(&api.key_encryption), sender);
     api.faults.take_requests();
     for message in &messages {
         deliver.handle(batch(message)).await;

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 use shared::domain::event::Actor;
 use shared::domain::time::Timestamp;
-use shared::domain::webhook::{AttemptError, DeliveryRequest, DeliveryStatus, DisabledReason, Message, TestEvent, Webhook};
+use shared::domain::webhook::{AttemptFailure, DeliveryRequest, DeliveryStatus, DisabledReason, Message, TestEvent, Webhook};
 use shared::queue::Queue;
 
 async fn with_webhook() -> (Api, Client, Pipeline, TestWebhook) {
@@ -85,7 +85,7 @@ async fn five_days_of_failures_disable() {
     pipeline.run_to_end(&api).await;
     let record = hook.delivery(&last).await.unwrap();
     assert_eq!((record.status, record.attempt_count), (DeliveryStatus::Failed, 2));
-    assert_eq!(record.attempts[1].error, Some(AttemptError::WebhookDisabled));
+    assert_eq!(record.attempts[1].error, Some(AttemptFailure::WebhookDisabled));
     assert_eq!(disablings(&api, &client, &hook).await.len(), 1);
     let found = local::invariants::violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap();
     assert!(found.is_empty(), "{found:?}");

@@ -3,12 +3,15 @@
 use crate::idempotency::post;
 use crate::log;
 use crate::secrets::items_as_text;
+use crate::support::observed_key_encryption::ObservedKeyEncryption;
 use crate::support::recording_queue::{URL, path};
 use crate::support::{Api, Client, all_items};
 use base64_simd::STANDARD;
 use serde_json::{Value, json};
-use shared::key_encryption::Purpose;
+use shared::app::App;
+use shared::key_encryption::{KeyEncryption, Purpose};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Returns the bytes of a secret, which must have the form that libraries for Standard Webhooks read.
 fn bytes(webhook: &Value) -> Vec<u8> {
@@ -182,4 +185,27 @@ async fn no_secret_is_stored_or_logged() {
     // Nor is an address logged, which may have a secret of its own in its path.
     let own = log.lines().filter(|line| !line.contains("\"target\":\"aws")).filter(|line| line.contains("hooks.example.com"));
     assert_eq!(own.collect::<Vec<_>>(), [""; 0]);
+}
+
+/// Encryption is a paid call of another service.
+#[tokio::test]
+async fn nothing_is_encrypted_for_a_webhook_that_is_refused() {
+    let (api, client) = Api::with_tenant().await;
+    let observed = Arc::new(ObservedKeyEncryption::new(&api));
+    let app = App::new(api.store.clone()).with_key_encryption(Some(Arc::clone(&observed) as Arc<dyn KeyEncryption>));
+    let router = shared::http::service(webhooks::routes(), app.with_queue(Some(api.queue.clone())));
+    let counted = Client { router, ..client.clone() };
+    let body = json!({"url": URL, "events": ["*"]});
+    for _ in 0..19 {
+        client.webhook(json!(["*"])).await;
+    }
+    let last = post(&counted, "/webhooks", &body, "twentieth").await;
+    assert_eq!((last.status.as_u16(), observed.encryptions()), (201, 1));
+    for path in ["/webhooks", "/webhooks?dry_run=true"] {
+        assert_eq!(counted.post(path, body.clone()).await.problem(409, "CONFLICT")["limit"], 20);
+    }
+    counted.post("/webhooks", json!({"url": "ftp://example.com", "events": ["*"]})).await.problem(422, "VALIDATION_ERROR");
+    // What was created before is still the response to the same request.
+    assert_eq!(post(&counted, "/webhooks", &body, "twentieth").await.status, 201);
+    assert_eq!(observed.encryptions(), 1);
 }

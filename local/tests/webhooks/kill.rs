@@ -11,6 +11,13 @@ use std::time::Duration;
 /// How many senders change assets at the same time.
 const SENDERS: usize = 4;
 
+/// Returns the seed of the pauses: `KILL_SEED`, which repeats those of a test that failed, or any.
+fn seed() -> u64 {
+    let seed = std::env::var("KILL_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
+    eprintln!("KILL_SEED={seed}");
+    seed
+}
+
 /// Creates and changes assets until the server is gone. Counts the changes whose response arrived.
 fn change(client: &Client, changes: &AtomicUsize) {
     loop {
@@ -27,6 +34,7 @@ fn change(client: &Client, changes: &AtomicUsize) {
 #[test]
 fn no_change_is_lost_when_the_process_is_killed() {
     let rounds = if std::env::var("FULL_TESTS").is_ok_and(|value| value == "1") { 30 } else { 5 };
+    let mut random = fastrand::Rng::with_seed(seed());
     let folder = tempfile::tempdir().unwrap();
     let receiver = Receiver::start(204);
     let (changes, mut webhook) = (AtomicUsize::new(0), None);
@@ -34,16 +42,20 @@ fn no_change_is_lost_when_the_process_is_killed() {
         let server = Server::start(&folder);
         webhook.get_or_insert_with(|| server.client.create_webhook(&receiver.url));
         // Slow receivers leave more under way.
-        receiver.respond(204, Duration::from_millis(fastrand::u64(0..50)));
-        let pause = Duration::from_millis(fastrand::u64(100..1500));
+        let delay = Duration::from_millis(random.u64(0..50));
+        receiver.respond(204, delay);
+        let pause = Duration::from_millis(random.u64(100..1500));
         let client = server.client.clone();
         std::thread::scope(|scope| {
             for _ in 0..SENDERS {
                 scope.spawn(|| change(&client, &changes));
             }
             std::thread::sleep(pause);
-            eprintln!("round {round}: killed after {pause:?} and {} changes", changes.load(Ordering::Relaxed));
             server.kill();
+            let (changes, arrivals) = (changes.load(Ordering::Relaxed), receiver.arrivals().len());
+            eprintln!(
+                "round {round}: killed after {pause:?}, with responses after {delay:?}: {changes} changes, {arrivals} arrivals"
+            );
         });
     }
     let (server, webhook) = (Server::start(&folder), webhook.unwrap());

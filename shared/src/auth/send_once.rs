@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is stored of a request while its message is being sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Sending {
+struct Dispatch {
     /// Since when; `None` if that has failed.
     since: Option<Timestamp>,
     message: Message,
@@ -32,7 +32,7 @@ struct Sending {
     response: StoredResponse,
 }
 
-impl Sending {
+impl Dispatch {
     /// Returns what is stored. It is no response: the request is resumed, as those in parts are.
     fn stored(&self) -> Result<StoredResponse, StoreError> {
         let body = serde_json::to_string(self).map_err(StoreError::broken)?;
@@ -61,10 +61,10 @@ impl Caller {
             return Ok(());
         }
         let Some(request) = &self.context.idempotency else { return Ok(queue.send(vec![message.into()]).await?) };
-        let sending = Sending { since: Some(self.now()), message, response: response.to_stored(Vec::new())? };
+        let dispatch = Dispatch { since: Some(self.now()), message, response: response.to_stored(Vec::new())? };
         if !self.is_resumed {
-            match self.store.store_response_alone(request, &sending.stored()?).await {
-                Ok(()) => return self.send(queue, request, sending).await,
+            match self.store.store_response_alone(request, &dispatch.stored()?).await {
+                Ok(()) => return self.send(queue, request, dispatch).await,
                 Err(WriteError::AlreadyAnswered) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -77,15 +77,15 @@ impl Caller {
     }
 
     /// Sends the message, and lets the response take its place.
-    async fn send(&self, queue: &dyn Queue, request: &IdempotentRequest, sending: Sending) -> Result<(), ApiError> {
-        let present = sending.stored()?;
-        if let Err(error) = queue.send(vec![sending.message.clone().into()]).await {
+    async fn send(&self, queue: &dyn Queue, request: &IdempotentRequest, dispatch: Dispatch) -> Result<(), ApiError> {
+        let present = dispatch.stored()?;
+        if let Err(error) = queue.send(vec![dispatch.message.clone().into()]).await {
             // So that the next copy need not wait. It may have been sent, so the next one is the same.
-            let failed = Sending { since: None, ..sending }.stored()?;
+            let failed = Dispatch { since: None, ..dispatch }.stored()?;
             let _ = self.store.replace_stored_response(request, &present, &failed).await;
             return Err(error.into());
         }
-        if self.store.replace_stored_response(request, &present, &sending.response).await.is_err() {
+        if self.store.replace_stored_response(request, &present, &dispatch.response).await.is_err() {
             // The message is sent, which is what the client asked for. A copy of the request would send it again.
             tracing::warn!(request_id = self.notes.request_id(), "the response to a request can't be stored");
         }
@@ -101,15 +101,15 @@ impl Caller {
                 Some(PreviousRequest::Same(stored)) if stored.is_in_parts => *stored,
                 _ => return Err(WriteError::AlreadyAnswered.into()),
             };
-            let sending = Sending::read(&present)?;
-            let is_left = sending.since.is_none_or(|since| since.plus(patience) <= self.now());
+            let dispatch = Dispatch::read(&present)?;
+            let is_left = dispatch.since.is_none_or(|since| since.plus(patience) <= self.now());
             if !is_left && began.elapsed() < PATIENCE {
                 sleep(PAUSE).await;
                 continue;
             }
-            let sending = Sending { since: Some(self.now()), ..sending };
-            if self.store.replace_stored_response(request, &present, &sending.stored()?).await? {
-                self.send(queue, request, sending).await?;
+            let dispatch = Dispatch { since: Some(self.now()), ..dispatch };
+            if self.store.replace_stored_response(request, &present, &dispatch.stored()?).await? {
+                self.send(queue, request, dispatch).await?;
                 return Err(WriteError::AlreadyAnswered.into());
             }
         }

@@ -259,5 +259,5 @@ impl PointReads {
 pub(super) fn entry_of(item: &Item) -> Option<HistoryEntry> {
     let id = keys::event_id(&Key::of(item)?)?;
     let text = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
-    Some(HistoryEntry { id, text: text("entry"), hash: text("hash") })
+    Some(HistoryEntry { id, text: text(keys::ENTRY), hash: text("hash") })
 }

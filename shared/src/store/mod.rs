@@ -73,7 +73,7 @@ pub use filters::{
     SortField, UserFilter,
 };
 pub use history::HistoryPage;
-pub use list_index::{MAX_SNAPSHOT_TIME, SnapshotReport};
+pub use list_index::{MAX_SNAPSHOT_TIME, SnapshotReport, max_event_delay};
 pub use read::{BatchGet, BatchResult};
 pub use receipt_keys::KeyError;
 pub use record_names::RecordNames;

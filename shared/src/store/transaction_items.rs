@@ -3,7 +3,7 @@
 use super::change_context::ChangeContext;
 use super::error::StoreError;
 use super::item::{self, LAST_EVENT, LAST_HASH, OWNER, UPDATED_AT, VERSION};
-use super::keys::{HS, Item, Key, Keys, LS, PK, TYPE};
+use super::keys::{ENTRY, HS, Item, Key, Keys, LS, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
 use super::{Store, TenantStore};
 use crate::domain::event::{self, Event, Verb};
@@ -78,7 +78,7 @@ impl TenantStore {
         item.extend(assignment(kind, &event).map(|key| (LS.to_owned(), key)));
         item.insert(TYPE.to_owned(), AttributeValue::S("event".to_owned()));
         item.insert(HS.to_owned(), Keys::history(event.entity_id, version));
-        item.insert("entry".to_owned(), AttributeValue::S(entry));
+        item.insert(ENTRY.to_owned(), AttributeValue::S(entry));
         item.insert("hash".to_owned(), AttributeValue::S(hash.clone()));
         if version > transaction_start {
             item.insert(TRANSACTION_START.to_owned(), number(transaction_start));

@@ -1,4 +1,4 @@
-//! A receiver of webhooks, which verifies messages with the official library.
+//! A receiver of webhooks, which verifies deliveries with the official library.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -10,16 +10,16 @@ use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-/// A message that came.
+/// A delivery that came.
 #[derive(Debug, Clone)]
-pub struct Message {
+pub struct Delivery {
     pub id: String,
     pub text: String,
     headers: HeaderMap,
 }
 
-impl Message {
-    /// Returns whether the secret has signed the message.
+impl Delivery {
+    /// Returns whether the secret has signed the delivery.
     pub fn is_signed_by(&self, secret: &str) -> bool {
         Webhook::new(secret).unwrap().verify(self.text.as_bytes(), &self.headers).is_ok()
     }
@@ -32,46 +32,46 @@ impl Message {
 
 type Script = Box<dyn Fn(usize) -> (u16, &'static str) + Send + Sync>;
 
-struct Messages {
+struct Deliveries {
     script: Script,
-    seen: Mutex<Vec<Message>>,
+    seen: Mutex<Vec<Delivery>>,
 }
 
 /// A running receiver.
 pub struct Receiver {
-    messages: Arc<Messages>,
+    deliveries: Arc<Deliveries>,
     _runtime: Runtime,
     /// Where it receives.
     pub url: String,
 }
 
 impl Receiver {
-    /// Starts a receiver that answers each message with what `script` says to its number, which counts from 0.
+    /// Starts a receiver that answers each delivery with what `script` says to its number, which counts from 0.
     pub fn start(script: impl Fn(usize) -> (u16, &'static str) + Send + Sync + 'static) -> Self {
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
-        let messages = Arc::new(Messages { script: Box::new(script), seen: Mutex::default() });
-        let routes = Router::new().route("/hook", axum::routing::post(receive)).with_state(Arc::clone(&messages));
+        let deliveries = Arc::new(Deliveries { script: Box::new(script), seen: Mutex::default() });
+        let routes = Router::new().route("/hook", axum::routing::post(receive)).with_state(Arc::clone(&deliveries));
         runtime.spawn(async move { axum::serve(listener, routes).await });
-        Self { messages, _runtime: runtime, url }
+        Self { deliveries, _runtime: runtime, url }
     }
 
-    /// Returns the messages so far.
-    pub fn messages(&self) -> Vec<Message> {
-        self.messages.seen.lock().unwrap().clone()
+    /// Returns the deliveries so far.
+    pub fn deliveries(&self) -> Vec<Delivery> {
+        self.deliveries.seen.lock().unwrap().clone()
     }
 }
 
-async fn receive(State(messages): State<Arc<Messages>>, headers: HeaderMap, body: Bytes) -> (StatusCode, &'static str) {
+async fn receive(State(deliveries): State<Arc<Deliveries>>, headers: HeaderMap, body: Bytes) -> (StatusCode, &'static str) {
     assert_eq!(headers["content-type"], "application/json");
     assert!(headers.get("authorization").is_none(), "the receiver got the API key");
     let number = {
-        let mut seen = messages.seen.lock().unwrap();
+        let mut seen = deliveries.seen.lock().unwrap();
         let id = headers["webhook-id"].to_str().unwrap().to_owned();
-        seen.push(Message { id, text: String::from_utf8(body.to_vec()).unwrap(), headers });
+        seen.push(Delivery { id, text: String::from_utf8(body.to_vec()).unwrap(), headers });
         seen.len() - 1
     };
-    let (status, text) = (messages.script)(number);
+    let (status, text) = (deliveries.script)(number);
     (StatusCode::from_u16(status).unwrap(), text)
 }

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use hyper::Uri;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
-use shared::domain::webhook::AttemptError;
+use shared::domain::webhook::AttemptFailure;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -61,53 +61,53 @@ impl Service<Uri> for Connector {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             let connection = timeout(inner.limit, inner.connect(&uri)).await;
-            connection.unwrap_or(Err(AttemptError::TimedOut)).map_err(ConnectError)
+            connection.unwrap_or(Err(AttemptFailure::TimedOut)).map_err(ConnectError)
         })
     }
 }
 
 impl Inner {
     /// Resolves the host, once, checks every address of it, and connects to one of these.
-    async fn connect(&self, uri: &Uri) -> Result<Connection, AttemptError> {
+    async fn connect(&self, uri: &Uri) -> Result<Connection, AttemptFailure> {
         let with_tls = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,
-            _ => return Err(AttemptError::AddressNotAllowed),
+            _ => return Err(AttemptFailure::AddressNotAllowed),
         };
-        let host = uri.host().ok_or(AttemptError::AddressNotAllowed)?;
+        let host = uri.host().ok_or(AttemptFailure::AddressNotAllowed)?;
         // IPv6 addresses have brackets in addresses of the web, and nowhere else.
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let port = uri.port_u16().unwrap_or(if with_tls { 443 } else { 80 });
         if !self.rules.permit_port(with_tls, port) {
-            return Err(AttemptError::AddressNotAllowed);
+            return Err(AttemptFailure::AddressNotAllowed);
         }
         let addresses = self.addresses(host).await?;
         if !self.rules.permit_addresses(with_tls, port, &addresses) {
-            return Err(AttemptError::AddressNotAllowed);
+            return Err(AttemptFailure::AddressNotAllowed);
         }
         let stream = self.open(&addresses, port).await?;
         if !with_tls {
             return Ok(Connection::new(stream));
         }
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| AttemptError::TlsFailed)?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| AttemptFailure::TlsFailed)?;
         let stream = self.tls.connect(name, stream).await.map_err(|error| classify(&error))?;
         Ok(Connection::new(stream))
     }
 
     /// Returns the addresses of a host. There is at least one.
-    async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, AttemptError> {
+    async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, AttemptFailure> {
         if let Ok(address) = host.parse() {
             return Ok(vec![address]);
         }
         let addresses = self.resolver.addresses(host).await.unwrap_or_default();
-        if addresses.is_empty() { Err(AttemptError::NameNotFound) } else { Ok(addresses) }
+        if addresses.is_empty() { Err(AttemptFailure::NameNotFound) } else { Ok(addresses) }
     }
 
     /// Opens a connection to the first of these addresses that accepts one. They share the time.
-    async fn open(&self, addresses: &[IpAddr], port: u16) -> Result<TcpStream, AttemptError> {
+    async fn open(&self, addresses: &[IpAddr], port: u16) -> Result<TcpStream, AttemptFailure> {
         let addresses = addresses.iter().take(MAX_ADDRESSES);
         let share = self.limit / u32::try_from(addresses.len()).unwrap_or(1).max(1);
-        let mut result = Err(AttemptError::ConnectionFailed);
+        let mut result = Err(AttemptFailure::ConnectionFailed);
         for address in addresses {
             result = match timeout(share, TcpStream::connect((*address, port))).await {
                 Ok(Ok(stream)) => {
@@ -116,7 +116,7 @@ impl Inner {
                     return Ok(stream);
                 }
                 Ok(Err(error)) => Err(classify(&error)),
-                Err(_) => Err(AttemptError::TimedOut),
+                Err(_) => Err(AttemptFailure::TimedOut),
             };
         }
         result

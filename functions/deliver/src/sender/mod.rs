@@ -22,7 +22,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rules::Rules;
 use rustls::RootCertStore;
 use shared::domain::time::Timestamp;
-use shared::domain::webhook::{AddressPolicy, Attempt, AttemptError, WebhookUrl};
+use shared::domain::webhook::{AddressPolicy, Attempt, AttemptFailure, WebhookUrl};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -54,7 +54,7 @@ impl Default for Limits {
 
 /// A delivery as it is sent.
 #[derive(Debug, Clone)]
-pub struct Outgoing<'a> {
+pub struct SignedDelivery<'a> {
     /// The webhook's address.
     pub url: &'a WebhookUrl,
     /// The value of `webhook-id`.
@@ -94,18 +94,18 @@ impl Sender {
     }
 
     /// Sends a delivery, once, and returns what became of it. Takes at most 15 seconds.
-    pub async fn send(&self, outgoing: Outgoing<'_>, at: Timestamp) -> Attempt {
-        let url = outgoing.url.as_str().to_owned();
-        self.send_to(&url, outgoing, at).await
+    pub async fn send(&self, delivery: SignedDelivery<'_>, at: Timestamp) -> Attempt {
+        let url = delivery.url.as_str().to_owned();
+        self.send_to(&url, delivery, at).await
     }
 
     /// Sends a delivery to an address that need not be a [`WebhookUrl`].
-    async fn send_to(&self, url: &str, outgoing: Outgoing<'_>, at: Timestamp) -> Attempt {
+    async fn send_to(&self, url: &str, delivery: SignedDelivery<'_>, at: Timestamp) -> Attempt {
         let begin = Instant::now();
         let end = begin + self.limits.total;
-        let head = match request(url, outgoing) {
-            Some(request) => timeout_at(end, self.response(request)).await.unwrap_or(Err(AttemptError::TimedOut)),
-            None => Err(AttemptError::AddressNotAllowed),
+        let head = match request(url, delivery) {
+            Some(request) => timeout_at(end, self.response(request)).await.unwrap_or(Err(AttemptFailure::TimedOut)),
+            None => Err(AttemptFailure::AddressNotAllowed),
         };
         let (status, error, response) = match head {
             Ok(response) => {
@@ -122,7 +122,7 @@ impl Sender {
     /// Sends a request until there is the head of a response. A receiver may close an unused connection just when it is used
     /// again. Then the request is sent once more, over another connection; that one is new at the latest when all others
     /// have been tried.
-    async fn response(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, AttemptError> {
+    async fn response(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, AttemptFailure> {
         loop {
             match self.client.request(request.clone()).await {
                 Ok(response) => {
@@ -137,18 +137,18 @@ impl Sender {
 }
 
 /// Returns the request of a delivery; `None` if it has no address that can be requested, or one with a user's name or password.
-fn request(url: &str, outgoing: Outgoing<'_>) -> Option<Request<Full<Bytes>>> {
+fn request(url: &str, delivery: SignedDelivery<'_>) -> Option<Request<Full<Bytes>>> {
     // Reads hosts as browsers do: `0x7f.1` is 127.0.0.1.
     let url = Url::parse(url).ok()?;
     if !url.username().is_empty() || url.password().is_some() {
         return None;
     }
     Request::post(url[..Position::AfterQuery].parse::<Uri>().ok()?)
-        .header(HeaderName::from_static("webhook-id"), outgoing.id)
-        .header(HeaderName::from_static("webhook-timestamp"), outgoing.seconds)
-        .header(HeaderName::from_static("webhook-signature"), outgoing.signatures)
+        .header(HeaderName::from_static("webhook-id"), delivery.id)
+        .header(HeaderName::from_static("webhook-timestamp"), delivery.seconds)
+        .header(HeaderName::from_static("webhook-signature"), delivery.signatures)
         .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
         .header(USER_AGENT, HeaderValue::from_static(CLIENT))
-        .body(Full::from(outgoing.body))
+        .body(Full::from(delivery.body))
         .ok()
 }

@@ -1,6 +1,9 @@
 //! The connector and the worker, on the real engine and the real queue, with functions that the tests control.
 
 mod delivering;
+mod dropped;
+#[path = "../../../tests/api/support/dropping.rs"]
+mod dropping;
 mod reading;
 
 use super::*;

@@ -77,8 +77,8 @@ impl Api {
         let faults = Faults::default();
         // The queue is no part of what tests make fail.
         let records = engine::config(endpoint).http_client(http.clone()).timeout_config(TimeoutConfig::disabled());
-        let records = DeliveryRecords::new(Dynamo::from_conf(records.build()), &table);
-        let queue = Arc::new(RecordingQueue::new(records));
+        let records = Store::new(Dynamo::from_conf(records.build()), &table, ticking(&clock, &tick, 0));
+        let queue = Arc::new(RecordingQueue::delivering(DeliveryRecords::new(records)));
         let http = FaultyClient::new(http, faults.clone());
         // A request that a test holds must not time out, however busy the machine is.
         let no_timeouts = TimeoutConfig::disabled();

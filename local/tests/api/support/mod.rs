@@ -11,6 +11,7 @@ pub mod functions;
 pub mod history;
 mod indexes;
 pub mod objects;
+pub mod observed_key_encryption;
 pub mod operations;
 pub mod pipeline;
 pub mod processes;

@@ -1,17 +1,17 @@
 //! Receivers of deliveries that respond as a test says.
 
-use deliver::{Outgoing, Transport};
+use deliver::{SignedDelivery, Transport};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use shared::domain::time::Timestamp;
-use shared::domain::webhook::{Attempt, AttemptError};
+use shared::domain::webhook::{Attempt, AttemptFailure};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use tokio::task::yield_now;
 
 /// A request that a receiver got.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct Arrival {
     pub url: String,
     pub id: String,
     pub seconds: i64,
@@ -20,7 +20,7 @@ pub struct Received {
     pub at: Timestamp,
 }
 
-impl Received {
+impl Arrival {
     /// Returns the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
@@ -34,12 +34,12 @@ impl Received {
 }
 
 /// The status of the response to a request; 0 if there is none.
-type Script = Box<dyn FnMut(&Received) -> u16 + Send>;
+type Script = Box<dyn FnMut(&Arrival) -> u16 + Send>;
 
 /// Receivers of all addresses. Cheap to clone.
 #[derive(Clone)]
 pub struct Receivers {
-    received: Arc<Mutex<Vec<Received>>>,
+    received: Arc<Mutex<Vec<Arrival>>>,
     script: Arc<Mutex<Script>>,
 }
 
@@ -51,12 +51,18 @@ impl Default for Receivers {
 
 impl Receivers {
     /// Lets the receivers respond with what this returns: a status, or 0 for no response.
-    pub fn respond(&self, script: impl FnMut(&Received) -> u16 + Send + 'static) {
+    pub fn respond(&self, script: impl FnMut(&Arrival) -> u16 + Send + 'static) {
         *self.script.lock().unwrap() = Box::new(script);
     }
 
+    /// Lets the first request to each webhook about each event fail.
+    pub fn fail_first(&self) {
+        let mut seen = HashSet::new();
+        self.respond(move |sent| if seen.insert((sent.url.clone(), sent.id.clone())) { 500 } else { 200 });
+    }
+
     /// Returns the requests since the last time.
-    pub fn take(&self) -> Vec<Received> {
+    pub fn take(&self) -> Vec<Arrival> {
         std::mem::take(&mut *self.received.lock().unwrap())
     }
 
@@ -73,15 +79,15 @@ impl Receivers {
 
 impl Transport for Receivers {
     /// Whoever drops the future may do so before the request arrives, or after it.
-    fn send<'a>(&'a self, outgoing: Outgoing<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
+    fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
         Box::pin(async move {
             yield_now().await;
-            let Outgoing { url, id, seconds, signatures, body } = outgoing;
-            let received = Received { url: url.as_str().to_owned(), id, seconds, signatures, body, at };
+            let SignedDelivery { url, id, seconds, signatures, body } = delivery;
+            let received = Arrival { url: url.as_str().to_owned(), id, seconds, signatures, body, at };
             let status = (self.script.lock().unwrap())(&received);
             self.received.lock().unwrap().push(received);
             yield_now().await;
-            let (status, error) = if status == 0 { (None, Some(AttemptError::TimedOut)) } else { (Some(status), None) };
+            let (status, error) = if status == 0 { (None, Some(AttemptFailure::TimedOut)) } else { (Some(status), None) };
             Attempt { at, status, error, duration_ms: 0, response: status.map(|_| "ok".to_owned()) }
         })
     }

@@ -2,15 +2,13 @@
 
 use super::api::Api;
 use super::client::Client;
-use aws_sdk_dynamodb::Client as Dynamo;
-use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use shared::domain::id::{EventId, Id, TenantId, WebhookId};
 use shared::domain::time::Timestamp;
-use shared::domain::webhook::{Attempt, Delivery, DeliveryStatus, Message, RETENTION, TEST_EVENT};
+use shared::domain::webhook::{Attempt, Delivery, DeliveryStatus, Message, TEST_EVENT};
 use shared::queue::{NewMessage, Queue, QueueError};
-use shared::store::keys::{EXPIRES, Item, Keys, LS, TYPE};
+use shared::store::Store;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -20,30 +18,20 @@ pub const URL: &str = "https://hooks.example.com/assets";
 
 /// Where the records of deliveries are.
 pub struct DeliveryRecords {
-    dynamo: Dynamo,
-    table: String,
+    store: Store,
 }
 
 impl DeliveryRecords {
     /// Returns the records in this table.
-    pub fn new(dynamo: Dynamo, table: &str) -> Self {
-        Self { dynamo, table: table.to_owned() }
+    pub fn new(store: Store) -> Self {
+        Self { store }
     }
 
     /// Writes a record, in place of the one that there may be.
     pub async fn put(&self, tenant: TenantId, delivery: &Delivery) {
-        let keys = Keys::of(tenant);
-        let (webhook, event, status) = (delivery.webhook_id, delivery.event_id, delivery.status);
-        let mut item: Item = serde_dynamo::aws_sdk_dynamodb_1::to_item(delivery).unwrap();
-        item.extend(keys.delivery(webhook, event).item());
-        item.insert(TYPE.to_owned(), AttributeValue::S("delivery".to_owned()));
-        if status != DeliveryStatus::Delivered {
-            item.insert(LS.to_owned(), Keys::delivery_status(webhook, status, event));
-        }
-        let last = delivery.attempts.last().map_or(delivery.requested_at, |attempt| attempt.at);
-        let expires = last.plus(RETENTION).millis() / 1000;
-        item.insert(EXPIRES.to_owned(), AttributeValue::N(expires.to_string()));
-        self.dynamo.put_item().table_name(&self.table).set_item(Some(item)).send().await.unwrap();
+        let store = self.store.tenant(tenant);
+        let present = store.delivery(delivery.webhook_id, delivery.event_id).await.unwrap();
+        store.write_delivery(present.as_ref(), delivery).await.unwrap();
     }
 }
 
@@ -64,18 +52,20 @@ pub fn delivery(webhook: &str, at: Timestamp, status: DeliveryStatus) -> Deliver
     }
 }
 
-/// A queue that keeps its messages. Tests of a webhook are delivered at once, so that each webhook can have a delivery.
+/// A queue that keeps its messages.
+#[derive(Default)]
 pub struct RecordingQueue {
     messages: Mutex<Vec<Message>>,
     /// How many calls are to fail.
     failing: AtomicUsize,
-    records: DeliveryRecords,
+    /// Where tests of webhooks are recorded as delivered at once, so that each webhook can have a delivery.
+    records: Option<DeliveryRecords>,
 }
 
 impl RecordingQueue {
-    /// Returns an empty queue.
-    pub fn new(records: DeliveryRecords) -> Self {
-        Self { messages: Mutex::default(), failing: AtomicUsize::new(0), records }
+    /// Returns an empty queue that delivers tests of webhooks at once.
+    pub fn delivering(records: DeliveryRecords) -> Self {
+        Self { records: Some(records), ..Self::default() }
     }
 
     fn messages(&self) -> MutexGuard<'_, Vec<Message>> {
@@ -94,7 +84,7 @@ impl RecordingQueue {
 
     /// Returns the records of deliveries.
     pub fn records(&self) -> &DeliveryRecords {
-        &self.records
+        self.records.as_ref().unwrap()
     }
 }
 
@@ -107,12 +97,12 @@ impl Queue for RecordingQueue {
             }
             for NewMessage { message, .. } in messages {
                 self.messages().push(message.clone());
-                if let Message::Delivery(request) = message
+                if let (Message::Delivery(request), Some(records)) = (message, &self.records)
                     && request.test.is_some()
                 {
                     let delivered = delivery(&request.webhook_id.to_string(), request.requested_at, DeliveryStatus::Delivered);
                     let delivered = Delivery { event_id: request.event_id, event_type: TEST_EVENT.to_owned(), ..delivered };
-                    self.records.put(request.tenant_id, &delivered).await;
+                    records.put(request.tenant_id, &delivered).await;
                 }
             }
             Ok(())

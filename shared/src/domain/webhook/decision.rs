@@ -130,7 +130,7 @@ pub fn after_race(request: &DeliveryRequest, attempt: &Attempt, present: Option<
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AttemptError, RETRY_DELAYS, TestEvent};
+    use super::super::{AttemptFailure, RETRY_DELAYS, TestEvent};
     use super::*;
     use crate::domain::event::Actor;
     use crate::domain::id::{EventId, Id, TenantId, WebhookId};
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(decide(&request(1), Some(&pending), Some(&inactive), at(3)), Decision::Wait(TimeDelta::milliseconds(4250)));
         let given_up = Delivery::given_up(Some(&pending), &request(1), "asset.created", at(9));
         assert_eq!((given_up.status, given_up.attempt_count, given_up.next_attempt_at), (DeliveryStatus::Failed, 2, None));
-        assert_eq!(given_up.attempts[1].error, Some(AttemptError::WebhookDisabled));
+        assert_eq!(given_up.attempts[1].error, Some(AttemptFailure::WebhookDisabled));
         assert_eq!(decide(&request(1), Some(&given_up), Some(&webhook(true)), at(9)), Decision::Drop);
     }
 
@@ -238,7 +238,7 @@ mod tests {
         ] {
             assert_eq!(after(None, &request(1), attempt(2, status)).status, expected, "{status}");
         }
-        let silent = Attempt { status: None, error: Some(AttemptError::TimedOut), ..attempt(2, 0) };
+        let silent = Attempt { status: None, error: Some(AttemptFailure::TimedOut), ..attempt(2, 0) };
         assert_eq!(after(None, &request(1), silent).status, DeliveryStatus::Pending);
     }
 

@@ -39,7 +39,8 @@ string_enum! {
 
 string_enum! {
     /// Why there was no response to an attempt.
-    AttemptError {
+    #[schema(as = AttemptError)]
+    AttemptFailure {
         /// The host's name could not be resolved.
         NameNotFound = "name_not_found",
         /// The host's name has an address that webhooks must not have.
@@ -50,7 +51,7 @@ string_enum! {
         TlsFailed = "tls_failed",
         /// There was no response within 15 seconds.
         TimedOut = "timed_out",
-        /// The webhook was disabled or changed before the attempt.
+        /// The webhook was not active when the attempt was due.
         WebhookDisabled = "webhook_disabled",
     }
 }
@@ -65,7 +66,7 @@ pub struct Attempt {
     pub status: Option<u16>,
     /// Why there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<AttemptError>,
+    pub error: Option<AttemptFailure>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
     /// The first [`MAX_RESPONSE_BYTES`] of the response's body, with U+FFFD for what is not UTF-8.
@@ -77,7 +78,7 @@ impl Attempt {
     /// Returns the attempt that is recorded when none is made, because the webhook is not active.
     #[must_use]
     pub fn not_made(at: Timestamp) -> Self {
-        Self { at, status: None, error: Some(AttemptError::WebhookDisabled), duration_ms: 0, response: None }
+        Self { at, status: None, error: Some(AttemptFailure::WebhookDisabled), duration_ms: 0, response: None }
     }
 
     /// Returns whether the receiver has taken the event: any status from 200 to 299.

@@ -16,7 +16,7 @@ pub use address::{AddressPolicy, WebhookUrl};
 pub use body::{TEST_EVENT, delivery_body, test_event};
 pub use decision::{Decision, Race, Retries, after_race, decide};
 pub use delivery::{
-    Attempt, AttemptError, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS,
+    Attempt, AttemptFailure, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS,
 };
 pub use events::{MAX_EVENT_TYPES, WebhookEvents};
 pub use health::{HealthChange, MAX_FAILING};

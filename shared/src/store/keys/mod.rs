@@ -38,6 +38,8 @@ pub const LIST_INDEX: &str = "list_index";
 pub const HISTORY: &str = "history";
 /// The attribute with the Unix time in seconds from which DynamoDB may delete an item. It may take days to do so.
 pub const EXPIRES: &str = "expires";
+/// The attribute of an event with its text, from which its hash is computed.
+pub const ENTRY: &str = "entry";
 /// The attribute that says what an item is, for people who look at the table.
 pub const TYPE: &str = "type";
 

@@ -9,7 +9,7 @@ use super::index::ListIndex;
 use super::refresh::{LoadedIndex, RefreshError};
 use crate::domain::record::{Kind, Record};
 use crate::store::TenantStore;
-use crate::store::keys::{Item, Keys};
+use crate::store::keys::{ENTRY, Item, Keys};
 use std::collections::HashMap;
 use uuid::Uuid;
 
@@ -57,13 +57,13 @@ impl TenantStore {
     /// Reads the events that the secondary index may lack, page by page.
     async fn latest_versions<I: ListIndex>(&self, loaded: &LoadedIndex<I>) -> Result<LatestVersions, RefreshError> {
         let (from, to) = Keys::events_since(loaded.loaded_at.plus(-max_secondary_index_delay_of_snapshots()));
-        let query = self.events_query(from, to).projection_expression("#entry").expression_attribute_names("#entry", "entry");
+        let query = self.events_query(from, to).projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
         let mut latest = LatestVersions::new();
         let mut start_key = None::<Item>;
         loop {
             let page = self.page(query.clone().set_exclusive_start_key(start_key)).await?;
             for item in page.items.unwrap_or_default() {
-                let entry = item.get("entry").and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
+                let entry = item.get(ENTRY).and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
                 let Ok(event) = ChangeEvent::parse(entry)? else { continue };
                 if I::follows(event.kind) {
                     let version = latest.entry((event.kind, event.record_id)).or_insert(Some(0));

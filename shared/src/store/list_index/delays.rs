@@ -24,6 +24,7 @@ pub const MAX_LOAD_AGE: TimeDelta = TimeDelta::minutes(10);
 
 /// Returns how long after the time in its id an event can still be added to the table, by the clock of another function
 /// instance.
+#[must_use]
 pub fn max_event_delay() -> TimeDelta {
     TimeDelta::from_std(OPERATION_TIMEOUT).unwrap_or(TimeDelta::MAX) + CLOCK_SKEW + MAX_TIME_IN_FLIGHT
 }

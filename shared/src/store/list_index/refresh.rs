@@ -9,7 +9,7 @@ use super::torn_reads::Rereads;
 use crate::domain::record::Record;
 use crate::domain::time::Timestamp;
 use crate::store::error::StoreError;
-use crate::store::keys::Keys;
+use crate::store::keys::{ENTRY, Keys};
 use crate::store::{PointReads, UnverifiedStore};
 use chrono::TimeDelta;
 use std::collections::HashSet;
@@ -232,13 +232,13 @@ impl PointReads {
         max_pages: Option<usize>,
     ) -> Result<(Vec<ChangeEvent>, HashSet<UnknownEvent>), RefreshError> {
         let (from, to) = Keys::events_since(since.plus(-CLOCK_SKEW));
-        let query = self.events_query(from, to).projection_expression("#entry").expression_attribute_names("#entry", "entry");
+        let query = self.events_query(from, to).projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
         let mut pages = query.into_paginator().send();
         let (mut events, mut unknown_events, mut pages_read) = (Vec::new(), HashSet::new(), 0);
         while let Some(page) = pages.next().await {
             let page = page.map_err(StoreError::from)?;
             for item in page.items.unwrap_or_default() {
-                let entry = item.get("entry").and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
+                let entry = item.get(ENTRY).and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
                 match ChangeEvent::parse(entry)? {
                     Ok(event) if I::follows(event.kind) => events.push(event),
                     Ok(_) => {}

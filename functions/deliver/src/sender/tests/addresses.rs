@@ -2,7 +2,7 @@
 
 use super::receiver::{OK, Receiver};
 use super::{
-    AddressPolicy, Arc, AttemptError, Limits, NAME, Names, PUBLIC, Rules, any_port, assert_error, assert_status, send, sender,
+    AddressPolicy, Arc, AttemptFailure, Limits, NAME, Names, PUBLIC, Rules, any_port, assert_error, assert_status, send, sender,
     test_rules,
 };
 use crate::sender::{Resolver, Sender};
@@ -105,7 +105,7 @@ async fn literals_of_other_addresses_are_refused() {
                     _ => panic!("{host} is no literal"),
                 };
                 if rules.policy == AddressPolicy::Public || !is_loopback {
-                    assert_error(&send(&sender, &url).await, AttemptError::AddressNotAllowed);
+                    assert_error(&send(&sender, &url).await, AttemptFailure::AddressNotAllowed);
                 }
             }
         }
@@ -122,7 +122,7 @@ async fn names_of_other_addresses_are_refused() {
     for addresses in ANSWERS {
         let names = Arc::new(Names::new().with(NAME, addresses));
         let attempt = send(&sender(any_port(), &names, Limits::default()), &receiver.url()).await;
-        assert_error(&attempt, AttemptError::AddressNotAllowed);
+        assert_error(&attempt, AttemptFailure::AddressNotAllowed);
         assert_eq!(names.asked(), [NAME], "{addresses:?}");
     }
     assert_eq!(receiver.connections(), [PUBLIC]);
@@ -133,11 +133,11 @@ async fn names_in_the_systems_resolver_are_checked() {
     let receiver = Receiver::responding(OK).await;
     let url = format!("https://localhost:{}/", receiver.port);
     let refusing = Sender::with(any_port(), Arc::new(Resolver), rustls::RootCertStore::empty(), Limits::default());
-    assert_error(&send(&refusing, &url).await, AttemptError::AddressNotAllowed);
+    assert_error(&send(&refusing, &url).await, AttemptFailure::AddressNotAllowed);
     assert!(receiver.connections().is_empty());
 
     let local = Sender::new(AddressPolicy::PublicOrLoopback, Arc::new(Resolver));
-    assert_error(&send(&local, &url).await, AttemptError::TlsFailed);
+    assert_error(&send(&local, &url).await, AttemptFailure::TlsFailed);
     assert_eq!(receiver.connections().len(), 1);
 }
 
@@ -153,7 +153,7 @@ async fn a_name_is_resolved_once_for_each_connection() {
     assert_eq!(names.asked().len(), 1);
     assert_eq!(receiver.connections(), [PUBLIC]);
 
-    assert_error(&send(&sender, &receiver.url()).await, AttemptError::AddressNotAllowed);
+    assert_error(&send(&sender, &receiver.url()).await, AttemptFailure::AddressNotAllowed);
     assert_eq!(names.asked().len(), 2);
     assert_eq!(receiver.connections(), [PUBLIC]);
 
@@ -197,7 +197,7 @@ async fn other_ports_schemes_and_userinfo_are_refused_before_the_name_is_resolve
         vec![receiver.url(), format!("http://{NAME}:{port}/"), format!("http://{NAME}/"), format!("http://{NAME}:443/")];
     urls.extend([1, 22, 25, 80, 444, 3306, 8080, 8442, 8444, 65535].map(|port| format!("https://{NAME}:{port}/")));
     for url in urls {
-        assert_error(&send(&strict, &url).await, AttemptError::AddressNotAllowed);
+        assert_error(&send(&strict, &url).await, AttemptFailure::AddressNotAllowed);
     }
     let open = sender(test_rules(), &names, Limits::default());
     for url in [
@@ -211,7 +211,7 @@ async fn other_ports_schemes_and_userinfo_are_refused_before_the_name_is_resolve
         "not an address".to_owned(),
         String::new(),
     ] {
-        assert_error(&send(&open, &url).await, AttemptError::AddressNotAllowed);
+        assert_error(&send(&open, &url).await, AttemptFailure::AddressNotAllowed);
     }
     assert!(names.asked().is_empty());
     assert!(receiver.connections().is_empty());
@@ -220,7 +220,7 @@ async fn other_ports_schemes_and_userinfo_are_refused_before_the_name_is_resolve
     let names = Arc::new(Names::new());
     let strict = sender(Rules::new(AddressPolicy::Public), &names, Limits::default());
     for url in [format!("https://{NAME}/"), format!("https://{NAME}:443/"), format!("https://{NAME}:8443/")] {
-        assert_error(&send(&strict, &url).await, AttemptError::NameNotFound);
+        assert_error(&send(&strict, &url).await, AttemptFailure::NameNotFound);
     }
     assert_eq!(names.asked(), [NAME; 3]);
 }
@@ -238,7 +238,7 @@ async fn the_dev_servers_policy_adds_loopback_only() {
     }
     assert_eq!(receiver.connections().len(), 2);
     for host in ["mixed.test", "private.test", "public.test", "any.test", "mapped.test", "0.0.0.0", "[::ffff:127.0.0.1]"] {
-        assert_error(&send(&sender, &url(host)).await, AttemptError::AddressNotAllowed);
+        assert_error(&send(&sender, &url(host)).await, AttemptFailure::AddressNotAllowed);
     }
     assert_eq!(receiver.connections().len(), 2);
 }

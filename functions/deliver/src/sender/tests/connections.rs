@@ -1,7 +1,7 @@
 //! Connections that are used again.
 
 use super::receiver::{OK, Receiver};
-use super::{Arc, AttemptError, Limits, NAME, Names, assert_error, assert_status, plain_sender, send, sender, test_rules};
+use super::{Arc, AttemptFailure, Limits, NAME, Names, assert_error, assert_status, plain_sender, send, sender, test_rules};
 use std::process::Command;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -97,7 +97,7 @@ async fn a_receiver_that_went_down_is_not_asked_forever() {
         assert_status(&attempt, 200);
     }
     sleep(Duration::from_millis(20)).await;
-    assert_error(&send(&sender, &url).await, AttemptError::ConnectionFailed);
+    assert_error(&send(&sender, &url).await, AttemptFailure::ConnectionFailed);
     assert_eq!((receiver.connections().len(), receiver.requests().len()), (4, 6));
 }
 

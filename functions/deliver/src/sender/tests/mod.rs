@@ -10,12 +10,12 @@ mod tls;
 
 use super::resolver::Resolve;
 use super::rules::Rules;
-use super::{Limits, Outgoing, Sender};
+use super::{Limits, Sender, SignedDelivery};
 use futures_util::future::BoxFuture;
 use receiver::certificates;
 use rustls::RootCertStore;
 use shared::domain::time::Timestamp;
-use shared::domain::webhook::{AddressPolicy, Attempt, AttemptError, is_public};
+use shared::domain::webhook::{AddressPolicy, Attempt, AttemptFailure, is_public};
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -109,14 +109,14 @@ async fn send(sender: &Sender, url: &str) -> Attempt {
 /// Sends a delivery with this body.
 async fn send_body(sender: &Sender, url: &str, body: &str) -> Attempt {
     let address = "https://example.com/".parse().unwrap();
-    let outgoing = Outgoing {
+    let delivery = SignedDelivery {
         url: &address,
         id: "evt_1".to_owned(),
         seconds: 1_700_000_000,
         signatures: "v1,one v1,two".to_owned(),
         body: body.to_owned(),
     };
-    sender.send_to(url, outgoing, Timestamp::from_millis(1_700_000_000_123)).await
+    sender.send_to(url, delivery, Timestamp::from_millis(1_700_000_000_123)).await
 }
 
 /// Asserts that an attempt got a response with this status.
@@ -127,7 +127,7 @@ fn assert_status(attempt: &Attempt, status: u16) {
 
 /// Asserts that an attempt got no response, for this reason.
 #[track_caller]
-fn assert_error(attempt: &Attempt, error: AttemptError) {
+fn assert_error(attempt: &Attempt, error: AttemptFailure) {
     assert_eq!((attempt.status, attempt.error), (None, Some(error)), "{attempt:?}");
     assert_eq!(attempt.response, None);
 }

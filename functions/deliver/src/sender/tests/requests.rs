@@ -2,7 +2,7 @@
 
 use super::receiver::{OK, Receiver};
 use super::{Arc, Limits, Names, assert_status, plain_sender, send, send_body, sender, test_rules};
-use crate::sender::{CLIENT, Outgoing, request};
+use crate::sender::{CLIENT, SignedDelivery, request};
 use hyper::HeaderMap;
 use shared::domain::time::Timestamp;
 use shared::domain::webhook::{Attempt, WebhookSecret};
@@ -49,7 +49,7 @@ async fn signatures_are_what_the_standards_library_verifies() {
     let seconds = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap();
     let id = "0199a1b2-0000-7000-8000-000000000001";
     let url = receiver.url().parse().unwrap();
-    let outgoing = Outgoing {
+    let delivery = SignedDelivery {
         url: &url,
         id: id.to_owned(),
         seconds,
@@ -57,7 +57,7 @@ async fn signatures_are_what_the_standards_library_verifies() {
         body: body.to_owned(),
     };
     let sender = sender(test_rules(), &Arc::new(Names::with_receiver()), Limits::default());
-    assert_status(&sender.send(outgoing, Timestamp::from_millis(0)).await, 200);
+    assert_status(&sender.send(delivery, Timestamp::from_millis(0)).await, 200);
 
     let [request] = receiver.requests().try_into().unwrap();
     let (head, received) = request.split_once("\r\n\r\n").unwrap();
@@ -85,8 +85,9 @@ fn every_address_of_the_web_can_be_requested() {
         ("https://example.com/?", "https://example.com/?"),
         ("https://[2606:4700::1111]/", "https://[2606:4700::1111]/"),
     ] {
-        let outgoing = Outgoing { url: &webhook, id: String::new(), seconds: 0, signatures: String::new(), body: String::new() };
-        let request = request(url, outgoing).unwrap_or_else(|| panic!("{url}"));
+        let delivery =
+            SignedDelivery { url: &webhook, id: String::new(), seconds: 0, signatures: String::new(), body: String::new() };
+        let request = request(url, delivery).unwrap_or_else(|| panic!("{url}"));
         assert_eq!(request.uri().to_string(), expected);
         assert_eq!(request.headers()["user-agent"], CLIENT);
     }

@@ -2,7 +2,7 @@
 
 use super::receiver::{OK, Receiver};
 use super::{
-    AddressPolicy, Arc, AttemptError, Limits, Names, Rules, assert_error, assert_status, plain_sender, send, send_body, sender,
+    AddressPolicy, Arc, AttemptFailure, Limits, Names, Rules, assert_error, assert_status, plain_sender, send, send_body, sender,
     short, test_rules,
 };
 use std::time::Duration;
@@ -84,7 +84,7 @@ async fn heads_are_bounded() {
         })
         .await;
         let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
-        assert_error(&attempt, AttemptError::ConnectionFailed);
+        assert_error(&attempt, AttemptFailure::ConnectionFailed);
         assert!(attempt.duration_ms < 5_000, "{attempt:?}");
     }
 }
@@ -97,7 +97,7 @@ async fn a_head_that_is_too_large_is_refused() {
         accepted.respond_once(&format!("HTTP/1.1 200 OK\r\n{lines}content-length: 0\r\n\r\n")).await;
     })
     .await;
-    assert_error(&send(&plain_sender(Limits::default()), &receiver.plain_url()).await, AttemptError::ConnectionFailed);
+    assert_error(&send(&plain_sender(Limits::default()), &receiver.plain_url()).await, AttemptFailure::ConnectionFailed);
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn a_head_of_a_usual_size_is_accepted() {
 async fn connections_that_are_refused_or_close_early_have_failed() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let attempt = send(&plain_sender(Limits::default()), &format!("http://127.0.0.1:{port}/")).await;
-    assert_error(&attempt, AttemptError::ConnectionFailed);
+    assert_error(&attempt, AttemptFailure::ConnectionFailed);
 
     for (reads, writes) in
         [(false, ""), (true, ""), (true, "HTTP/1.1 200 O"), (true, "SSH-2.0-OpenSSH\r\n"), (true, "\r\n\r\n\0")]
@@ -127,7 +127,7 @@ async fn connections_that_are_refused_or_close_early_have_failed() {
         })
         .await;
         let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
-        assert_error(&attempt, AttemptError::ConnectionFailed);
+        assert_error(&attempt, AttemptFailure::ConnectionFailed);
         // It is not sent again at once: the receiver may have done what it does.
         assert_eq!(receiver.connections().len(), 1, "{writes:?}");
     }
@@ -180,7 +180,7 @@ async fn names_that_are_not_found_have_their_own_error() {
     let names = Arc::new(Names::new().with("empty.test", &[]));
     let sender = sender(test_rules(), &names, Limits::default());
     for name in ["unknown.test", "empty.test"] {
-        assert_error(&send(&sender, &format!("https://{name}/")).await, AttemptError::NameNotFound);
+        assert_error(&send(&sender, &format!("https://{name}/")).await, AttemptFailure::NameNotFound);
     }
     assert_eq!(names.asked().len(), 2);
 }
@@ -202,7 +202,7 @@ async fn a_slow_receiver_delays_no_other() {
         tokio::time::Instant::now()
     };
     let late = async {
-        assert_error(&send(&sender, &slow_url).await, AttemptError::TimedOut);
+        assert_error(&send(&sender, &slow_url).await, AttemptFailure::TimedOut);
         tokio::time::Instant::now()
     };
     let (quick_end, slow_end) = tokio::join!(deliveries, late);

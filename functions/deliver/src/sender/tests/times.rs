@@ -1,7 +1,7 @@
 //! How long attempts take.
 
 use super::receiver::Receiver;
-use super::{AddressPolicy, AttemptError, Limits, Rules, assert_error, assert_status, plain_sender, send, short};
+use super::{AddressPolicy, AttemptFailure, Limits, Rules, assert_error, assert_status, plain_sender, send, short};
 use crate::sender::{Resolve, Sender};
 use futures_util::future::{BoxFuture, pending};
 use std::io;
@@ -22,7 +22,7 @@ impl Resolve for Silent {
 #[tokio::test(start_paused = true)]
 async fn an_attempt_ends_after_15_seconds() {
     let attempt = send(&Sender::new(AddressPolicy::Public, Arc::new(Silent)), "https://example.com/").await;
-    assert_error(&attempt, AttemptError::TimedOut);
+    assert_error(&attempt, AttemptFailure::TimedOut);
     assert!((15_000..15_010).contains(&attempt.duration_ms), "{attempt:?}");
 }
 
@@ -56,7 +56,7 @@ async fn slow_heads_time_out() {
     let sender = plain_sender(short(200));
     for receiver in [silent, unread, dripping, informing] {
         let attempt = send(&sender, &receiver.plain_url()).await;
-        assert_error(&attempt, AttemptError::TimedOut);
+        assert_error(&attempt, AttemptFailure::TimedOut);
         assert!((200..1_000).contains(&attempt.duration_ms), "{attempt:?}");
     }
 }
@@ -67,7 +67,7 @@ async fn a_handshake_without_an_answer_times_out() {
     let rules = Rules::new(AddressPolicy::PublicOrLoopback);
     let sender = Sender::with(rules, Arc::new(Silent), rustls::RootCertStore::empty(), short(200));
     let attempt = send(&sender, &format!("https://127.0.0.1:{}/", receiver.port)).await;
-    assert_error(&attempt, AttemptError::TimedOut);
+    assert_error(&attempt, AttemptFailure::TimedOut);
 }
 
 /// The status decides, so a slow body is cut: after a second, or when the whole time is over.

@@ -1,7 +1,7 @@
 //! Which certificates are accepted.
 
 use super::receiver::{Certificates, Identity, OK, Receiver, certificates};
-use super::{Arc, AttemptError, Limits, NAME, Names, Sender, assert_error, assert_status, send, sender, test_rules};
+use super::{Arc, AttemptFailure, Limits, NAME, Names, Sender, assert_error, assert_status, send, sender, test_rules};
 
 #[tokio::test]
 async fn only_valid_certificates_are_accepted() {
@@ -19,7 +19,7 @@ async fn only_valid_certificates_are_accepted() {
         if is_accepted {
             assert_status(&attempt, 200);
         } else {
-            assert_error(&attempt, AttemptError::TlsFailed);
+            assert_error(&attempt, AttemptFailure::TlsFailed);
         }
         assert_eq!(receiver.requests().len(), usize::from(is_accepted), "{what}");
         assert_eq!(receiver.connections().len(), 1, "{what}");
@@ -34,7 +34,7 @@ async fn a_receiver_that_speaks_something_else_fails_in_tls() {
     })
     .await;
     let attempt = send(&sender(test_rules(), &Arc::new(Names::with_receiver()), Limits::default()), &receiver.url()).await;
-    assert_error(&attempt, AttemptError::TlsFailed);
+    assert_error(&attempt, AttemptFailure::TlsFailed);
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn the_services_roots_do_not_include_those_of_tests() {
     let roots: rustls::RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     assert!(roots.len() > 50);
     let sender = Sender::with(test_rules(), Arc::new(Names::with_receiver()), roots, Limits::default());
-    assert_error(&send(&sender, &receiver.url()).await, AttemptError::TlsFailed);
+    assert_error(&send(&sender, &receiver.url()).await, AttemptFailure::TlsFailed);
     assert!(receiver.requests().is_empty());
 }
 
@@ -54,7 +54,7 @@ async fn certificates_of_addresses_are_checked_too() {
     let other = Receiver::start(Some(&certificates().other_name), |accepted| accepted.respond_always(OK)).await;
     let sender = sender(test_rules(), &Arc::new(Names::new().with(NAME, &["127.0.0.1"])), Limits::default());
     assert_status(&send(&sender, &format!("https://127.0.0.1:{}/", receiver.port)).await, 200);
-    assert_error(&send(&sender, &format!("https://127.0.0.1:{}/", other.port)).await, AttemptError::TlsFailed);
+    assert_error(&send(&sender, &format!("https://127.0.0.1:{}/", other.port)).await, AttemptFailure::TlsFailed);
 }
 
 /// A name with a dot at its end is resolved without search domains, and has the same certificate.
