@@ -22,6 +22,7 @@ METRICS = {
     ("AWS/Lambda", ("FunctionName",)): {"Errors", "Throttles", "Duration", "ConcurrentExecutions", "IteratorAge"},
     ("AWS/SQS", ("QueueName",)): {
         "ApproximateAgeOfOldestMessage",
+        "ApproximateNumberOfMessagesDelayed",
         "ApproximateNumberOfMessagesNotVisible",
         "ApproximateNumberOfMessagesVisible",
         "NumberOfMessagesDeleted",

@@ -117,7 +117,7 @@ async fn messages_say_which_queue_they_are_in_and_only_retries_are_postponed() {
     send_retry(&queue, 1, 1..2).await;
     let received = receive(&queue, 100).await;
     assert_eq!(received.iter().map(Received::queue).collect::<Vec<_>>(), [DELIVERIES, RETRIES]);
-    let event = crate::webhooks::of_queue(&received).unwrap();
+    let event = crate::webhooks::lambda_events::of_queue(&received).unwrap();
     let is_retry = event.records.iter().map(|message| queue.is_of_retries(message.event_source_arn.as_deref().unwrap()));
     assert_eq!(is_retry.collect::<Vec<_>>(), [false, true]);
     assert!(queue.postpone(&received[0].receipt_handle, Duration::from_secs(9)).await.is_err());

@@ -16,6 +16,7 @@ mod deadline;
 mod deliveries;
 mod deliveries_again;
 mod deliveries_races;
+mod deliveries_replay_races;
 mod deliveries_stored;
 mod docs_page;
 mod document;

@@ -113,7 +113,8 @@ impl TestQueue {
     pub fn receive(&self) -> Option<SqsEvent> {
         let now = self.store.now();
         let mut state = self.state.lock().unwrap();
-        let is_retry = state.messages.iter().find(|message| message.visible_at <= now)?.is_retry;
+        // First attempts come first.
+        let is_retry = state.messages.iter().filter(|message| message.visible_at <= now).map(|message| message.is_retry).min()?;
         let is_visible = |message: &&mut Queued| message.visible_at <= now && message.is_retry == is_retry;
         let visible = state.messages.iter_mut().filter(is_visible).take(BATCH);
         let records: Vec<Value> = visible
