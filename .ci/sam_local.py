@@ -28,7 +28,7 @@ expected = given_by_recipe["Parameters"] | {
     "AWS_SECRET_ACCESS_KEY": "local",
     "AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH": "true",
 }
-OF_SOME = ("RECEIPT_KMS_KEY_ID", "SNAPSHOTS_URL", "DELIVERY_QUEUE_URL", "AWS_ENDPOINT_URL_SQS")
+OF_SOME = ("RECEIPT_KMS_KEY_ID", "SNAPSHOTS_URL", "DELIVERY_QUEUE_URL", "RETRY_QUEUE_URL", "AWS_ENDPOINT_URL_SQS")
 errors = []
 seen = 0
 for function in functions.get_all():

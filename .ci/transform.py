@@ -22,6 +22,7 @@ METRICS = {
     ("AWS/Lambda", ("FunctionName",)): {"Errors", "Throttles", "Duration", "ConcurrentExecutions", "IteratorAge"},
     ("AWS/SQS", ("QueueName",)): {
         "ApproximateAgeOfOldestMessage",
+        "ApproximateNumberOfMessagesDelayed",
         "ApproximateNumberOfMessagesNotVisible",
         "ApproximateNumberOfMessagesVisible",
         "NumberOfMessagesDeleted",
@@ -260,7 +261,7 @@ def check_bucket(template):
 
 def check_queues(template):
     queues = of_type(template, "AWS::SQS::Queue")
-    check(set(queues) == {"DeliveryQueue", "DeliveryDeadLetters", "StreamFailures"}, f"queues {sorted(queues)}")
+    check(set(queues) == {"DeliveryQueue", "RetryQueue", "DeliveryDeadLetters", "StreamFailures"}, f"queues {sorted(queues)}")
     for name, properties in queues.items():
         check(properties["SqsManagedSseEnabled"] is True, f"{name} is not encrypted")
         # The longest that SQS offers. A dead letter's time counts from when it was sent, not from when it was moved.
@@ -268,20 +269,20 @@ def check_queues(template):
         policy = of_type(template, "AWS::SQS::QueuePolicy")["QueuePolicy"]
         check({"Ref": name} in policy["Queues"], f"{name} has no policy")
         check({"Fn::GetAtt": [name, "Arn"]} in policy["PolicyDocument"]["Statement"][0]["Resource"], f"{name}: TLS")
-    deliveries = queues["DeliveryQueue"]
     timeout = of_type(template, "AWS::Lambda::Function")["DeliverFunction"]["Timeout"]
-    check(deliveries["VisibilityTimeout"] >= 6 * timeout, "messages come back while they are handled")
-    redrive = deliveries["RedrivePolicy"]
-    check(redrive["deadLetterTargetArn"] == {"Fn::GetAtt": ["DeliveryDeadLetters", "Arn"]}, "dead letters")
-    check(redrive["maxReceiveCount"] == 30, "dead letters: receipts")
+    for name in ("DeliveryQueue", "RetryQueue"):
+        check(queues[name]["VisibilityTimeout"] >= 6 * timeout, f"{name}: messages come back while they are handled")
+        redrive = queues[name]["RedrivePolicy"]
+        check(redrive["deadLetterTargetArn"] == {"Fn::GetAtt": ["DeliveryDeadLetters", "Arn"]}, f"{name}: dead letters")
+        check(redrive["maxReceiveCount"] == 30, f"{name}: receives")
 
 
 def check_event_sources(template):
     mappings = of_type(template, "AWS::Lambda::EventSourceMapping")
-    check(set(mappings) == {"FanoutFunctionStream", "DeliverFunctionQueue"}, f"event sources {sorted(mappings)}")
+    check(set(mappings) == {"FanoutFunctionStream", "DeliverFunctionQueue", "DeliverFunctionRetries"}, f"event sources {sorted(mappings)}")
     for name, properties in mappings.items():
         check(properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"], f"{name}: one failure repeats the whole batch")
-    stream, queue = mappings["FanoutFunctionStream"], mappings["DeliverFunctionQueue"]
+    stream = mappings["FanoutFunctionStream"]
     source = {"Fn::If": ["IsRestored", {"Fn::Sub": f"{RESTORED}/stream/${{RestoredTableStream}}"}, {"Fn::GetAtt": ["Table", "StreamArn"]}]}
     check(stream["EventSourceArn"] == source, f"stream {stream['EventSourceArn']}")
     check(stream["StartingPosition"] == "TRIM_HORIZON", "events could be missed")
@@ -291,9 +292,16 @@ def check_event_sources(template):
     check(60 <= stream["MaximumRecordAgeInSeconds"] <= 12 * 3600, "failures are reported too late")
     failures = {"Fn::GetAtt": ["StreamFailures", "Arn"]}
     check(stream["DestinationConfig"]["OnFailure"]["Destination"] == failures, "events are lost without a trace")
-    check(queue["EventSourceArn"] == {"Fn::GetAtt": ["DeliveryQueue", "Arn"]}, "queue")
-    check(queue["BatchSize"] == 10, "batches of the queue")
-    check(queue["ScalingConfig"]["MaximumConcurrency"] == {"Ref": "DeliveryConcurrency"}, "concurrency of deliveries")
+    queues = {"Queue": ("DeliveryQueue", "DeliveryConcurrency"), "Retries": ("RetryQueue", "RetryConcurrency")}
+    total = 0
+    for name, (source_of_mapping, concurrency) in queues.items():
+        queue = mappings[f"DeliverFunction{name}"]
+        check(queue["EventSourceArn"] == {"Fn::GetAtt": [source_of_mapping, "Arn"]}, f"{name}: queue")
+        check(queue["BatchSize"] == 10, f"{name}: batches")
+        # Each has its own, so that retries never take the instances of first attempts.
+        check(queue["ScalingConfig"]["MaximumConcurrency"] == {"Ref": concurrency}, f"{name}: concurrency")
+        total += template["Parameters"][concurrency]["Default"]
+    check(template["Parameters"]["DeliverReservedConcurrency"]["Default"] >= total, "fewer instances than its event sources take")
     pipe = of_type(template, "AWS::Pipes::Pipe")["EventBusPipe"]
     check(template["Resources"]["EventBusPipe"]["Condition"] == "HasEventBus", "a pipe without a bus")
     check(pipe["Source"] == source, "the pipe has another stream")

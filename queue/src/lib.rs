@@ -1,7 +1,7 @@
-//! The queue of deliveries in Amazon SQS (docs/adr/0020-webhooks.md).
+//! The queues of deliveries and of retries in Amazon SQS (docs/adr/0020-webhooks.md).
 
 mod batches;
 mod sqs;
 
 pub use aws_sdk_sqs as sdk;
-pub use sqs::{Connect, QUEUE_URL, Sqs, configure};
+pub use sqs::{Connect, QUEUE_URL, RETRY_QUEUE_URL, Sqs, configure};

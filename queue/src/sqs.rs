@@ -9,13 +9,15 @@ use aws_sdk_sqs::types::BatchResultErrorEntry;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use shared::domain::id::Id;
-use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError};
+use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError, is_arn_of};
 use shared::store::client::{EnvironmentError, endpoint, function_environment};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The environment variable with the URL of the queue.
+/// The environment variable with the URL of the queue of first attempts.
 pub const QUEUE_URL: &str = "DELIVERY_QUEUE_URL";
+/// The environment variable with the URL of the queue of retries.
+pub const RETRY_QUEUE_URL: &str = "RETRY_QUEUE_URL";
 /// The environment variable with the address of SQS, if it is not the region's own.
 const ENDPOINT: &str = "AWS_ENDPOINT_URL_SQS";
 
@@ -32,22 +34,39 @@ const PARALLEL_REQUESTS: usize = 8;
 /// Makes a client of SQS.
 pub type Connect = dyn Fn() -> Result<Client, EnvironmentError> + Send + Sync;
 
-/// A standard queue of Amazon SQS.
+/// Standard queues of Amazon SQS: one of first attempts and, for the function that receives messages, one of retries.
 pub struct Sqs {
     /// Made when it is first needed: most requests to the API send no message.
     client: OnceLock<Client>,
     connect: Box<Connect>,
     url: String,
+    retry_url: Option<String>,
 }
 
 impl Sqs {
-    /// Returns the queue at `url`, through the client that `connect` makes.
+    /// Returns the queue of first attempts at `url`, through the client that `connect` makes.
     #[must_use]
     pub fn new(connect: Box<Connect>, url: String) -> Self {
-        Self { client: OnceLock::new(), connect, url }
+        Self { client: OnceLock::new(), connect, url, retry_url: None }
     }
 
-    /// Returns the queue that `DELIVERY_QUEUE_URL` names, at `AWS_ENDPOINT_URL_SQS` if that is set; `None` if the former is not.
+    /// Returns it with the queue of retries at `url`.
+    #[must_use]
+    pub fn with_retries(self, url: String) -> Self {
+        Self { retry_url: Some(url), ..self }
+    }
+
+    /// Returns it with the queue of retries that `RETRY_QUEUE_URL` names.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EnvironmentError::Missing`] when that is not set and [`EnvironmentError::Endpoint`] when it is not a URL.
+    pub fn with_retries_from_env(self) -> Result<Self, EnvironmentError> {
+        let url = endpoint(RETRY_QUEUE_URL)?.ok_or(EnvironmentError::Missing(RETRY_QUEUE_URL))?;
+        Ok(self.with_retries(url))
+    }
+
+    /// Returns the queue of first attempts that `DELIVERY_QUEUE_URL` names, at `AWS_ENDPOINT_URL_SQS` if that is set; `None` if the former is not.
     ///
     /// # Errors
     ///
@@ -66,22 +85,33 @@ impl Sqs {
         Ok(self.client.get_or_init(|| client))
     }
 
+    fn retry_url(&self) -> Result<&str, QueueError> {
+        self.retry_url.as_deref().ok_or_else(|| queue_error("there is no queue of retries"))
+    }
+
+    /// Sends messages to the queue at `url`.
+    async fn send_to(&self, url: &str, messages: Vec<NewMessage>) -> Result<(), QueueError> {
+        let messages = messages.iter().map(outgoing).collect::<Result<Vec<_>, _>>()?;
+        let requests = stream::iter(batches(messages)).map(|batch| Ok(self.send_batch(url, batch)));
+        requests.try_buffer_unordered(PARALLEL_REQUESTS).try_collect().await
+    }
+
     /// Sends a batch. What SQS refuses of it is sent once more: part of a batch can fail although the request succeeds.
-    async fn send_batch(&self, batch: Vec<Outgoing>) -> Result<(), QueueError> {
-        let refused = self.try_batch(&batch).await?;
+    async fn send_batch(&self, url: &str, batch: Vec<Outgoing>) -> Result<(), QueueError> {
+        let refused = self.try_batch(url, &batch).await?;
         let Some(first) = refused.first() else { return Ok(()) };
         tracing::warn!(refused = refused.len(), code = first.code(), "the queue refused messages, which are sent once more");
         let is_refused = |place: usize| refused.iter().any(|entry| entry.id() == place.to_string());
         let rest = batch.into_iter().enumerate().filter(|(place, _)| is_refused(*place)).map(|(_, message)| message);
-        match self.try_batch(&rest.collect::<Vec<_>>()).await?.first() {
+        match self.try_batch(url, &rest.collect::<Vec<_>>()).await?.first() {
             Some(entry) => Err(queue_error(format!("the queue refused a message twice: {}", entry.code()))),
             None => Ok(()),
         }
     }
 
     /// Sends a batch and returns what SQS refused of it.
-    async fn try_batch(&self, batch: &[Outgoing]) -> Result<Vec<BatchResultErrorEntry>, QueueError> {
-        let request = self.client()?.send_message_batch().queue_url(&self.url);
+    async fn try_batch(&self, url: &str, batch: &[Outgoing]) -> Result<Vec<BatchResultErrorEntry>, QueueError> {
+        let request = self.client()?.send_message_batch().queue_url(url);
         let request = request.set_entries(Some(entries(batch).map_err(queue_error)?));
         Ok(request.send().await.map_err(queue_error)?.failed)
     }
@@ -128,17 +158,20 @@ fn outgoing(new: &NewMessage) -> Result<Outgoing, QueueError> {
 
 impl Queue for Sqs {
     fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
-        async move {
-            let messages = messages.iter().map(outgoing).collect::<Result<Vec<_>, _>>()?;
-            let requests = stream::iter(batches(messages)).map(|batch| Ok(self.send_batch(batch)));
-            requests.try_buffer_unordered(PARALLEL_REQUESTS).try_collect().await
-        }
-        .boxed()
+        self.send_to(&self.url, messages).boxed()
+    }
+
+    fn send_retry<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
+        async move { self.send_to(self.retry_url()?, messages).await }.boxed()
+    }
+
+    fn is_of_retries(&self, arn: &str) -> bool {
+        self.retry_url.as_deref().is_some_and(|url| is_arn_of(arn, url))
     }
 
     fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>> {
         async move {
-            let request = self.client()?.change_message_visibility().queue_url(&self.url).receipt_handle(receipt_handle);
+            let request = self.client()?.change_message_visibility().queue_url(self.retry_url()?).receipt_handle(receipt_handle);
             let request = request.visibility_timeout(seconds(delay, MAX_POSTPONEMENT));
             request.send().await.map(drop).map_err(queue_error)
         }

@@ -1,5 +1,5 @@
 //! The queue, against a small fake server that speaks SQS's protocol and refuses what it is told to.
-#![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
 
 use axum::Router;
 use axum::body::Bytes;
@@ -61,7 +61,8 @@ async fn fake_sqs() -> (Sqs, Shared) {
         .credentials_provider(Credentials::new("test", "test", None, None, "test"))
         .http_client(aws_smithy_http_client::Builder::new().build_http());
     let client = Client::from_conf(config.build());
-    (Sqs::new(Box::new(move || Ok(client.clone())), format!("{url}/123456789012/deliveries")), sqs)
+    let queue = Sqs::new(Box::new(move || Ok(client.clone())), format!("{url}/123456789012/deliveries"));
+    (queue.with_retries(format!("{url}/123456789012/retries")), sqs)
 }
 
 fn webhook(n: u8) -> WebhookId {
@@ -157,8 +158,28 @@ async fn postponing_sets_the_time_until_a_message_is_visible() {
         queue.postpone("handle", Duration::from_secs(delay)).await.unwrap();
         let (operation, request) = sqs.lock().unwrap().requests.pop().unwrap();
         assert_eq!(operation, "ChangeMessageVisibility");
+        assert!(request["QueueUrl"].as_str().unwrap().ends_with("/123456789012/retries"));
         assert_eq!((&request["ReceiptHandle"], &request["VisibilityTimeout"]), (&json!("handle"), &json!(seconds)));
     }
     sqs.lock().unwrap().failures = vec![(StatusCode::BAD_REQUEST, "com.amazonaws.sqs#ReceiptHandleIsInvalid")];
     queue.postpone("handle", Duration::ZERO).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn retries_have_a_queue_of_their_own() {
+    let (queue, sqs) = fake_sqs().await;
+    let delayed = NewMessage { message: message(webhook(7), 1), delay: Duration::from_millis(5200) };
+    queue.send_retry(vec![delayed.clone()]).await.unwrap();
+    let (operation, request) = sqs.lock().unwrap().requests.pop().unwrap();
+    assert_eq!(operation, "SendMessageBatch");
+    assert!(request["QueueUrl"].as_str().unwrap().ends_with("/123456789012/retries"));
+    let entry = &request["Entries"][0];
+    assert_eq!((&entry["DelaySeconds"], &entry["MessageGroupId"]), (&json!(6), &json!(webhook(7).short())));
+    assert!(queue.is_of_retries("arn:aws:sqs:us-east-1:123456789012:retries"));
+    assert!(!queue.is_of_retries("arn:aws:sqs:us-east-1:123456789012:deliveries"));
+    // The functions that only send know no such queue.
+    let connect = || panic!("nothing is sent");
+    let sending = Sqs::new(Box::new(connect), "https://sqs.example.com/123456789012/deliveries".to_owned());
+    assert!(!sending.is_of_retries("arn:aws:sqs:us-east-1:123456789012:deliveries"));
+    assert_eq!(sending.send_retry(vec![delayed]).await.unwrap_err().0.to_string(), "there is no queue of retries");
 }

@@ -4,7 +4,7 @@
 use queue::sdk::Client;
 use queue::sdk::config::{BehaviorVersion, Credentials, Region};
 use queue::sdk::types::MessageSystemAttributeName::MessageGroupId;
-use queue::{QUEUE_URL, Sqs, configure};
+use queue::{QUEUE_URL, RETRY_QUEUE_URL, Sqs, configure};
 use serde_json::json;
 use shared::domain::id::{EventId, Id, TenantId, WebhookId};
 use shared::domain::time::Timestamp;
@@ -37,12 +37,13 @@ fn receiver() -> Client {
 }
 
 fn queue_of(client: Client) -> Sqs {
-    Sqs::new(Box::new(move || Ok(client.clone())), variable(QUEUE_URL))
+    Sqs::new(Box::new(move || Ok(client.clone())), variable(QUEUE_URL)).with_retries(variable(RETRY_QUEUE_URL))
 }
 
 /// Returns the queue as the functions find it.
 fn from_env() -> Sqs {
-    Sqs::from_env().unwrap().unwrap_or_else(|| panic!("set {QUEUE_URL}, as .ci/queue does"))
+    let queue = Sqs::from_env().unwrap().unwrap_or_else(|| panic!("set {QUEUE_URL}, as .ci/queue does"));
+    queue.with_retries_from_env().unwrap()
 }
 
 /// Returns the ID of a webhook that only one test has.
@@ -65,12 +66,17 @@ struct Received {
     handle: String,
 }
 
+/// Receives first attempts until there is none left that is visible, and returns those of a webhook.
+async fn receive(client: &Client, webhook: WebhookId, hidden: Duration) -> Vec<Received> {
+    receive_from(client, QUEUE_URL, webhook, hidden).await
+}
+
 /// Receives messages until there is none left that is visible, and returns those of a webhook. Those of other tests become
 /// visible again at once.
-async fn receive(client: &Client, webhook: WebhookId, hidden: Duration) -> Vec<Received> {
+async fn receive_from(client: &Client, queue: &str, webhook: WebhookId, hidden: Duration) -> Vec<Received> {
     let (mut own, mut others) = (Vec::new(), Vec::new());
     loop {
-        let request = client.receive_message().queue_url(variable(QUEUE_URL)).max_number_of_messages(10);
+        let request = client.receive_message().queue_url(variable(queue)).max_number_of_messages(10);
         let request = request.visibility_timeout(i32::try_from(hidden.as_secs()).unwrap());
         let received = request.message_system_attribute_names(MessageGroupId).send().await.unwrap().messages.unwrap_or_default();
         if received.is_empty() {
@@ -88,14 +94,19 @@ async fn receive(client: &Client, webhook: WebhookId, hidden: Duration) -> Vec<R
         }
     }
     for handle in others {
-        from_env().postpone(&handle, Duration::ZERO).await.unwrap();
+        let visible = client.change_message_visibility().queue_url(variable(queue)).receipt_handle(handle);
+        visible.visibility_timeout(0).send().await.unwrap();
     }
     own
 }
 
 async fn delete(client: &Client, received: Vec<Received>) {
+    delete_from(client, QUEUE_URL, received).await;
+}
+
+async fn delete_from(client: &Client, queue: &str, received: Vec<Received>) {
     for received in received {
-        client.delete_message().queue_url(variable(QUEUE_URL)).receipt_handle(received.handle).send().await.unwrap();
+        client.delete_message().queue_url(variable(queue)).receipt_handle(received.handle).send().await.unwrap();
     }
 }
 
@@ -154,8 +165,9 @@ async fn a_delayed_message_is_held_back() {
 async fn a_postponed_message_is_hidden_and_comes_back() {
     let _turn = TURN.lock().await;
     let (queue, client) = (from_env(), receiver());
-    queue.send(vec![message(webhook(5), 0), message(webhook(5), 1)]).await.unwrap();
-    let first = receive(&client, webhook(5), HIDDEN).await;
+    queue.send_retry(vec![message(webhook(5), 0), message(webhook(5), 1)]).await.unwrap();
+    let first = receive_from(&client, RETRY_QUEUE_URL, webhook(5), HIDDEN).await;
+    assert!(receive(&client, webhook(5), HIDDEN).await.is_empty(), "a retry is in the queue of first attempts");
     assert_eq!(first.len(), 2);
     let (postponed, other) = (&first[0], &first[1]);
     let start = Instant::now();
@@ -163,9 +175,9 @@ async fn a_postponed_message_is_hidden_and_comes_back() {
     // What was not postponed comes back first.
     let mut returned = Vec::new();
     while start.elapsed() < Duration::from_secs(30) && returned.len() < 2 {
-        let received = receive(&client, webhook(5), Duration::from_secs(60)).await;
+        let received = receive_from(&client, RETRY_QUEUE_URL, webhook(5), Duration::from_secs(60)).await;
         returned.extend(received.iter().map(|received| (received.message.clone(), start.elapsed())));
-        delete(&client, received).await;
+        delete_from(&client, RETRY_QUEUE_URL, received).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(returned.iter().map(|(message, _)| message).collect::<Vec<_>>(), [&other.message, &postponed.message]);
@@ -199,8 +211,12 @@ async fn the_role_of_fanout_sends_and_nothing_else() {
     assert!(format!("{refused:?}").contains("AccessDenied"), "{refused:?}");
     let client = receiver();
     let received = receive(&client, webhook(7), Duration::from_secs(60)).await;
-    let error = queue.postpone(&received[0].handle, Duration::ZERO).await.unwrap_err();
-    assert!(status(&error).contains("AccessDenied"), "{error:?}");
+    for error in [
+        queue.postpone(&received[0].handle, Duration::ZERO).await.unwrap_err(),
+        queue.send_retry(vec![message(webhook(7), 0)]).await.unwrap_err(),
+    ] {
+        assert!(status(&error).contains("AccessDenied"), "{error:?}");
+    }
     assert_eq!(received.len(), 11);
     delete(&client, received).await;
 }

@@ -1,4 +1,5 @@
-//! The queue between the functions `fanout` and `deliver`. The crate `queue` has SQS; the dev server has a queue of its own.
+//! The queues between the functions `fanout` and `deliver`: one of first attempts, and one of retries. What waits in the latter
+//! takes nothing from the former. The crate `queue` has SQS; the dev server has queues of its own.
 
 use crate::domain::webhook::Message;
 use futures_util::future::BoxFuture;
@@ -31,20 +32,53 @@ impl From<Message> for NewMessage {
     }
 }
 
-/// A queue that delivers each message at least once, in no order. The messages of one webhook are a group: many of them don't
+/// Returns whether an ARN is that of the queue at this URL. Both end with the queue's name.
+#[must_use]
+pub fn is_arn_of(arn: &str, url: &str) -> bool {
+    let name = url.rsplit('/').next().filter(|name| !name.is_empty());
+    name.is_some() && arn.rsplit(':').next() == name
+}
+
+/// Queues that deliver each message at least once, in no order. The messages of one webhook are a group: many of them don't
 /// delay those of others.
 pub trait Queue: Send + Sync {
-    /// Sends messages, however many. If it fails, some may have been sent.
+    /// Sends messages for a first attempt, however many. If it fails, some may have been sent.
     ///
     /// # Errors
     ///
     /// Returns a [`QueueError`] when the queue did not take all of them.
     fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
 
-    /// Hides a message that was received for `delay` from now on, at most [`MAX_POSTPONEMENT`]. Then it is received again.
+    /// Sends messages that wait for their next attempt to the queue of retries. If it fails, some may have been sent.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`QueueError`] when the queue did not take all of them.
+    fn send_retry<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
+
+    /// Returns whether the queue with this ARN, from which a message came, is the queue of retries.
+    fn is_of_retries(&self, arn: &str) -> bool;
+
+    /// Hides a message that was received from the queue of retries for `delay` from now on, at most [`MAX_POSTPONEMENT`]. Then
+    /// it is received again.
     ///
     /// # Errors
     ///
     /// Returns a [`QueueError`] when the queue did not take it: the message comes back at some other time.
     fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_is_known_by_its_name() {
+        let url = "https://sqs.eu-west-1.amazonaws.com/123456789012/stack-RetryQueue-7";
+        assert!(is_arn_of("arn:aws:sqs:eu-west-1:123456789012:stack-RetryQueue-7", url));
+        for other in ["arn:aws:sqs:eu-west-1:123456789012:stack-DeliveryQueue-7", "arn:aws:sqs:eu-west-1:1:RetryQueue-7", ""] {
+            assert!(!is_arn_of(other, url), "{other}");
+        }
+        assert!(!is_arn_of("", "") && !is_arn_of("arn:", "https://example.com/"));
+    }
 }

@@ -58,6 +58,12 @@ impl FakeSqs {
         format!("{}/123456789012/deliveries", self.url)
     }
 
+    /// Returns the URL of another queue, for `RETRY_QUEUE_URL`.
+    #[must_use]
+    pub fn retry_queue_url(&self) -> String {
+        format!("{}/123456789012/retries", self.url)
+    }
+
     /// Lets every request fail, or none.
     pub fn set_down(&self, is_down: bool) {
         lock(&self.requests).is_down = is_down;

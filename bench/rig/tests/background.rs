@@ -22,6 +22,7 @@ struct Setup {
     environment: Environment,
     sqs: FakeSqs,
     queue_url: String,
+    retry_queue_url: String,
     key_file: String,
     _folder: tempfile::TempDir,
 }
@@ -31,12 +32,15 @@ impl Setup {
         let sqs = FakeSqs::start().await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let key_file = folder.path().join("secrets.key").to_str().unwrap().to_owned();
-        Self { environment: Environment::start().await.unwrap(), queue_url: sqs.queue_url(), sqs, key_file, _folder: folder }
+        let environment = Environment::start().await.unwrap();
+        let (queue_url, retry_queue_url) = (sqs.queue_url(), sqs.retry_queue_url());
+        Self { environment, queue_url, retry_queue_url, sqs, key_file, _folder: folder }
     }
 
     async fn start(&self, name: &str) -> Function {
         let variables = [
             ("DELIVERY_QUEUE_URL", self.queue_url.as_str()),
+            ("RETRY_QUEUE_URL", self.retry_queue_url.as_str()),
             ("AWS_ENDPOINT_URL_SQS", self.sqs.url.as_str()),
             ("RECEIPT_KEY_FILE", self.key_file.as_str()),
         ];
@@ -129,14 +133,25 @@ async fn an_event_becomes_a_message_and_the_message_an_attempt() {
     assert_eq!(entries[0]["MessageGroupId"].as_str().unwrap().len(), 22);
     let body = entries[0]["MessageBody"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(body).unwrap()["webhook_id"], id);
-    // The receiver does not exist, so the message is hidden until the next attempt.
+    // The receiver does not exist, so the message waits in the queue of retries, where it is not in flight.
     let deliver = setup.start("deliver").await;
-    let failed = invoke(&deliver, &batch(&[body]), DELIVER_TIMEOUT).await;
+    let handled = invoke(&deliver, &batch(&[body]), DELIVER_TIMEOUT).await;
+    assert_eq!(handled, json!({"batchItemFailures": []}));
+    let retried = setup.sqs.take_requests();
+    let [(operation, retry)] = retried.as_slice() else { panic!("{retried:?}") };
+    assert_eq!((operation.as_str(), &retry["QueueUrl"]), ("SendMessageBatch", &json!(setup.retry_queue_url)));
+    assert_eq!(retry["Entries"][0]["MessageBody"], body);
+    assert!((5..=6).contains(&retry["Entries"][0]["DelaySeconds"].as_u64().unwrap()), "{retry}");
+    // From there, it is hidden until the next attempt.
+    let mut from_retries = batch(&[body]);
+    from_retries["Records"][0]["eventSourceARN"] = json!("arn:aws:sqs:us-east-1:123456789012:retries");
+    let failed = invoke(&deliver, &from_retries, DELIVER_TIMEOUT).await;
     assert_eq!(failed, json!({"batchItemFailures": [{"itemIdentifier": "message-0"}]}));
     let postponed = setup.sqs.take_requests();
     let [(operation, visibility)] = postponed.as_slice() else { panic!("{postponed:?}") };
     assert_eq!((operation.as_str(), &visibility["ReceiptHandle"]), ("ChangeMessageVisibility", &json!("handle-0")));
-    assert!((5..=6).contains(&visibility["VisibilityTimeout"].as_u64().unwrap()), "{visibility}");
+    assert_eq!(visibility["QueueUrl"], setup.retry_queue_url);
+    assert!((1..=6).contains(&visibility["VisibilityTimeout"].as_u64().unwrap()), "{visibility}");
     let deliveries = setup.send(&webhooks, "GET", &format!("/v1/webhooks/{id}/deliveries"), Value::Null).await;
     assert_eq!((deliveries.as_array().unwrap().len(), &deliveries[0]["status"]), (1, &json!("pending")));
     assert!(deliveries[0]["attempts"][0]["error"].is_string(), "{deliveries}");
@@ -180,13 +195,15 @@ async fn what_can_not_be_sent_or_read_is_reported_and_nothing_else() {
 async fn a_misconfigured_function_names_the_variable_to_set() {
     let setup = Setup::new().await;
     let (key, queue) = (("RECEIPT_KEY_FILE", setup.key_file.as_str()), ("DELIVERY_QUEUE_URL", setup.queue_url.as_str()));
+    let retries = ("RETRY_QUEUE_URL", setup.retry_queue_url.as_str());
     let (other_queue, address) = (("DELIVERY_QUEUE_URL", "deliveries"), ("AWS_ENDPOINT_URL_SQS", "127.0.0.1:9324"));
     for (function, variables, expected) in [
         ("fanout", vec![], "set DELIVERY_QUEUE_URL"),
         ("fanout", vec![other_queue], "DELIVERY_QUEUE_URL must begin with http:// or https://"),
         ("fanout", vec![queue, address], "AWS_ENDPOINT_URL_SQS must begin with http:// or https://"),
         ("deliver", vec![key], "set DELIVERY_QUEUE_URL"),
-        ("deliver", vec![queue], "RECEIPT_KMS_KEY_ID"),
+        ("deliver", vec![key, queue], "set RETRY_QUEUE_URL"),
+        ("deliver", vec![queue, retries], "RECEIPT_KMS_KEY_ID"),
     ] {
         let error = setup.environment.start_function_with(function, &variables).await.err().map(|error| error.to_string());
         let error = error.unwrap_or_else(|| panic!("{function} starts with {variables:?}"));

@@ -18,7 +18,7 @@ use shared::domain::webhook::{Message, RETRY_DELAYS};
 use shared::key_encryption::KeyEncryption;
 use shared::lambda::BatchHandler;
 use shared::log::error_chain;
-use shared::queue::{MAX_POSTPONEMENT, Queue};
+use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError};
 use shared::store::Store;
 use std::error::Error;
 use std::sync::Arc;
@@ -75,18 +75,32 @@ impl Deliver {
     async fn finish(&self, message: &SqsMessage) -> bool {
         let message_id = message.message_id.as_deref();
         match self.handle_message(message).await {
-            Ok(Outcome::Done) => return true,
-            Ok(Outcome::Later(left)) => {
-                let left = left.to_std().unwrap_or(Duration::ZERO).min(MAX_POSTPONEMENT);
-                let receipt = message.receipt_handle.as_deref().unwrap_or_default();
+            Ok((_, Outcome::Done)) => true,
+            Ok((content, Outcome::Later(left))) => {
+                let waits = self.wait(message, content, left.to_std().unwrap_or(Duration::ZERO)).await;
                 // If this fails, the message comes back earlier and waits again.
-                if let Err(error) = self.queue.postpone(receipt, left).await {
+                waits.unwrap_or_else(|error| {
                     tracing::warn!(message_id, cause = error_chain(&error), "a message can't be postponed");
-                }
+                    false
+                })
             }
-            Err(error) => tracing::error!(message_id, cause = error_chain(&*error), "a message can't be handled"),
+            Err(error) => {
+                tracing::error!(message_id, cause = error_chain(&*error), "a message can't be handled");
+                false
+            }
         }
-        false
+    }
+
+    /// Lets a message wait in the queue of retries, and returns whether that is another message, so that this one is finished.
+    /// If the function ends in between, both are there: one message too many is harmless.
+    async fn wait(&self, message: &SqsMessage, content: Message, left: Duration) -> Result<bool, QueueError> {
+        if self.queue.is_of_retries(message.event_source_arn.as_deref().unwrap_or_default()) {
+            let receipt_handle = message.receipt_handle.as_deref().unwrap_or_default();
+            self.queue.postpone(receipt_handle, left.min(MAX_POSTPONEMENT)).await?;
+            return Ok(false);
+        }
+        self.queue.send_retry(vec![NewMessage { message: content, delay: left.min(MAX_DELAY) }]).await?;
+        Ok(true)
     }
 
     async fn finish_until(&self, message: &SqsMessage, deadline: Instant) -> bool {
@@ -96,13 +110,15 @@ impl Deliver {
         })
     }
 
-    async fn handle_message(&self, message: &SqsMessage) -> Result<Outcome, Failure> {
+    async fn handle_message(&self, message: &SqsMessage) -> Result<(Message, Outcome), Failure> {
         // Without the cause, which may quote the message.
         let read = serde_json::from_str(message.body.as_deref().unwrap_or_default());
-        match read.map_err(|_| "the message can't be read")? {
-            Message::Delivery(request) => self.deliver(&request).await,
-            Message::Replay(request) => self.replay(&request).await,
-        }
+        let content: Message = read.map_err(|_| "the message can't be read")?;
+        let outcome = match &content {
+            Message::Delivery(request) => self.deliver(request).await?,
+            Message::Replay(request) => self.replay(request).await?,
+        };
+        Ok((content, outcome))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Runs when messages arrive in the queue of deliveries.
+//! Runs when messages arrive in the queues of deliveries and of retries.
 
 use deliver::{Deliver, Resolver, Sender};
 use shared::domain::webhook::AddressPolicy;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 async fn main() -> ExitCode {
     shared::lambda::run_batches(|store| -> Result<Deliver, Box<dyn Error + Send + Sync>> {
         let queue = queue::Sqs::from_env()?.ok_or(EnvironmentError::Missing(queue::QUEUE_URL))?;
+        let queue = queue.with_retries_from_env()?;
         let key_encryption = key_encryption::from_env(Box::new(key_encryption::function_client))?;
         let key_encryption = key_encryption.ok_or(EnvironmentError::Missing(key_encryption::KMS_KEY))?;
         let sender = Sender::new(AddressPolicy::Public, Arc::new(Resolver));

@@ -11,8 +11,8 @@ use shared::queue::NewMessage;
 const EVENTS_AT_ONCE: u32 = 100;
 
 impl Deliver {
-    /// Sends a message for each event of the next part of a replay, and one for the rest of it. If this is interrupted after
-    /// the messages were sent, they are sent again: deliveries that have succeeded drop the doubles.
+    /// Sends a message for each event of the next part of a replay, and then one for the rest of it. If this is interrupted
+    /// before the end, the part is sent again: deliveries that have succeeded drop the doubles.
     pub(crate) async fn replay(&self, request: &ReplayRequest) -> Result<Outcome, Failure> {
         let store = self.store.tenant(request.tenant_id);
         let webhook = store.get::<Webhook>(request.webhook_id).await?;
@@ -26,10 +26,13 @@ impl Deliver {
         let feed = store.matching_events(Some(request.after), EVENTS_AT_ONCE, &filter).await?;
         let events: Vec<EventId> = feed.entries.iter().map(|entry| entry.id).collect();
         let part = request.part(&events, feed.last, feed.has_more, complete_until);
-        let mut messages: Vec<NewMessage> = part.deliveries.into_iter().map(|request| Message::from(request).into()).collect();
-        messages.extend(part.rest.map(|(rest, delay)| NewMessage { message: Message::Replay(rest), delay }));
-        if !messages.is_empty() {
-            self.queue.send(messages).await?;
+        let deliveries: Vec<NewMessage> = part.deliveries.into_iter().map(|request| Message::from(request).into()).collect();
+        if !deliveries.is_empty() {
+            self.queue.send(deliveries).await?;
+        }
+        // Not together with them: if only some were sent, the rest would be replayed by two messages from then on.
+        if let Some((rest, delay)) = part.rest {
+            self.queue.send(vec![NewMessage { message: Message::Replay(rest), delay }]).await?;
         }
         Ok(Outcome::Done)
     }

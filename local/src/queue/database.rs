@@ -13,6 +13,7 @@ const TABLES: &str = "
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         webhook TEXT NOT NULL,
         body TEXT NOT NULL,
+        is_retry INTEGER NOT NULL,
         sent_at INTEGER NOT NULL,
         visible_at INTEGER NOT NULL,
         receives INTEGER NOT NULL DEFAULT 0,
@@ -59,25 +60,27 @@ impl Database {
         Ok(())
     }
 
-    /// Stores messages, all or none.
-    pub fn send(&mut self, messages: &[NewMessage], now: i64) -> Result<()> {
+    /// Stores messages, all or none, in the queue of retries or in that of first attempts.
+    pub fn send(&mut self, messages: &[NewMessage], is_retry: bool, now: i64) -> Result<()> {
         let transaction = self.connection.transaction()?;
         for NewMessage { message, delay } in messages {
             ensure!(*delay <= MAX_DELAY, "a message can be delayed by 15 minutes at most");
-            let mut insert = transaction
-                .prepare_cached("INSERT INTO messages (webhook, body, sent_at, visible_at) VALUES (?1, ?2, ?3, ?4)")?;
+            let mut insert = transaction.prepare_cached(
+                "INSERT INTO messages (webhook, body, is_retry, sent_at, visible_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?;
             let body = serde_json::to_string(message)?;
-            insert.execute(params![message.webhook().to_string(), body, now, now + super::millis(*delay)])?;
+            insert.execute(params![message.webhook().to_string(), body, is_retry, now, now + super::millis(*delay)])?;
         }
         Ok(transaction.commit()?)
     }
 
-    /// Hides a message for `delay`, if it is in flight by this receipt handle.
+    /// Hides a message of the queue of retries for `delay`, if it is in flight by this receipt handle.
     pub fn postpone(&self, receipt_handle: &str, now: i64, delay: i64) -> Result<bool> {
         ensure!(delay <= super::millis(MAX_POSTPONEMENT), "a message can be postponed by 12 hours at most");
         let Receipt { id, receives } = receipt_handle.parse()?;
         let mut update = self.connection.prepare_cached(
-            "UPDATE messages SET visible_at = ?4, is_held = 0 WHERE id = ?1 AND receives = ?2 AND visible_at > ?3",
+            "UPDATE messages SET visible_at = ?4, is_held = 0 
+            WHERE id = ?1 AND receives = ?2 AND visible_at > ?3 AND is_retry = 1",
         )?;
         Ok(update.execute(params![id, receives, now, now + delay])? == 1)
     }

@@ -1,4 +1,5 @@
-//! The dev server's queue of deliveries, which behaves as SQS's standard queues with fair queues do, in a file of SQLite.
+//! The dev server's queues of deliveries and retries, which behave as SQS's standard queues with fair queues do, in a file of
+//! SQLite. They are one table and have one worker: here, no number of messages in flight is too many.
 //!
 //! A message that is received is hidden until it is deleted, postponed, or its visibility time-out ends. Where SQS leaves
 //! something open, this queue decides as follows:
@@ -22,7 +23,7 @@ pub use receive::{MAX_RECEIVES, ReceivedMessage};
 use anyhow::{Context, Result, bail};
 use database::Database;
 use futures_util::future::BoxFuture;
-use shared::queue::{NewMessage, Queue, QueueError};
+use shared::queue::{NewMessage, Queue, QueueError, is_arn_of};
 use shared::store::Clock;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +31,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// A queue in a file or in memory, and how far the table's stream has been read. Cheap to clone.
+/// The name of the queue of first attempts, with which its ARN ends.
+pub const DELIVERIES: &str = "deliveries";
+/// The name of the queue of retries.
+pub const RETRIES: &str = "retries";
+
+/// Both queues in a file or in memory, and how far the table's stream has been read. Cheap to clone.
 #[derive(Clone)]
 pub struct SqliteQueue {
     database: Arc<Mutex<Database>>,
@@ -130,6 +136,12 @@ impl SqliteQueue {
         self.call(|database, now| database.counts(now)).await
     }
 
+    async fn send_to(&self, is_retry: bool, messages: Vec<NewMessage>) -> Result<(), QueueError> {
+        let sent = self.call(move |database, now| database.send(&messages, is_retry, now)).await;
+        self.sent.notify_one();
+        sent.map_err(|error| QueueError(error.into()))
+    }
+
     /// Waits until messages have been sent since the last call.
     pub fn sent(&self) -> Notified<'_> {
         self.sent.notified()
@@ -138,11 +150,15 @@ impl SqliteQueue {
 
 impl Queue for SqliteQueue {
     fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
-        Box::pin(async move {
-            let sent = self.call(move |database, now| database.send(&messages, now)).await;
-            self.sent.notify_one();
-            sent.map_err(|error| QueueError(error.into()))
-        })
+        Box::pin(self.send_to(false, messages))
+    }
+
+    fn send_retry<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
+        Box::pin(self.send_to(true, messages))
+    }
+
+    fn is_of_retries(&self, arn: &str) -> bool {
+        is_arn_of(arn, RETRIES)
     }
 
     fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>> {

@@ -25,7 +25,7 @@ const WEBHOOKS: &str = "
         (SELECT COUNT(*) FROM messages WHERE webhook = webhooks.webhook AND is_held = 1)
     FROM webhooks WHERE webhook IS NOT NULL AND since <= ?1";
 
-const FIRST: &str = "SELECT id, body, sent_at, receives, first_received_at FROM messages
+const FIRST: &str = "SELECT id, body, is_retry, sent_at, receives, first_received_at FROM messages
     WHERE webhook = ?1 AND visible_at <= ?2 ORDER BY visible_at, id LIMIT 1";
 
 const HOLD: &str = "UPDATE messages SET visible_at = ?2, receives = ?3, first_received_at = ?4, is_held = 1 WHERE id = ?1";
@@ -41,12 +41,22 @@ pub struct ReceivedMessage {
     pub webhook: String,
     /// The message, as JSON.
     pub body: String,
+    /// Whether it came from the queue of retries.
+    pub is_retry: bool,
     /// When it was sent, in milliseconds since 1970.
     pub sent_at: i64,
     /// When it was received first.
     pub first_received_at: i64,
     /// How often it was received.
     pub receives: u32,
+}
+
+impl ReceivedMessage {
+    /// Returns the name of the queue that it came from.
+    #[must_use]
+    pub fn queue(&self) -> &'static str {
+        if self.is_retry { super::RETRIES } else { super::DELIVERIES }
+    }
 }
 
 /// What a receipt handle stands for.
@@ -108,26 +118,28 @@ fn take(transaction: &Transaction<'_>, webhook: &str, now: i64, hidden_until: i6
     loop {
         let mut first = transaction.prepare_cached(FIRST)?;
         let first = first.query_row(params![webhook, now], |row| {
-            let first_received_at: Option<i64> = row.get(4)?;
-            let receives: u32 = row.get(3)?;
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, receives + 1, first_received_at.unwrap_or(now)))
+            let first_received_at: Option<i64> = row.get(5)?;
+            let receives: u32 = row.get(4)?;
+            let message = ReceivedMessage {
+                id: String::new(),
+                receipt_handle: String::new(),
+                webhook: webhook.to_owned(),
+                body: row.get(1)?,
+                is_retry: row.get(2)?,
+                sent_at: row.get(3)?,
+                first_received_at: first_received_at.unwrap_or(now),
+                receives: receives + 1,
+            };
+            Ok((row.get::<_, i64>(0)?, message))
         });
-        let Some((id, body, sent_at, receives, first_received_at)) = first.optional()? else { return Ok(None) };
+        let Some((id, message)) = first.optional()? else { return Ok(None) };
+        let ReceivedMessage { receives, first_received_at, .. } = message;
         if receives > MAX_RECEIVES {
             bury(transaction, id, now)?;
             continue;
         }
         transaction.prepare_cached(HOLD)?.execute(params![id, hidden_until, receives, first_received_at])?;
-        let (webhook, receipt_handle) = (webhook.to_owned(), Receipt { id, receives }.to_string());
-        return Ok(Some(ReceivedMessage {
-            id: id.to_string(),
-            receipt_handle,
-            webhook,
-            body,
-            sent_at,
-            first_received_at,
-            receives,
-        }));
+        return Ok(Some(ReceivedMessage { id: id.to_string(), receipt_handle: Receipt { id, receives }.to_string(), ..message }));
     }
 }
 

@@ -51,6 +51,10 @@ async fn send(queue: &SqliteQueue, webhook: u8, events: std::ops::Range<u32>) {
     queue.send(events.map(|event| message(webhook, event).into()).collect()).await.unwrap();
 }
 
+async fn send_retry(queue: &SqliteQueue, webhook: u8, events: std::ops::Range<u32>) {
+    queue.send_retry(events.map(|event| message(webhook, event).into()).collect()).await.unwrap();
+}
+
 async fn receive(queue: &SqliteQueue, capacity: usize) -> Vec<ReceivedMessage> {
     queue.receive(capacity, VISIBILITY).await.unwrap()
 }
@@ -107,9 +111,23 @@ async fn a_receipt_handle_of_an_earlier_receive_does_nothing() {
 }
 
 #[tokio::test]
+async fn messages_say_which_queue_they_are_in_and_only_retries_are_postponed() {
+    let (queue, _) = in_memory();
+    send(&queue, 1, 0..1).await;
+    send_retry(&queue, 1, 1..2).await;
+    let received = receive(&queue, 100).await;
+    assert_eq!(received.iter().map(ReceivedMessage::queue).collect::<Vec<_>>(), [DELIVERIES, RETRIES]);
+    let event = crate::webhooks::lambda_events::of_queue(&received).unwrap();
+    let is_retry = event.records.iter().map(|message| queue.is_of_retries(message.event_source_arn.as_deref().unwrap()));
+    assert_eq!(is_retry.collect::<Vec<_>>(), [false, true]);
+    assert!(queue.postpone(&received[0].receipt_handle, Duration::from_secs(9)).await.is_err());
+    queue.postpone(&received[1].receipt_handle, Duration::from_secs(9)).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_postponed_message_comes_back_at_its_time() {
     let (queue, time) = in_memory();
-    send(&queue, 1, 0..1).await;
+    send_retry(&queue, 1, 0..1).await;
     let first = receive(&queue, 100).await;
     queue.postpone(&first[0].receipt_handle, Duration::from_secs(3600)).await.unwrap();
     // The worker reports it as failed, since it is not done.
@@ -191,7 +209,7 @@ async fn everything_survives_a_restart() {
     let (file, time) = (folder.path().join("queue.db"), Time::new());
     let open = || SqliteQueue::open(Some(&file), time.clock()).unwrap();
     let queue = open();
-    send(&queue, 1, 0..3).await;
+    send_retry(&queue, 1, 0..3).await;
     queue.set_checkpoint("a", "17").await.unwrap();
     queue.set_checkpoint("a", "18").await.unwrap();
     queue.set_checkpoint("b", "4").await.unwrap();

@@ -92,7 +92,7 @@ pub fn of_queue(messages: &[ReceivedMessage]) -> Result<SqsEvent> {
             },
             "messageAttributes": {},
             "eventSource": "aws:sqs",
-            "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:deliveries",
+            "eventSourceARN": format!("arn:aws:sqs:us-east-1:000000000000:{}", message.queue()),
             "awsRegion": "us-east-1",
         })
     };

@@ -1,7 +1,7 @@
 //! Runs the functions `fanout` and `deliver` as AWS does: the table's stream, a queue, and what connects them.
 
 mod connector;
-mod lambda_events;
+pub(crate) mod lambda_events;
 #[cfg(test)]
 mod tests;
 mod worker;

@@ -9,6 +9,7 @@ use shared::domain::id::{EventId, Id};
 use shared::domain::webhook::{AttemptFailure, DeliveryRequest, DeliveryStatus, TestEvent, Webhook, WebhookSecret};
 use shared::lambda::BatchHandler;
 use shared::store::keys::Keys;
+use std::time::Duration;
 use tokio::time::Instant;
 
 #[tokio::test]
@@ -238,7 +239,7 @@ async fn a_batch_ends_in_time() {
     assert_eq!(pipeline.queue.len(), 3);
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.got().len(), 3);
-    let later = Instant::now() + std::time::Duration::from_secs(60);
+    let later = Instant::now() + Duration::from_secs(60);
     assert_eq!(pipeline.deliver.handle_until(event, later).await.batch_item_failures, []);
 }
 

@@ -4,7 +4,8 @@ use crate::support::pipeline::{created, with_webhook};
 use crate::support::webhook_queue::VISIBILITY;
 use chrono::TimeDelta;
 use shared::domain::webhook::{AttemptFailure, DeliveryStatus, RETRY_DELAYS};
-use shared::queue::MAX_POSTPONEMENT;
+use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT};
+use std::time::Duration;
 
 #[tokio::test]
 async fn failures_are_repeated_by_the_schedule() {
@@ -12,7 +13,14 @@ async fn failures_are_repeated_by_the_schedule() {
     let (_, event) = created(&api, &client, &mut pipeline).await;
     pipeline.receivers.respond(|_| 503);
     api.stop_clock();
+    pipeline.run().await;
+    // What waits is not in flight in the queue of first attempts: it is held back in the other one.
+    assert_eq!((pipeline.queue.first_attempts(), pipeline.queue.len()), (0, 1));
+    let sent: Vec<Duration> = pipeline.queue.take_sent_retries().iter().map(|new| new.delay).collect();
+    assert!(sent.len() == 1 && (5..=6).contains(&sent[0].as_secs()), "{sent:?}");
+    assert!(pipeline.queue.take_postponements().is_empty());
     pipeline.run_to_end(&api).await;
+    assert_eq!(pipeline.queue.take_sent_retries(), [], "a message stays in the queue of retries");
     let received = pipeline.receivers.take();
     assert_eq!(received.len(), 1 + RETRY_DELAYS.len());
     assert!(received.iter().all(|sent| sent.id == event && sent.body == received[0].body));
@@ -28,10 +36,11 @@ async fn failures_are_repeated_by_the_schedule() {
         waits.iter().zip(RETRY_DELAYS).any(|(waited, delay)| *waited > delay + TimeDelta::seconds(1)),
         "no jitter: {waits:?}"
     );
-    // What takes more than 12 hours is postponed in pieces.
+    // What takes more than 12 hours is postponed in pieces: once for each wait, and four times more.
     let postponements = pipeline.queue.take_postponements();
     assert!(postponements.iter().filter(|delay| **delay == MAX_POSTPONEMENT).count() >= 3, "{postponements:?}");
-    assert!(postponements.len() < 16, "{postponements:?}");
+    assert!(postponements.iter().any(|delay| *delay > MAX_DELAY && *delay < MAX_POSTPONEMENT), "{postponements:?}");
+    assert!((12..=13).contains(&postponements.len()), "{postponements:?}");
     let record = hook.delivery(&event).await.unwrap();
     assert_eq!((record.status, record.tries, record.next_attempt_at), (DeliveryStatus::Failed, 10, None));
     assert!(record.attempts.iter().zip(&received).all(|(attempt, sent)| attempt.at == sent.at && attempt.status == Some(503)));

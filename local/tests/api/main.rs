@@ -17,6 +17,7 @@ mod deliveries;
 mod deliveries_again;
 mod deliveries_failed;
 mod deliveries_races;
+mod deliveries_replay_races;
 mod deliveries_stored;
 mod deliveries_weak;
 mod docs_page;

@@ -109,6 +109,14 @@ impl Queue for RecordingQueue {
         })
     }
 
+    fn send_retry<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
+        self.send(messages)
+    }
+
+    fn is_of_retries(&self, _: &str) -> bool {
+        false
+    }
+
     fn postpone<'a>(&'a self, _: &'a str, _: Duration) -> BoxFuture<'a, Result<(), QueueError>> {
         Box::pin(async { Ok(()) })
     }

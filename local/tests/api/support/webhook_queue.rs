@@ -1,4 +1,4 @@
-//! A queue in memory with the clock of the tests. It keeps what SQS promises, and no more: each message is received at least
+//! Queues in memory with the clock of the tests. They keep what SQS promises, and no more: each message is received at least
 //! once, and comes back until it is deleted.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use shared::domain::time::Timestamp;
 use shared::domain::webhook::Message;
-use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError};
+use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError, is_arn_of};
 use shared::store::Store;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -17,12 +17,16 @@ use tokio::task::yield_now;
 pub const VISIBILITY: TimeDelta = TimeDelta::seconds(180);
 /// How many messages are received, or sent, at once.
 const BATCH: usize = 10;
+/// The name of the queue of retries.
+const RETRIES: &str = "retries";
 
 /// A message of the queue.
 #[derive(Debug, Clone)]
 struct Queued {
     id: String,
     body: String,
+    /// Whether it is in the queue of retries.
+    is_retry: bool,
     visible_at: Timestamp,
     receives: u32,
 }
@@ -32,13 +36,14 @@ struct State {
     messages: Vec<Queued>,
     next_id: usize,
     sent: Vec<NewMessage>,
+    sent_retries: Vec<NewMessage>,
     postponements: Vec<Duration>,
     /// How many more calls succeed before one fails, and whether that one takes effect.
     failing: Option<(usize, bool)>,
     has_failed: bool,
 }
 
-/// A queue in memory.
+/// The queues of first attempts and of retries, in memory.
 pub struct TestQueue {
     store: Store,
     state: Mutex<State>,
@@ -67,6 +72,16 @@ impl TestQueue {
         std::mem::take(&mut self.state.lock().unwrap().sent)
     }
 
+    /// Returns the messages that were sent to the queue of retries since the last time.
+    pub fn take_sent_retries(&self) -> Vec<NewMessage> {
+        std::mem::take(&mut self.state.lock().unwrap().sent_retries)
+    }
+
+    /// Returns how many messages are in the queue of first attempts.
+    pub fn first_attempts(&self) -> usize {
+        self.state.lock().unwrap().messages.iter().filter(|message| !message.is_retry).count()
+    }
+
     /// Returns for how long messages were postponed since the last time.
     pub fn take_postponements(&self) -> Vec<Duration> {
         std::mem::take(&mut self.state.lock().unwrap().postponements)
@@ -85,7 +100,7 @@ impl TestQueue {
     /// Adds a message with any text.
     pub fn add(&self, body: &str) {
         let now = self.store.now();
-        self.state.lock().unwrap().push(body.to_owned(), now);
+        self.state.lock().unwrap().push(body.to_owned(), false, now);
     }
 
     /// Returns when the next message is visible.
@@ -93,12 +108,15 @@ impl TestQueue {
         self.state.lock().unwrap().messages.iter().map(|message| message.visible_at).min()
     }
 
-    /// Receives up to ten visible messages and hides them, as the event of a function (AWS Lambda guide, "Example standard
+    /// Receives up to ten visible messages of one queue and hides them, as the event of a function (AWS Lambda guide, "Example standard
     /// queue message event").
     pub fn receive(&self) -> Option<SqsEvent> {
         let now = self.store.now();
         let mut state = self.state.lock().unwrap();
-        let visible = state.messages.iter_mut().filter(|message| message.visible_at <= now).take(BATCH);
+        // First attempts come first.
+        let is_retry = state.messages.iter().filter(|message| message.visible_at <= now).map(|message| message.is_retry).min()?;
+        let is_visible = |message: &&mut Queued| message.visible_at <= now && message.is_retry == is_retry;
+        let visible = state.messages.iter_mut().filter(is_visible).take(BATCH);
         let records: Vec<Value> = visible
             .map(|message| {
                 message.visible_at = now.plus(VISIBILITY);
@@ -111,11 +129,12 @@ impl TestQueue {
                         "SenderId": "AIDAIENQZJOLO23YVJ4VO", "ApproximateFirstReceiveTimestamp": "1545082649185"
                     },
                     "messageAttributes": {}, "md5OfBody": "e4e68fb7bd0e697a0ae8f1bb342846b3", "eventSource": "aws:sqs",
-                    "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:deliveries", "awsRegion": "us-east-1"
+                    "eventSourceARN": format!("arn:aws:sqs:us-east-1:123456789012:{}", if is_retry { RETRIES } else { "deliveries" }),
+                    "awsRegion": "us-east-1"
                 })
             })
             .collect();
-        (!records.is_empty()).then(|| serde_json::from_value(json!({"Records": records})).unwrap())
+        Some(serde_json::from_value(json!({"Records": records})).unwrap())
     }
 
     /// Deletes the messages of an event but those that the response names.
@@ -124,6 +143,24 @@ impl TestQueue {
         let done = event.records.iter().filter_map(|message| message.message_id.as_deref()).filter(|id| !failed.contains(id));
         let done: Vec<&str> = done.collect();
         self.state.lock().unwrap().messages.retain(|message| !done.contains(&message.id.as_str()));
+    }
+
+    /// Sends ten messages at a time, all at once as far as anybody can tell: others are sent although some were refused.
+    async fn send_to(&self, is_retry: bool, messages: Vec<NewMessage>) -> Result<(), QueueError> {
+        let mut sent = Ok(());
+        for chunk in messages.chunks(BATCH) {
+            let now = self.store.now();
+            let call = self.call(|state| {
+                for new in chunk {
+                    assert!(new.delay <= MAX_DELAY);
+                    let sent = if is_retry { &mut state.sent_retries } else { &mut state.sent };
+                    sent.push(new.clone());
+                    state.push(serde_json::to_string(&new.message).unwrap(), is_retry, now.plus(delta(new.delay)));
+                }
+            });
+            sent = call.await.and(sent);
+        }
+        sent
     }
 
     /// Executes a call, unless it is to fail.
@@ -139,9 +176,9 @@ impl TestQueue {
 }
 
 impl State {
-    fn push(&mut self, body: String, visible_at: Timestamp) {
+    fn push(&mut self, body: String, is_retry: bool, visible_at: Timestamp) {
         self.next_id += 1;
-        self.messages.push(Queued { id: format!("m{}", self.next_id), body, visible_at, receives: 0 });
+        self.messages.push(Queued { id: format!("m{}", self.next_id), body, is_retry, visible_at, receives: 0 });
     }
 
     /// Returns whether the present call fails, and whether it takes effect then.
@@ -162,22 +199,16 @@ fn delta(delay: Duration) -> TimeDelta {
 }
 
 impl Queue for TestQueue {
-    /// Sends ten messages at a time, so that a failure may come after some were sent.
     fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
-        Box::pin(async move {
-            for chunk in messages.chunks(BATCH) {
-                let now = self.store.now();
-                self.call(|state| {
-                    for new in chunk {
-                        assert!(new.delay <= MAX_DELAY);
-                        state.sent.push(new.clone());
-                        state.push(serde_json::to_string(&new.message).unwrap(), now.plus(delta(new.delay)));
-                    }
-                })
-                .await?;
-            }
-            Ok(())
-        })
+        Box::pin(self.send_to(false, messages))
+    }
+
+    fn send_retry<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
+        Box::pin(self.send_to(true, messages))
+    }
+
+    fn is_of_retries(&self, arn: &str) -> bool {
+        is_arn_of(arn, RETRIES)
     }
 
     fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>> {
@@ -187,8 +218,9 @@ impl Queue for TestQueue {
             self.call(|state| {
                 state.postponements.push(delay);
                 let is_it = |message: &&mut Queued| format!("{}/{}", message.id, message.receives) == receipt_handle;
-                // A receipt is valid until the message is received again.
+                // A receipt handle is valid until the message is received again.
                 if let Some(message) = state.messages.iter_mut().find(is_it) {
+                    assert!(message.is_retry, "a message waits in the queue of first attempts");
                     message.visible_at = now.plus(delta(delay));
                 }
             })

@@ -30,12 +30,17 @@ pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: Opt
         if record.requested_at > request.requested_at || record.status != DeliveryStatus::Pending {
             return Decision::Drop;
         }
-        let left = record.next_attempt_at.map_or(TimeDelta::zero(), |due| due.since(now));
-        if left > TOLERANCE {
-            return Decision::Wait(left);
-        }
     }
-    if webhook.is_active || request.test.is_some() { Decision::Attempt } else { Decision::GiveUp }
+    if !webhook.is_active && request.test.is_none() {
+        return Decision::GiveUp;
+    }
+    // The record is of this request, or of an earlier one that this one replaces.
+    let same_request = record.filter(|record| record.requested_at == request.requested_at);
+    let due = same_request.and_then(|record| record.next_attempt_at);
+    match due.map(|due| due.since(now)).filter(|left| *left > TOLERANCE) {
+        Some(left) => Decision::Wait(left),
+        None => Decision::Attempt,
+    }
 }
 
 /// When a failed attempt is repeated.
@@ -196,9 +201,10 @@ mod tests {
         assert_eq!(decide(&request(1), None, Some(&inactive), at(2)), Decision::GiveUp);
         let test = DeliveryRequest { test: Some(TestEvent { actor: Actor::operator() }), ..request(1) };
         assert_eq!(decide(&test, None, Some(&inactive), at(2)), Decision::Attempt);
-        // The next attempt may find it active again.
+        // What waits for its next attempt ends at once: nobody has to wait for that.
         let pending = after(None, &request(1), attempt(2, 500));
-        assert_eq!(decide(&request(1), Some(&pending), Some(&inactive), at(3)), Decision::Wait(TimeDelta::milliseconds(4250)));
+        assert_eq!(decide(&request(1), Some(&pending), Some(&inactive), at(3)), Decision::GiveUp);
+        assert_eq!(decide(&test, Some(&pending), Some(&inactive), at(3)), Decision::Wait(TimeDelta::milliseconds(4250)));
         let given_up = Delivery::given_up(Some(&pending), &request(1), "asset.created", at(9));
         assert_eq!((given_up.status, given_up.attempt_count, given_up.next_attempt_at), (DeliveryStatus::Failed, 2, None));
         assert_eq!(given_up.attempts[1].error, Some(AttemptFailure::WebhookDisabled));
