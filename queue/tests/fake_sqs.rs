@@ -1,5 +1,5 @@
 //! The queue, against a small fake server that speaks SQS's protocol and refuses what it is told to.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
+#![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
 use axum::Router;
 use axum::body::Bytes;

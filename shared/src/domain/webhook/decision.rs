@@ -26,16 +26,18 @@ pub enum Decision {
 #[must_use]
 pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: Option<&Webhook>, now: Timestamp) -> Decision {
     let Some(webhook) = webhook else { return Decision::Drop };
-    if let Some(record) = record.filter(|record| record.requested_at >= request.requested_at) {
-        if record.requested_at > request.requested_at || record.status != DeliveryStatus::Pending {
-            return Decision::Drop;
-        }
+    if record.is_some_and(|record| record.requested_at > request.requested_at) {
+        return Decision::Drop;
     }
+    // A record of an earlier request is replaced.
+    let same_request = record.filter(|record| record.requested_at == request.requested_at);
+    if same_request.is_some_and(|record| record.status != DeliveryStatus::Pending) {
+        return Decision::Drop;
+    }
+    // Before its time as well: what waits would else come back for up to a day, to no purpose.
     if !webhook.is_active && request.test.is_none() {
         return Decision::GiveUp;
     }
-    // The record is of this request, or of an earlier one that this one replaces.
-    let same_request = record.filter(|record| record.requested_at == request.requested_at);
     let due = same_request.and_then(|record| record.next_attempt_at);
     match due.map(|due| due.since(now)).filter(|left| *left > TOLERANCE) {
         Some(left) => Decision::Wait(left),
