@@ -12,7 +12,7 @@ use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 /// The name of the schema of an entry.
-pub(in crate::domain) const EVENT_TYPE_FILTER: &str = "EventTypeFilter";
+const EVENT_TYPE_FILTER: &str = "EventTypeFilter";
 /// Stands for every verb.
 const ANY: &str = "*";
 /// How much of an unknown type's name an error shows.

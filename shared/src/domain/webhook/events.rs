@@ -1,15 +1,17 @@
 //! Which events a webhook gets.
 
-use crate::domain::event_filter::{self, EVENT_TYPE_FILTER, EventTypes};
+use crate::domain::event_filter::{self, EventTypes};
 use crate::domain::field_error::ValueError;
 use crate::domain::nearest::unknown_name;
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 /// How many types a webhook can name.
 pub const MAX_EVENT_TYPES: usize = 50;
+/// The name of the schema of an entry.
+const WEBHOOK_EVENT_TYPE: &str = "WebhookEventType";
 /// Stands for all events.
 const ALL: &str = "*";
 
@@ -29,7 +31,7 @@ impl WebhookEvents {
             let detail = format!("must name 1 to {MAX_EVENT_TYPES} types of events; this has {}", types.len());
             return Err(vec![(None, ValueError::new(detail))]);
         }
-        let known: Vec<String> = event_filter::known_names().chain([ALL.to_owned()]).collect();
+        let known: Vec<String> = known_names().collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let mut errors = Vec::new();
         for (index, wanted) in types.iter().enumerate() {
@@ -61,18 +63,23 @@ impl WebhookEvents {
     }
 }
 
+/// Returns everything that a webhook can name.
+fn known_names() -> impl Iterator<Item = String> {
+    event_filter::known_names().chain([ALL.to_owned()])
+}
+
 impl PartialSchema for WebhookEvents {
     fn schema() -> RefOr<Schema> {
-        let all = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([ALL]));
-        let types = AnyOfBuilder::new().item(Ref::from_schema_name(EVENT_TYPE_FILTER)).item(all);
-        let array = ArrayBuilder::new().description(Some("Types of events. `*` stands for all."));
-        array.items(types).min_items(Some(1)).max_items(Some(MAX_EVENT_TYPES)).unique_items(true).into()
+        let types = Ref::from_schema_name(WEBHOOK_EVENT_TYPE);
+        ArrayBuilder::new().items(types).min_items(Some(1)).max_items(Some(MAX_EVENT_TYPES)).unique_items(true).into()
     }
 }
 
 impl ToSchema for WebhookEvents {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        EventTypes::schemas(schemas);
+        let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(known_names()));
+        let name = name.description(Some("A type of events, all types of a kind, or `*` for all."));
+        schemas.push((WEBHOOK_EVENT_TYPE.to_owned(), name.into()));
     }
 }
 
