@@ -11,6 +11,7 @@ use shared::domain::time::Timestamp;
 use shared::domain::webhook::{Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT, TestEvent, Webhook};
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{PathDeliveryId, PathId, QueryParams};
+use shared::http::no_body::NoBody;
 use shared::http::openapi::{ActionErrors, GetErrors, RequestConflict};
 use shared::http::params;
 use shared::http::response::{Data, found};
@@ -46,9 +47,14 @@ pub async fn list_deliveries(
 /// Sends an event of the type `webhook.test` to this webhook, also if it is not active. The delivery is listed once it was
 /// attempted. Failed tests are tried again, but not after a 410, and disable nothing.
 #[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(ActionErrors, RequestConflict))]
-pub async fn test_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> Result<Data<TestDeliveryView>, ApiError> {
+pub async fn test_webhook(
+    request: UnverifiedRequest,
+    id: PathId<WebhookId>,
+    body: NoBody,
+) -> Result<Data<TestDeliveryView>, ApiError> {
     let (caller, webhook) =
         request.authorize(Scope::WebhooksWrite, async |store| found(store.get::<Webhook>(id.parse()?).await?)).await?;
+    body.check(&caller)?;
     let now = caller.context.at;
     let event_id: EventId = caller.store.new_id(now)?;
     caller.store.note_assigned(&event_id.to_string());
@@ -75,6 +81,7 @@ pub async fn retry_delivery(
     request: UnverifiedRequest,
     id: PathId<WebhookId>,
     delivery: PathDeliveryId,
+    body: NoBody,
 ) -> Result<Data<DeliveryView>, ApiError> {
     let (caller, (webhook, delivery)) = request
         .authorize(Scope::WebhooksWrite, async |store| {
@@ -83,6 +90,7 @@ pub async fn retry_delivery(
             Ok((found(webhook)?, found(delivery)?))
         })
         .await?;
+    body.check(&caller)?;
     check_active(&webhook.value)?;
     let again = Delivery {
         status: DeliveryStatus::Pending,

@@ -109,3 +109,20 @@ async fn a_message_has_no_version_to_expect_and_a_dry_run_sends_none() {
     }
     assert_eq!(api.queue.take(), []);
 }
+
+#[tokio::test]
+async fn a_test_and_a_retry_have_no_body_but_an_empty_one() {
+    let (api, client) = Api::with_tenant().await;
+    let (webhook, retry, _) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
+    for path in [format!("{webhook}/test"), retry] {
+        for (content_type, body) in [(None, ""), (Some("application/json"), "{}")] {
+            assert_eq!(client.send("POST", &path, content_type, body).await.status.as_u16(), 200, "{path} {body}");
+            assert_eq!(api.queue.take().len(), 1);
+        }
+        let reply = client.post(&path, json!({"a": 1, "b": 2})).await;
+        let errors = reply.problem(422, "VALIDATION_ERROR")["errors"].clone();
+        assert_eq!((errors[0]["pointer"].as_str(), errors[1]["pointer"].as_str()), (Some("/a"), Some("/b")));
+        client.send("POST", &path, Some("application/json"), "{").await.problem(400, "MALFORMED_REQUEST");
+        assert!(api.queue.take().is_empty(), "nothing is sent for a request that is refused");
+    }
+}

@@ -17,6 +17,7 @@ pub mod feed;
 mod from_json;
 pub mod history;
 pub mod html;
+pub mod no_body;
 mod observe;
 pub mod openapi;
 pub mod page;

@@ -71,7 +71,8 @@ fn known_names() -> impl Iterator<Item = String> {
 impl PartialSchema for WebhookEvents {
     fn schema() -> RefOr<Schema> {
         let types = Ref::from_schema_name(WEBHOOK_EVENT_TYPE);
-        ArrayBuilder::new().items(types).min_items(Some(1)).max_items(Some(MAX_EVENT_TYPES)).unique_items(true).into()
+        let array = ArrayBuilder::new().description(Some("Types of events. `*` stands for all."));
+        array.items(types).min_items(Some(1)).max_items(Some(MAX_EVENT_TYPES)).unique_items(true).into()
     }
 }
 
