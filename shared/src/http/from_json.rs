@@ -206,8 +206,10 @@ impl FromJson for WebhookEvents {
     }
 
     fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
-        let types: Vec<String> = serde_json::from_str(text)
-            .map_err(|_| vec![(String::new(), "must be a list of types of events, such as asset.created".to_owned())])?;
+        let types: Vec<String> = serde_json::from_str(text).map_err(|_| {
+            let known = WebhookEvents::known_names().collect::<Vec<_>>().join(", ");
+            vec![(String::new(), format!("must be a list of types of events, each one of {known}"))]
+        })?;
         let located = |(index, error): (Option<usize>, ValueError)| {
             (index.map_or_else(String::new, |index| format!("/{index}")), error.to_string())
         };

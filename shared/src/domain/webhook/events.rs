@@ -21,6 +21,11 @@ const ALL: &str = "*";
 pub struct WebhookEvents(pub Vec<String>);
 
 impl WebhookEvents {
+    /// Returns everything that a webhook can name.
+    pub fn known_names() -> impl Iterator<Item = String> {
+        event_filter::known_names().chain([ALL.to_owned()])
+    }
+
     /// Reads the types that a client names. Each error comes with the position of its type; without one, it is about all.
     ///
     /// # Errors
@@ -31,7 +36,7 @@ impl WebhookEvents {
             let detail = format!("must name 1 to {MAX_EVENT_TYPES} types of events; this has {}", types.len());
             return Err(vec![(None, ValueError::new(detail))]);
         }
-        let known: Vec<String> = known_names().collect();
+        let known: Vec<String> = Self::known_names().collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let mut errors = Vec::new();
         for (index, wanted) in types.iter().enumerate() {
@@ -63,11 +68,6 @@ impl WebhookEvents {
     }
 }
 
-/// Returns everything that a webhook can name.
-fn known_names() -> impl Iterator<Item = String> {
-    event_filter::known_names().chain([ALL.to_owned()])
-}
-
 impl PartialSchema for WebhookEvents {
     fn schema() -> RefOr<Schema> {
         let types = Ref::from_schema_name(WEBHOOK_EVENT_TYPE);
@@ -78,7 +78,7 @@ impl PartialSchema for WebhookEvents {
 
 impl ToSchema for WebhookEvents {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(known_names()));
+        let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Self::known_names()));
         let name = name.description(Some("A type of events, all types of a kind, or `*` for all."));
         schemas.push((WEBHOOK_EVENT_TYPE.to_owned(), name.into()));
     }
