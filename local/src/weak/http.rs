@@ -3,16 +3,16 @@
 use super::table::WeakTable;
 use super::weaknesses::MAX_DELAY_MILLIS;
 use crate::engine;
+use crate::in_process::{http_response, table_call};
 use crate::table_calls::TableResponse;
 use aws_sdk_dynamodb::config::Builder;
 use aws_sdk_dynamodb::config::retry::RetryPartition;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
 };
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
-use aws_smithy_types::body::SdkBody;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -56,9 +56,7 @@ impl HttpClient for WeakTable {
 
 impl HttpConnector for WeakTable {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let target = request.headers().get("x-amz-target").and_then(|target| target.split('.').nth(1));
-        let operation = target.unwrap_or_default().to_owned();
-        let body = request.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+        let (operation, body) = table_call(&request);
         let (mut sender, receiver) = oneshot::channel();
         let table = self.clone();
         // A task of its own: what was sent takes effect even if the sender no longer waits.
@@ -74,10 +72,7 @@ impl HttpConnector for WeakTable {
         });
         HttpConnectorFuture::new(async move {
             let response = receiver.await.map_err(|error| ConnectorError::other(error.into(), None))??;
-            let status = response.status.try_into().map_err(|_| ConnectorError::other("no status".into(), None))?;
-            let mut http = HttpResponse::new(status, SdkBody::from(response.body.to_string()));
-            http.headers_mut().insert("content-type", "application/x-amz-json-1.0");
-            Ok(http)
+            http_response(&response)
         })
     }
 }

@@ -7,7 +7,8 @@ use aws_sdk_dynamodb::Client as Dynamo;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use axum::Router;
-use local::engine::{self, Engine};
+use local::engine;
+use local::in_process::InProcessEngine;
 use local::meter::Meter;
 use local::weak::{WeakTable, Weaknesses};
 use local::{server, table};
@@ -38,8 +39,6 @@ pub struct Api {
     clock: Arc<AtomicI64>,
     /// By how many milliseconds each reading moves the clock.
     tick: Arc<AtomicI64>,
-    /// The embedded engine, if the table is in one with a port of its own.
-    _engine: Option<Engine>,
     /// Where the table must be deleted in the end.
     shared_endpoint: Option<String>,
 }
@@ -47,30 +46,23 @@ pub struct Api {
 impl Api {
     /// Starts an engine, or creates a table at `TEST_DYNAMODB_ENDPOINT`.
     pub async fn start() -> Self {
-        let http = aws_smithy_http_client::Builder::new().build_http();
-        match std::env::var("TEST_DYNAMODB_ENDPOINT") {
-            Ok(endpoint) => {
-                let mut api = Self::on(http, &endpoint, None).await;
-                api.shared_endpoint = Some(endpoint);
-                api
-            }
-            Err(_) => {
-                let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
-                let url = engine.url.clone();
-                Self::on(http, &url, Some(engine)).await
-            }
-        }
+        let Ok(endpoint) = std::env::var("TEST_DYNAMODB_ENDPOINT") else {
+            return Self::on(SharedHttpClient::new(InProcessEngine::new().unwrap()), "http://engine.invalid").await;
+        };
+        let mut api = Self::on(aws_smithy_http_client::Builder::new().build_http(), &endpoint).await;
+        api.shared_endpoint = Some(endpoint);
+        api
     }
 
     /// Returns the service on a weak table. Needs a runtime whose clock is paused.
     pub async fn on_weak_table(seed: u64, weaknesses: Weaknesses) -> Self {
         let table = WeakTable::new(seed).unwrap();
-        let api = Self::on(SharedHttpClient::new(table.clone()), "http://weak.invalid", None).await;
+        let api = Self::on(SharedHttpClient::new(table.clone()), "http://weak.invalid").await;
         table.set(weaknesses);
         api
     }
 
-    async fn on(http: SharedHttpClient, endpoint: &str, engine: Option<Engine>) -> Self {
+    async fn on(http: SharedHttpClient, endpoint: &str) -> Self {
         let table = format!("test-{:016x}", RandomState::new().hash_one(0u8));
         let (clock, tick) = (Arc::new(AtomicI64::new(START)), Arc::new(AtomicI64::new(1)));
         let meter = Meter::default();
@@ -100,7 +92,6 @@ impl Api {
             queue,
             clock,
             tick,
-            _engine: engine,
             shared_endpoint: None,
         }
     }

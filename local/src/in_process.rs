@@ -1,0 +1,87 @@
+//! The embedded engine without a port: an HTTP client for the SDK that executes calls in this process.
+//!
+//! Calls of several tasks overlap as they do over a network. No socket is involved, so that tokio's paused clock skips the
+//! pauses of the service.
+
+use crate::table_calls::{TableResponse, execute};
+use anyhow::Result;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use dynoxide::Database;
+use serde_json::Value;
+use tokio::task::yield_now;
+
+/// How often a call lets other tasks go first on its way to the engine, and back: at most so often.
+const MAX_YIELDS: u8 = 3;
+
+/// An engine in memory that executes calls in the task that sends them. Cheap to clone.
+#[derive(Clone)]
+pub struct InProcessEngine(Database);
+
+impl std::fmt::Debug for InProcessEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InProcessEngine").finish_non_exhaustive()
+    }
+}
+
+impl InProcessEngine {
+    /// Starts an engine without tables.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when SQLite can't open a database in memory.
+    pub fn new() -> Result<Self> {
+        Ok(Self(Database::memory()?))
+    }
+}
+
+impl HttpClient for InProcessEngine {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+impl HttpConnector for InProcessEngine {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let (operation, body) = table_call(&request);
+        let db = self.0.clone();
+        // A task of its own: a call that was sent takes effect even if the sender no longer waits.
+        let executed = tokio::spawn(async move {
+            pass().await;
+            let response = execute(&db, &operation, body);
+            pass().await;
+            response
+        });
+        HttpConnectorFuture::new(async move {
+            let response = executed.await.map_err(|error| ConnectorError::other(error.into(), None))?;
+            http_response(&response)
+        })
+    }
+}
+
+/// Lets other tasks go first, as often as chance will have it.
+async fn pass() {
+    for _ in 0..fastrand::u8(0..=MAX_YIELDS) {
+        yield_now().await;
+    }
+}
+
+/// Returns the operation that a request of the SDK names, and its body.
+pub(crate) fn table_call(request: &HttpRequest) -> (String, Value) {
+    let target = request.headers().get("x-amz-target").and_then(|target| target.split('.').nth(1));
+    let body = request.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+    (target.unwrap_or_default().to_owned(), body)
+}
+
+/// Returns a response of the table as the SDK gets it.
+pub(crate) fn http_response(response: &TableResponse) -> Result<HttpResponse, ConnectorError> {
+    let status = response.status.try_into().map_err(|_| ConnectorError::other("no status".into(), None))?;
+    let mut http = HttpResponse::new(status, SdkBody::from(response.body.to_string()));
+    http.headers_mut().insert("content-type", "application/x-amz-json-1.0");
+    Ok(http)
+}

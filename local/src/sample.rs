@@ -1,0 +1,50 @@
+//! Which cases of an exhaustive test run: a sample every day, all of them in the full run.
+
+use fastrand::Rng;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The environment variable that repeats the sample of another day.
+const SEED: &str = "TEST_SEED";
+
+/// Returns whether `FULL_TESTS=1` asks for every case.
+#[must_use]
+pub fn full_tests() -> bool {
+    std::env::var("FULL_TESTS").is_ok_and(|value| value == "1")
+}
+
+/// Returns the random numbers that choose today's sample, and prints their seed: the day, or what `TEST_SEED` says. The
+/// output of a test is shown when it fails.
+///
+/// # Panics
+///
+/// Panics when `TEST_SEED` is not a number.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the day is the seed; the tests' own clock stands still")]
+#[expect(clippy::panic, clippy::print_stdout, reason = "only tests call it")]
+pub fn random() -> Rng {
+    let day = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() / 86_400);
+    let seed = match std::env::var(SEED) {
+        Ok(seed) => seed.parse().unwrap_or_else(|_| panic!("{SEED} must be a number, not {seed:?}")),
+        Err(_) => day(),
+    };
+    println!("{SEED}={seed} repeats this sample, FULL_TESTS=1 takes every case");
+    Rng::with_seed(seed)
+}
+
+/// Returns `count` of the cases in their order, or all of them in the full run.
+#[must_use]
+pub fn sample<T>(cases: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
+    let cases: Vec<T> = cases.into_iter().collect();
+    if full_tests() || cases.len() <= count {
+        return cases;
+    }
+    let mut chosen = random().choose_multiple(cases.into_iter().enumerate(), count);
+    chosen.sort_unstable_by_key(|(place, _)| *place);
+    chosen.into_iter().map(|(_, case)| case).collect()
+}
+
+/// Returns how many cases a test with random input runs: `full` in the full run, otherwise a twelfth.
+#[must_use]
+pub fn case_count(full: u32) -> u32 {
+    if full_tests() { full } else { full.div_ceil(12) }
+}
