@@ -1,7 +1,7 @@
 //! Simulations of clients on a weak table, one for each seed.
 
 use anyhow::{Context, Result, anyhow, bail};
-use local::simulation::{self, Report};
+use local::simulation::{self, Length, Report};
 use std::io::Write;
 
 /// How many violations of a simulation are printed.
@@ -29,7 +29,7 @@ pub fn run(first: u64, count: u64) -> Result<()> {
 fn simulate(seed: u64) -> Result<Report> {
     let simulation = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-        runtime.block_on(simulation::run(seed))
+        runtime.block_on(simulation::run(seed, Length::Full))
     });
     simulation.join().map_err(|_| anyhow!("the simulation panicked"))?
 }

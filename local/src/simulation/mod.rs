@@ -24,6 +24,7 @@ use crate::weak::{SeededRandom, WeakTable};
 use anyhow::Result;
 use aws_sdk_dynamodb::Client;
 use futures_util::future::join_all;
+pub use phases::Length;
 use service::Service;
 use std::collections::BTreeMap;
 use tenant::Tenant;
@@ -53,7 +54,7 @@ pub struct Report {
 /// # Errors
 ///
 /// Returns an error when the simulation itself can't go on, for example because the engine fails.
-pub async fn run(seed: u64) -> Result<Report> {
+pub async fn run(seed: u64, length: Length) -> Result<Report> {
     // The SDK's pauses between attempts.
     fastrand::seed(seed);
     let random = SeededRandom::new(seed);
@@ -71,7 +72,7 @@ pub async fn run(seed: u64) -> Result<Report> {
         let writer = snapshots::write(&service, random.fork());
         futures_util::join!(join_all(clients.collect::<Vec<_>>()), join_all(readers), writer);
     };
-    futures_util::join!(phases::run(&service, random.fork()), traffic);
+    futures_util::join!(phases::run(&service, random.fork(), length), traffic);
     check::check_lists(&service);
     for tenant in &tenants {
         check::check(&service, tenant, &client).await?;

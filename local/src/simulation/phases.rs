@@ -5,11 +5,17 @@ use crate::weak::{SeededRandom, Weaknesses};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How many phases with faults there are.
-const STORMS: u64 = 2;
+/// How long a simulation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// Two phases with faults, of about two minutes each.
+    Full,
+    /// A phase with faults of half a minute.
+    Short,
+}
 
 /// Sets the weaknesses until the simulation is over.
-pub async fn run(service: &Service, random: SeededRandom) {
+pub async fn run(service: &Service, random: SeededRandom, length: Length) {
     // What DynamoDB guarantees nothing about may differ from seed to seed.
     let pick = |choices: &[u64]| choices[random.below(choices.len() as u64) as usize];
     let ordinary = Weaknesses {
@@ -19,16 +25,18 @@ pub async fn run(service: &Service, random: SeededRandom) {
         cut_page_per_mille: pick(&[0, 200, 900]),
         ..Weaknesses::ordinary()
     };
-    for _ in 0..STORMS {
+    let (storms, share) = if length == Length::Full { (2, 1) } else { (1, 5) };
+    let pause = |seconds: u64| sleep(Duration::from_secs(seconds / share));
+    for _ in 0..storms {
         service.table.set(ordinary.clone().with_faults());
         service.set_kills(30);
-        sleep(Duration::from_secs(15 + random.below(20))).await;
+        pause(15 + random.below(20)).await;
         service.table.set(ordinary.clone());
         service.set_kills(0);
-        sleep(Duration::from_secs(20 + random.below(15))).await;
+        pause(20 + random.below(15)).await;
         // What hasn't changed for hours is old to whoever compares times.
         service.idle(Duration::from_secs(pick(&[1, 120, 3_000, 7_200]))).await;
-        sleep(Duration::from_secs(10)).await;
+        pause(10).await;
     }
     service.end();
 }

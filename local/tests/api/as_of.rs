@@ -1,7 +1,7 @@
 //! Assets, and what users had, at earlier times: whatever a GET answered then, the history says the same.
 
 use crate::support::processes::{advance, cancel, create_process, start};
-use crate::support::{Api, Client, UNKNOWN_ID, paused_runtime, proptest_cases};
+use crate::support::{Api, Client, UNKNOWN_ID, case_count, paused_runtime};
 use local::weak::Weaknesses;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -166,7 +166,7 @@ impl World {
 }
 
 fn check(runtime: &Runtime, cases: u32, start: impl AsyncFn() -> Api) {
-    let mut runner = TestRunner::new(Config { cases: proptest_cases(cases), max_shrink_iters: 100, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: case_count(cases), max_shrink_iters: 100, ..Config::default() });
     let result = runner.run(&steps(), |steps| {
         runtime.block_on(async {
             let mut world = World::new(start().await).await;

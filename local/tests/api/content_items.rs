@@ -24,7 +24,7 @@ fn cold(api: &Api, client: &Client) -> Client {
     api.replica(0, usize::MAX).client(client)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_instance_keeps_the_steps_that_the_definition_had() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, text_step("old")).await;
@@ -41,7 +41,7 @@ async fn an_instance_keeps_the_steps_that_the_definition_had() {
     assert_eq!(cold(&api, &client).get(&format!("/processes/{process}")).await.data()["steps"][0]["key"], "old");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn steps_are_read_once_and_only_those_that_a_page_shows() {
     let (api, client) = Api::with_tenant().await;
     for key in ["a", "b", "c"] {
@@ -56,7 +56,7 @@ async fn steps_are_read_once_and_only_those_that_a_page_shows() {
     assert_eq!(steps_read(&api), [""; 0]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_start_does_not_write_steps_that_the_table_has() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, text_step("a")).await;
@@ -75,7 +75,7 @@ async fn a_start_does_not_write_steps_that_the_table_has() {
     assert!(!writes.iter().any(|write| write.to_string().contains("STEPS#")), "the steps were read before the start");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stranger_does_not_make_the_service_read_steps() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, text_step("a")).await;
@@ -91,7 +91,7 @@ async fn a_stranger_does_not_make_the_service_read_steps() {
     assert_eq!(steps_read(&api), [""; 0]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn steps_that_become_visible_after_their_record_are_waited_for() {
     let (api, client) = Api::with_tenant().await;
     let path = format!("/processes/{}", create_process(&client, text_step("a")).await);
@@ -109,7 +109,7 @@ async fn steps_that_become_visible_after_their_record_are_waited_for() {
 }
 
 /// The stored response names the steps, and the repeated one has them again.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_repeated_start_or_advance_gets_the_same_response_with_its_steps() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([{"type": "checklist", "key": "steps", "label": "\"steps\":[]", "items": ["a"]}, text_step("b")[0]]);

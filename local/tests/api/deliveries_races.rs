@@ -6,7 +6,7 @@ use crate::support::observed_key_encryption::ObservedKeyEncryption;
 use crate::support::pipeline::{Pipeline, TestWebhook, delivering, webhook};
 use crate::support::receivers::Receivers;
 use crate::support::webhook_queue::VISIBILITY;
-use crate::support::{Api, Client, full_tests};
+use crate::support::{Api, Client, at_each_place};
 use deliver::Deliver;
 use serde_json::json;
 use shared::domain::webhook::{DeliveryStatus, DisabledReason};
@@ -32,6 +32,24 @@ async fn case(api: &Api, pipeline: &mut Pipeline) -> Case {
     client.asset(json!({"name": "a"})).await;
     let event = pipeline.fan_out(api).await.remove(0);
     Case { client, hooks, event }
+}
+
+/// The attempt at a delivery that is disturbed.
+#[derive(Debug, Clone, Copy)]
+enum Attempt {
+    First,
+    Second,
+}
+
+impl Attempt {
+    /// Lets the receivers refuse each first attempt, and leads up to this one.
+    async fn prepare(self, api: &Api, pipeline: &mut Pipeline) {
+        pipeline.receivers.fail_first();
+        if matches!(self, Self::Second) {
+            pipeline.run().await;
+            api.advance_clock(6);
+        }
+    }
 }
 
 impl Case {
@@ -61,67 +79,37 @@ impl Case {
 #[tokio::test]
 async fn a_delivery_that_is_dropped_at_any_point_arrives_all_the_same() {
     let (api, _, mut pipeline) = delivering().await;
-    let (mut dropped, step) = (0, if full_tests() { 1 } else { 4 });
-    for attempt in 0..2 {
-        for polls in (1..200).step_by(step) {
-            let case = case(&api, &mut pipeline).await;
-            pipeline.receivers.fail_first();
-            if attempt == 1 {
-                // The second attempt is the one that is dropped.
-                pipeline.run().await;
-                api.advance_clock(6);
-            }
-            let event = pipeline.queue.receive().unwrap();
-            let response = dropped_after(polls, pipeline.deliver.handle(event.clone())).await;
-            match &response {
-                Some(response) => pipeline.queue.delete(&event, response),
-                None => dropped += 1,
-            }
-            api.advance_clock(VISIBILITY.num_seconds());
-            pipeline.run_to_end(&api).await;
-            case.check(&api, &pipeline, &format!("attempt {attempt}, {polls} polls")).await;
-            if response.is_some() {
-                break;
-            }
+    at_each_place(&[Attempt::First, Attempt::Second], 4, 4, async |polls, attempt| {
+        let case = case(&api, &mut pipeline).await;
+        attempt.prepare(&api, &mut pipeline).await;
+        let event = pipeline.queue.receive().unwrap();
+        let response = dropped_after(polls + 1, pipeline.deliver.handle(event.clone())).await;
+        if let Some(response) = &response {
+            pipeline.queue.delete(&event, response);
         }
-    }
-    assert!((8 / step..398 / step).contains(&dropped), "{dropped}");
-}
-
-/// Returns how the call at this place fails: in each way, or in one that depends on the place.
-fn failures_at(place: usize) -> Vec<CallFailure> {
-    if full_tests() { CallFailure::ALL.to_vec() } else { vec![CallFailure::ALL[place % 4]] }
+        api.advance_clock(VISIBILITY.num_seconds());
+        pipeline.run_to_end(&api).await;
+        case.check(&api, &pipeline, &format!("{attempt:?} attempt, {polls} polls")).await;
+        response.is_none()
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_delivery_survives_the_failure_of_any_call() {
     let (api, _, mut pipeline) = delivering().await;
-    let mut failures = 0;
-    for attempt in 0..2 {
-        for place in 0..20 {
-            let mut has_failed = false;
-            for failure in failures_at(place) {
-                let name = format!("attempt {attempt}, {failure:?} {place}");
-                let case = case(&api, &mut pipeline).await;
-                pipeline.receivers.fail_first();
-                if attempt == 1 {
-                    pipeline.run().await;
-                    api.advance_clock(6);
-                }
-                api.faults.fail_call(place, failure);
-                pipeline.run().await;
-                has_failed |= api.faults.stop_failing();
-                pipeline.run_to_end(&api).await;
-                case.check(&api, &pipeline, &name).await;
-            }
-            failures += usize::from(has_failed);
-            if !has_failed {
-                break;
-            }
-        }
-    }
-    // One for each call of both attempts.
-    assert!(failures >= 12, "only {failures} failures");
+    let ways = CallFailure::ALL.map(|failure| [(Attempt::First, failure), (Attempt::Second, failure)]).concat();
+    at_each_place(&ways, 6, 6, async |place, (attempt, failure)| {
+        let case = case(&api, &mut pipeline).await;
+        attempt.prepare(&api, &mut pipeline).await;
+        api.faults.fail_call(place, failure);
+        pipeline.run().await;
+        let has_failed = api.faults.stop_failing();
+        pipeline.run_to_end(&api).await;
+        case.check(&api, &pipeline, &format!("{attempt:?} attempt, {failure:?} {place}")).await;
+        has_failed
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -154,27 +142,20 @@ async fn a_delivery_survives_failures_of_the_queue_and_of_key_encryption() {
 async fn status_410_disables_whatever_fails() {
     let (api, _, mut pipeline) = delivering().await;
     pipeline.receivers.respond(|_| 410);
-    let mut failures = 0;
-    for place in 0..20 {
-        let mut has_failed = false;
-        for failure in failures_at(place) {
-            let client = api.tenant().await;
-            let hook = webhook(&api, client.tenant, "https://example.com/one", &["asset.created"]).await;
-            pipeline.stream.skip(&api.dynamo, &api.table).await;
-            client.asset(json!({"name": "a"})).await;
-            pipeline.fan_out(&api).await;
-            api.faults.fail_call(place, failure);
-            pipeline.run().await;
-            has_failed |= api.faults.stop_failing();
-            pipeline.run_to_end(&api).await;
-            assert_eq!(hook.read().await.value.disabled_reason, Some(DisabledReason::Gone), "{failure:?} {place}");
-        }
-        if !has_failed {
-            break;
-        }
-        failures += 1;
-    }
-    assert!(failures >= 3, "only {failures} failures");
+    at_each_place(&CallFailure::ALL, 3, 6, async |place, failure| {
+        let client = api.tenant().await;
+        let hook = webhook(&api, client.tenant, "https://example.com/one", &["asset.created"]).await;
+        pipeline.stream.skip(&api.dynamo, &api.table).await;
+        client.asset(json!({"name": "a"})).await;
+        pipeline.fan_out(&api).await;
+        api.faults.fail_call(place, failure);
+        pipeline.run().await;
+        let has_failed = api.faults.stop_failing();
+        pipeline.run_to_end(&api).await;
+        assert_eq!(hook.read().await.value.disabled_reason, Some(DisabledReason::Gone), "{failure:?} {place}");
+        has_failed
+    })
+    .await;
 }
 
 /// Two functions handle the same message at the same time, and the slower one writes last. A success is never lost.

@@ -4,7 +4,7 @@ use crate::support::dropping::dropped_after;
 use crate::support::fault_injection::CallFailure;
 use crate::support::pipeline::{Pipeline, TestWebhook, delivering, send, settle, webhook};
 use crate::support::webhook_queue::VISIBILITY;
-use crate::support::{Api, full_tests};
+use crate::support::{Api, at_each_place, sample};
 use chrono::TimeDelta;
 use serde_json::json;
 use shared::domain::id::{EventId, Id};
@@ -70,47 +70,36 @@ impl Case {
 #[tokio::test]
 async fn a_replay_that_is_dropped_at_any_point_is_made_all_the_same() {
     let (api, _, mut pipeline) = delivering().await;
-    let mut dropped = 0;
-    for polls in 1..200 {
+    at_each_place(&[()], 4, 3, async |polls, ()| {
         let case = case(&api, &mut pipeline, 11).await;
         let requested_at = case.replay(&api, &pipeline).await;
         let event = pipeline.queue.receive().unwrap();
-        let response = dropped_after(polls, pipeline.deliver.handle(event.clone())).await;
-        match &response {
-            Some(response) => pipeline.queue.delete(&event, response),
-            None => dropped += 1,
+        let response = dropped_after(polls + 1, pipeline.deliver.handle(event.clone())).await;
+        if let Some(response) = &response {
+            pipeline.queue.delete(&event, response);
         }
         api.advance_clock(VISIBILITY.num_seconds());
         pipeline.run_to_end(&api).await;
         case.check(&pipeline, requested_at, &format!("{polls} polls")).await;
-        if response.is_some() {
-            break;
-        }
-    }
-    assert!((4..199).contains(&dropped), "{dropped}");
+        response.is_none()
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_replay_survives_the_failure_of_any_call() {
     let (api, _, mut pipeline) = delivering().await;
-    let mut failures = 0;
-    let some = [CallFailure::Throttled, CallFailure::TimedOutAfter];
-    for failure in if full_tests() { CallFailure::ALL.to_vec() } else { some.to_vec() } {
-        for place in 0..12 {
-            let case = case(&api, &mut pipeline, 2).await;
-            let requested_at = case.replay(&api, &pipeline).await;
-            api.faults.fail_call(place, failure);
-            pipeline.run().await;
-            let has_failed = api.faults.stop_failing();
-            pipeline.run_to_end(&api).await;
-            case.check(&pipeline, requested_at, &format!("{failure:?} {place}")).await;
-            failures += usize::from(has_failed);
-            if !has_failed {
-                break;
-            }
-        }
-    }
-    assert!(failures >= 12, "only {failures} failures");
+    at_each_place(&CallFailure::ALL, 6, 6, async |place, failure| {
+        let case = case(&api, &mut pipeline, 2).await;
+        let requested_at = case.replay(&api, &pipeline).await;
+        api.faults.fail_call(place, failure);
+        pipeline.run().await;
+        let has_failed = api.faults.stop_failing();
+        pipeline.run_to_end(&api).await;
+        case.check(&pipeline, requested_at, &format!("{failure:?} {place}")).await;
+        has_failed
+    })
+    .await;
 }
 
 /// The rest of a replay is sent when all before it was: else two messages would go on with the same replay.
@@ -120,7 +109,8 @@ async fn a_replay_is_not_doubled_when_only_some_messages_are_sent() {
     let case = case(&api, &mut pipeline, 109).await;
     settle(&api);
     // A hundred deliveries in ten calls, the rest of the replay in the next one, and what that sends in another.
-    for (place, after) in [(0, false), (0, true), (9, false), (9, true), (10, false), (10, true), (11, false), (11, true)] {
+    let failures = [(0, false), (0, true), (9, false), (9, true), (10, false), (10, true), (11, false), (11, true)];
+    for (place, after) in sample(failures, 1) {
         let requested_at = case.replay(&api, &pipeline).await;
         pipeline.queue.fail_call(place, after);
         pipeline.run().await;

@@ -2,7 +2,7 @@
 
 use crate::support::pipeline::{Pipeline, delivering, event_id, webhook};
 use crate::support::stream::batch;
-use crate::support::{Api, paused_runtime, proptest_cases};
+use crate::support::{Api, paused_runtime, sample};
 use local::weak::Weaknesses;
 use serde_json::json;
 use shared::domain::webhook::DeliveryStatus;
@@ -55,7 +55,7 @@ fn on_a_weak_table(seed: u64) {
 
 #[test]
 fn everything_arrives_on_a_weak_table() {
-    for seed in 0..u64::from(proptest_cases(40)) {
+    for seed in sample(0..40, 3) {
         on_a_weak_table(seed);
     }
 }

@@ -5,7 +5,7 @@ use crate::support::fault_injection::CallFailure;
 use crate::support::pipeline::{TestWebhook, delivering, event_id, webhook};
 use crate::support::stream::{batch, record};
 use crate::support::webhook_queue::deliveries;
-use crate::support::{Api, Client};
+use crate::support::{Api, Client, at_each_place};
 use serde_json::{Value, json};
 use shared::domain::id::{EventId, Id};
 use shared::domain::webhook::Message;
@@ -211,48 +211,43 @@ fn messages(pipeline: &crate::support::pipeline::Pipeline) -> HashSet<(EventId, 
 #[tokio::test]
 async fn a_batch_that_is_dropped_at_any_point_is_sent_as_a_whole_when_it_is_repeated() {
     let (api, _, mut pipeline) = delivering().await;
-    let mut dropped = 0;
-    for polls in 1..200 {
+    at_each_place(&[()], 3, 2, async |polls, ()| {
         let (_, wanted) = committed(&api).await;
         let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
-        let is_done = dropped_after(polls, pipeline.fanout.handle(batch(&records))).await.is_some();
-        if !is_done {
-            dropped += 1;
+        let is_dropped = dropped_after(polls + 1, pipeline.fanout.handle(batch(&records))).await.is_none();
+        if is_dropped {
             assert_eq!(reported(&pipeline.fanout.handle(batch(&records)).await), [""; 0]);
         }
         let sent = messages(&pipeline);
         assert!(sent.is_superset(&wanted), "{polls} polls");
-        if is_done {
-            break;
-        }
-    }
-    assert!((3..199).contains(&dropped), "{dropped}");
+        is_dropped
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_batch_survives_the_failure_of_any_call() {
     let (api, _, mut pipeline) = delivering().await;
-    let mut failures = 0;
-    for place in 0..20 {
-        for failure in [None, Some(CallFailure::Throttled), Some(CallFailure::TimedOutBefore)] {
-            let (_, wanted) = committed(&api).await;
-            let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
-            match failure {
-                Some(failure) => api.faults.fail_call(place, failure),
-                None => pipeline.queue.fail_call(place, place % 2 == 0),
-            }
-            let first = reported(&pipeline.fanout.handle(batch(&records)).await);
-            let has_failed = api.faults.stop_failing() | pipeline.queue.stop_failing();
-            assert_eq!(first.is_empty(), !has_failed, "{place} {failure:?}");
-            let repeated = records.iter().position(|record| first.contains(&sequence_number(record)));
-            if let Some(from) = repeated {
-                assert_eq!(reported(&pipeline.fanout.handle(batch(&records[from..])).await), [""; 0]);
-                failures += 1;
-            }
-            assert!(messages(&pipeline).is_superset(&wanted), "{place} {failure:?}");
+    // A read of the webhooks, or a message to the queue.
+    let ways = [None, Some(CallFailure::Throttled), Some(CallFailure::TimedOutBefore)];
+    at_each_place(&ways, 1, 3, async |place, failure| {
+        let (_, wanted) = committed(&api).await;
+        let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
+        match failure {
+            Some(failure) => api.faults.fail_call(place, failure),
+            None => pipeline.queue.fail_call(place, place % 2 == 0),
         }
-    }
-    assert!(failures >= 3, "{failures}");
+        let first = reported(&pipeline.fanout.handle(batch(&records)).await);
+        let has_failed = api.faults.stop_failing() | pipeline.queue.stop_failing();
+        assert_eq!(first.is_empty(), !has_failed, "{place} {failure:?}");
+        let repeated = records.iter().position(|record| first.contains(&sequence_number(record)));
+        if let Some(from) = repeated {
+            assert_eq!(reported(&pipeline.fanout.handle(batch(&records[from..])).await), [""; 0]);
+        }
+        assert!(messages(&pipeline).is_superset(&wanted), "{place} {failure:?}");
+        has_failed
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use shared::domain::id::{AssetId, Id};
 
 /// The index as it was before the asset was created, after each of its changes, and with gaps.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_lagging_index_hides_nothing() {
     let (api, client) = Api::with_tenant().await;
     let mut frozen = vec![api.history_rows(client.tenant).await];
@@ -73,7 +73,7 @@ async fn check_late(client: &Client, path: &str, total: u64, what: &str) {
 const LAGS: [i64; 3] = [75, 30 * 60, 59 * 60];
 
 /// Every kind of event of an asset and its instances, each while the index has nothing of it.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_late_event_of_any_kind_is_never_a_verdict() {
     for lag in LAGS {
         let (api, client) = Api::with_tenant().await;
@@ -107,7 +107,7 @@ async fn a_late_event_of_any_kind_is_never_a_verdict() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn many_late_events_are_never_a_verdict() {
     for lag in LAGS {
         for is_deleted in [false, true] {
@@ -130,7 +130,7 @@ async fn many_late_events_are_never_a_verdict() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_receipt_is_right_or_unavailable_while_the_index_is_late() {
     for lag in LAGS {
         let (api, client) = Api::with_tenant().await;
@@ -168,7 +168,7 @@ async fn a_receipt_is_right_or_unavailable_while_the_index_is_late() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_lost_entry_is_reported_after_an_hour_also_of_a_deleted_record() {
     for version in 1..=4 {
         let (api, client) = Api::with_tenant().await;
@@ -189,7 +189,7 @@ async fn a_lost_entry_is_reported_after_an_hour_also_of_a_deleted_record() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_index_that_is_too_far_behind_is_503_and_not_a_broken_chain() {
     let (api, client) = Api::with_tenant().await;
     let index = api.history_rows(client.tenant).await;

@@ -37,7 +37,7 @@ async fn change(client: &Client, kind: &str, asset: &str) -> String {
     asset.to_owned()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_transaction_that_is_visible_in_part_is_never_a_verdict() {
     for kind in ["create", "update", "delete"] {
         let (api, client) = Api::with_tenant().await;
@@ -72,7 +72,7 @@ async fn a_transaction_that_is_visible_in_part_is_never_a_verdict() {
 }
 
 /// The record names its latest event, which is not visible yet: neither by its key nor among the recent events.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_event_that_is_visible_after_its_record_is_waited_for() {
     let (api, client) = Api::with_tenant().await;
     let (asset, path) = changed_asset(&client).await;
@@ -84,7 +84,7 @@ async fn an_event_that_is_visible_after_its_record_is_waited_for() {
 }
 
 /// The same for a transaction whose rest never becomes visible: for as long as it may be in flight, there is no verdict.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_may_be_in_flight_is_unavailable() {
     for kind in ["create", "update"] {
         let (api, client) = Api::with_tenant().await;

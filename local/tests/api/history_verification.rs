@@ -8,7 +8,7 @@ use shared::domain::record::Kind;
 use shared::store::StoreError;
 use shared::store::keys::Keys;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_changed_byte_of_any_event_is_found() {
     for version in 1..=3 {
         let (api, client) = Api::with_tenant().await;
@@ -32,7 +32,7 @@ async fn one_changed_byte_of_any_event_is_found() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_missing_event_leaves_a_gap_and_is_found() {
     for version in 1..=3 {
         let (api, client) = Api::with_tenant().await;
@@ -50,7 +50,7 @@ async fn a_missing_event_leaves_a_gap_and_is_found() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_record_that_was_removed_without_an_event_is_found() {
     let (api, client) = Api::with_tenant().await;
     let (id, path) = changed_asset(&client).await;
@@ -63,7 +63,7 @@ async fn a_record_that_was_removed_without_an_event_is_found() {
 }
 
 /// Without the tombstone, the chain of a deleted record could be cut off unnoticed.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_deleted_record_whose_last_entries_were_removed_is_found() {
     let (api, client) = Api::with_tenant().await;
     let (id, path) = changed_asset(&client).await;
@@ -85,7 +85,7 @@ async fn a_deleted_record_whose_last_entries_were_removed_is_found() {
     assert_eq!(verification.broken_links.len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_unreadable_event_is_left_out_and_found() {
     let (api, client) = Api::with_tenant().await;
     let (_, path) = changed_asset(&client).await;
@@ -96,7 +96,7 @@ async fn an_unreadable_event_is_left_out_and_found() {
     assert_eq!(found["verification"]["broken"]["reason"], "unreadable");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_event_after_the_last_is_found() {
     let (api, client) = Api::with_tenant().await;
     let (_, path) = changed_asset(&client).await;
@@ -114,7 +114,7 @@ async fn an_event_after_the_last_is_found() {
     assert!(!verification.broken_links.is_empty(), "the operator's check must find it, too");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_caller_without_the_scope_starts_no_verification() {
     let (api, client) = Api::with_tenant().await;
     let (_, path) = changed_asset(&client).await;

@@ -4,11 +4,8 @@
 use crate::support::bulk::{outcomes, statuses};
 use crate::support::fault_injection::CallFailure;
 use crate::support::history::event_chain;
-use crate::support::{Api, Client, Reply};
+use crate::support::{Api, Client, Reply, at_each_place};
 use serde_json::{Value, json};
-
-/// How many calls of the table are tried as the one that fails.
-const MAX_CALLS: usize = 60;
 
 /// Returns the body of a response without ids of requests.
 fn answer(reply: &Reply) -> Value {
@@ -30,44 +27,41 @@ async fn send(client: &Client, operations: &[Value], key: &str) -> Reply {
 async fn a_batch_goes_on_where_it_stopped() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
-    let mut tried = 0;
-    for failure in CallFailure::ALL {
-        for place in 0..MAX_CALLS {
-            let name = format!("{failure:?}-{place}").to_lowercase();
-            let known = client.user(&format!("known {name}")).await;
-            let operations = [
-                json!({"op": "create", "body": {"email": format!("a-{name}@example.com"), "display_name": "A"}}),
-                json!({"op": "create", "body": {"email": format!("A-{name}@example.com"), "display_name": "Refused"}}),
-                json!({"op": "update", "id": known, "body": {"display_name": "Changed"}}),
-                json!({"op": "update", "id": known, "body": {"email": "no address"}}),
-                json!({"op": "update", "id": known, "body": {"email": format!("b-{name}@example.com")}}),
-                json!({"op": "delete", "id": known}),
-            ];
-            api.faults.fail_call(place, failure);
-            let first = send(&client, &operations, &name).await;
-            if !api.faults.stop_failing() {
-                assert_eq!(statuses(&first), [201, 409, 200, 422, 200, 200]);
-                break;
-            }
-            tried += 1;
-            let done = send(&client, &operations, &name).await;
-            assert_eq!(statuses(&done), [201, 409, 200, 422, 200, 200], "{name}: first {}", first.text());
-            let again = send(&client, &operations, &name).await;
-            assert_eq!((answer(&again), again.header("idempotent-replayed")), (answer(&done), "true"), "{name}");
-            if first.status == 200 {
-                for (before, after) in
-                    answer(&first)["data"].as_array().unwrap().iter().zip(answer(&done)["data"].as_array().unwrap())
-                {
-                    assert!(before["status"] == 503 || before == after, "{name}: {before} became {after}");
-                }
-            }
-            let made = done.data()[0]["data"]["id"].as_str().unwrap().to_owned();
-            assert_eq!(client.total(&format!("/users?q=a-{name}")).await, 1, "{name}");
-            assert_eq!(event_chain(&api, &client, &made).await.len(), 1, "{name}");
-            assert_eq!(event_chain(&api, &client, &known).await.len(), 4, "{name}");
+    at_each_place(&CallFailure::ALL, 6, 5, async |place, failure| {
+        let name = format!("{failure:?}-{place}").to_lowercase();
+        let known = client.user(&format!("known {name}")).await;
+        let operations = [
+            json!({"op": "create", "body": {"email": format!("a-{name}@example.com"), "display_name": "A"}}),
+            json!({"op": "create", "body": {"email": format!("A-{name}@example.com"), "display_name": "Refused"}}),
+            json!({"op": "update", "id": known, "body": {"display_name": "Changed"}}),
+            json!({"op": "update", "id": known, "body": {"email": "no address"}}),
+            json!({"op": "update", "id": known, "body": {"email": format!("b-{name}@example.com")}}),
+            json!({"op": "delete", "id": known}),
+        ];
+        api.faults.fail_call(place, failure);
+        let first = send(&client, &operations, &name).await;
+        if !api.faults.stop_failing() {
+            assert_eq!(statuses(&first), [201, 409, 200, 422, 200, 200]);
+            return false;
         }
-    }
-    assert!(tried > 20, "only {tried} calls failed");
+        let done = send(&client, &operations, &name).await;
+        assert_eq!(statuses(&done), [201, 409, 200, 422, 200, 200], "{name}: first {}", first.text());
+        let again = send(&client, &operations, &name).await;
+        assert_eq!((answer(&again), again.header("idempotent-replayed")), (answer(&done), "true"), "{name}");
+        if first.status == 200 {
+            for (before, after) in
+                answer(&first)["data"].as_array().unwrap().iter().zip(answer(&done)["data"].as_array().unwrap())
+            {
+                assert!(before["status"] == 503 || before == after, "{name}: {before} became {after}");
+            }
+        }
+        let made = done.data()[0]["data"]["id"].as_str().unwrap().to_owned();
+        assert_eq!(client.total(&format!("/users?q=a-{name}")).await, 1, "{name}");
+        assert_eq!(event_chain(&api, &client, &made).await.len(), 1, "{name}");
+        assert_eq!(event_chain(&api, &client, &known).await.len(), 4, "{name}");
+        true
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -79,23 +73,18 @@ async fn an_import_goes_on_where_it_stopped() {
         .collect();
     let mut expected = vec!["created"; 6];
     expected[3] = "refused";
-    let mut tried = 0;
-    for failure in CallFailure::ALL {
-        for place in 0..MAX_CALLS {
-            let client = api.tenant().await;
-            client.use_key_once().await;
-            api.faults.fail_call(place, failure);
-            let first = client.import_once("/assets", &csv, "key").await;
-            if !api.faults.stop_failing() {
-                break;
-            }
-            tried += 1;
-            let done = client.import_once("/assets", &csv, "key").await;
-            assert_eq!(outcomes(&done), expected, "{place} {failure:?}: first {}", first.text());
-            assert_eq!(client.total("/assets").await, 5, "{place} {failure:?}");
-        }
-    }
-    assert!(tried > 30, "only {tried} calls failed");
+    at_each_place(&CallFailure::ALL, 8, 5, async |place, failure| {
+        let client = api.tenant().await;
+        client.use_key_once().await;
+        api.faults.fail_call(place, failure);
+        let first = client.import_once("/assets", &csv, "key").await;
+        let has_failed = api.faults.stop_failing();
+        let done = client.import_once("/assets", &csv, "key").await;
+        assert_eq!(outcomes(&done), expected, "{place} {failure:?}: first {}", first.text());
+        assert_eq!(client.total("/assets").await, 5, "{place} {failure:?}");
+        has_failed
+    })
+    .await;
     let other = client.import_once("/assets", &csv, "key").await;
     assert_eq!(outcomes(&other), expected);
     assert_eq!(client.import_once("/assets", &format!("{csv}more,\n"), "key").await.field_errors(), ["Idempotency-Key"]);

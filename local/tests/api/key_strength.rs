@@ -185,7 +185,7 @@ async fn rights(api: &Api, client: &Client) -> Option<(ApiKey, Vec<Scope>)> {
 fn no_chain_of_requests_ends_with_a_key_that_can_do_more() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut runner =
-        TestRunner::new(Config { cases: crate::support::proptest_cases(48), failure_persistence: None, ..Config::default() });
+        TestRunner::new(Config { cases: crate::support::case_count(48), failure_persistence: None, ..Config::default() });
     let starts = (any::<bool>(), any::<bool>(), proptest::sample::select(Role::ALL.to_vec()));
     let run = runner.run(&(starts, steps()), |((is_bound, has_users, role), steps)| {
         runtime.block_on(async {

@@ -31,7 +31,7 @@ async fn two_assets() -> (Api, Client, Replica) {
     (api, client, replica)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_index_is_read_once_and_then_only_new_events() {
     let (api, client, _) = two_assets().await;
     assert_eq!(names(&client).await, ["a", "b"]);
@@ -46,7 +46,7 @@ async fn the_index_is_read_once_and_then_only_new_events() {
     assert_eq!(index_reads(&api), 1, "a list index is at most an hour old");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn simultaneous_lists_load_the_list_index_once() {
     let (api, client, _) = two_assets().await;
     let all = futures_util::future::join_all((0..8).map(|_| names(&client))).await;
@@ -54,7 +54,7 @@ async fn simultaneous_lists_load_the_list_index_once() {
     assert_eq!(index_reads(&api), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn after_many_events_the_list_index_is_loaded_again() {
     let (api, client, replica) = two_assets().await;
     names(&client).await;
@@ -78,7 +78,7 @@ async fn after_many_events_the_list_index_is_loaded_again() {
 }
 
 /// Each call of a list fails in turn, with and without a loaded list index; the next list is right.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn after_a_failed_list_the_next_one_is_right() {
     let (api, client, replica) = two_assets().await;
     let model = client.model("Dell", "XPS", &client.asset_type("Laptop", "LAP", "physical").await).await;
@@ -130,7 +130,7 @@ fn entry(event_type: &str, id: &str, version: u64, changes: Value) -> Value {
     })
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_unknown_event_of_an_asset_leads_to_one_load() {
     let id = UNKNOWN_ID;
     let status = json!({"status": {"old": null, "new": "teleported"}});
@@ -158,7 +158,7 @@ async fn an_unknown_event_of_an_asset_leads_to_one_load() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_event_of_an_unknown_resource_leads_to_one_load() {
     let (api, client, _) = two_assets().await;
     names(&client).await;
@@ -178,7 +178,7 @@ async fn an_event_of_an_unknown_resource_leads_to_one_load() {
 }
 
 /// Changes of records without an event, which only a mistake of an operator can cause.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_list_index_that_missed_a_change_is_loaded_again() {
     let (api, client, _) = two_assets().await;
     names(&client).await;
@@ -191,7 +191,7 @@ async fn a_list_index_that_missed_a_change_is_loaded_again() {
     assert_eq!(names(&client).await, ["b"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_tenant_above_the_memory_budget_gets_right_lists() {
     let (api, client, _) = two_assets().await;
     let client = api.replica(0, 100).client(&client);
@@ -206,7 +206,7 @@ async fn a_tenant_above_the_memory_budget_gets_right_lists() {
     assert_eq!(index_reads(&api), 1, "but from time to time");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_least_recently_used_tenant_is_evicted_first() {
     let (api, first, replica) = two_assets().await;
     names(&first).await;
@@ -229,7 +229,7 @@ async fn the_least_recently_used_tenant_is_evicted_first() {
     assert_eq!(loads, [1, 1, 0, 1, 0, 1], "the second is evicted for the third");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_unauthorized_caller_causes_no_load() {
     let (api, client, replica) = two_assets().await;
     let revoked = client.post("/keys", json!({"name": "r", "scopes": ["assets:read"]})).await.data();

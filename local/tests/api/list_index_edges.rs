@@ -36,7 +36,7 @@ async fn tenant_with_deleted_asset(skew: i64, seen_before: bool) -> (Api, Client
     (api, reader)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_deleted_asset_is_not_listed_wherever_reading_the_events_begins() {
     for skew in [1_900, 700, 50] {
         // At one of these moments, reading begins between the two ids: when the list index is loaded, and when new
@@ -56,7 +56,7 @@ async fn a_deleted_asset_is_not_listed_wherever_reading_the_events_begins() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn many_recent_events_are_read_without_loading_the_list_index_again() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "a"})).await;
@@ -81,7 +81,7 @@ async fn holds_list_index(replica: &Replica, client: &Client) -> bool {
     replica.store.list_index_bytes() > 0
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_list_index_that_fits_into_the_budget_is_held() {
     let (api, client) = Api::with_tenant().await;
     for n in 0..300 {
@@ -104,7 +104,7 @@ async fn a_list_index_that_fits_into_the_budget_is_held() {
 }
 
 /// A list without a list index, while an asset that it has found is changed before it is read.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_list_from_the_table_has_no_asset_that_no_longer_matches() {
     let (api, client) = Api::with_tenant().await;
     let ids = [client.asset(json!({"name": "a"})).await, client.asset(json!({"name": "b"})).await];
@@ -129,7 +129,7 @@ async fn a_list_from_the_table_has_no_asset_that_no_longer_matches() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_page_that_keeps_changing_is_listed_without_reading_the_whole_table() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "hot"})).await;
@@ -155,7 +155,7 @@ async fn a_page_that_keeps_changing_is_listed_without_reading_the_whole_table() 
     assert_eq!(reads(&api).2, 0, "the whole table was read");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_index_that_lags_is_not_read_with_every_list() {
     let (api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "a"})).await;
@@ -182,7 +182,7 @@ async fn an_index_that_lags_is_not_read_with_every_list() {
     assert!(index == 0 && table == 0, "the index has caught up");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_capital_sharp_s_is_found_by_every_spelling() {
     let (_api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "GROẞE KISTE"})).await;

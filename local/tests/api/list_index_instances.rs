@@ -24,7 +24,7 @@ async fn process(client: &Client) -> String {
     create_process(client, json!([{"type": "complete", "key": "c", "label": "C"}])).await
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn ended_instances_cost_a_cold_list_of_open_ones_nothing() {
     const ENDED: u64 = 5_000;
     let (api, client) = Api::with_tenant().await;
@@ -65,7 +65,7 @@ async fn ended_instances_cost_a_cold_list_of_open_ones_nothing() {
     assert!(all.read_units > 100.0, "{all:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_list_of_open_instances_follows_starts_and_ends() {
     let (api, client) = Api::with_tenant().await;
     let process = process(&client).await;
@@ -84,7 +84,7 @@ async fn a_list_of_open_instances_follows_starts_and_ends() {
 }
 
 /// A repair can change an ended instance. The index of open instances doesn't have it, and needs nothing of it.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_change_of_an_ended_instance_does_not_concern_the_open_ones() {
     let (api, client) = Api::with_tenant().await;
     let process = process(&client).await;
@@ -112,7 +112,7 @@ async fn a_change_of_an_ended_instance_does_not_concern_the_open_ones() {
 
 /// The row of an instance that ends moves to another section of the index. A load that reads the sections meanwhile may
 /// find it in both or in neither, and a lagging index has it where it was.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_instance_that_ends_while_the_index_is_read_is_listed_once() {
     let (api, client) = Api::with_tenant().await;
     let process = process(&client).await;

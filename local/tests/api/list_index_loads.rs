@@ -25,7 +25,7 @@ async fn tenant_with_pages() -> (Api, Client, usize) {
     (api, client, pages)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_load_that_was_cut_off_goes_on_with_the_next_list() {
     let (api, client, pages) = tenant_with_pages().await;
     let replica = api.replica(0, usize::MAX);
@@ -46,7 +46,7 @@ async fn a_load_that_was_cut_off_goes_on_with_the_next_list() {
     assert_eq!(api.faults.take_index_pages(), 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_part_that_is_too_old_is_loaded_again() {
     let (api, client, pages) = tenant_with_pages().await;
     let reader = api.replica(0, usize::MAX).client(&client);
@@ -59,7 +59,7 @@ async fn a_part_that_is_too_old_is_loaded_again() {
     assert_eq!(api.faults.take_index_pages(), pages);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_list_that_must_wait_says_for_how_long() {
     let (api, client, _) = tenant_with_pages().await;
     let reader = api.replica(0, usize::MAX).client(&client);
@@ -83,7 +83,7 @@ async fn a_list_that_must_wait_says_for_how_long() {
 
 /// Function instances that start together share what the index delivers: 3,000 read units a second are 23 pages of 1 MB,
 /// and the index of 100,000 assets has 27 pages.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn functions_that_start_together_all_get_their_lists() {
     let (api, client, pages) = tenant_with_pages().await;
     api.faults.limit_index_pages(Some(pages), pages * 2);

@@ -5,7 +5,7 @@ use crate::list_index_races::{MAX_LAG_MILLIS, MAX_WRITE_MILLIS};
 use crate::support::fault_injection::Held;
 use crate::support::objects::Objects;
 use crate::support::processes::{cancel, create_process};
-use crate::support::{Api, Client, Replica, Reply, paused_runtime, proptest_cases};
+use crate::support::{Api, Client, Replica, Reply, case_count, paused_runtime};
 use chrono::TimeDelta;
 use local::weak::Weaknesses;
 use proptest::prelude::*;
@@ -274,7 +274,7 @@ fn lists_of_two_replicas_equal_the_table_if_it_is_weak() {
 }
 
 fn check_lists(runtime: &Runtime, start: impl AsyncFn() -> Api) {
-    let mut runner = TestRunner::new(Config { cases: proptest_cases(32), max_shrink_iters: 200, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: case_count(32), max_shrink_iters: 200, ..Config::default() });
     let result = runner.run(&(steps(), -2_000..=2_000i64), |(steps, skew)| {
         runtime.block_on(async {
             let mut world = World::new(start().await, skew).await;

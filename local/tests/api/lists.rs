@@ -1,6 +1,6 @@
 //! Lists: pages, filters, search and order.
 
-use crate::support::{Api, Client, proptest_cases};
+use crate::support::{Api, Client, case_count};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ fn every_list_equals_a_plain_filter() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let api = runtime.block_on(Api::start());
     let without_index = api.replica(0, 0);
-    let mut runner = TestRunner::new(Config { cases: proptest_cases(24), ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: case_count(24), ..Config::default() });
     let result = runner.run(&(plans(), proptest::collection::vec(queries(), 6)), |(plans, queries)| {
         runtime.block_on(async {
             let client = api.tenant().await;

@@ -3,7 +3,7 @@
 
 use crate::support::history::event_chain;
 use crate::support::processes::create_process;
-use crate::support::{Api, Client, paused_runtime, proptest_cases};
+use crate::support::{Api, Client, case_count, paused_runtime};
 use futures_util::future::join_all;
 use local::weak::Weaknesses;
 use proptest::prelude::*;
@@ -179,7 +179,7 @@ fn consecutive_requests_get_the_responses_of_the_model_on_a_weak_table() {
 }
 
 fn check_consecutive_requests(runtime: &Runtime, api: &Api) {
-    let mut runner = TestRunner::new(Config { cases: proptest_cases(20), ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: case_count(20), ..Config::default() });
     let result = runner.run(&actions(), |actions| {
         runtime.block_on(async {
             let client = api.tenant().await;
@@ -219,7 +219,7 @@ fn simultaneous_successes_fit_the_model_in_some_order_on_a_weak_table() {
 }
 
 fn check_simultaneous_requests(runtime: &Runtime, api: &Api) {
-    let mut runner = TestRunner::new(Config { cases: proptest_cases(20), ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: case_count(20), ..Config::default() });
     let rounds = proptest::collection::vec(proptest::collection::vec(actions().prop_map(|actions| actions[0].1), 2..4), 1..6);
     let result = runner.run(&rounds, |rounds| {
         runtime.block_on(async {

@@ -3,7 +3,7 @@
 use crate::support::history::event_chain;
 use crate::support::processes::{advance, cancel, create_process, start, system_process};
 use crate::support::samples::SIGNATURE;
-use crate::support::{Api, Client};
+use crate::support::{Api, Client, sample};
 use futures_util::future::join_all;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -106,7 +106,8 @@ async fn however_the_steps_are_divided_the_state_and_the_history_are_the_same() 
     assert_eq!(expected["instance"]["status"], "completed");
     assert_eq!(expected["instance's history"].as_array().unwrap().len(), 6);
     // A bit for each step: whether a call ends before it.
-    for ends in 0..32u32 {
+    let divisions = sample(0..32u32, 8);
+    for ends in &divisions {
         let mut counts = vec![0];
         for step in 0..KEYS.len() {
             if ends >> step & 1 == 1 {
@@ -118,7 +119,7 @@ async fn however_the_steps_are_divided_the_state_and_the_history_are_the_same() 
         assert_eq!(account(&api, &client, &asset, &instance).await, expected, "{counts:?}");
     }
     let completed = client.total("/processes/instances?status=completed").await;
-    assert_eq!(completed, 33);
+    assert_eq!(completed, divisions.len() as u64 + 1);
 }
 
 #[tokio::test]

@@ -7,12 +7,9 @@ use crate::support::history::event_chain;
 use crate::support::processes::{create_process, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, signature_step, signer_named, started, step};
-use crate::support::{Api, Client, Reply, full_tests};
+use crate::support::{Api, Client, Reply, at_each_place, sample};
 use local::invariants::violations;
 use serde_json::{Value, json};
-
-/// How many calls of the table a request makes at most.
-const MAX_CALLS: usize = 40;
 
 /// Sends a request until it is not unavailable any more.
 async fn insist(send: impl AsyncFn() -> Reply) -> Reply {
@@ -25,25 +22,20 @@ async fn insist(send: impl AsyncFn() -> Reply) -> Reply {
     panic!("still unavailable");
 }
 
-/// Calls `case` with each way in which each call of its request can fail, and with a tenant of its own, because events are
-/// found by reading all of a tenant's. The case returns whether a call has failed; no call fails any more when it checks.
+/// Calls `case` with a call of its request failing, and with a tenant of its own, because events are found by reading all of a
+/// tenant's. The request makes at least `least` calls. The case returns whether a call has failed; no call fails any more when
+/// it checks.
 async fn with_each_failure(api: &Api, least: usize, case: impl AsyncFn(&Client, &str, usize, CallFailure) -> bool) {
-    let mut failures = 0;
-    for failure in CallFailure::ALL {
-        for place in 0..MAX_CALLS {
-            let client = api.tenant().await;
-            client.use_key_once().await;
-            let name = format!("{failure:?} {place}");
-            let has_failed = case(&client, &name, place, failure).await;
-            let found = violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap();
-            assert!(found.is_empty(), "{name}: {found:?}");
-            if !has_failed {
-                break;
-            }
-            failures += 1;
-        }
-    }
-    assert!(failures >= least, "only {failures} failures");
+    at_each_place(&CallFailure::ALL, least, 4, async |place, failure| {
+        let client = api.tenant().await;
+        client.use_key_once().await;
+        let name = format!("{failure:?} {place}");
+        let has_failed = case(&client, &name, place, failure).await;
+        let found = violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap();
+        assert!(found.is_empty(), "{name}: {found:?}");
+        has_failed
+    })
+    .await;
 }
 
 /// Starts a process with two steps, the second a signature; returns the instance's path.
@@ -54,7 +46,7 @@ async fn two_steps(client: &Client) -> String {
 #[tokio::test]
 async fn a_creation_survives_the_failure_of_any_of_its_calls() {
     let api = Api::start().await;
-    with_each_failure(&api, 12, async |client, name, place, failure| {
+    with_each_failure(&api, 3, async |client, name, place, failure| {
         let path = two_steps(client).await;
         let links = format!("{path}/links");
         let body = json!({"signer": {"user_id": client.user("Ada").await}}).to_string();
@@ -81,7 +73,7 @@ async fn a_creation_survives_the_failure_of_any_of_its_calls() {
 #[tokio::test]
 async fn a_session_survives_the_failure_of_any_of_its_calls() {
     let api = Api::start().await;
-    with_each_failure(&api, 8, async |client, name, place, failure| {
+    with_each_failure(&api, 2, async |client, name, place, failure| {
         let link = Link::for_guest(client, &two_steps(client).await).await;
         let signer = link.signer(client);
         api.faults.fail_call(place, failure);
@@ -149,9 +141,8 @@ async fn started_for(client: &Client, count: usize) -> String {
 async fn a_submission_survives_the_failure_of_any_of_its_calls() {
     let api = Api::start().await;
     // How many assets, and at which step the call fails.
-    let cases: &[(usize, usize)] = if full_tests() { &[(1, 1), (2, 0), (1, 0), (2, 1)] } else { &[(1, 1), (2, 0)] };
-    for &(count, step) in cases {
-        with_each_failure(&api, 8, async |client, name, place, failure| {
+    for (count, step) in sample([(1, 1), (2, 0), (1, 0), (2, 1)], 1) {
+        with_each_failure(&api, 2, async |client, name, place, failure| {
             let path = started_for(client, count).await;
             let plan = |api: &Api, index: usize| {
                 if index == step {
@@ -168,7 +159,7 @@ async fn a_submission_survives_the_failure_of_any_of_its_calls() {
 #[tokio::test]
 async fn a_submission_without_a_key_is_never_done_twice() {
     let api = Api::start().await;
-    with_each_failure(&api, 8, async |client, name, place, failure| {
+    with_each_failure(&api, 2, async |client, name, place, failure| {
         let path = two_steps(client).await;
         let link = Link::for_guest(client, &path).await;
         let signer = link.signer(client);
@@ -189,7 +180,7 @@ async fn a_submission_without_a_key_is_never_done_twice() {
 #[tokio::test]
 async fn a_revocation_survives_the_failure_of_any_of_its_calls() {
     let api = Api::start().await;
-    with_each_failure(&api, 8, async |client, name, place, failure| {
+    with_each_failure(&api, 2, async |client, name, place, failure| {
         let link = Link::for_guest(client, &two_steps(client).await).await;
         api.faults.fail_call(place, failure);
         let revoked = insist(async || client.delete(&link.path).await).await;
@@ -207,7 +198,7 @@ async fn a_revocation_survives_the_failure_of_any_of_its_calls() {
 #[tokio::test]
 async fn a_receipt_survives_the_failure_of_any_of_its_calls() {
     let api = Api::start().await;
-    with_each_failure(&api, 8, async |client, name, place, failure| {
+    with_each_failure(&api, 2, async |client, name, place, failure| {
         let path = started(client, json!([signature_step()])).await;
         let signer = Link::for_guest(client, &path).await.signer(client);
         signer.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
@@ -223,39 +214,35 @@ async fn a_receipt_survives_the_failure_of_any_of_its_calls() {
 #[tokio::test]
 async fn a_request_that_is_dropped_at_any_point_can_be_repeated() {
     let api = Api::start().await;
-    let mut most = 0;
-    for polls in 1..200 {
+    at_each_place(&[()], 3, 2, async |polls, ()| {
         let client = api.tenant().await;
         let name = format!("{polls} polls");
         let path = two_steps(&client).await;
         let links = format!("{path}/links");
         let create =
             async || client.send_json("POST", &links, &signer_named("Grace").to_string(), ("idempotency-key", &name)).await;
-        let mut is_done = dropped_after(polls, create()).await.is_some();
+        let mut is_done = dropped_after(polls + 1, create()).await.is_some();
         assert_eq!(insist(&create).await.status, 201, "{name}");
         assert_eq!(client.total(&links).await, 1, "{name}");
         let link = Link::for_guest(&client, &path).await;
         let signer = link.signer(&client);
-        is_done &= dropped_after(polls, signer.get("/sign/session")).await.is_some();
+        is_done &= dropped_after(polls + 1, signer.get("/sign/session")).await.is_some();
         signer.session().await;
         let body = json!({"step_data": {"note": "n", "sign": SIGNATURE}, "through": "sign"});
         let sign = async || signer.sign_once(&body, &name).await;
-        is_done &= dropped_after(polls, sign()).await.is_some();
+        is_done &= dropped_after(polls + 1, sign()).await.is_some();
         assert_eq!(insist(&sign).await.data()["status"], "used", "{name}");
         check_done(&api, &client, &path, &link, &name).await;
         let revoked = Link::for_guest(&client, &started(&client, json!([signature_step()])).await).await;
-        is_done &= dropped_after(polls, client.delete(&revoked.path)).await.is_some();
+        is_done &= dropped_after(polls + 1, client.delete(&revoked.path)).await.is_some();
         let shown = insist(async || client.delete(&revoked.path).await).await.data();
         assert_eq!((shown["status"].as_str(), revoked.shown(&client).await), (Some("revoked"), shown.clone()), "{name}");
         assert_eq!(event_chain(&api, &client, &revoked.id).await.len(), 2, "{name}");
         let found = violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap();
         assert!(found.is_empty(), "{name}: {found:?}");
-        most = polls;
-        if is_done {
-            break;
-        }
-    }
-    assert!((3..199).contains(&most), "{most} polls");
+        !is_done
+    })
+    .await;
 }
 
 /// The page's draft is sent again with the same key: a lost response changes nothing.

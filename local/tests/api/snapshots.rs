@@ -70,7 +70,7 @@ impl Snapshots {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_cold_list_reads_the_snapshot_and_the_events_since_then() {
     let snapshots = Snapshots::start().await;
     snapshots.replica.store.forget_list_indexes();
@@ -81,7 +81,7 @@ async fn a_cold_list_reads_the_snapshot_and_the_events_since_then() {
     assert!(cost.read_units <= 5.0 && cost.round_trips <= 5, "{cost:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn changes_after_the_snapshot_are_in_the_list() {
     let snapshots = Snapshots::start().await;
     let client = &snapshots.client;
@@ -99,7 +99,7 @@ async fn changes_after_the_snapshot_are_in_the_list() {
     assert_eq!(snapshots.warm_list().await, (expected, false));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn users_and_process_instances_are_listed_from_snapshots_too() {
     let snapshots = Snapshots::start().await;
     let client = &snapshots.client;
@@ -120,7 +120,7 @@ async fn users_and_process_instances_are_listed_from_snapshots_too() {
     assert!(requests.iter().all(|(_, request)| request["IndexName"] != "list_index"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_damaged_snapshot_is_ignored() {
     let snapshots = Snapshots::start().await;
     let key = snapshots.key("asset");
@@ -141,7 +141,7 @@ async fn a_damaged_snapshot_is_ignored() {
     assert!(!snapshots.cold_list().await.1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_snapshot_of_something_else_is_ignored() {
     let snapshots = Snapshots::start().await;
     let key = snapshots.key("asset");
@@ -158,7 +158,7 @@ async fn a_snapshot_of_something_else_is_ignored() {
     snapshots.assert_not_used("of another table").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_its_object_store_a_list_is_made_from_the_table() {
     let snapshots = Snapshots::start().await;
     snapshots.objects.set_down(true);
@@ -167,7 +167,7 @@ async fn without_its_object_store_a_list_is_made_from_the_table() {
     assert_eq!(report, SnapshotReport { failed: 4, ..SnapshotReport::default() });
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_snapshot_from_the_future_is_ignored() {
     let snapshots = Snapshots::start().await;
     snapshots.api.advance_clock(-3600);
@@ -175,7 +175,7 @@ async fn a_snapshot_from_the_future_is_ignored() {
 }
 
 /// A table that was restored to a time before the snapshot doesn't have the snapshot's latest event.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_snapshot_of_what_a_restored_table_does_not_have_is_ignored() {
     let snapshots = Snapshots::start().await;
     let id = snapshots.client.asset(json!({"name": "c"})).await;
@@ -190,7 +190,7 @@ async fn a_snapshot_of_what_a_restored_table_does_not_have_is_ignored() {
 }
 
 /// An event is missing, so the snapshot contradicts the table; loading the same snapshot again would not help.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_snapshot_that_contradicts_the_table_is_replaced_by_a_load() {
     let snapshots = Snapshots::start().await;
     let assets = snapshots.client.get("/assets?sort=name").await.data();
@@ -199,7 +199,7 @@ async fn a_snapshot_that_contradicts_the_table_is_replaced_by_a_load() {
     assert_eq!(snapshots.cold_list().await, (vec!["a/XPS".to_owned()], true));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn more_events_than_a_load_costs_make_a_snapshot_useless() {
     let snapshots = Snapshots::start().await;
     let id = snapshots.client.asset(json!({"name": "c"})).await;
@@ -212,7 +212,7 @@ async fn more_events_than_a_load_costs_make_a_snapshot_useless() {
     assert_eq!((names.len(), has_loaded), (3, true));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_index_that_is_an_hour_old_is_loaded_from_the_snapshot() {
     let snapshots = Snapshots::start().await;
     assert!(!snapshots.cold_list().await.1);
@@ -223,7 +223,7 @@ async fn an_index_that_is_an_hour_old_is_loaded_from_the_snapshot() {
 }
 
 /// The snapshot is made while the index `list_index` lags most of an hour behind.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_snapshot_has_what_the_index_lacks() {
     let snapshots = Snapshots::start().await;
     let (api, client) = (&snapshots.api, &snapshots.client);
@@ -242,7 +242,7 @@ async fn a_snapshot_has_what_the_index_lacks() {
     assert_eq!(snapshots.cold_list().await, (vec!["c/-".to_owned(), "z/XPS".to_owned()], false));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_index_that_is_too_large_is_not_loaded_in_vain() {
     let snapshots = Snapshots::start().await;
     let small = snapshots.api.replica_with(0, 100, snapshots.objects.store());
@@ -255,7 +255,7 @@ async fn an_index_that_is_too_large_is_not_loaded_in_vain() {
 }
 
 /// The index is an hour old, and the table fails while its snapshot is loaded.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_index_that_is_gone_takes_no_room() {
     let snapshots = Snapshots::start().await;
     let (store, faults) = (&snapshots.replica.store, &snapshots.api.faults);
@@ -273,7 +273,7 @@ async fn an_index_that_is_gone_takes_no_room() {
 }
 
 /// An event of a kind that this version doesn't know causes one load, and not one for every cold list.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unknown_events_are_kept_in_the_snapshot() {
     let snapshots = Snapshots::start().await;
     snapshots.api.advance_clock(25 * 3600);

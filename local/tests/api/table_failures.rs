@@ -4,12 +4,12 @@ use crate::support::fault_injection::CallFailure;
 use crate::support::history::event_chain;
 use crate::support::processes::create_process;
 use crate::support::samples::SIGNATURE;
-use crate::support::{Api, Client};
+use crate::support::{Api, Client, at_each_place};
 use serde_json::json;
 use shared::domain::id::{AssetTypeId, Id};
 use shared::store::keys::Keys;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_conflict_is_retried() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
@@ -19,7 +19,7 @@ async fn a_conflict_is_retried() {
     assert_eq!(event_chain(&api, &client, &made.id()).await.len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_lasting_conflict_is_503_and_changes_nothing() {
     let (api, client) = Api::with_tenant().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
@@ -32,7 +32,7 @@ async fn a_lasting_conflict_is_503_and_changes_nothing() {
     assert_eq!(api.dump().await, before);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn after_three_throttled_attempts_the_response_is_503() {
     let (api, client) = Api::with_tenant().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
@@ -48,7 +48,7 @@ async fn after_three_throttled_attempts_the_response_is_503() {
     assert_eq!(client.patch(&path, json!({"name": "y"})).await.data()["name"], "y");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_call_whose_response_was_lost_takes_effect_once() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
@@ -62,7 +62,7 @@ async fn a_call_whose_response_was_lost_takes_effect_once() {
     assert_eq!(event_chain(&api, &client, &made.id()).await.len(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unprocessed_keys_of_a_batch_are_read_again() {
     let (api, client) = Api::with_tenant().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
@@ -80,7 +80,7 @@ async fn unprocessed_keys_of_a_batch_are_read_again() {
 
 /// Each call of a process from start to end fails in turn, in every way. The client repeats what got a 503, with the step
 /// that it takes for the current one. At the end nothing is lost, done twice or half done.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_process_survives_the_failure_of_any_of_its_calls() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
@@ -89,37 +89,31 @@ async fn a_process_survives_the_failure_of_any_of_its_calls() {
         {"type": "complete", "key": "c", "label": "C"}
     ]);
     let process = create_process(&client, steps).await;
-    let mut failures = 0;
-    for failure in CallFailure::ALL {
-        for place in 0.. {
-            let asset = client.asset(json!({"name": "x"})).await;
-            api.faults.fail_call(place, failure);
-            let instance = start_despite_failure(&client, &process, &asset).await;
-            let step_values = [json!({"u": user}), json!({"s": SIGNATURE}), json!({})];
-            for (step, data) in step_values.into_iter().enumerate() {
-                let path = format!("/processes/instances/{instance}/advance");
-                let body = json!({"step_data": data, "current_step": step});
-                let mut reply = client.post(&path, body.clone()).await;
-                if reply.status == 503 {
-                    reply = client.post(&path, body).await;
-                }
-                let code = reply.json()["code"].as_str().unwrap_or_default().to_owned();
-                assert!(reply.status == 200 || ["STEP_MOVED", "INSTANCE_CLOSED"].contains(&code.as_str()), "{}", reply.text());
+    at_each_place(&CallFailure::ALL, 12, 5, async |place, failure| {
+        let asset = client.asset(json!({"name": "x"})).await;
+        api.faults.fail_call(place, failure);
+        let instance = start_despite_failure(&client, &process, &asset).await;
+        let step_values = [json!({"u": user}), json!({"s": SIGNATURE}), json!({})];
+        for (step, data) in step_values.into_iter().enumerate() {
+            let path = format!("/processes/instances/{instance}/advance");
+            let body = json!({"step_data": data, "current_step": step});
+            let mut reply = client.post(&path, body.clone()).await;
+            if reply.status == 503 {
+                reply = client.post(&path, body).await;
             }
-            let has_failed = api.faults.stop_failing();
-            let completed = client.get(&format!("/processes/instances/{instance}")).await.data();
-            assert_eq!((&completed["status"], &completed["step_data"]["s"]), (&json!("completed"), &json!(SIGNATURE)));
-            let after = client.get(&format!("/assets/{asset}")).await.data();
-            assert_eq!((&after["status"], &after["assigned_to"]), (&json!("in_use"), &json!(user)));
-            assert_eq!(event_chain(&api, &client, &instance).await.len(), 4, "call {place} {failure:?}");
-            assert_eq!(event_chain(&api, &client, &asset).await.len(), 3, "call {place} {failure:?}");
-            if !has_failed {
-                break;
-            }
-            failures += 1;
+            let code = reply.json()["code"].as_str().unwrap_or_default().to_owned();
+            assert!(reply.status == 200 || ["STEP_MOVED", "INSTANCE_CLOSED"].contains(&code.as_str()), "{}", reply.text());
         }
-    }
-    assert!(failures >= 30, "only {failures} failures");
+        let has_failed = api.faults.stop_failing();
+        let completed = client.get(&format!("/processes/instances/{instance}")).await.data();
+        assert_eq!((&completed["status"], &completed["step_data"]["s"]), (&json!("completed"), &json!(SIGNATURE)));
+        let after = client.get(&format!("/assets/{asset}")).await.data();
+        assert_eq!((&after["status"], &after["assigned_to"]), (&json!("in_use"), &json!(user)));
+        assert_eq!(event_chain(&api, &client, &instance).await.len(), 4, "call {place} {failure:?}");
+        assert_eq!(event_chain(&api, &client, &asset).await.len(), 3, "call {place} {failure:?}");
+        has_failed
+    })
+    .await;
     assert_eq!(client.total("/processes/instances?status=in_progress").await, 0);
     client.delete(&format!("/processes/{process}")).await.data();
 }

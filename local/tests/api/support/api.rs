@@ -81,19 +81,7 @@ impl Api {
         let key_encryption: Arc<dyn KeyEncryption> = Arc::new(key_encryption::FileKeyEncryption::in_memory().unwrap());
         let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&key_encryption)));
         let router = server::router(app.with_queue(Some(queue.clone())));
-        Self {
-            router,
-            store,
-            dynamo,
-            table,
-            meter,
-            faults,
-            key_encryption,
-            queue,
-            clock,
-            tick,
-            shared_endpoint: None,
-        }
+        Self { router, store, dynamo, table, meter, faults, key_encryption, queue, clock, tick, shared_endpoint: None }
     }
 
     /// Starts the service and creates a tenant.

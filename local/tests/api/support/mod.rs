@@ -6,6 +6,7 @@ mod client;
 mod described;
 pub mod dropping;
 mod dump;
+mod each_place;
 pub mod fault_injection;
 pub mod functions;
 pub mod history;
@@ -28,23 +29,15 @@ pub mod webhook_queue;
 pub use api::{Api, Replica};
 pub use client::{Client, call};
 pub use dump::all_items;
+pub use each_place::at_each_place;
+pub use local::sample::{case_count, full_tests, sample};
 pub use response::Reply;
 pub use snapshot::Snapshot;
 
 /// A well-formed id that no resource has.
 pub const UNKNOWN_ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
-/// Returns how many cases a property test runs: `full` with `FULL_TESTS=1`, as CI does it, otherwise a quarter.
-pub fn proptest_cases(full: u32) -> u32 {
-    if full_tests() { full } else { full.div_ceil(4) }
-}
-
 /// Returns a runtime whose clock is paused, as a weak table needs it.
 pub fn paused_runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
-}
-
-/// Returns whether `FULL_TESTS=1` asks for the slow tests in their whole length.
-pub fn full_tests() -> bool {
-    std::env::var("FULL_TESTS").is_ok_and(|value| value == "1")
 }
