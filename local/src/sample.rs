@@ -43,8 +43,8 @@ pub fn sample<T>(cases: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
     chosen.into_iter().map(|(_, case)| case).collect()
 }
 
-/// Returns how many cases a test with random input runs: `full` in the full run, otherwise a twelfth.
+/// Returns how many cases a test with random input runs: `full` in the full run, otherwise a sixteenth.
 #[must_use]
 pub fn case_count(full: u32) -> u32 {
-    if full_tests() { full } else { full.div_ceil(12) }
+    if full_tests() { full } else { full.div_ceil(16) }
 }

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Returns how many rows a test imports: `full` with `FULL_TESTS=1`.
+/// Returns how many rows a test imports.
 fn rows(short: u64, full: u64) -> u64 {
-    if std::env::var("FULL_TESTS").is_ok_and(|value| value == "1") { full } else { short }
+    if local::sample::full_tests() { full } else { short }
 }
 
 /// Imports the owners of the laptops.
@@ -90,7 +90,7 @@ fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
     let (service, folder) = (Service::start(), Folder::new());
     import_owners(&service, &folder);
     create_catalog(&service);
-    let rows = rows(1_000, 10_000);
+    let rows = rows(300, 10_000);
     let bytes = german_laptops(rows);
     let path = folder.file("laptops.csv", &bytes);
     let count = |kind| (1..=rows).filter(|row| mess(*row) == kind).count() as u64;
@@ -188,7 +188,7 @@ fn plain_serials(rows: u64) -> Vec<String> {
 #[test]
 fn killed_and_resumed_every_serial_number_is_there_once() {
     let (service, folder) = (Service::start(), Folder::new());
-    let rows = rows(1_000, 5_000);
+    let rows = rows(300, 5_000);
     let path = folder.file("laptops.csv", plain_laptops(rows));
     for (kills, part) in [1, 3, 6].into_iter().enumerate() {
         let mut options = vec!["import", path.to_str().unwrap()];

@@ -25,7 +25,7 @@ pub async fn run(service: &Service, random: SeededRandom, length: Length) {
         cut_page_per_mille: pick(&[0, 200, 900]),
         ..Weaknesses::ordinary()
     };
-    let (storms, share) = if length == Length::Full { (2, 1) } else { (1, 5) };
+    let (storms, share) = if length == Length::Full { (2, 1) } else { (1, 3) };
     let pause = |seconds: u64| sleep(Duration::from_secs(seconds / share));
     for _ in 0..storms {
         service.table.set(ordinary.clone().with_faults());

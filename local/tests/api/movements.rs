@@ -298,7 +298,6 @@ async fn what_can_start_fits_one_transaction_at_every_step() {
 
 /// An image is decoded once, not once for each instance.
 #[tokio::test]
-#[cfg_attr(not(target_os = "linux"), ignore = "only Linux tells the processor time of a thread")]
 async fn the_largest_signatures_cost_no_more_for_many_assets() {
     let (_api, client) = Api::with_tenant().await;
     let steps: Vec<Value> = (0..3).map(|n| json!({"type": "signature", "key": format!("s{n}"), "label": "S"})).collect();
@@ -307,9 +306,9 @@ async fn the_largest_signatures_cost_no_more_for_many_assets() {
     let mut times = Vec::new();
     for count in [2, 20] {
         let movement = start_movement(&client, &process, &client.assets(count).await).await;
-        let before = cpu_time().unwrap();
+        let before = cpu_time();
         advance_movement(&client, movement["id"].as_str().unwrap(), data.clone()).await.data();
-        times.push(cpu_time().unwrap() - before);
+        times.push(cpu_time() - before);
     }
     assert!(times[1] < times[0] * 3, "{times:?}");
 }

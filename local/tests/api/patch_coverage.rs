@@ -160,7 +160,7 @@ async fn every_property_of_every_patch_is_stored_and_recorded() {
     let mut unused: BTreeSet<(&str, &str)> = values.iter().map(|(path, property, _)| (*path, *property)).collect();
     let mut n = 0;
     let patches = operations.iter().filter(|operation| operation.method == "PATCH");
-    let properties = patches.flat_map(|operation| properties(&document, operation).into_iter().map(move |it| (operation, it)));
+    let properties = patches.flat_map(|operation| properties(&document, operation).map(move |it| (operation, it)));
     let (all, mut tried) = (properties.collect::<Vec<_>>(), Vec::new());
     for (operation, (property, schema)) in all {
         let found = values.iter().find(|(path, known, _)| (*path, *known) == (&operation.path, property));

@@ -3,7 +3,7 @@
 
 use crate::support::operations::operations;
 use crate::support::samples::Samples;
-use crate::support::{Api, Client, Replica};
+use crate::support::{Api, Client, Replica, sample};
 use serde_json::{Map, json};
 use shared::domain::id::{ApiKeyId, Id, TenantId};
 use shared::domain::token::{Secret, Token};
@@ -60,7 +60,7 @@ async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() 
             let stranger = Client { router, ..client.with_key(&key) };
             // Reads of a key that was verified lately begin early, once.
             stranger.get("/users").await.problem(401, "UNAUTHORIZED");
-            for operation in &operations {
+            for operation in sample(&operations, 20) {
                 api.meter.take();
                 let reply = operation.send(&stranger, &samples).await;
                 let cost = api.meter.take();

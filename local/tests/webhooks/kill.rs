@@ -33,7 +33,7 @@ fn change(client: &Client, changes: &AtomicUsize) {
 
 #[test]
 fn no_change_is_lost_when_the_process_is_killed() {
-    let rounds = if std::env::var("FULL_TESTS").is_ok_and(|value| value == "1") { 30 } else { 5 };
+    let rounds = if local::sample::full_tests() { 30 } else { 2 };
     let mut random = fastrand::Rng::with_seed(seed());
     let folder = tempfile::tempdir().unwrap();
     let receiver = Receiver::start(204);
