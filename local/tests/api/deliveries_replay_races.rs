@@ -1,6 +1,6 @@
 //! Replays: whatever fails or stops, every event of the time is delivered again, and a replay stays one replay.
 
-use crate::support::dropping::dropped_after;
+use crate::support::dropping::{dropped_after, settle_calls};
 use crate::support::fault_injection::CallFailure;
 use crate::support::pipeline::{Pipeline, TestWebhook, delivering, send, settle, webhook};
 use crate::support::webhook_queue::VISIBILITY;
@@ -78,6 +78,7 @@ async fn a_replay_that_is_dropped_at_any_point_is_made_all_the_same() {
         if let Some(response) = &response {
             pipeline.queue.delete(&event, response);
         }
+        settle_calls().await;
         api.advance_clock(VISIBILITY.num_seconds());
         pipeline.run_to_end(&api).await;
         case.check(&pipeline, requested_at, &format!("{polls} polls")).await;
