@@ -16,7 +16,7 @@ use dynoxide::Database;
 use serde_json::Value;
 use tokio::task::yield_now;
 
-/// How often a call lets other tasks go first on its way to the engine, and back: at most so often.
+/// The most times that a call lets other tasks go first, on each way.
 const MAX_YIELDS: u8 = 3;
 
 /// An engine in memory that executes calls in the task that sends them. Cheap to clone.

@@ -1,6 +1,8 @@
 //! Which cases of an exhaustive test run: a sample every day, all of them in the full run.
 
 use fastrand::Rng;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::Location;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The environment variable that repeats the sample of another day.
@@ -12,27 +14,27 @@ pub fn full_tests() -> bool {
     std::env::var("FULL_TESTS").is_ok_and(|value| value == "1")
 }
 
-/// Returns the random numbers that choose today's sample, and prints their seed: the day, or what `TEST_SEED` says. The
-/// output of a test is shown when it fails.
-///
-/// # Panics
-///
-/// Panics when `TEST_SEED` is not a number.
-#[must_use]
+/// Returns the random numbers that choose today's sample for a place in the code, and prints their seed: the day, or the
+/// value of `TEST_SEED`. The output of a test is shown when it fails.
+#[track_caller]
 #[expect(clippy::disallowed_methods, reason = "the day is the seed; the tests' own clock stands still")]
 #[expect(clippy::panic, clippy::print_stdout, reason = "only tests call it")]
-pub fn random() -> Rng {
+fn random() -> Rng {
     let day = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() / 86_400);
-    let seed = match std::env::var(SEED) {
+    let seed: u64 = match std::env::var(SEED) {
         Ok(seed) => seed.parse().unwrap_or_else(|_| panic!("{SEED} must be a number, not {seed:?}")),
         Err(_) => day(),
     };
     println!("{SEED}={seed} repeats this sample, FULL_TESTS=1 takes every case");
-    Rng::with_seed(seed)
+    // Tests with equally many cases take different ones.
+    let mut hasher = DefaultHasher::new();
+    (seed, Location::caller()).hash(&mut hasher);
+    Rng::with_seed(hasher.finish())
 }
 
 /// Returns `count` of the cases in their order, or all of them in the full run.
 #[must_use]
+#[track_caller]
 pub fn sample<T>(cases: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
     let cases: Vec<T> = cases.into_iter().collect();
     if full_tests() || cases.len() <= count {

@@ -188,7 +188,7 @@ fn plain_serials(rows: u64) -> Vec<String> {
 #[test]
 fn killed_and_resumed_every_serial_number_is_there_once() {
     let (service, folder) = (Service::start(), Folder::new());
-    let rows = rows(300, 5_000);
+    let rows = rows(800, 5_000);
     let path = folder.file("laptops.csv", plain_laptops(rows));
     for (kills, part) in [1, 3, 6].into_iter().enumerate() {
         let mut options = vec!["import", path.to_str().unwrap()];

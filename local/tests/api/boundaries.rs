@@ -3,7 +3,7 @@
 
 use crate::support::operations::{Operation, at, operations};
 use crate::support::samples::Samples;
-use crate::support::{Api, Client, case_count, full_tests};
+use crate::support::{Api, Client, case_count};
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
 use shared::store::CheckMode;
@@ -186,7 +186,7 @@ fn whatever_is_accepted_can_be_read_changed_verified_and_deleted() {
             runtime.block_on(send(&client, &samples, operation, field, value, next()));
         }
     }
-    let cases = if full_tests() { 4_000 } else { case_count(1_600) };
+    let cases = case_count(4_000);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let case = (0..fields.len(), 0..values.len());
     let run = runner.run(&case, |(field, value)| {

@@ -211,15 +211,15 @@ fn messages(pipeline: &crate::support::pipeline::Pipeline) -> HashSet<(EventId, 
 #[tokio::test]
 async fn a_batch_that_is_dropped_at_any_point_is_sent_as_a_whole_when_it_is_repeated() {
     let (api, _, mut pipeline) = delivering().await;
-    at_each_place(&[()], 3, 2, async |polls, ()| {
+    at_each_place(&[()], 3, 2, async |place, ()| {
         let (_, wanted) = committed(&api).await;
         let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
-        let is_dropped = dropped_after(polls + 1, pipeline.fanout.handle(batch(&records))).await.is_none();
+        let is_dropped = dropped_after(place + 1, pipeline.fanout.handle(batch(&records))).await.is_none();
         if is_dropped {
             assert_eq!(reported(&pipeline.fanout.handle(batch(&records)).await), [""; 0]);
         }
         let sent = messages(&pipeline);
-        assert!(sent.is_superset(&wanted), "{polls} polls");
+        assert!(sent.is_superset(&wanted), "dropped at place {place}");
         is_dropped
     })
     .await;

@@ -214,27 +214,27 @@ async fn a_receipt_survives_the_failure_of_any_of_its_calls() {
 #[tokio::test]
 async fn a_request_that_is_dropped_at_any_point_can_be_repeated() {
     let api = Api::start().await;
-    at_each_place(&[()], 3, 2, async |polls, ()| {
+    at_each_place(&[()], 3, 2, async |place, ()| {
         let client = api.tenant().await;
-        let name = format!("{polls} polls");
+        let name = format!("dropped at place {place}");
         let path = two_steps(&client).await;
         let links = format!("{path}/links");
         let create =
             async || client.send_json("POST", &links, &signer_named("Grace").to_string(), ("idempotency-key", &name)).await;
-        let mut is_done = dropped_after(polls + 1, create()).await.is_some();
+        let mut is_done = dropped_after(place + 1, create()).await.is_some();
         assert_eq!(insist(&create).await.status, 201, "{name}");
         assert_eq!(client.total(&links).await, 1, "{name}");
         let link = Link::for_guest(&client, &path).await;
         let signer = link.signer(&client);
-        is_done &= dropped_after(polls + 1, signer.get("/sign/session")).await.is_some();
+        is_done &= dropped_after(place + 1, signer.get("/sign/session")).await.is_some();
         signer.session().await;
         let body = json!({"step_data": {"note": "n", "sign": SIGNATURE}, "through": "sign"});
         let sign = async || signer.sign_once(&body, &name).await;
-        is_done &= dropped_after(polls + 1, sign()).await.is_some();
+        is_done &= dropped_after(place + 1, sign()).await.is_some();
         assert_eq!(insist(&sign).await.data()["status"], "used", "{name}");
         check_done(&api, &client, &path, &link, &name).await;
         let revoked = Link::for_guest(&client, &started(&client, json!([signature_step()])).await).await;
-        is_done &= dropped_after(polls + 1, client.delete(&revoked.path)).await.is_some();
+        is_done &= dropped_after(place + 1, client.delete(&revoked.path)).await.is_some();
         let shown = insist(async || client.delete(&revoked.path).await).await.data();
         assert_eq!((shown["status"].as_str(), revoked.shown(&client).await), (Some("revoked"), shown.clone()), "{name}");
         assert_eq!(event_chain(&api, &client, &revoked.id).await.len(), 2, "{name}");

@@ -54,6 +54,7 @@ fn damages(item: &Item) -> Vec<(String, AttributeValue)> {
     damages.push(("id".into(), AttributeValue::S(UNKNOWN_ID.into())));
     damages.push(("steps_hash".into(), AttributeValue::S("0".repeat(64))));
     damages.push(("created_at".into(), AttributeValue::S("soon".into())));
+    damages.sort_by(|a, b| a.0.cmp(&b.0));
     damages
 }
 
@@ -166,7 +167,9 @@ async fn the_check_restores_what_the_history_says_and_the_rest_can_be_removed() 
         .collect();
     all.push((Kind::Tenant, shared::domain::id::Id::uuid(client.tenant), tenant_key));
     all.push((Kind::ReceiptKeys, keys_id, keys_key));
-    for (kind, id, key) in sample(all, 3) {
+    let (lost, restored): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|(kind, ..)| matches!(kind, Kind::ApiKey | Kind::ReceiptKeys));
+    for (kind, id, key) in sample(lost, 1).into_iter().chain(sample(restored, 2)) {
         let sound = item(&api, &key).await.unwrap();
         let refused = if kind == Kind::Tenant { Removal::Tenant } else { Removal::Readable };
         assert_eq!(store.remove_unreadable(kind, id).await.unwrap(), refused);
@@ -202,7 +205,8 @@ async fn the_check_restores_what_the_history_says_and_the_rest_can_be_removed() 
 
 #[tokio::test(start_paused = true)]
 async fn only_what_no_history_can_restore_is_removed_and_stays_verifiable() {
-    for (kind, collection) in sample(LISTED, 2) {
+    let (keys, others): (Vec<_>, Vec<_>) = LISTED.into_iter().partition(|(kind, _)| *kind == Kind::ApiKey);
+    for (kind, collection) in keys.into_iter().chain(sample(others, 1)) {
         let (api, client) = Api::with_tenant().await;
         let samples = Samples::create(&client).await;
         let store = api.store.tenant(client.tenant);

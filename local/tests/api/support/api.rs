@@ -21,6 +21,7 @@ use shared::store::{Clock, Store};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 /// Where the tests' clock starts: 2026-03-05T10:00:00Z.
 const START: i64 = 1_772_704_800_000;
@@ -49,6 +50,12 @@ impl Api {
         let Ok(endpoint) = std::env::var("TEST_DYNAMODB_ENDPOINT") else {
             return Self::on(SharedHttpClient::new(InProcessEngine::new().unwrap()), "http://engine.invalid").await;
         };
+        // On a clock that stands still, time-outs would pass whenever a socket is waited for.
+        let now = tokio::time::Instant::now();
+        std::thread::sleep(Duration::from_millis(1));
+        if now == tokio::time::Instant::now() {
+            tokio::time::resume();
+        }
         let mut api = Self::on(aws_smithy_http_client::Builder::new().build_http(), &endpoint).await;
         api.shared_endpoint = Some(endpoint);
         api

@@ -125,9 +125,9 @@ impl Client {
 
     /// Creates assets named `a0`, `a1` and so on, and returns their ids.
     pub async fn assets(&self, count: usize) -> Vec<String> {
-        let names: Vec<usize> = (0..count).collect();
+        let numbers: Vec<usize> = (0..count).collect();
         let mut ids = Vec::new();
-        for part in names.chunks(100) {
+        for part in numbers.chunks(100) {
             let creation = |n: &usize| json!({"op": "create", "body": {"name": format!("a{n}")}});
             let made = self.batch("/assets/batch", &part.iter().map(creation).collect::<Vec<_>>(), false).await.data();
             let id = |entry: &Value| entry["data"]["id"].as_str().unwrap_or_else(|| panic!("{entry}")).to_owned();

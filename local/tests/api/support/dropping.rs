@@ -16,10 +16,3 @@ pub async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> 
     })
     .await
 }
-
-/// Lets the calls that a dropped future sent take effect, as they do long before a message is visible again.
-pub async fn settle_calls() {
-    for _ in 0..20 {
-        tokio::task::yield_now().await;
-    }
-}

@@ -190,3 +190,10 @@ pub fn delivery(hook: &TestWebhook, event: &str, requested_at: Timestamp) -> Del
 pub async fn send(pipeline: &Pipeline, message: impl Into<Message>) {
     pipeline.queue.send(vec![message.into().into()]).await.unwrap();
 }
+
+/// Lets the calls that a dropped future sent take effect, as they do long before a message is visible again.
+pub async fn settle_calls() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
