@@ -79,7 +79,7 @@ impl Case {
 #[tokio::test]
 async fn a_delivery_that_is_dropped_at_any_point_arrives_all_the_same() {
     let (api, _, mut pipeline) = delivering().await;
-    at_each_place(&[Attempt::First, Attempt::Second], 4, 3, async |place, attempt| {
+    at_each_place(&[Attempt::First, Attempt::Second], 6, 3, async |place, attempt| {
         let case = case(&api, &mut pipeline).await;
         attempt.prepare(&api, &mut pipeline).await;
         let event = pipeline.queue.receive().unwrap();
@@ -100,7 +100,7 @@ async fn a_delivery_that_is_dropped_at_any_point_arrives_all_the_same() {
 async fn a_delivery_survives_the_failure_of_any_call() {
     let (api, _, mut pipeline) = delivering().await;
     let ways = CallFailure::ALL.map(|failure| [(Attempt::First, failure), (Attempt::Second, failure)]).concat();
-    at_each_place(&ways, 6, 6, async |place, (attempt, failure)| {
+    at_each_place(&ways, 8, 6, async |place, (attempt, failure)| {
         let case = case(&api, &mut pipeline).await;
         attempt.prepare(&api, &mut pipeline).await;
         api.faults.fail_call(place, failure);
@@ -143,7 +143,7 @@ async fn a_delivery_survives_failures_of_the_queue_and_of_key_encryption() {
 async fn status_410_disables_whatever_fails() {
     let (api, _, mut pipeline) = delivering().await;
     pipeline.receivers.respond(|_| 410);
-    at_each_place(&CallFailure::ALL, 3, 6, async |place, failure| {
+    at_each_place(&CallFailure::ALL, 4, 6, async |place, failure| {
         let client = api.tenant().await;
         let hook = webhook(&api, client.tenant, "https://example.com/one", &["asset.created"]).await;
         pipeline.stream.skip(&api.dynamo, &api.table).await;

@@ -90,7 +90,7 @@ async fn a_replay_that_is_dropped_at_any_point_is_made_all_the_same() {
 #[tokio::test]
 async fn a_replay_survives_the_failure_of_any_call() {
     let (api, _, mut pipeline) = delivering().await;
-    at_each_place(&CallFailure::ALL, 6, 6, async |place, failure| {
+    at_each_place(&CallFailure::ALL, 8, 6, async |place, failure| {
         let case = case(&api, &mut pipeline, 2).await;
         let requested_at = case.replay(&api, &pipeline).await;
         api.faults.fail_call(place, failure);

@@ -139,7 +139,7 @@ async fn a_repetition_gets_the_same_answer_and_copies_start_nothing_twice() {
 /// Whichever call to the table fails, repeating the request completes the offboarding, and nothing is started twice.
 #[tokio::test]
 async fn a_request_that_fails_at_any_call_can_be_repeated() {
-    at_each_place(&[CallFailure::TimedOutBefore, CallFailure::TimedOutAfter], 6, 4, async |place, failure| {
+    at_each_place(&[CallFailure::TimedOutBefore, CallFailure::TimedOutAfter], 18, 4, async |place, failure| {
         let (api, client) = Api::with_tenant().await;
         let user = client.user("Ada").await;
         in_use(&client, &user, 3).await;
