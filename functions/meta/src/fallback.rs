@@ -49,20 +49,29 @@ impl Methods {
     }
 }
 
+/// How many parts the longest template has.
+static MAX_PARTS: LazyLock<usize> =
+    LazyLock::new(|| PATHS.iter().map(|(template, _)| template.split('/').count()).max().unwrap_or_default());
+
+/// Returns the parts of a path: one more than any template has at most, so that what follows costs the same for every path.
+fn parts(path: &str) -> Vec<&str> {
+    path.split('/').take(*MAX_PARTS + 1).collect()
+}
+
 /// Returns whether a part of a path matches that of a template such as `/v1/assets/{id}`.
 fn part_matches(part: &str, template: &str) -> bool {
     part == template || template.starts_with('{') && !part.is_empty()
 }
 
-/// Returns whether the path matches the first parts of the template.
-fn begins(path: &str, template: &str) -> bool {
-    let mut parts = template.split('/');
-    path.split('/').all(|part| parts.next().is_some_and(|template| part_matches(part, template)))
+/// Returns whether these are the first parts of a path that the template takes.
+fn begins(parts: &[&str], template: &str) -> bool {
+    let mut templates = template.split('/');
+    parts.iter().all(|part| templates.next().is_some_and(|template| part_matches(part, template)))
 }
 
-/// Returns whether a path matches a template.
-fn matches(path: &str, template: &str) -> bool {
-    begins(path, template) && path.split('/').count() == template.split('/').count()
+/// Returns whether the template takes a path of these parts.
+fn matches(parts: &[&str], template: &str) -> bool {
+    begins(parts, template) && parts.len() == template.split('/').count()
 }
 
 /// Returns the templates of these paths with their methods: `GET /v1/assets, POST /v1/assets`.
@@ -75,41 +84,39 @@ fn listed<'a>(paths: impl IntoIterator<Item = &'a (String, String)>) -> String {
 }
 
 /// Returns the text of a 405: what the path takes, and what is below it.
-fn methods_of(path: &str, allow: &str) -> String {
-    let below: Vec<_> = PATHS.iter().filter(|(template, _)| begins(path, template) && !matches(path, template)).collect();
+fn methods_of(parts: &[&str], allow: &str) -> String {
+    let below: Vec<_> = PATHS.iter().filter(|(template, _)| begins(parts, template) && !matches(parts, template)).collect();
     let below = if below.is_empty() { String::new() } else { format!(" Below it: {}.", listed(below)) };
     format!("This path takes {}.{below}", allow.replace(',', ", "))
 }
 
 /// Returns the text of a 404 for a path that there is not: what there is below its longest part that exists, nearest
 /// first.
-fn alternatives_to(path: &str) -> String {
-    let mut known = path;
-    while let Some((parent, missing)) = known.rsplit_once('/') {
-        let siblings: Vec<&(String, String)> = PATHS.iter().filter(|(template, _)| begins(parent, template)).collect();
-        let depth = parent.split('/').count();
-        let next = |path: &&(String, String)| path.0.split('/').nth(depth).is_some();
-        if !parent.is_empty() && siblings.iter().any(next) {
-            let templates = siblings.iter().filter(|path| next(path)).map(|(template, _)| template.as_str());
-            let part = |template: &str| template.split('/').nth(depth).unwrap_or_default().to_owned();
-            let parts: Vec<String> = templates.map(part).collect();
-            let order = nearest_first(missing, parts.iter().map(String::as_str));
-            let rank = |path: &&(String, String)| order.iter().position(|known| *known == part(&path.0)).unwrap_or(usize::MAX);
-            let mut siblings = siblings;
-            siblings.sort_by_key(rank);
-            return format!("There are {}; /v1/openapi.json describes all paths.", listed(siblings));
+fn alternatives_to(parts: &[&str]) -> String {
+    // The first part is empty: all paths begin with a slash.
+    for depth in (2..parts.len()).rev() {
+        let (parent, missing) = (parts.get(..depth).unwrap_or_default(), parts.get(depth).copied().unwrap_or_default());
+        let next = |template: &str| template.split('/').nth(depth).map(str::to_owned);
+        let below = PATHS.iter().filter(|(template, _)| begins(parent, template));
+        let mut below: Vec<_> = below.filter_map(|path| Some((next(&path.0)?, path))).collect();
+        if !below.is_empty() {
+            let names: Vec<String> = below.iter().map(|(name, _)| name.clone()).collect();
+            let order = nearest_first(missing, names.iter().map(String::as_str));
+            below.sort_by_key(|(name, _)| order.iter().position(|known| known == name).unwrap_or(usize::MAX));
+            return format!(
+                "There are {}; /v1/openapi.json describes all paths.",
+                listed(below.into_iter().map(|(_, path)| path))
+            );
         }
-        known = parent;
     }
     shared::http::ALL_PATHS.to_owned()
 }
 
 /// Returns the response to a request that no route takes.
 pub async fn refuse(request: Request) -> Response {
-    let path = request.uri().path();
-    let Some((_, allow)) = PATHS.iter().find(|(template, _)| matches(path, template)) else {
-        let hint = alternatives_to(path);
-        return shared::http::unknown_path(&request, hint);
+    let parts = parts(request.uri().path());
+    let Some((_, allow)) = PATHS.iter().find(|(template, _)| matches(&parts, template)) else {
+        return shared::http::unknown_path(&request, alternatives_to(&parts));
     };
     let method = request.method().as_str();
     if allow.split(',').any(|known| known == method) {
@@ -117,7 +124,7 @@ pub async fn refuse(request: Request) -> Response {
         tracing::warn!("a request for another function came here: check the routes in template.yaml");
         return ApiError::UnknownPath(shared::http::ALL_PATHS.to_owned()).into_response();
     }
-    let mut response = ApiError::MethodNotAllowed(methods_of(path, allow)).into_response();
+    let mut response = ApiError::MethodNotAllowed(methods_of(&parts, allow)).into_response();
     response.headers_mut().extend(HeaderValue::try_from(allow).ok().map(|allow| (header::ALLOW, allow)));
     response
 }
@@ -136,13 +143,14 @@ mod tests {
             ("/v1/assets", "/v1/assets/{id}", false),
             ("/v1/assets/x/processes", "/v1/assets/{id}/processes", true),
         ] {
-            assert_eq!(matches(path, template), is_match, "{path} {template}");
+            assert_eq!(matches(&parts(path), template), is_match, "{path} {template}");
         }
     }
 
     #[test]
     fn the_document_says_what_paths_allow() {
-        let allow = |path: &str| PATHS.iter().find(|(template, _)| matches(path, template)).map(|(_, allow)| allow.as_str());
+        let allow =
+            |path: &str| PATHS.iter().find(|(template, _)| matches(&parts(path), template)).map(|(_, allow)| allow.as_str());
         assert_eq!(allow("/v1/processes/instances"), Some("GET,HEAD"));
         assert_eq!(allow("/v1/assets/by-serial/x"), Some("PUT"));
         assert_eq!(allow("/v1/processes/x"), Some("GET,HEAD,PATCH,DELETE"));
@@ -151,10 +159,10 @@ mod tests {
 
     #[test]
     fn errors_say_what_there_is() {
-        let text = methods_of("/v1/processes/instances/x", "GET,HEAD");
+        let text = methods_of(&parts("/v1/processes/instances/x"), "GET,HEAD");
         assert!(text.starts_with("This path takes GET, HEAD. Below it: "), "{text}");
         assert!(text.contains("POST /v1/processes/instances/{id}/cancel"), "{text}");
-        assert_eq!(methods_of("/v1/health", "GET,HEAD"), "This path takes GET, HEAD.");
+        assert_eq!(methods_of(&parts("/v1/health"), "GET,HEAD"), "This path takes GET, HEAD.");
         for (path, first) in [
             ("/v1/asset", "There are GET/POST /v1/assets,"),
             ("/v1/assets/x/histroy", "There are GET /v1/assets/{id}/history,"),
@@ -162,7 +170,7 @@ mod tests {
             ("/v1/movements/x/cancle", "There are POST /v1/movements/{id}/cancel,"),
             ("/v2/assets", "All paths begin with /v1/"),
         ] {
-            let text = alternatives_to(path);
+            let text = alternatives_to(&parts(path));
             assert!(text.starts_with(first), "{path}: {text}");
             assert!(text.contains("/v1/openapi.json"), "{path}: {text}");
         }

@@ -38,6 +38,7 @@ mod feed_filters;
 mod few_calls;
 mod filters;
 mod gateway;
+mod growth;
 mod headers;
 mod hidden_text;
 mod history;
