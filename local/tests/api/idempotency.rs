@@ -60,7 +60,7 @@ async fn every_repeated_post_gets_the_first_response_and_is_executed_once() {
     assert!(replayed >= 12, "only {replayed} endpoints");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sixteen_simultaneous_requests_are_executed_once() {
     let (api, client) = Api::with_tenant().await;
     let asset = client.asset(json!({"name": "a"})).await;

@@ -92,7 +92,7 @@ async fn an_import_goes_on_where_it_stopped() {
     assert_eq!(elsewhere.field_errors(), ["Idempotency-Key"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn copies_of_a_batch_at_once_do_everything_once() {
     let (_api, client) = Api::with_tenant().await;
     let operations: Vec<Value> =
@@ -190,7 +190,7 @@ async fn an_import_that_was_refused_as_a_whole_is_refused_again() {
     assert_eq!(outcomes(&other.await), ["created", "created"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn copies_of_an_aborting_import_agree() {
     let (_api, client) = Api::with_tenant().await;
     for round in 0..5 {

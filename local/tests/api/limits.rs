@@ -45,7 +45,7 @@ async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
     assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-remaining")), (200, "4"), "the next minute");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sixteen_simultaneous_requests_are_all_counted() {
     let api = Api::start().await;
     let client = api.limited_tenant(10).await;

@@ -120,7 +120,7 @@ async fn what_is_wrong_is_refused_before_anything_changes() {
     assert_eq!(done["not_started"][0]["code"], "WRONG_ASSET_STATUS");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_repetition_gets_the_same_answer_and_copies_start_nothing_twice() {
     let (_api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;

@@ -54,7 +54,7 @@ async fn of_simultaneous_submissions_of_a_step_exactly_one_succeeds() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sixteen_copies_of_a_request_are_executed_once() {
     let (api, client) = Api::with_tenant().await;
     let path = started(&client, json!([step("text", "note"), signature_step()])).await;

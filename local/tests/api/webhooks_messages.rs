@@ -18,7 +18,7 @@ fn sending(webhook: &str, retry: &str) -> [(String, Value); 3] {
     ]
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sixteen_simultaneous_copies_send_one_message() {
     let (api, client) = Api::with_tenant().await;
     let (webhook, retry, _) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
