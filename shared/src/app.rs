@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct App {
     store: Store,
-    schemas: Arc<Schemas>,
+    schemas: Schemas,
     verified_keys: Arc<VerifiedKeys>,
     key_encryption: Option<Arc<dyn KeyEncryption>>,
     queue: Option<Arc<dyn Queue>>,
@@ -27,7 +27,7 @@ impl App {
     pub fn new(store: Store) -> Self {
         Self {
             store,
-            schemas: Arc::default(),
+            schemas: Schemas::default(),
             verified_keys: Arc::default(),
             key_encryption: None,
             queue: None,
@@ -77,7 +77,13 @@ impl App {
         &self.store
     }
 
-    /// Returns the cache of compiled custom field schemas.
+    /// Returns the app for one request, with what validating may cost it.
+    #[must_use]
+    pub(crate) fn for_request(&self) -> Self {
+        Self { schemas: self.schemas.for_request(), ..self.clone() }
+    }
+
+    /// Returns what validates custom fields.
     #[must_use]
     pub fn schemas(&self) -> &Schemas {
         &self.schemas

@@ -20,6 +20,7 @@ pub async fn attacks(target: &mut Target) -> Result<Vec<Named>> {
     attacks.extend(values());
     attacks.extend(movement(target).await?);
     attacks.push(signatures(target).await?);
+    attacks.extend(validations(target).await?);
     Ok(attacks)
 }
 
@@ -92,6 +93,8 @@ fn heads_and_queries() -> Vec<Named> {
         ("a path above the root", Attack::new("GET", "/v1/../../etc/passwd", "")),
         ("an encoded slash", Attack::new("GET", "/v1/assets/%2e%2e%2fkeys", "")),
         ("a method that nobody knows", Attack::new("BREW", "/v1/assets", "")),
+        ("a path of slashes", Attack::new("GET", format!("/v1{}", "/".repeat(60_000)), "")),
+        ("a path of segments", Attack::new("GET", format!("/v1{}", "/a".repeat(30_000)), "")),
         ("a long path", Attack::new("GET", format!("/v1/assets/{}", "a".repeat(8000)), "")),
     ]
 }
@@ -141,6 +144,29 @@ async fn signatures(target: &mut Target) -> Result<Named> {
     }
     let body = json!({"step_data": step_data}).to_string();
     Ok(("many images of 32 MB", Attack::new("POST", format!("/v1/processes/instances/{instance}/advance"), body)))
+}
+
+/// As many rows and operations as a body holds, whose custom fields are expensive to validate.
+async fn validations(target: &mut Target) -> Result<Vec<Named>> {
+    let rules: Vec<Value> = (0..900).map(|n| json!({"type": "string", "minLength": n})).collect();
+    let schema = json!({"properties": {"list": {"items": {"not": {"anyOf": rules}}}}});
+    let body = json!({"name": "Costly", "code": "CC", "kind": "physical", "custom_fields_schema": schema});
+    let asset_type = target.create("/catalog/asset-types", &body).await?;
+    let list = |n: usize| json!([vec![1; 1500], vec![n]].concat());
+    let rows: String = (0..200).map(|n| format!("a,CC,\"{}\"\n", list(n))).collect();
+    let rows = format!("name,asset_type_code,custom_fields.list\n{rows}");
+    let operation =
+        |n| json!({"op": "create", "body": {"name": "a", "asset_type_id": asset_type, "custom_fields": {"list": list(n)}}});
+    let batch = json!({"operations": (0..100).map(operation).collect::<Vec<_>>()});
+    let import = |query: &str| Attack {
+        headers: vec![("content-type", b"text/csv".to_vec())],
+        ..Attack::new("POST", format!("/v1/assets/import{query}"), rows.clone())
+    };
+    Ok(vec![
+        ("200 expensive rows", import("")),
+        ("200 expensive rows, checked first", import("?on_error=abort")),
+        ("100 expensive operations", Attack::new("POST", "/v1/assets/batch", batch.to_string())),
+    ])
 }
 
 /// A movement of 20 assets with three large signatures, at the permitted number of pixels and beyond.

@@ -7,6 +7,7 @@ use shared::domain::asset::Asset;
 use shared::domain::asset_change::{AssetChange, AssetChangeError, AssetReferences};
 use shared::domain::asset_tag::TagRange;
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
+use shared::domain::custom_fields::SchemaError;
 use shared::domain::id::{AssetId, AssetTypeId, InstanceId};
 use shared::domain::record::{Record, Stored};
 use shared::domain::tenant::{Tenant, Transitions};
@@ -215,7 +216,8 @@ pub(crate) fn change_error(error: AssetChangeError) -> ApiError {
             json!({ "allowed": allowed }),
         ),
         AssetChangeError::Running(instance) => process_running(instance),
-        AssetChangeError::Schema(error) => ApiError::Internal(error.into()),
+        AssetChangeError::Schema(SchemaError::BudgetSpent) => ApiError::SchemaBudgetSpent,
+        AssetChangeError::Schema(error @ SchemaError::Invalid(_)) => ApiError::Internal(error.into()),
     }
 }
 

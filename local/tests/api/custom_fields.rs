@@ -1,5 +1,6 @@
 //! Custom fields and the schemas of asset types.
 
+use crate::support::bulk::{outcomes, statuses};
 use crate::support::{Api, Client};
 use serde_json::{Value, json};
 
@@ -120,4 +121,52 @@ async fn a_hundred_thousand_errors_make_a_small_response() {
     let refused = client.post("/assets", json!({"name": "x", "asset_type_id": asset_type, "custom_fields": fields})).await;
     assert_eq!(refused.field_errors().len(), 21);
     assert!(refused.bytes.len() < 12_000, "{}", refused.bytes.len());
+}
+
+/// Creates an asset type and returns its ID and so many values whose validation costs a good tenth of what a request may spend.
+pub async fn costly(client: &Client, count: usize) -> (String, Vec<Value>) {
+    let rules: Vec<Value> = (0..900).map(|n| json!({"type": "string", "minLength": n})).collect();
+    let schema = json!({"properties": {"list": {"items": {"not": {"anyOf": rules}}}}});
+    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
+    let asset_type = client.post("/catalog/asset-types", body).await.id();
+    (asset_type, (0..count).map(|n| json!([vec![1; 200], vec![n]].concat())).collect())
+}
+
+/// Returns an import of assets with these values.
+fn rows(values: &[Value]) -> String {
+    let rows: String = values.iter().map(|list| format!("a,TT,\"{list}\"\n")).collect();
+    format!("name,asset_type_code,custom_fields.list\n{rows}")
+}
+
+/// Returns operations of a batch that create assets with these values.
+pub fn creations(asset_type: &str, values: &[Value]) -> Vec<Value> {
+    let body = |list| json!({"name": "a", "asset_type_id": asset_type, "custom_fields": {"list": list}});
+    values.iter().map(|list| json!({"op": "create", "body": body(list)})).collect()
+}
+
+#[tokio::test]
+async fn a_request_validates_until_its_budget_is_spent() {
+    let (_api, client) = Api::with_tenant().await;
+    let (asset_type, values) = costly(&client, 60).await;
+    let reply = client.import_once("/assets", &rows(&values), "k").await;
+    let created = outcomes(&reply).iter().filter(|outcome| *outcome == "created").count();
+    assert!((5..15).contains(&created), "{created}");
+    let refused = reply.data().as_array().unwrap().iter().filter(|row| row["outcome"] == "refused").cloned().collect::<Vec<_>>();
+    assert_eq!(refused.len(), 60 - created);
+    assert!(refused.iter().all(|row| row["errors"][0]["code"] == "SCHEMA_BUDGET_SPENT"), "{refused:?}");
+    assert_eq!(client.import_once("/assets", &rows(&values), "k").await.json(), reply.json());
+    let operations = creations(&asset_type, &values[..20]);
+    client.batch("/assets/batch", &operations, true).await.problem(422, "SCHEMA_BUDGET_SPENT");
+    let batch = statuses(&client.batch("/assets/batch", &operations, false).await);
+    // The schema is compiled already.
+    let more = batch.iter().filter(|status| **status == 201).count() - created;
+    assert!(more <= 1, "{more}");
+}
+
+/// With `on_error=abort`, all rows are checked before the first is written. What was checked is not validated again.
+#[tokio::test]
+async fn a_check_and_the_write_after_it_validate_once() {
+    let (_api, client) = Api::with_tenant().await;
+    let (_, values) = costly(&client, 7).await;
+    assert_eq!(outcomes(&client.import("/assets", "?on_error=abort", &rows(&values)).await), ["created"; 7]);
 }

@@ -34,7 +34,7 @@ impl<C: Credential> FromRequestParts<App> for UnverifiedRequest<C> {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         Ok(Self {
-            app: app.clone(),
+            app: app.for_request(),
             token: bearer_token(&parts.headers).and_then(BearerToken::parse),
             received: received(parts)?,
             headers: RequestHeaders::of(parts),

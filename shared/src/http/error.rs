@@ -94,6 +94,9 @@ pub enum ApiError {
     /// 422, with every error that was found.
     #[error("{} field errors", .0.len())]
     Invalid(Vec<FieldError>),
+    /// 422: what the request validated against schemas before left too little of what it may cost.
+    #[error("the budget for schemas is spent")]
+    SchemaBudgetSpent,
     /// The error of one of the operations of an atomic batch: its position, and the error.
     #[error("operation {0}: {1}")]
     InOperation(usize, Box<Self>),
@@ -146,6 +149,7 @@ impl ApiError {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type")
             }
             Self::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", "Validation failed"),
+            Self::SchemaBudgetSpent => (StatusCode::UNPROCESSABLE_ENTITY, "SCHEMA_BUDGET_SPENT", "Schema budget spent"),
             Self::Internal(_) | Self::Unreadable(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "Internal error"),
             Self::Unavailable(..) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", "Unavailable"),
         }
@@ -176,6 +180,9 @@ impl ApiError {
             }
             Self::Invalid(errors) if errors.len() == 1 => "1 field was refused.".into(),
             Self::Invalid(errors) => format!("{} fields were refused.", errors.len()),
+            Self::SchemaBudgetSpent => {
+                "The request has used up what it may spend on validating custom fields. Send fewer changes together.".into()
+            }
             Self::Internal(_) => "Something went wrong on our side. Quote the request ID when you report it.".into(),
             Self::Unreadable(UnreadableRecord { kind, id, .. }) => {
                 let id = id.map(|id| format!(" {id}")).unwrap_or_default();

@@ -67,6 +67,12 @@ const ANY: Part = &[(
 const URL: Part = &[("422", "InvalidParameters", "`VALIDATION_ERROR`: invalid parameters. The response lists all of them.")];
 const BODY: Part =
     &[("422", "InvalidFields", "`VALIDATION_ERROR`: invalid fields or parameters. The response lists all of them.")];
+const OPERATIONS: Part = &[(
+    "422",
+    "InvalidOperations",
+    "- `VALIDATION_ERROR`: invalid fields or parameters. The response lists all of them.\n\
+     - `SCHEMA_BUDGET_SPENT`: all custom fields together cost too much to validate.",
+)];
 const ROWS: Part = &[("422", "InvalidRows", "`VALIDATION_ERROR`: unknown columns, more than 200 rows, or invalid parameters.")];
 const RESOURCE: Part = &[("404", "NotFound", "`NOT_FOUND`: the tenant has no such resource.")];
 const VERSION: Part =
@@ -105,6 +111,8 @@ error_responses! {
     SettingsErrors: BODY VERSION ANY;
     /// Errors of a change of one resource, but for its conflicts.
     PatchErrors: BODY RESOURCE VERSION ANY;
+    /// Errors of a batch of assets, but for its conflicts.
+    BatchErrors: OPERATIONS RESOURCE VERSION ANY;
     /// Errors of an import, but for its conflicts.
     ImportErrors: ROWS ANY;
     /// Errors of a deletion, but for its conflicts.

@@ -16,7 +16,7 @@ use shared::http::bulk::import::RowResult;
 use shared::http::bulk::operations::{OperationKind, RawOperation};
 use shared::http::error::ApiError;
 use shared::http::extract::JsonBody;
-use shared::http::openapi::{AssetBatchConflict, PatchErrors};
+use shared::http::openapi::{AssetBatchConflict, BatchErrors};
 use shared::http::response::{Created, Data, Json, Success, Versioned};
 use shared::store::StoreError;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 ///
 /// Creates, updates and deletes up to 100 assets. Each operation succeeds or fails on its own, unless `atomic` is true:
 /// then all of up to 20 succeed or none does. With an `Idempotency-Key`, a repetition goes on where the request stopped.
-#[utoipa::path(post, path = "/assets/batch", tag = "assets", security(("api_key" = ["assets:write"])), responses(PatchErrors, AssetBatchConflict))]
+#[utoipa::path(post, path = "/assets/batch", tag = "assets", security(("api_key" = ["assets:write"])), responses(BatchErrors, AssetBatchConflict))]
 pub async fn batch_assets(request: UnverifiedRequest, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let (caller, ()) = request.authorize(Scope::AssetsWrite, async |_| Ok(())).await?;
     let (operations, is_atomic) = body.parse(&caller)?.into_operations()?;

@@ -3,6 +3,7 @@
 use super::catalog::Catalog;
 use super::people::{People, id};
 use super::recorder::Scenario;
+use crate::custom_fields::{costly, creations};
 use crate::support::processes::{create_process, start, system_process};
 use crate::support::{Api, Client, UNKNOWN_ID};
 use local::weak::Weaknesses;
@@ -38,6 +39,10 @@ async fn requests(scenario: &Scenario, laptop: &str) {
     let xml = client.send("POST", "/assets", Some("application/xml"), "<asset/>").await;
     scenario.problem(&xml, 415, "UNSUPPORTED_MEDIA_TYPE");
     scenario.problem(&client.post("/assets", json!({"name": "", "status": "lost"})).await, 422, "VALIDATION_ERROR");
+    let other = scenario.api.tenant().await;
+    let (asset_type, values) = costly(&other, 20).await;
+    let spent = other.batch("/assets/batch", &creations(&asset_type, &values), true).await;
+    scenario.problem(&spent, 422, "SCHEMA_BUDGET_SPENT");
 }
 
 /// What is wrong with the key.

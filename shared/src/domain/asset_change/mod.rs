@@ -5,8 +5,8 @@ mod tests;
 
 use super::asset::{Asset, CatalogNames, Status};
 use super::catalog::{AssetType, Manufacturer, Model};
-use super::custom_fields::{CustomFields, Schemas};
-use super::field_error::{FieldError, ValueError};
+use super::custom_fields::{CustomFields, SchemaError, Schemas};
+use super::field_error::FieldError;
 use super::id::{AssetId, AssetTypeId, Id, InstanceId, ModelId, UserId};
 use super::money::Price;
 use super::record::{Patch, Stored};
@@ -76,9 +76,9 @@ pub enum AssetChangeError {
     /// Status and assignment can't change while this process instance is in progress on the asset.
     #[error("a process is in progress on the asset")]
     Running(InstanceId),
-    /// A stored schema does not compile.
-    #[error("a stored schema does not compile")]
-    Schema(#[from] ValueError),
+    /// The custom fields can't be validated against the type's schema.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
 }
 
 impl AssetChange {

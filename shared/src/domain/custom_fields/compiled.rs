@@ -18,6 +18,8 @@ const MAX_MATCHING_BYTES: usize = 2 * 1024 * 1024;
 const MAX_CACHE_BYTES_OF_PATTERN: usize = 256 * 1024;
 /// How many bytes a compiled schema takes for each byte of its text, without patterns, as measured.
 const BYTES_OF_TEXT_BYTE: usize = 64;
+/// How many bytes are compiled in the time of a unit of validating with the worst patterns, as measured (`bench schemas`).
+const BYTES_COMPILED_A_UNIT: u64 = 8;
 /// How many bytes of compiled schemas are kept in memory.
 const MAX_CACHED_BYTES: usize = 32 * 1024 * 1024;
 
@@ -29,6 +31,8 @@ pub(super) struct Compiled {
     pub(super) validator: Validator,
     /// What it takes at most, with the caches that matching uses.
     bytes: usize,
+    /// What compiling it cost, in units of validating.
+    pub(super) units: u64,
 }
 
 impl Compiled {
@@ -55,11 +59,11 @@ impl Compiled {
         let cache_bytes = (MAX_MATCHING_BYTES / patterns.max(1)).min(MAX_CACHE_BYTES_OF_PATTERN);
         let options = PatternOptions::regex().size_limit(MAX_AUTOMATON_BYTES).dfa_size_limit(cache_bytes);
         let validator = jsonschema::options().with_draft(Draft::Draft202012).with_pattern_options(options).build(schema);
-        let text_bytes = schema.to_string().len();
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_add(2 * cache_bytes * patterns);
+        let bytes = bytes.saturating_add((schema.to_string().len() * BYTES_OF_TEXT_BYTE) as u64);
         Ok(Self {
             validator: validator.map_err(|error| invalid(&error))?,
-            bytes: bytes.saturating_add(text_bytes * BYTES_OF_TEXT_BYTE),
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX).saturating_add(2 * cache_bytes * patterns),
+            units: bytes / BYTES_COMPILED_A_UNIT,
         })
     }
 }
@@ -98,19 +102,21 @@ struct Cached {
 }
 
 impl CompiledSchemas {
-    /// Returns a schema that is in the cache, or else what `compile` makes, which no other request waits for.
+    /// Returns a schema that is in the cache, or else what `compile` makes, which no other request waits for; and what that
+    /// cost.
     pub(super) fn get(
         &self,
         key: SchemaKey,
         compile: impl FnOnce() -> Result<Compiled, ValueError>,
-    ) -> Result<Arc<Compiled>, ValueError> {
+    ) -> Result<(Arc<Compiled>, u64), ValueError> {
         let known = self.cached().schemas.get(&key).cloned();
         if let Some(known) = known {
-            return Ok(known);
+            return Ok((known, 0));
         }
         let compiled = Arc::new(compile()?);
         self.cached().insert(key, Arc::clone(&compiled));
-        Ok(compiled)
+        let units = compiled.units;
+        Ok((compiled, units))
     }
 
     fn cached(&self) -> MutexGuard<'_, Cached> {

@@ -6,17 +6,15 @@ mod pattern_cost;
 mod policy;
 #[cfg(test)]
 mod tests;
+mod validate;
 
-use super::field_error::{ErrorLocation, FieldError, ValueError};
+use super::field_error::ValueError;
 use super::hex;
 use super::json::parse_strict;
-use compiled::{Compiled, CompiledSchemas};
-use cost::Cost;
-use jsonschema::ValidationError;
-use jsonschema::error::ValidationErrorKind;
+use compiled::Compiled;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use uuid::Uuid;
+pub use validate::{SchemaError, Schemas};
 
 /// The maximum size of custom fields and of schemas, in bytes of compact JSON.
 const MAX_BYTES: usize = 32 * 1024;
@@ -24,8 +22,6 @@ const MAX_BYTES: usize = 32 * 1024;
 const MAX_FIELD_LEVELS: usize = 8;
 /// The maximum nesting of a schema, which needs about four levels for each level of data.
 const MAX_SCHEMA_LEVELS: usize = 32;
-/// The maximum number of errors that are reported for custom fields.
-const MAX_ERRORS: usize = 100;
 /// The maximum length of the text of an error, in characters.
 const MAX_ERROR_CHARS: usize = 300;
 
@@ -151,41 +147,4 @@ fn shortened(mut text: String) -> String {
         text.push('…');
     }
     text
-}
-
-/// Validates custom fields, with the compiled schemas that a running function has used lately.
-#[derive(Default)]
-pub struct Schemas(CompiledSchemas);
-
-impl Schemas {
-    /// Validates custom fields against `schema`, the schema of version `version` of the asset type `id`. Returns all errors,
-    /// or only the first if finding all of them would cost too much.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the schema does not compile, which stored schemas do.
-    pub fn errors(
-        &self,
-        id: Uuid,
-        version: u64,
-        schema: &FieldsSchema,
-        fields: &CustomFields,
-    ) -> Result<Vec<FieldError>, ValueError> {
-        let compiled = self.0.get((id, version), || Compiled::stored(&schema.0))?;
-        let value = Value::Object(fields.0.clone());
-        Ok(match cost::estimate(&schema.0, &value) {
-            Cost::Low => compiled.validator.iter_errors(&value).map(|error| field_error(&error)).take(MAX_ERRORS).collect(),
-            Cost::High => compiled.validator.validate(&value).err().map(|error| field_error(&error)).into_iter().collect(),
-            Cost::Excessive => vec![FieldError::field("custom_fields", "cost too much to validate against the type's schema")],
-        })
-    }
-}
-
-fn field_error(error: &ValidationError<'_>) -> FieldError {
-    let detail = match error.kind() {
-        // The library speaks of a "False schema".
-        ValidationErrorKind::FalseSchema => "is not permitted by the type's schema".to_owned(),
-        _ => shortened(error.to_string()),
-    };
-    FieldError { location: ErrorLocation::Pointer(format!("/custom_fields{}", error.instance_path())), detail }
 }

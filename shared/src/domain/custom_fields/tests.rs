@@ -1,6 +1,8 @@
 //! Tests of custom fields and their schemas.
 
 use super::*;
+use crate::domain::field_error::ErrorLocation;
+use uuid::Uuid;
 
 #[test]
 fn custom_fields_are_an_object_within_limits() {
@@ -99,4 +101,31 @@ fn a_pattern_that_backtracks_is_matched_in_linear_time() {
     let schema = FieldsSchema::from_json(r#"{"properties":{"a":{"pattern":"^(a+)+$"}}}"#).expect("a schema");
     let fields = CustomFields::from_json(&format!(r#"{{"a":"{}!"}}"#, "a".repeat(20_000))).expect("fields");
     assert_eq!(Schemas::default().errors(Uuid::nil(), 1, &schema, &fields).expect("compiled").len(), 1);
+}
+
+/// Returns a schema, and fields that cost about a tenth of what a request may spend.
+fn costly(number: u32) -> (FieldsSchema, CustomFields) {
+    let rules: Vec<Value> = (0..900).map(|n| serde_json::json!({"type": "string", "minLength": n})).collect();
+    let schema = serde_json::json!({"properties": {"a": {"items": {"anyOf": rules}}}});
+    let fields = serde_json::json!({"a": vec![1; 100], "n": number});
+    let read = (FieldsSchema::from_json(&schema.to_string()), CustomFields::from_json(&fields.to_string()));
+    (read.0.expect("a schema"), read.1.expect("fields"))
+}
+
+#[test]
+fn a_request_validates_until_its_budget_is_spent_and_nothing_twice() {
+    let validate = |schemas: &Schemas, number| {
+        let (schema, fields) = costly(number);
+        schemas.errors(Uuid::nil(), 1, &schema, &fields).map(|errors| errors.len())
+    };
+    let (schema, fields) = costly(0);
+    let units = cost::estimate(schema.as_value(), &Value::Object(fields.0), u64::MAX).expect("a cost");
+    let schemas = Schemas::default();
+    let count = (0..).take_while(|number| validate(&schemas, *number).is_ok()).count();
+    // Compiling and reporting cost something, too.
+    let most = usize::try_from(validate::MAX_UNITS / units).expect("a count");
+    assert!((most / 2..=most).contains(&count) && most > 5, "{count} of {most}");
+    assert!(matches!(validate(&schemas, u32::MAX), Err(SchemaError::BudgetSpent)));
+    assert!((0..5).all(|number| matches!(validate(&schemas, number), Ok(1))), "it was validated before");
+    assert!(matches!(validate(&schemas.for_request(), u32::MAX), Ok(1)));
 }
