@@ -25,7 +25,7 @@ pub struct Stats {
 /// Counts assets and process instances. Includes every write that was acknowledged before the request.
 #[utoipa::path(get, path = "/stats", tag = "reports", security(("api_key" = ["assets:read"])), responses(ListErrors))]
 pub async fn get_stats(request: UnverifiedRequest) -> Result<Data<Stats>, ApiError> {
-    let (caller, (assets, instances, tenant)) = request
+    let (caller, (assets, mut instances, tenant)) = request
         .authorize(Scope::AssetsRead, async |store| {
             let tenant = store.get::<Tenant>(store.id());
             Ok(tokio::try_join!(store.asset_stats(), store.instance_stats(), tenant)?)
@@ -33,5 +33,8 @@ pub async fn get_stats(request: UnverifiedRequest) -> Result<Data<Stats>, ApiErr
         .await?;
     let zone = tenant.map(|tenant| tenant.value.time_zone).unwrap_or_default();
     let today = LocalClock::from(&zone).local(caller.context.at).date_time.date();
+    if !caller.scopes.contains(&Scope::ProcessesRead) {
+        instances.by_process = None;
+    }
     Ok(Data { data: Stats { assets: assets.finish(today), instances } })
 }

@@ -78,5 +78,8 @@ async fn statistics_are_of_one_tenant_and_need_a_scope() {
     client.asset(json!({"name": "a"})).await;
     assert_eq!(stats(&api.tenant().await).await["assets"]["total"], 0);
     assert_eq!(client.scoped(&["users:read"]).await.get("/stats").await.status, 403);
+    let instances = |stats: Value| stats["instances"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(instances(stats(&client.scoped(&["assets:read"]).await).await), ["by_status"], "processes have names");
+    assert_eq!(instances(stats(&client.scoped(&["assets:read", "processes:read"]).await).await), ["by_status", "by_process"]);
     assert_eq!(client.get("/stats?page=1").await.status, 422);
 }

@@ -5,6 +5,7 @@ use crate::domain::id::{Id, TenantId};
 use crate::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, Precondition};
 use crate::http::error::ApiError;
 use crate::http::list_header;
+use crate::http::receive::media_type;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use uuid::Uuid;
@@ -71,14 +72,17 @@ impl RequestHeaders {
     }
 }
 
-/// Returns the path with its query parameters, in an order that does not depend on the client. Whether it is a dry run is
-/// left out: a dry run has no idempotency key.
+/// Returns the path with its query parameters, in an order that does not depend on the client, and with the format of rows,
+/// since the same text can be rows of CSV and of NDJSON. Whether it is a dry run is left out: a dry run has no idempotency key.
 fn path_with_parameters(parts: &Parts) -> String {
     let query = parts.uri.query().unwrap_or_default();
     let is_kept = |pair: &&str| !pair.is_empty() && pair.split('=').next() != Some("dry_run");
     let mut parameters: Vec<&str> = query.split('&').filter(is_kept).collect();
     parameters.sort_unstable();
-    [vec![parts.uri.path()], parameters].concat().join("&")
+    let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    // CSV adds nothing, so that a request in JSON may have any content type.
+    let format = Some("\nNDJSON").filter(|_| media_type(content_type).eq_ignore_ascii_case("application/x-ndjson"));
+    [vec![parts.uri.path()], parameters, format.into_iter().collect()].concat().join("&")
 }
 
 /// Returns the text of a header that may be sent once.

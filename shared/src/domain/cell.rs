@@ -12,25 +12,41 @@ pub const CLEAR: &str = "\\N";
 /// The maximum nesting of a value in a cell: that of custom fields.
 const MAX_LEVELS: usize = 8;
 
-/// Returns the cell for a text: with an apostrophe before what a spreadsheet would run as a formula (OWASP, "CSV
-/// Injection"), and before a text that would clear the field.
+/// With what a formula begins (OWASP, "CSV Injection"), in Japanese also as a full-width character.
+const TRIGGERS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+/// After what a spreadsheet sees another cell begin if it doesn't expect commas. It then doesn't respect quotes either.
+const SEPARATORS: [char; 4] = [';', '\t', '\n', '\r'];
+/// What a spreadsheet may drop at the beginning of a cell.
+const QUOTES: [char; 2] = ['\'', '"'];
+
+/// Returns the cell for a text: with an apostrophe before what a spreadsheet would run as a formula, wherever it could see a
+/// cell begin, and before a text that would clear the field. A number stays as it is.
 #[must_use]
 pub fn from_text(text: &str) -> Cow<'_, str> {
-    let is_number = || text.parse::<serde_json::Number>().is_ok();
-    if is_special(text.trim_start_matches('\'')) && !is_number() { format!("'{text}").into() } else { text.into() }
-}
-
-/// Returns the text in a cell: without the apostrophe that [`from_text`] writes.
-#[must_use]
-pub fn to_text(cell: &str) -> &str {
-    match cell.strip_prefix('\'') {
-        Some(text) if is_special(cell.trim_start_matches('\'')) => text,
-        _ => cell,
+    let is_plain = parts(text).all(|(_, is_special)| !is_special);
+    if is_plain || text.parse::<serde_json::Number>().is_ok() {
+        return text.into();
     }
+    parts(text).flat_map(|(part, is_special)| [if is_special { "'" } else { "" }, part]).collect()
 }
 
-fn is_special(text: &str) -> bool {
-    text == CLEAR || text.starts_with(['=', '+', '-', '@', '\t', '\r'])
+/// Returns the text in a cell: without the apostrophes that [`from_text`] writes.
+#[must_use]
+pub fn to_text(cell: &str) -> Cow<'_, str> {
+    if !cell.contains('\'') {
+        return cell.into();
+    }
+    parts(cell).map(|(part, is_special)| part.strip_prefix('\'').filter(|_| is_special).unwrap_or(part)).collect()
+}
+
+/// Returns what a spreadsheet could see as cells, each with the separator behind it, and whether it would not be taken for a
+/// mere text.
+fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    text.split_inclusive(SEPARATORS).enumerate().map(|(index, part)| {
+        let bare = part.trim_start_matches(QUOTES);
+        let is_special_cell = index == 0 && (bare == CLEAR || bare.starts_with(['\t', '\r']));
+        (part, is_special_cell || bare.starts_with(TRIGGERS))
+    })
 }
 
 /// Returns the text for the value of a custom field, which [`to_value`] reads back: a string as it is, if it can't be
@@ -87,7 +103,15 @@ mod tests {
             ("'=1", "''=1"),
             ("'quoted", "'quoted"),
             ("\\N", "'\\N"),
-            ("plain", "plain"),
+            ("plain; text", "plain; text"),
+            ("x;=1+cmd|' /C calc'!A1", "x;'=1+cmd|' /C calc'!A1"),
+            ("x;-5", "x;'-5"),
+            ("x;\"=1\"", "x;'\"=1\""),
+            ("a\t@b\r\n+c\n\nd", "a\t'@b\r\n'+c\n\nd"),
+            ("＝1", "'＝1"),
+            ("x;＋1\t－1\n＠a", "x;'＋1\t'－1\n'＠a"),
+            ("x;'=1", "x;''=1"),
+            ("x;'quoted'", "x;'quoted'"),
         ] {
             assert_eq!(from_text(text), cell, "{text}");
             assert_eq!(to_text(cell), text, "{cell}");
@@ -132,11 +156,50 @@ mod tests {
         })
     }
 
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof!["\\PC*", "['\"=+@\\\\N\t\r\n;,＝－ 0-9a-]{0,8}"]
+    }
+
+    /// Returns the cells that a spreadsheet sees. A quote matters at the beginning of a cell only; what follows the closing one
+    /// belongs to the cell.
+    fn cells_seen(file: &str, separator: char) -> Vec<String> {
+        let mut cells = Vec::new();
+        let mut rest = file.chars().peekable();
+        while rest.peek().is_some() {
+            let mut cell = String::new();
+            let mut is_quoted = rest.next_if_eq(&'"').is_some();
+            while let Some(c) = rest.next() {
+                match c {
+                    '"' if is_quoted => is_quoted = rest.next_if_eq(&'"').inspect(|quote| cell.push(*quote)).is_some(),
+                    c if !is_quoted && (c == separator || c == '\r' || c == '\n') => break,
+                    c => cell.push(c),
+                }
+            }
+            cells.push(cell);
+        }
+        cells
+    }
+
     proptest! {
         #[test]
-        fn every_text_is_read_back(text in prop_oneof!["\\PC*", "['=+@\\\\N\t\r0-9-]{0,4}"]) {
+        fn every_text_is_read_back(text in text()) {
             let cell = from_text(&text);
             prop_assert_eq!(to_text(&cell), text.as_str());
+        }
+
+        #[test]
+        fn no_spreadsheet_sees_a_formula(texts in prop::collection::vec(text(), 1..4)) {
+            let mut file = csv::Writer::from_writer(Vec::new());
+            // Files begin with an ID.
+            let cells = std::iter::once("id".into()).chain(texts.iter().map(|text| from_text(text)));
+            file.write_record(cells.map(Cow::into_owned).map(String::into_bytes)).unwrap();
+            let file = String::from_utf8(file.into_inner().unwrap()).unwrap();
+            for separator in [',', ';', '\t'] {
+                for cell in cells_seen(&file, separator) {
+                    let is_formula = cell.starts_with(TRIGGERS) && cell.parse::<serde_json::Number>().is_err();
+                    prop_assert!(!is_formula, "{cell:?} in {file:?}, separated by {separator:?}");
+                }
+            }
         }
 
         #[test]
@@ -144,7 +207,7 @@ mod tests {
             let text = value_text(&value);
             let cell = from_text(&text);
             prop_assert!(!cell.is_empty() && cell != CLEAR);
-            prop_assert_eq!(to_value(to_text(&cell), "x", None), value);
+            prop_assert_eq!(to_value(&to_text(&cell), "x", None), value);
         }
     }
 }

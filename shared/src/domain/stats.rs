@@ -72,9 +72,11 @@ pub struct InstanceStats {
     /// Number of process instances by status. Every status is present.
     #[schema(value_type = Counts)]
     pub by_status: BTreeMap<InstanceStatus, u64>,
-    /// Number of process instances by the name of their process. Instances of a deleted process are under its ID.
-    #[schema(value_type = Counts)]
-    pub by_process: BTreeMap<String, u64>,
+    /// Number of process instances by the name of their process. Instances of a deleted process are under its ID. Absent
+    /// without the scope `processes:read`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Counts, required = false)]
+    pub by_process: Option<BTreeMap<String, u64>>,
 }
 
 /// A sum of prices, in ten-thousandths.
@@ -175,7 +177,7 @@ impl AssetTally {
 
 impl Default for InstanceStats {
     fn default() -> Self {
-        Self { by_status: InstanceStatus::ALL.iter().map(|status| (*status, 0)).collect(), by_process: BTreeMap::new() }
+        Self { by_status: InstanceStatus::ALL.iter().map(|status| (*status, 0)).collect(), by_process: Some(BTreeMap::new()) }
     }
 }
 
@@ -183,7 +185,7 @@ impl InstanceStats {
     /// Counts some instances of a process.
     pub fn add(&mut self, status: InstanceStatus, process: &str, instances: u64) {
         *self.by_status.entry(status).or_default() += instances;
-        *self.by_process.entry(process.to_owned()).or_default() += instances;
+        *self.by_process.get_or_insert_default().entry(process.to_owned()).or_default() += instances;
     }
 }
 

@@ -9,7 +9,7 @@ use super::body::FromBody;
 use super::bulk::rows::{self, ColumnNames, Row, RowFormat};
 use super::error::ApiError;
 use super::params::FromQuery;
-use super::receive::{ReceivedBody, ReceivedRequest};
+use super::receive::{ReceivedBody, ReceivedRequest, media_type};
 use crate::auth::Caller;
 use crate::domain::field_error::{FieldError, ValueError};
 use crate::domain::id::{EventId, Id, LinkId};
@@ -94,7 +94,7 @@ impl ReceivedRequest {
             return Err(ApiError::UnsupportedContentCoding);
         }
         let content_type = self.content_type.as_deref().unwrap_or_default();
-        Ok((bytes, content_type.split(';').next().unwrap_or_default().trim()))
+        Ok((bytes, media_type(content_type)))
     }
 }
 

@@ -95,6 +95,11 @@ pub(super) async fn receive(request: Request, next: Next) -> Response {
     next.run(Request::from_parts(parts, Body::empty())).await
 }
 
+/// Returns the media type that a `Content-Type` names, without its parameters.
+pub(crate) fn media_type(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default().trim()
+}
+
 /// Returns whether a list of content codings has none but `identity`.
 fn is_identity(codings: &str) -> bool {
     codings.split(',').map(str::trim).all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case("identity"))

@@ -67,7 +67,9 @@ pub struct AssetExportRow {
     purchase_price: Option<Price>,
     warranty_until: Option<Date>,
     assigned_to: Option<UserId>,
-    assigned_to_email: Option<Email>,
+    /// `None` if it is not known whether the user has one, or not to be known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assigned_to_email: Option<Option<Email>>,
     notes: Option<Notes>,
     created_at: Timestamp,
     custom_fields: Map<String, Value>,
@@ -112,7 +114,7 @@ impl ExportRow for AssetExportRow {
             self.purchase_price.map(|price| text(&price)),
             self.warranty_until.map(|date| text(&date)),
             self.assigned_to.map(|id| text(&id)),
-            self.assigned_to_email.as_ref().map(|email| email.as_str().to_owned()),
+            self.assigned_to_email.iter().flatten().next().map(|email| email.as_str().to_owned()),
             self.notes.as_ref().map(|notes| notes.to_string()),
             Some(text(&self.created_at)),
         ]
@@ -149,7 +151,7 @@ pub async fn export_assets(
         sort: AssetSort::default(),
     });
     let assets = assets.await?;
-    let mut known = ExportNames::default();
+    let mut known = ExportNames { has_emails: caller.scopes.contains(&Scope::UsersRead), ..ExportNames::default() };
     let mut after = query.after;
     for _ in 0..MAX_CHUNKS {
         let chunk = caller.store.assets_after(&assets, after).await?;
@@ -165,6 +167,8 @@ pub async fn export_assets(
 /// The asset types and users that the rows name.
 #[derive(Default)]
 struct ExportNames {
+    /// Whether the caller may know users' addresses.
+    has_emails: bool,
     codes: HashMap<AssetTypeId, Option<TypeCode>>,
     emails: HashMap<UserId, Option<Email>>,
 }
@@ -173,7 +177,8 @@ impl ExportNames {
     /// Reads those that are not known yet. Those that can't be read have no name.
     async fn read(&mut self, store: &TenantStore, assets: &[Stored<Asset>]) -> Result<(), StoreError> {
         let types = assets.iter().filter_map(|asset| asset.value.asset_type_id).filter(|id| !self.codes.contains_key(id));
-        let users = assets.iter().filter_map(|asset| asset.value.assigned_to).filter(|id| !self.emails.contains_key(id));
+        let users = assets.iter().filter_map(|asset| asset.value.assigned_to);
+        let users = users.filter(|id| self.has_emails && !self.emails.contains_key(id));
         let (types, users): (Vec<_>, Vec<_>) = (types.collect(), users.collect());
         let batch = BatchGet::new().with_all::<AssetType>(types.iter().copied()).with_all::<User>(users.iter().copied());
         let found = store.batch_get_without_content(batch).await?;
@@ -203,7 +208,11 @@ impl ExportNames {
             purchase_price: asset.purchase_price,
             warranty_until: asset.warranty_until,
             assigned_to: asset.assigned_to,
-            assigned_to_email: asset.assigned_to.and_then(|id| self.emails.get(&id).cloned().flatten()),
+            // Without an address beside it, the ID alone says who it is.
+            assigned_to_email: match asset.assigned_to {
+                None => Some(None),
+                Some(id) => self.emails.get(&id).cloned().flatten().map(Some),
+            },
             notes: asset.notes,
             created_at: stored.created_at,
             custom_fields: asset.custom_fields.as_map().clone(),

@@ -32,7 +32,7 @@ shared::query! {
 ///
 /// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with what became of each row. A row can name
 /// other records by what people know: `asset_type_code`, `model_name` with `manufacturer_name`, `assigned_to_email`. An
-/// empty cell leaves a field alone, `\N` clears it. With an `Idempotency-Key`, a repetition goes on where the request
+/// empty cell leaves a field alone, `\N` clears it. `assigned_to_email` needs the scope `users:read`. With an `Idempotency-Key`, a repetition goes on where the request
 /// stopped.
 #[utoipa::path(post, path = "/assets/import", tag = "assets", security(("api_key" = ["assets:write"])), responses(ImportErrors, ImportConflict))]
 pub async fn import_assets(
@@ -54,6 +54,10 @@ pub async fn import_assets(
 async fn operations(caller: Caller, rows: Vec<ImportRow>, matching: AssetMatch) -> Result<Vec<AssetOperation>, ApiError> {
     let mut names = NamesInRows::default();
     rows.iter().for_each(|row| row.add_names(matching, &mut names));
+    if !names.emails.is_empty() {
+        // The answer would tell who is a user.
+        caller.check_scope(Scope::UsersRead)?;
+    }
     let assets = Arc::new(AssetsInBulk::default());
     let named = NamedRecords::read(&caller.store, &names).await?;
     let operation = |row: ImportRow| {

@@ -151,7 +151,7 @@ fn csv_text<R: ExportRow>(custom_columns: &BTreeSet<String>, rows: &[R], has_hea
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     let internal = |error: csv::Error| ApiError::from(StoreError::broken(error));
     if has_header {
-        let custom = custom_columns.iter().map(|name| format!("{CUSTOM_FIELD}{name}"));
+        let custom = custom_columns.iter().map(|name| cell::from_text(&format!("{CUSTOM_FIELD}{name}")).into_owned());
         let header = R::COLUMNS.iter().map(|name| (*name).to_owned()).chain(custom);
         writer.write_record(header).map_err(internal)?;
     }

@@ -109,11 +109,11 @@ impl Row {
             return;
         }
         if let Some(field) = name.strip_prefix(CUSTOM_FIELD) {
-            let cell = if cell == CLEAR { CustomCell::Clear } else { CustomCell::Text(cell::to_text(cell).to_owned()) };
+            let cell = if cell == CLEAR { CustomCell::Clear } else { CustomCell::Text(cell::to_text(cell).into_owned()) };
             self.custom_fields.push((field.to_owned(), cell));
             return;
         }
-        let text = cell::to_text(cell);
+        let text = &*cell::to_text(cell);
         let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
         let json = match cell_type.unwrap_or(CellType::Text) {
             _ if cell == CLEAR => "null".to_owned(),
@@ -179,32 +179,36 @@ impl ParsedRows {
     }
 }
 
-/// What is read after a CSV body. If a quoted cell is not closed, it becomes part of that cell.
-const AFTER_BODY: &str = "\n\u{1}after the body";
+/// A line that is read after a CSV body. Only if a quoted cell is not closed, it becomes part of that cell.
+const AFTER_BODY: &[u8] = b"\nx";
 
 fn parse_csv(body: &[u8], names: ColumnNames) -> Result<ParsedRows, ApiError> {
-    let input = body.chain(AFTER_BODY.as_bytes());
+    let input = body.chain(AFTER_BODY);
+    let end = (body.len() + AFTER_BODY.len()) as u64;
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
     let mut record = csv::ByteRecord::new();
+    // Returns whether the row is cut off: it has the line break after the body. `None` after the last row.
     let mut read = |record: &mut csv::ByteRecord| {
-        let is_row =
-            reader.read_byte_record(record).map_err(|error| ApiError::Malformed(format!("The body is not CSV: {error}.")))?;
-        Ok::<_, ApiError>(is_row && record.get(0) != Some(AFTER_BODY.trim_start().as_bytes()))
+        reader.read_byte_record(record).map_err(|error| ApiError::Malformed(format!("The body is not CSV: {error}.")))?;
+        let is_within = reader.position().byte() < end;
+        let is_cut_off = !is_within && record.iter().any(|cell| cell.contains(&b'\n'));
+        Ok::<_, ApiError>((is_within || is_cut_off).then_some(is_cut_off))
     };
     let mut parsed = ParsedRows::default();
-    if !read(&mut record)? {
-        return Ok(parsed);
+    match read(&mut record)? {
+        None => return Ok(parsed),
+        Some(true) => return Err(ApiError::Invalid(vec![FieldError::whole("A quoted cell of the header row is not closed.")])),
+        Some(false) => {}
     }
     let name = |name: &[u8]| {
         let name = String::from_utf8_lossy(name);
         // The name of a custom field may begin or end with a space.
-        if name.starts_with(CUSTOM_FIELD) { name.into_owned() } else { name.trim().to_owned() }
+        if name.starts_with(CUSTOM_FIELD) { cell::to_text(&name).into_owned() } else { name.trim().to_owned() }
     };
     parsed.columns = record.iter().map(name).collect();
     let types: Vec<Option<CellType>> = parsed.columns.iter().map(|column| names.cell_type(column)).collect();
     let columns = parsed.columns.clone();
-    while read(&mut record)? {
-        let is_cut_off = record.iter().next_back().is_some_and(|cell| cell.ends_with(AFTER_BODY.as_bytes()));
+    while let Some(is_cut_off) = read(&mut record)? {
         parsed.push(|| csv_row(&record, &columns, &types, is_cut_off));
     }
     Ok(parsed)
