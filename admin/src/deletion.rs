@@ -10,6 +10,7 @@ use shared::domain::tenant::Tenant;
 use shared::store::{Store, StoreError, TenantStore};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use terminal::{clean, print_note};
 
 /// How a tenant is deleted.
 pub struct Deletion {
@@ -45,11 +46,11 @@ pub async fn delete(store: &Store, tenant: &str, deletion: Deletion) -> Result<O
         let value = json!({"tenant_id": id, "name": plan.name, "items": plan.items, "stays": plan.stays, "dry_run": true});
         return Ok(Output::described(value, plan.text()));
     }
-    eprintln!("{}", plan.text());
+    print_note(&plan.text());
     if !deletion.yes && !is_confirmed(&plan.name)? {
         bail!("the names differ, so nothing was deleted");
     }
-    eprintln!("deleting tenant {id} ({})", terminal::clean(&plan.name));
+    print_note(&format!("deleting tenant {id} ({})", clean(&plan.name)));
     // Drawn on stderr, and only on a terminal.
     let bar = ProgressBar::new(plan.items.values().sum())
         .with_style(ProgressStyle::with_template("{bar:40} {pos} of {len} items, {elapsed}")?);
@@ -60,7 +61,7 @@ pub async fn delete(store: &Store, tenant: &str, deletion: Deletion) -> Result<O
         bucket.delete(&store).await?;
     }
     store.finish_deletion().await?;
-    eprintln!("deleted tenant {id}: {deleted} items and the tenant itself");
+    print_note(&format!("deleted tenant {id}: {deleted} items and the tenant itself"));
     Ok(json!({"tenant_id": id, "name": plan.name, "deleted": true, "items": deleted + 1, "snapshots": bucket.is_some()}).into())
 }
 
@@ -96,7 +97,7 @@ fn stays(has_bucket: bool) -> Vec<String> {
 
 impl Plan {
     fn text(&self) -> String {
-        let mut lines = vec![format!("This deletes tenant {}:", terminal::clean(&self.name))];
+        let mut lines = vec![format!("This deletes tenant {}:", clean(&self.name))];
         lines.extend(self.items.iter().map(|(kind, count)| format!("  {count:>9}  {}", kind.replace('_', " "))));
         lines.push("This stays:".to_owned());
         lines.extend(self.stays.iter().map(|what| format!("  - {what}")));

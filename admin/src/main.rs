@@ -20,13 +20,12 @@ mod tenants;
 mod values;
 mod verify;
 
-use clap::Parser;
 use options::Options;
 use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let options = Options::parse();
+    let options: Options = terminal::parse_arguments();
     let is_json = options.json;
     let printed = async {
         let output = commands::run(options).await?;

@@ -65,8 +65,12 @@ impl Output {
     ///
     /// Returns an error when standard output can't be written.
     pub fn print(&self, is_json: bool) -> Result<()> {
-        let text = if is_json || !terminal::is_terminal() { self.json_lines() } else { Some(self.text(terminal::width())) };
-        text.map_or(Ok(()), |text| Ok(terminal::print(&text)?))
+        if !is_json && terminal::is_terminal() {
+            terminal::print(&self.text(terminal::width()))?;
+        } else if let Some(lines) = self.json_lines() {
+            terminal::print_data(&lines)?;
+        }
+        Ok(())
     }
 
     fn json_lines(&self) -> Option<String> {

@@ -13,6 +13,7 @@ use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek, Write};
 use std::time::{Duration, Instant};
+use terminal::print_note;
 
 /// Exports to a file or to standard output.
 ///
@@ -41,17 +42,17 @@ pub async fn export(options: &Export, connection: &Connection, is_json: bool) ->
             "kind": kind(options).0, "file": path, "format": format!("{format:?}").to_lowercase(),
             "rows": rows, "unreadable": unreadable, "seconds": began.elapsed().as_secs_f64(),
         }))?,
-        Some(path) => eprintln!("Exported {rows} {} to {}", kind(options).0, path.display()),
+        Some(path) => print_note(&format!("Exported {rows} {} to {}", kind(options).0, path.display())),
         None => {}
     }
     if unreadable.is_empty() {
         return Ok(EXIT_SUCCESS);
     }
-    eprintln!(
+    print_note(&format!(
         "warning: the export lacks {} that the service can't read; tell its operator: {}",
         kind(options).0,
         unreadable.join(", ")
-    );
+    ));
     Ok(EXIT_REFUSED)
 }
 
@@ -92,7 +93,7 @@ async fn write(options: &Export, client: &Client, format: Format) -> Result<Expo
 
 /// Copies to standard output. A reader that has seen enough, such as `head`, is no error.
 fn to_standard_output(mut file: &File, format: Format, parts: &Parts) -> Result<()> {
-    let mut output = io::stdout().lock();
+    let mut output = terminal::data();
     let written = match format {
         Format::Ndjson => io::copy(&mut file, &mut output).map(drop),
         Format::Csv => parts.write_table(BufReader::new(file), &mut output),

@@ -9,6 +9,7 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::time::Instant;
+use terminal::print_note;
 
 /// How many events are asked for at once: as many as the service gives.
 const LIMIT: &str = "100";
@@ -130,7 +131,7 @@ async fn answered(client: &Client, url: &Url, is_first: bool) -> Result<Vec<u8>>
                 Answer::Done => {
                     expect_type(&reply, url, JSON)?;
                     if attempts > 1 {
-                        eprintln!("The service answers again.");
+                        print_note("The service answers again.");
                     }
                     return Ok(reply.body);
                 }
@@ -142,7 +143,7 @@ async fn answered(client: &Client, url: &Url, is_first: bool) -> Result<Vec<u8>>
             return Err(CliError::Failed(detail));
         }
         if attempts == 1 {
-            eprintln!("{}; waiting for it. No event is lost.", crate::output::clean_lines(&detail));
+            print_note(&format!("{detail}; waiting for it. No event is lost."));
         }
         tokio::time::sleep(retry_pause(attempts, retry_after, fastrand::f64())).await;
     }

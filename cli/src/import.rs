@@ -9,7 +9,7 @@ use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::import_options::{heading, resend_command};
 use crate::interrupt::Interrupt;
 use crate::journal::{Journal, already_begun};
-use crate::output::{count, print};
+use crate::output::{count, print_data, print_json};
 use crate::progress::Progress;
 use crate::refused::{beside, report};
 use crate::sender::{Ending, Sender};
@@ -20,6 +20,7 @@ use crate::unsettled::CAPACITY;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use terminal::{clean, print_note};
 
 /// Prints what the columns look like, as options to paste.
 ///
@@ -31,21 +32,21 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     let found = suggestions(options.kind(), &source.names, &options.mappings);
     let mappings: Vec<String> = found.mappings.iter().map(as_option).collect();
     if is_json {
-        crate::output::print_json(&json!({"columns": source.names, "options": mappings, "unknown": found.unknown}))?;
+        print_json(&json!({"columns": source.names, "options": mappings, "unknown": found.unknown}))?;
         return Ok(EXIT_SUCCESS);
     }
-    eprintln!("{}", source.describe());
+    print_note(&source.describe());
     if !mappings.is_empty() {
-        print(&mappings.join(" \\\n"))?;
+        print_data(&mappings.join(" \\\n"))?;
     }
     if mappings.iter().any(|mapping| mapping.ends_with("=model") || mapping.ends_with("=model\"")) {
-        eprintln!("manufacturer and model are free text. For models in your catalog, use manufacturer_name and model_name.");
+        print_note("manufacturer and model are free text. For models in your catalog, use manufacturer_name and model_name.");
     }
     if !found.unknown.is_empty() {
-        eprintln!(
-            "No guess for: {}.\nKeep a column with --map \"COLUMN=custom_fields.NAME\", or ignore it with --map \"COLUMN=\".",
-            found.unknown.join(", ")
-        );
+        let unknown = clean(&found.unknown.join(", "));
+        print_note(&format!(
+            "No guess for: {unknown}.\nKeep a column with --map \"COLUMN=custom_fields.NAME\", or ignore it with --map \"COLUMN=\"."
+        ));
     }
     Ok(EXIT_SUCCESS)
 }
@@ -59,7 +60,7 @@ pub async fn import(options: &Import, connection: &Connection, is_json: bool) ->
     let source = Source::open(options)?;
     let targets = source.targets(options)?;
     check_match(options, &targets)?;
-    eprintln!("{}", source.describe());
+    print_note(&source.describe());
     let run = Run {
         options,
         client: Client::new(connection)?,
@@ -85,7 +86,7 @@ pub async fn import(options: &Import, connection: &Connection, is_json: bool) ->
                 path.display()
             )));
         }
-        eprintln!("Resuming: {} settled.", settled(&journal));
+        print_note(&format!("Resuming: {} settled.", settled(&journal)));
         journal
     } else {
         if path.exists() {

@@ -9,7 +9,7 @@ use crate::request::{PATIENCE, get};
 use crate::selection::Asset;
 use indicatif::ProgressBar;
 use std::collections::HashSet;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Writes a file for each asset into a folder, which is created if it isn't there.
@@ -56,7 +56,7 @@ pub async fn to_standard_output(client: &Client, options: &Labels, format: Label
         if label.last().is_some_and(|byte| *byte != b'\n') {
             label.push(b'\n');
         }
-        let mut output = io::stdout().lock();
+        let mut output = terminal::data();
         match output.write_all(&label).and_then(|()| output.flush()) {
             Err(error) if terminal::is_broken_pipe(&error) => return Ok(()),
             written => written?,

@@ -12,6 +12,7 @@ use crate::selection::{Asset, matching, named};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use terminal::print_note;
 
 /// The file of sheets, if none is named.
 const SHEETS: &str = "labels.html";
@@ -29,7 +30,7 @@ pub async fn labels(options: &Labels, connection: &Connection, is_json: bool) ->
         tags => named(&client, tags).await?,
     };
     if assets.is_empty() {
-        eprintln!("No asset matches.");
+        print_note("No asset matches.");
     }
     let files = match (options.format, &options.output) {
         (None, path) => sheets(&client, options, &assets, path.as_deref().unwrap_or(Path::new(SHEETS))).await?,
@@ -42,15 +43,15 @@ pub async fn labels(options: &Labels, connection: &Connection, is_json: bool) ->
     if is_json {
         print_json(&json!({"labels": assets.len(), "files": files}))?;
     } else if let [first, .., last] = files.as_slice() {
-        eprintln!(
+        print_note(&format!(
             "{} in {}: {} to {}",
             count(assets.len() as u64, "label"),
             count(files.len() as u64, "file"),
             first.display(),
             last.display()
-        );
+        ));
     } else if let [file] = files.as_slice() {
-        eprintln!("{} in {}", count(assets.len() as u64, "label"), file.display());
+        print_note(&format!("{} in {}", count(assets.len() as u64, "label"), file.display()));
     }
     Ok(EXIT_SUCCESS)
 }

@@ -6,12 +6,12 @@ use crate::error::{CliError, EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_SUCCESS, Resul
 use crate::feed::{Event, Feed};
 use crate::interrupt::Interrupt;
 use crate::listen_args::{Listen, Print};
-use crate::listen_print::{Counts, delivery, line, print_line};
+use crate::listen_print::{Counts, delivery, line};
 use crate::output::count;
 use crate::receiver::Receiver;
 use crate::signature::Secret;
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
+use terminal::{print_data, print_note, print_styled, style};
 
 /// How long to wait before asking for new events again.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -44,11 +44,11 @@ pub async fn listen(options: &Listen, connection: &Connection, is_json: bool) ->
         () = time_over(options.seconds) => Ok(Ending::TimeOver),
         result = listener.follow(&client) => result.map(|()| Ending::Complete),
     };
-    if std::io::stderr().is_terminal() && matches!(ending, Ok(Ending::Interrupted)) {
+    if terminal::is_error_terminal() && matches!(ending, Ok(Ending::Interrupted)) {
         // Ends the line with ^C.
-        eprintln!();
+        print_note("");
     }
-    eprintln!("{}", listener.counts.summary(began.elapsed(), options.forward.is_some()));
+    print_note(&listener.counts.summary(began.elapsed(), options.forward.is_some()));
     exit_code(ending?, listener.counts, options)
 }
 
@@ -59,7 +59,7 @@ fn receiver(options: &Listen) -> Result<Option<Receiver>> {
         Some(secret) => secret.clone(),
         None => {
             let secret = Secret::generate()?;
-            eprintln!("Your signing secret for this session is {}", secret.expose());
+            print_note(&format!("Your signing secret for this session is {}", secret.expose()));
             secret
         }
     };
@@ -97,7 +97,7 @@ impl Listener<'_> {
     /// Follows the feed until there were enough events.
     async fn follow(&mut self, client: &Client) -> Result<()> {
         let mut feed = Feed::begin(client, self.options.types()).await?;
-        eprintln!("{}", self.greeting());
+        print_note(&self.greeting());
         loop {
             for event in feed.next().await? {
                 let is_read = self.handle(&event).await?;
@@ -125,11 +125,10 @@ impl Listener<'_> {
         };
         self.counts.events += 1;
         self.counts.failed += u64::from(attempt.as_ref().is_some_and(|attempt| !attempt.is_success()));
-        let text = match self.print {
-            Print::Text => line(&event.summary, attempt.as_ref(), terminal::style::is_coloured(&std::io::stdout())),
-            Print::Json => delivery(event, attempt.as_ref()),
-        };
-        Ok(print_line(&text)?)
+        Ok(match self.print {
+            Print::Text => print_styled(&line(&event.summary, attempt.as_ref(), style::is_output_coloured()))?,
+            Print::Json => print_data(&delivery(event, attempt.as_ref()))?,
+        })
     }
 }
 

@@ -6,7 +6,6 @@ use crate::progress::duration;
 use crate::receiver::Attempt;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::io::{self, Write};
 use std::time::Duration;
 use terminal::{clean, pad, style};
 
@@ -80,19 +79,6 @@ impl Counts {
         let Self { events, failed } = self;
         let forwarded = format!(": {} forwarded, {failed} failed", events - failed);
         format!("{} in {}{}", count(events, "event"), duration(elapsed), if is_forwarded { &forwarded } else { "" })
-    }
-}
-
-/// Prints a line on standard output, and returns whether anybody still reads it.
-///
-/// # Errors
-///
-/// Returns an error when standard output can't be written.
-pub fn print_line(line: &str) -> io::Result<bool> {
-    let mut output = io::stdout().lock();
-    match writeln!(output, "{line}").and_then(|()| output.flush()) {
-        Err(error) if terminal::is_broken_pipe(&error) => Ok(false),
-        result => result.map(|()| true),
     }
 }
 

@@ -53,7 +53,7 @@ mod summary;
 mod unsettled;
 
 use args::{Cli, Command, Global};
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use config::{Connection, KeySources};
 use error::{EXIT_SUCCESS, Result};
 use listen_args::Webhooks;
@@ -62,12 +62,12 @@ use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let Cli { global, command } = Cli::parse();
+    let Cli { global, command } = terminal::parse_arguments();
     let is_json = global.json;
     match run(global, command).await {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            terminal::print_error(&output::clean_lines(&error.to_string()));
+            terminal::print_error(&error.to_string());
             if is_json {
                 // The exit code tells the same if standard output can't be written.
                 let _ = output::print_json(&json!({"error": error.to_string(), "exit_code": error.exit_code()}));
@@ -91,7 +91,7 @@ async fn run(global: Global, command: Command) -> Result<u8> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "assetctl", &mut script);
-            output::print(String::from_utf8_lossy(&script).trim_end())?;
+            output::print_data(String::from_utf8_lossy(&script).trim_end())?;
             Ok(EXIT_SUCCESS)
         }
     }

@@ -10,6 +10,7 @@ use crate::request::{get_data, new_run_id, post_data};
 use crate::selection::is_id;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
+use terminal::print_note;
 
 /// Shows what happens to a user's assets, asks, and does it.
 ///
@@ -31,7 +32,7 @@ pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool
         let deactivates = !options.keep_active && is_active(&client, &path, &plan).await?;
         if !plan.starts_anything() && !deactivates {
             show(&plan, false, is_json)?;
-            eprintln!("There is nothing to do.");
+            print_note("There is nothing to do.");
             return Ok(exit_code(&plan));
         }
         confirm(&plan, deactivates)?;
@@ -99,23 +100,23 @@ async fn body(client: &Client, options: &Offboard) -> Result<Value> {
 fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
     if !plan.unreadable.is_empty() {
         let ids: Vec<&str> = plan.unreadable.iter().map(String::as_str).collect();
-        eprintln!("warning: nothing starts on assets that the service can't read: {}", ids.join(", "));
+        print_note(&format!("warning: nothing starts on assets that the service can't read: {}", ids.join(", ")));
     }
     if is_json {
         return print_json(&plan.as_json(!is_done));
     }
     print(&format!("{}\n\n{}", plan.table(is_done, terminal::width()), plan.summary(is_done)))?;
     if plan.has_more && !is_done {
-        eprintln!("The user has more assets, which are taken in turn.");
+        print_note("The user has more assets, which are taken in turn.");
     }
     Ok(())
 }
 
 /// Asks whether to go on, on standard error, because the result goes to standard output.
 fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
-    eprintln!("{}\n\n{}", plan.table(false, terminal::width()), plan.summary(false));
+    print_note(&format!("{}\n\n{}", plan.table(false, terminal::width()), plan.summary(false)));
     if plan.has_more {
-        eprintln!("The user has more assets, which are taken in turn.");
+        print_note("The user has more assets, which are taken in turn.");
     }
     match terminal::ask(&format!("{}? [y/N]", plan.question(deactivates)))? {
         Some(answer) if ["y", "yes"].contains(&answer.to_lowercase().as_str()) => Ok(()),

@@ -11,13 +11,7 @@ pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Returns a text of several lines without what a terminal would obey.
-#[must_use]
-pub fn clean_lines(text: &str) -> String {
-    text.lines().map(terminal::clean).collect::<Vec<_>>().join("\n")
-}
-
-/// Prints a line. A reader that has seen enough, such as `head`, is no error.
+/// Prints a text for people. A reader that has seen enough, such as `head`, is no error.
 ///
 /// # Errors
 ///
@@ -26,13 +20,23 @@ pub fn print(text: &str) -> Result<()> {
     Ok(terminal::print(text)?)
 }
 
+/// Prints a text for programs, which get every byte. A reader that has seen enough is no error.
+///
+/// # Errors
+///
+/// Returns an error when standard output can't be written.
+pub fn print_data(text: &str) -> Result<()> {
+    terminal::print_data(text)?;
+    Ok(())
+}
+
 /// Prints a JSON document.
 ///
 /// # Errors
 ///
 /// Returns an error when standard output can't be written.
 pub fn print_json(value: &Value) -> Result<()> {
-    print(&format!("{value:#}"))
+    print_data(&format!("{value:#}"))
 }
 
 /// Returns a new file in the folder of `path`, with the rights that new files have.

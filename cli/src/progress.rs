@@ -1,7 +1,6 @@
 //! How far an import is: a bar on a terminal, plain lines elsewhere.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// How often a plain line is written.
@@ -25,7 +24,7 @@ impl Progress {
     /// Begins; `size` is that of the file.
     #[must_use]
     pub fn new(label: &'static str, size: u64) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let bar = terminal::is_error_terminal().then(|| {
             let style = ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3} % {msg}");
             let bar = ProgressBar::new(size).with_prefix(label);
             style.map_or(bar.clone(), |style| bar.with_style(style))
@@ -50,7 +49,8 @@ impl Progress {
             bar.set_message(format!("{text}{note}"));
         } else if self.last_line.elapsed() >= INTERVAL {
             self.last_line = Instant::now();
-            eprintln!("{}: {} %, {text}{note}", self.label, position * 100 / self.size.max(1));
+            let percent = position * 100 / self.size.max(1);
+            terminal::print_note(&format!("{}: {percent} %, {text}{note}", self.label));
         }
     }
 

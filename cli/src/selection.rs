@@ -7,6 +7,7 @@ use crate::request::{PATIENCE, get, get_data};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use std::collections::HashSet;
+use terminal::print_note;
 
 /// The type of exports in NDJSON.
 const NDJSON: &str = "application/x-ndjson";
@@ -67,7 +68,7 @@ pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> 
         }
         bar.tick();
         if !reply.unreadable.is_empty() {
-            eprintln!("warning: no labels for assets that the service can't read: {}", reply.unreadable.join(", "));
+            print_note(&format!("warning: no labels for assets that the service can't read: {}", reply.unreadable.join(", ")));
         }
         match reply.next {
             Some(link) => url = client.follow(&url, &link)?,

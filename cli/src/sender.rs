@@ -13,6 +13,7 @@ use crate::unsettled::Unsettled;
 use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use terminal::print_note;
 use tokio::task::JoinSet;
 
 /// How long requests under way are waited for after Ctrl-C.
@@ -115,7 +116,8 @@ impl Sender<'_> {
                     if is_ending {
                         return Ok(Ending::Interrupted);
                     }
-                    eprintln!("Ending: waiting for {} requests under way. Press Ctrl-C again to end at once.", state.under_way.len());
+                    let requests = state.under_way.len();
+                    print_note(&format!("Ending: waiting for {requests} requests under way. Press Ctrl-C again to end at once."));
                 }
             }
         }

@@ -9,6 +9,7 @@ use crate::sniff;
 use crate::source::Source;
 use serde_json::{Value, json};
 use std::time::Duration;
+use terminal::{clean, print_note};
 
 /// How many refused rows are told on a terminal.
 const MAX_LINES: usize = 20;
@@ -48,12 +49,12 @@ pub fn print_summary(
         return print_json(&as_json(summary, source, report, elapsed, has_written));
     }
     for row in report.refused.iter().take(MAX_LINES) {
-        eprintln!("{row}");
+        print_note(&clean(&row.to_string()));
     }
     let counts = &report.counts;
     let shown = report.refused.len().min(MAX_LINES) as u64;
     if counts.refused > shown {
-        eprintln!("and {}", count(counts.refused - shown, "more refused row"));
+        print_note(&format!("and {}", count(counts.refused - shown, "more refused row")));
     }
     let (heading, would_be) = match (summary.is_dry_run, has_written) {
         (true, _) => ("Dry run, nothing was written:", " would be"),
@@ -74,18 +75,20 @@ pub fn print_summary(
     let Some(file) = &report.file else { return Ok(()) };
     match resend {
         _ if !has_written || summary.aborts => {
-            eprintln!(
+            print_note(&format!(
                 "The refused rows and the reasons are in {}. Mend them in {} and send it again.",
                 file.display(),
                 source.path.display()
-            );
+            ));
             if has_written && summary.aborts {
-                eprintln!(
-                    "Rows in requests before the refused one were written: use --match, so that they aren't created again."
+                print_note(
+                    "Rows in requests before the refused one were written: use --match, so that they aren't created again.",
                 );
             }
         }
-        Some(command) => eprintln!("The refused rows are in {}. Mend them there, and send them:\n  {command}", file.display()),
+        Some(command) => {
+            print_note(&format!("The refused rows are in {}. Mend them there, and send them:\n  {command}", file.display()));
+        }
         None => {}
     }
     Ok(())

@@ -1,6 +1,5 @@
 //! The dev server: `cargo run` starts it.
 
-use clap::Parser;
 use local::log::{self, Format};
 use local::options::Options;
 use local::server::run;
@@ -8,7 +7,7 @@ use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let options = Options::parse();
+    let options: Options = terminal::parse_arguments();
     let format = Format::or_default(options.log);
     log::init(format);
     match run(options, format).await {

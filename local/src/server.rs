@@ -22,7 +22,7 @@ use shared::key_encryption::KeyEncryption;
 use shared::queue::Queue;
 use shared::store::Store;
 use std::fs;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -145,9 +145,9 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     let served = serve(listener, router, webhooks.stopper()).await;
     writer.abort();
     webhooks.stop(served?).await;
-    if io::stderr().is_terminal() {
+    if terminal::is_error_terminal() {
         // The terminal shows ^C on a line that is not ended.
-        eprintln!("\nThe server has stopped.");
+        terminal::print_note("\nThe server has stopped.");
     }
     if let Some(file) = &options.ready_file {
         let _ = fs::remove_file(file);
@@ -177,7 +177,8 @@ fn print_greeting(ready: &ReadyFile<'_>, folder: Option<&Path>, is_local: bool) 
         table: ready.table,
         has_jq: is_installed("jq"),
     };
-    Ok(terminal::print(&greeting.text(style::is_coloured(&io::stdout())))?)
+    terminal::print_styled(&greeting.text(style::is_output_coloured()))?;
+    Ok(())
 }
 
 /// Starts to deliver changes to webhooks, as the functions `fanout` and `deliver` do in AWS.

@@ -157,8 +157,10 @@ fn what_does_not_fit_is_told_with_what_does() {
         (&["--dynamodb-addr", "8000"][..], "must be an IP address and a port, such as 127.0.0.1:3001"),
         (&["--memori"], "a similar argument exists: '--memory'"),
         (&["--log", "xml"], "[possible values: text, json]"),
+        (&["--log", "\u{1b}]0;owned\u{7}\u{9b}\u{202e}"], "'\u{fffd}]0;owned\u{fffd}\u{fffd}\u{fffd}'"),
+        (&["--\u{1b}[2J\u{200f}"], "'--\u{fffd}[2J\u{fffd}'"),
     ] {
         let (code, error) = fail(folder.path(), options);
-        assert!(code == Some(2) && error.contains(hint), "{error}");
+        assert!(code == Some(2) && error.contains(hint) && !error.contains('\u{1b}'), "{error:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! A line that says what is going on, until it is over.
 
+use crate::text::clean;
 use console::Term;
 
 /// A line on standard error, if that is a terminal. Dropping it erases the line.
@@ -13,7 +14,7 @@ impl Notice {
         let term = Term::stderr();
         if term.is_term() {
             // Nobody misses a line that can't be written.
-            let _ = term.write_str(text);
+            let _ = term.write_str(&clean(text));
         }
         Self(term)
     }

@@ -26,6 +26,12 @@ pub fn is_coloured(stream: &impl RawStream) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }
 
+/// Returns whether standard output shows colours.
+#[must_use]
+pub fn is_output_coloured() -> bool {
+    is_coloured(&std::io::stdout())
+}
+
 /// Returns a text in a style, or as it is.
 #[must_use]
 pub fn paint(text: &str, style: Style, is_coloured: bool) -> String {

@@ -3,7 +3,10 @@
 use console::measure_text_width;
 
 /// Characters that change in which direction the others run, so that a text seems to be another one.
-const DIRECTIONS: [std::ops::RangeInclusive<char>; 2] = ['\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
+const DIRECTIONS: [std::ops::RangeInclusive<char>; 4] =
+    ['\u{61c}'..='\u{61c}', '\u{200e}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
+/// The styles of this crate and of clap's help, without the escape that they begin with.
+const STYLES: [&str; 8] = ["[0m", "[1m", "[2m", "[4m", "[31m", "[32m", "[33m", "[36m"];
 
 /// Returns a text without anything that a terminal would obey: a name must not move the cursor.
 #[must_use]
@@ -15,6 +18,29 @@ pub fn clean(text: &str) -> String {
         character => character,
     };
     text.chars().map(shown).collect()
+}
+
+/// Returns a text of several lines without anything that a terminal would obey, but line breaks.
+#[must_use]
+pub fn clean_lines(text: &str) -> String {
+    text.split('\n').map(|line| clean(line.strip_suffix('\r').unwrap_or(line))).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a text without its styles.
+pub fn unstyled(text: &str) -> String {
+    STYLES.iter().fold(text.to_owned(), |text, style| text.replace(&format!("\u{1b}{style}"), ""))
+}
+
+/// Returns a text as [`clean_lines`] does, but with its styles. Texts of others in it must be clean already.
+pub fn clean_styled(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let mut cleaned = clean_lines(parts.next().unwrap_or_default());
+    for part in parts {
+        let style = STYLES.iter().find(|style| part.starts_with(**style));
+        cleaned.push(if style.is_some() { '\u{1b}' } else { '\u{fffd}' });
+        cleaned.push_str(&clean_lines(part));
+    }
+    cleaned
 }
 
 /// Returns a time of the service, such as `2027-01-01T08:30:00.000Z`, to the minute: `2027-01-01 08:30`. Any other text
@@ -71,6 +97,25 @@ mod tests {
     fn nothing_that_a_terminal_obeys_is_left() {
         assert_eq!(clean("a\u{1b}[2Jb\nc\u{202e}d"), "a\u{fffd}[2Jb c\u{fffd}d");
         assert_eq!(clean("Müller 東京"), "Müller 東京");
+        for obeyed in ["\u{0}", "\u{8}", "\u{7f}", "\u{80}", "\u{9b}", "\u{9f}", "\u{61c}", "\u{200e}", "\u{200f}"] {
+            assert_eq!(clean(obeyed), "\u{fffd}", "{obeyed:?}");
+        }
+        for direction in ('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}') {
+            assert_eq!(clean(&direction.to_string()), "\u{fffd}", "{direction:?}");
+        }
+    }
+
+    #[test]
+    fn line_breaks_stay_and_lone_returns_do_not() {
+        assert_eq!(clean_lines("a\r\nb\rc\u{9b}\n\n"), "a\nb c\u{fffd}\n\n");
+    }
+
+    #[test]
+    fn styles_stay_and_other_escapes_do_not() {
+        let styled = "\u{1b}[1m\u{1b}[31merror:\u{1b}[0m a\n";
+        assert_eq!(clean_styled(styled), styled);
+        assert_eq!(unstyled(styled), "error: a\n");
+        assert_eq!(clean_styled("a\u{1b}[8mb\u{1b}]0;c\u{7}\u{1b}"), "a\u{fffd}[8mb\u{fffd}]0;c\u{fffd}\u{fffd}");
     }
 
     #[test]

@@ -53,3 +53,32 @@ fn wrong_arguments_are_told_what_is_right() {
         assert!(output.status.code() == Some(2) && error.contains(hint), "{error}");
     }
 }
+
+#[tokio::test]
+async fn nobody_gets_what_a_terminal_would_obey() {
+    const HOSTILE: &str = "A\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[8m\u{9b}31m\u{7f}\u{202e}\u{200f}\u{61c}Z";
+    let operator = Operator::start().await;
+    operator.create_tenant();
+    let unknown = format!("--{HOSTILE}");
+    for arguments in [
+        &[HOSTILE][..],
+        &["tenant", "list", &unknown],
+        &["key", "create", "--tenant", "Acme", "--name", HOSTILE, "--scopes", "assets:read"],
+        &["key", "create", "--tenant", "Acme", "--name", "ci", "--scopes", HOSTILE],
+        &["key", "revoke", "--tenant", "Acme", "--key", HOSTILE],
+        &["verify", "--tenant", HOSTILE],
+        &["verify-receipt", HOSTILE, "--keys", HOSTILE],
+        &["tenant", "list", "--table", HOSTILE],
+        &["tenant", "delete", HOSTILE],
+    ] {
+        let output = operator.run(arguments);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && error.contains("owned") && error == terminal::clean_lines(&error), "{error:?}");
+        let (shown, _) = show(&operator, arguments, "");
+        for obeyed in ["\u{1b}]", "\u{1b}[2J", "\u{1b}[8m", "\u{7}", "\u{9b}", "\u{7f}", "\u{202e}", "\u{200f}", "\u{61c}"] {
+            assert!(!shown.contains(obeyed), "{arguments:?} shows {obeyed:?}: {shown:?}");
+        }
+    }
+    let (shown, _) = show(&operator, &["tenants"], "");
+    assert!(shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m unrecognized subcommand"), "{shown:?}");
+}

@@ -24,11 +24,11 @@ fn answer(request: &Request, count: usize) -> Answer {
     match request.route.as_str() {
         "GET /assets/export" => {
             let rows = (0..count).map(|number| format!("{}\n", asset(number, &format!("AST-{number}"))));
-            Answer(200, "application/x-ndjson", rows.collect())
+            Answer::new("application/x-ndjson", rows.collect())
         }
         "GET /assets/labels" => {
             let (skip, ids) = (request.parameter("skip"), request.parameter("ids").split(',').count());
-            Answer(200, "text/html; charset=utf-8", format!("{} {skip} {ids}", request.parameter("layout")))
+            Answer::new("text/html; charset=utf-8", format!("{} {skip} {ids}", request.parameter("layout")))
         }
         "GET /assets" => match request.parameter("asset_tag") {
             "A/1" => Answer::data(&json!([asset(1, "A/1")])),
@@ -42,7 +42,7 @@ fn answer(request: &Request, count: usize) -> Answer {
                 "png" => "image/png",
                 _ => "text/plain; charset=utf-8",
             };
-            Answer(200, content_type, format!("^XA{format} {size} {dpi}^XZ"))
+            Answer::new(content_type, format!("^XA{format} {size} {dpi}^XZ"))
         }
         _ => Answer::data(&asset(3, "C-3")),
     }

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
 
 mod export;
+mod hostile_answers;
+mod hostile_texts;
 mod import;
 mod labels;
 mod offboard;

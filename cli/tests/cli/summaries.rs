@@ -57,7 +57,7 @@ fn stats_are_tables_or_json() {
 fn refusals_and_other_servers_are_explained() {
     let service = Scripted::start(|request, _| match request.route.as_str() {
         "GET /stats" => Answer::problem(403, "FORBIDDEN", "The key needs assets:read."),
-        _ => Answer(200, "text/html", "<html>".into()),
+        _ => Answer::new("text/html", "<html>".into()),
     });
     let refused = run(&service.url, &["stats"]);
     assert_eq!(refused.code, 1);

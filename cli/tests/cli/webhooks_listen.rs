@@ -21,7 +21,7 @@ fn event(number: u32) -> Value {
 /// Returns a page of the feed.
 fn page(events: &[Value], after: &str, has_more: bool) -> Answer {
     let meta = json!({"limit": 100, "after": after, "has_more": has_more});
-    Answer(200, "application/json", json!({"data": events, "meta": meta}).to_string())
+    Answer::new("application/json", json!({"data": events, "meta": meta}).to_string())
 }
 
 /// Answers with the start, two pages at once, and nothing after that.

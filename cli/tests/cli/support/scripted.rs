@@ -30,17 +30,33 @@ impl Request {
 }
 
 /// What a request is answered with.
-pub struct Answer(pub u16, pub &'static str, pub String);
+pub struct Answer {
+    status: u16,
+    content_type: &'static str,
+    body: String,
+    retry_after: Option<&'static str>,
+}
 
 impl Answer {
+    /// Returns an answer with the status 200.
+    pub fn new(content_type: &'static str, body: String) -> Self {
+        Self { status: 200, content_type, body, retry_after: None }
+    }
+
     /// Returns an answer with this member `data`.
     pub fn data(data: &Value) -> Self {
-        Self(200, "application/json", json!({"data": data}).to_string())
+        Self::new("application/json", json!({"data": data}).to_string())
     }
 
     /// Returns a problem.
     pub fn problem(status: u16, code: &str, detail: &str) -> Self {
-        Self(status, "application/problem+json", json!({"status": status, "code": code, "detail": detail}).to_string())
+        let body = json!({"status": status, "code": code, "detail": detail}).to_string();
+        Self { status, ..Self::new("application/problem+json", body) }
+    }
+
+    /// Returns a problem that asks to wait.
+    pub fn busy(retry_after: &'static str) -> Self {
+        Self { retry_after: Some(retry_after), ..Self::problem(503, "UNAVAILABLE", "Not now.") }
     }
 }
 
@@ -91,6 +107,10 @@ async fn answer(State(service): State<Arc<Service>>, method: Method, uri: Uri, h
         requests.push(request.clone());
         requests.len() - 1
     };
-    let Answer(status, content_type, body) = (service.script)(&request, number);
-    (StatusCode::from_u16(status).unwrap(), [("content-type", content_type)], body).into_response()
+    let Answer { status, content_type, body, retry_after } = (service.script)(&request, number);
+    let mut response = (StatusCode::from_u16(status).unwrap(), [("content-type", content_type)], body).into_response();
+    if let Some(retry_after) = retry_after {
+        response.headers_mut().insert("retry-after", retry_after.parse().unwrap());
+    }
+    response
 }
