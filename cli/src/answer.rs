@@ -1,6 +1,6 @@
 //! What a response's status means for the request.
 
-use crate::client::Reply;
+use crate::client::{Reply, Unreachable};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -13,16 +13,28 @@ pub enum Answer {
     /// The body is what was asked for.
     Done,
     /// Send the request again later.
-    Busy {
-        /// How long the service asks to wait.
-        retry_after: Option<Duration>,
-        /// Whether it is a fault of the service, which may not pass.
-        is_fault: bool,
-        /// What to tell if it doesn't pass.
-        detail: String,
-    },
+    Busy(Busy),
     /// Repeating doesn't help.
     Refused(String),
+}
+
+/// Why a request is to be sent again later.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Busy {
+    /// How long the service asks to wait.
+    pub retry_after: Option<Duration>,
+    /// Whether it is a fault of the service, which may not pass.
+    pub is_fault: bool,
+    /// What to tell if it doesn't pass.
+    pub detail: String,
+}
+
+impl Busy {
+    /// Returns that there was no response.
+    #[must_use]
+    pub fn unreachable(error: Unreachable, is_fault: bool) -> Self {
+        Self { retry_after: None, is_fault, detail: error.detail }
+    }
 }
 
 /// A problem document (RFC 9457).
@@ -50,11 +62,13 @@ struct ProblemError {
 pub fn interpret(reply: &Reply) -> Answer {
     let problem: Problem = serde_json::from_slice(&reply.body).unwrap_or_default();
     let detail = describe(reply, &problem);
+    let busy = |is_fault, detail| Answer::Busy(Busy { retry_after: reply.retry_after, is_fault, detail });
     match reply.status {
+        _ if reply.is_too_long => Answer::Refused(detail + " with more than 6 MB, which the API never does; check --base-url"),
         200..=299 => Answer::Done,
-        408 | 429 | 502..=504 => Answer::Busy { retry_after: reply.retry_after, is_fault: false, detail },
-        409 if problem.code == "REQUEST_IN_PROGRESS" => Answer::Busy { retry_after: reply.retry_after, is_fault: false, detail },
-        500 => Answer::Busy { retry_after: reply.retry_after, is_fault: true, detail },
+        408 | 429 | 502..=504 => busy(false, detail),
+        409 if problem.code == "REQUEST_IN_PROGRESS" => busy(false, detail),
+        500 => busy(true, detail),
         _ => Answer::Refused(detail),
     }
 }
@@ -94,9 +108,9 @@ mod tests {
     #[test]
     fn what_passes_is_repeated() {
         for (status, body) in [(429, ""), (503, "{}"), (502, "<html>"), (409, r#"{"code": "REQUEST_IN_PROGRESS"}"#)] {
-            assert!(matches!(interpret(&reply(status, body)), Answer::Busy { is_fault: false, .. }), "{status}");
+            assert!(matches!(interpret(&reply(status, body)), Answer::Busy(Busy { is_fault: false, .. })), "{status}");
         }
-        assert!(matches!(interpret(&reply(500, "")), Answer::Busy { is_fault: true, .. }));
+        assert!(matches!(interpret(&reply(500, "")), Answer::Busy(Busy { is_fault: true, .. })));
         assert_eq!(interpret(&reply(200, "{}")), Answer::Done);
     }
 

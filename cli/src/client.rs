@@ -3,7 +3,7 @@
 use crate::config::Connection;
 use crate::error::{CliError, Result};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION, RETRY_AFTER};
-use reqwest::{RequestBuilder, Url, redirect};
+use reqwest::{RequestBuilder, Response, Url, redirect};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a response may take; a gateway gives up earlier.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How long the body of an answer may be; the API answers with 6 MB at most.
+const MAX_BODY_BYTES: usize = 6 * 1024 * 1024;
 /// The header with the ids of records that an export lacks.
 const UNREADABLE: HeaderName = HeaderName::from_static("x-unreadable");
 
@@ -40,6 +42,8 @@ pub struct Reply {
     pub unreadable: Vec<String>,
     /// The body.
     pub body: Vec<u8>,
+    /// Whether the body was not read, because it is longer than any that the API answers with.
+    pub is_too_long: bool,
 }
 
 /// Why a request has no response.
@@ -156,14 +160,16 @@ impl Client {
         let response =
             request.header(AUTHORIZATION, self.authorization.clone()).send().await.map_err(|error| self.unreachable(&error))?;
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let retry_after = header(RETRY_AFTER).and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs);
+        let retry_after = header(RETRY_AFTER).and_then(|text| seconds(text.trim()));
         let links = response.headers().get_all(LINK).iter().filter_map(|link| link.to_str().ok());
         let (status, location, content_type) = (response.status().as_u16(), header(LOCATION), header(CONTENT_TYPE));
         let next = links.flat_map(|links| links.split(',')).find_map(next_link).map(str::to_owned);
         let unreadable = header(UNREADABLE).unwrap_or_default();
         let unreadable = unreadable.split(", ").filter(|id| !id.is_empty()).map(str::to_owned).collect();
-        let body = response.bytes().await.map_err(|error| self.unreachable(&error))?.to_vec();
-        Ok(Reply { status, retry_after, location, content_type, next, unreadable, body })
+        let body = body(response).await.map_err(|error| self.unreachable(&error))?;
+        let is_too_long = body.is_none();
+        let body = body.unwrap_or_default();
+        Ok(Reply { status, retry_after, location, content_type, next, unreadable, body, is_too_long })
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Unreachable {
@@ -172,6 +178,27 @@ impl Client {
         let detail = format!("can't reach {}: {cause}{hint}", self.base_url);
         Unreachable { detail, may_be_sent: !error.is_connect() }
     }
+}
+
+/// Returns a body; `None` if it is longer than any that the API answers with.
+async fn body(mut response: Response) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    if response.content_length().is_some_and(|length| length > MAX_BODY_BYTES as u64) {
+        return Ok(None);
+    }
+    while let Some(chunk) = response.chunk().await? {
+        if body.len() + chunk.len() > MAX_BODY_BYTES {
+            return Ok(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body))
+}
+
+/// Returns a number of seconds, of which more than a century are as good as that: times that far can be calculated with.
+fn seconds(text: &str) -> Option<Duration> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| Duration::from_secs(text.parse::<u32>().unwrap_or(u32::MAX).into()))
 }
 
 /// Returns the target of a link with `rel="next"`.
@@ -206,6 +233,17 @@ pub fn cause(error: &reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_time_is_too_long_to_calculate_with() {
+        assert_eq!(seconds("7"), Some(Duration::from_secs(7)));
+        for text in ["4294967296", "18446744073709551615", "99999999999999999999999"] {
+            assert!(std::time::Instant::now().checked_add(seconds(text).unwrap()).is_some(), "{text}");
+        }
+        for text in ["", "-1", "1.5", "Wed, 21 Oct 2099 07:28:00 GMT"] {
+            assert_eq!(seconds(text), None);
+        }
+    }
 
     #[test]
     fn only_next_links_are_followed() {

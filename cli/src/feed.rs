@@ -1,10 +1,10 @@
 //! The feed of all changes, page after page.
 
-use crate::answer::{Answer, MAX_FAULTS, interpret};
+use crate::answer::{Answer, Busy, interpret};
 use crate::client::Client;
 use crate::error::{CliError, Result};
-use crate::pace::retry_pause;
-use crate::request::{JSON, PATIENCE, expect_type};
+use crate::patience::{self, Patience, endless_pause};
+use crate::request::{JSON, expect_type};
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -77,7 +77,7 @@ impl<'a> Feed<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`CliError::Failed`] if the service refuses the request, or doesn't answer for [`PATIENCE`].
+    /// Returns [`CliError::Failed`] if the service refuses the request, or doesn't answer for [`patience::DEFAULT`].
     pub async fn begin(client: &'a Client, types: Option<String>) -> Result<Self> {
         let mut feed = Self { client, types, after: "now".into(), has_more: false };
         feed.read(true).await?;
@@ -122,11 +122,11 @@ fn unreadable() -> CliError {
 /// Sends a request until the service answers it, and tells when it doesn't. Only the first request gives up: the address may
 /// be wrong.
 async fn answered(client: &Client, url: &Url, is_first: bool) -> Result<Vec<u8>> {
-    let (began, mut attempts) = (Instant::now(), 0_u32);
+    let (patience, mut attempts) = (Patience::begin(patience::DEFAULT, Instant::now()), 0_u32);
     loop {
         attempts = attempts.saturating_add(1);
-        let (retry_after, is_fault, detail) = match client.get(url.clone()).await {
-            Err(unreachable) => (None, false, unreachable.detail),
+        let busy = match client.get(url.clone()).await {
+            Err(unreachable) => Busy::unreachable(unreachable, false),
             Ok(reply) => match interpret(&reply) {
                 Answer::Done => {
                     expect_type(&reply, url, JSON)?;
@@ -136,15 +136,16 @@ async fn answered(client: &Client, url: &Url, is_first: bool) -> Result<Vec<u8>>
                     return Ok(reply.body);
                 }
                 Answer::Refused(detail) => return Err(CliError::Failed(detail)),
-                Answer::Busy { retry_after, is_fault, detail } => (retry_after, is_fault, detail),
+                Answer::Busy(busy) => busy,
             },
         };
-        if is_first && ((is_fault && attempts >= MAX_FAULTS) || began.elapsed() > PATIENCE) {
-            return Err(CliError::Failed(detail));
-        }
+        let pause = match is_first {
+            true => patience.pause(attempts, &busy, Instant::now()).map_err(CliError::Failed)?,
+            false => endless_pause(attempts, &busy),
+        };
         if attempts == 1 {
-            print_note(&format!("{detail}; waiting for it. No event is lost."));
+            print_note(&format!("{}; waiting for it. No event is lost.", busy.detail));
         }
-        tokio::time::sleep(retry_pause(attempts, retry_after, fastrand::f64())).await;
+        tokio::time::sleep(pause).await;
     }
 }

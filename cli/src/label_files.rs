@@ -5,7 +5,8 @@ use crate::error::{CliError, Result};
 use crate::label_args::{LabelFormat, Labels};
 use crate::label_pages::file_name;
 use crate::output::{persist, temporary_beside};
-use crate::request::{PATIENCE, get};
+use crate::patience;
+use crate::request::get;
 use crate::selection::Asset;
 use indicatif::ProgressBar;
 use std::collections::HashSet;
@@ -70,5 +71,5 @@ async fn label(client: &Client, options: &Labels, format: LabelFormat, asset: &A
     query.extend(options.size.iter().map(|size| ("size", size.clone())));
     query.extend(options.dpi.iter().map(|dpi| ("dpi", dpi.to_string())));
     let url = client.url(&format!("assets/{}/label", asset.id), &query)?;
-    Ok(get(client, &url, format.content_type(), PATIENCE).await?.body)
+    Ok(get(client, &url, format.content_type(), patience::DEFAULT).await?.body)
 }

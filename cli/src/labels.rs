@@ -7,7 +7,8 @@ use crate::label_args::{LabelFormat, Labels};
 use crate::label_files::{to_folder, to_standard_output};
 use crate::label_pages::{names, pages};
 use crate::output::{count, persist, print_json, temporary_beside};
-use crate::request::{PATIENCE, get};
+use crate::patience;
+use crate::request::get;
 use crate::selection::{Asset, matching, named};
 use serde_json::json;
 use std::io::Write;
@@ -84,7 +85,7 @@ async fn sheets(client: &Client, options: &Labels, assets: &[Asset], path: &Path
         let ids: Vec<&str> = page.labels.iter().map(|asset| asset.id.as_str()).collect();
         let skip = page.skip.to_string();
         let query = [("ids", ids.join(",")), ("layout", options.layout.name().to_owned()), ("skip", skip)];
-        let reply = get(client, &client.url("assets/labels", &query)?, "text/html", PATIENCE).await?;
+        let reply = get(client, &client.url("assets/labels", &query)?, "text/html", patience::DEFAULT).await?;
         let mut temporary = temporary_beside(file)?;
         temporary.write_all(&reply.body)?;
         written.push(temporary);

@@ -35,6 +35,7 @@ mod offboard_args;
 mod offboard_plan;
 mod output;
 mod pace;
+mod patience;
 mod progress;
 mod receiver;
 mod records;

@@ -1,15 +1,13 @@
 //! Requests that are sent until the service answers them.
 
-use crate::answer::{Answer, MAX_FAULTS, interpret};
+use crate::answer::{Answer, Busy, interpret};
 use crate::client::{Client, Reply, Unreachable};
 use crate::error::{CliError, Result};
-use crate::pace::retry_pause;
+use crate::patience::{self, Patience};
 use reqwest::Url;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// How long to wait for a service that is busy or can't be reached, where no option says it.
-pub const PATIENCE: Duration = Duration::from_secs(300);
 /// The type of JSON documents.
 pub const JSON: &str = "application/json";
 
@@ -31,7 +29,7 @@ pub async fn get(client: &Client, url: &Url, content_type: &str, patience: Durat
 /// As [`get`].
 pub async fn get_data(client: &Client, path: &str, query: &[(&str, &str)]) -> Result<Value> {
     let url = client.url(path, query)?;
-    data(&get(client, &url, JSON, PATIENCE).await?)
+    data(&get(client, &url, JSON, patience::DEFAULT).await?)
 }
 
 /// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request takes effect
@@ -41,28 +39,25 @@ pub async fn get_data(client: &Client, path: &str, query: &[(&str, &str)]) -> Re
 ///
 /// As [`get`].
 pub async fn post_data(client: &Client, url: &Url, body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
-    let reply = answered(PATIENCE, async || client.post(url.clone(), body, idempotency_key).await).await?;
+    let reply = answered(patience::DEFAULT, async || client.post(url.clone(), body, idempotency_key).await).await?;
     expect_type(&reply, url, JSON)?;
     data(&reply)
 }
 
 /// Sends a request, and repeats that while the service is busy.
 async fn answered(patience: Duration, send: impl AsyncFn() -> std::result::Result<Reply, Unreachable>) -> Result<Reply> {
-    let (began, mut attempts) = (Instant::now(), 0);
+    let (patience, mut attempts) = (Patience::begin(patience, Instant::now()), 0);
     loop {
         attempts += 1;
-        let (retry_after, is_fault, detail) = match send().await {
-            Err(unreachable) => (None, true, unreachable.detail),
+        let busy = match send().await {
+            Err(unreachable) => Busy::unreachable(unreachable, true),
             Ok(reply) => match interpret(&reply) {
                 Answer::Done => return Ok(reply),
                 Answer::Refused(detail) => return Err(CliError::Failed(detail)),
-                Answer::Busy { retry_after, is_fault, detail } => (retry_after, is_fault, detail),
+                Answer::Busy(busy) => busy,
             },
         };
-        if (is_fault && attempts >= MAX_FAULTS) || began.elapsed() > patience {
-            return Err(CliError::Failed(detail));
-        }
-        tokio::time::sleep(retry_pause(attempts, retry_after, fastrand::f64())).await;
+        tokio::time::sleep(patience.pause(attempts, &busy, Instant::now()).map_err(CliError::Failed)?).await;
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::args::Filters;
 use crate::client::Client;
 use crate::error::{CliError, Result};
-use crate::request::{PATIENCE, get, get_data};
+use crate::patience;
+use crate::request::{get, get_data};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use std::collections::HashSet;
@@ -61,7 +62,7 @@ pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> 
     let bar = ProgressBar::new_spinner().with_message("finding assets");
     let mut assets = Vec::new();
     loop {
-        let reply = get(client, &url, NDJSON, PATIENCE).await?;
+        let reply = get(client, &url, NDJSON, patience::DEFAULT).await?;
         let lines = reply.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         for line in lines {
             assets.push(serde_json::from_slice(line).map_err(|error| unreadable(&error))?);

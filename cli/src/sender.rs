@@ -1,12 +1,13 @@
 //! Sends the chunks of a file, several at once, until all are settled.
 
-use crate::answer::{Answer, MAX_FAULTS, interpret};
+use crate::answer::{Answer, Busy, interpret};
 use crate::chunks::{Chunk, Chunks};
 use crate::client::{Client, ImportRequest, Reply, Unreachable};
 use crate::error::{CliError, Result};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
-use crate::pace::{Pace, Permit, retry_pause};
+use crate::pace::{Pace, Permit};
+use crate::patience::Patience;
 use crate::progress::Progress;
 use crate::settlement::{Settlement, Verdict, judge};
 use crate::unsettled::Unsettled;
@@ -67,7 +68,7 @@ struct State {
     has_answered: bool,
     /// Whether a request may have taken effect although it was not answered in full.
     is_in_doubt: bool,
-    last_progress: Instant,
+    patience: Patience,
 }
 
 impl Sender<'_> {
@@ -85,7 +86,7 @@ impl Sender<'_> {
             is_stopping: false,
             has_answered: false,
             is_in_doubt: false,
-            last_progress: Instant::now(),
+            patience: Patience::begin(self.patience, Instant::now()),
         };
         loop {
             let mut wake = Instant::now() + Duration::from_secs(5);
@@ -131,7 +132,7 @@ impl Sender<'_> {
                 Some(chunk) if self.journal.has(chunk.number) => self.progress.skip(chunk.raw_length),
                 Some(chunk) if chunk.body.is_empty() => {
                     self.progress.settled(chunk.rows.len() as u64, chunk.raw_length, "");
-                    state.last_progress = Instant::now();
+                    state.patience.renew(Instant::now());
                 }
                 Some(chunk) => state.unsettled.add(chunk),
             }
@@ -171,21 +172,23 @@ impl Sender<'_> {
     fn note(&mut self, state: &mut State, response: Response) -> Result<()> {
         let now = Instant::now();
         let Response { chunk, sent, result } = response;
-        let (retry_after, is_fault, detail) = match &result {
-            Err(Unreachable { detail, may_be_sent }) => {
-                state.is_in_doubt |= may_be_sent;
-                (None, !state.has_answered, detail.clone())
+        let busy = match result {
+            Err(unreachable) => {
+                state.is_in_doubt |= unreachable.may_be_sent;
+                Busy::unreachable(unreachable, !state.has_answered)
             }
             Ok(reply) => {
                 state.has_answered = true;
-                match interpret(reply) {
+                // The rows may have been imported.
+                state.is_in_doubt |= reply.is_too_long;
+                match interpret(&reply) {
                     Answer::Refused(detail) if self.has_no_effect(state) => return Err(CliError::Rejected(detail)),
                     Answer::Refused(detail) => return Err(CliError::Failed(detail)),
-                    Answer::Busy { retry_after, is_fault, detail } => {
+                    Answer::Busy(busy) => {
                         state.is_in_doubt = true;
-                        (retry_after, is_fault, detail)
+                        busy
                     }
-                    Answer::Done => match self.verdict(state, chunk, reply)? {
+                    Answer::Done => match self.verdict(state, chunk, &reply)? {
                         Verdict::Settled(settlement) => {
                             state.pace.answered(sent, now);
                             return self.settle(state, chunk, settlement);
@@ -194,21 +197,21 @@ impl Sender<'_> {
                         Verdict::Unavailable(rows) => {
                             state.is_in_doubt = true;
                             if state.unsettled.note_unavailable(chunk, rows) {
-                                state.last_progress = now;
+                                state.patience.renew(now);
                             }
-                            (reply.retry_after, false, format!("the service is busy: {rows} rows must wait"))
+                            let detail = format!("the service is busy: {rows} rows must wait");
+                            Busy { retry_after: reply.retry_after, is_fault: false, detail }
                         }
                     },
                 }
             }
         };
-        state.pace.overloaded(sent, now, retry_after);
         let attempts = state.unsettled.failed(chunk);
-        if (is_fault && attempts >= MAX_FAULTS) || now.duration_since(state.last_progress) > self.patience {
-            let has_no_effect = self.has_no_effect(state);
-            return Err(if has_no_effect { CliError::Rejected(detail) } else { CliError::Failed(detail) });
-        }
-        state.unsettled.retry(chunk, now + retry_pause(attempts, retry_after, fastrand::f64()));
+        let pause = state.patience.pause(attempts, &busy, now);
+        let has_no_effect = self.has_no_effect(state);
+        let pause = pause.map_err(if has_no_effect { CliError::Rejected } else { CliError::Failed })?;
+        state.pace.overloaded(sent, now, busy.retry_after);
+        state.unsettled.retry(chunk, now + pause);
         self.progress.settled(0, 0, ", waiting for the service");
         Ok(())
     }
@@ -226,7 +229,7 @@ impl Sender<'_> {
     }
 
     fn settle(&mut self, state: &mut State, number: u64, settlement: Settlement) -> Result<()> {
-        state.last_progress = Instant::now();
+        state.patience.renew(Instant::now());
         state.is_stopping |= self.stops_at_refusal && settlement.counts.refused > 0;
         self.journal.settle(number, settlement)?;
         if let Some(Chunk { rows, raw_length, .. }) = state.unsettled.remove(number) {

@@ -1,5 +1,6 @@
 //! Runs the real binary.
 
+pub mod endless;
 pub mod receiver;
 pub mod scripted;
 pub mod server;
