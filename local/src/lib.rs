@@ -17,6 +17,7 @@ pub mod options;
 pub mod queue;
 pub mod sample;
 pub mod server;
+pub mod serving;
 pub mod simulation;
 pub mod snapshot_folder;
 pub mod stream;

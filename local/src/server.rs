@@ -6,6 +6,7 @@ use crate::listen::{cant_listen, reachable};
 use crate::log::{self, Format, with_request_lines};
 use crate::options::Options;
 use crate::queue::SqliteQueue;
+use crate::serving::{self, Limits};
 use crate::webhooks::{Pipeline, Settings};
 use crate::{demo, engine, table};
 use anyhow::{Context, Result, anyhow};
@@ -29,7 +30,7 @@ use std::time::Duration;
 use terminal::style;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tower_http::cors::{Any, CorsLayer};
 use tracing::instrument::WithSubscriber;
 
@@ -142,9 +143,9 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     print_greeting(&ready, folder, options.addr.ip().is_loopback())?;
     let writer = tokio::spawn(write_snapshots(store));
     let router = if format == Format::Text { with_request_lines(router) } else { router };
-    let served = serve(listener, router, webhooks.stopper()).await;
+    let deadline = serve(listener, router, webhooks.stopper()).await;
     writer.abort();
-    webhooks.stop(served?).await;
+    webhooks.stop(deadline).await;
     if terminal::is_error_terminal() {
         // The terminal shows ^C on a line that is not ended.
         terminal::print_note("\nThe server has stopped.");
@@ -197,25 +198,12 @@ async fn start_webhooks(
 
 /// Serves requests until a signal, of which it tells webhooks, and then lets those in progress finish. Returns until when
 /// everything has to end.
-async fn serve(listener: TcpListener, router: Router, webhooks: watch::Sender<bool>) -> Result<Instant> {
-    let (sender, mut signalled) = watch::channel(None);
-    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
-        signal().await;
-        let _ = webhooks.send(true);
-        let _ = sender.send(Some(Instant::now() + SHUTDOWN_TIMEOUT));
-    });
-    let deadline = signalled.clone();
-    let timeout = async {
-        if let Ok(Some(deadline)) = signalled.wait_for(Option::is_some).await.map(|deadline| *deadline) {
-            tokio::time::sleep_until(deadline).await;
-        }
-    };
-    tokio::select! {
-        served = serving => served?,
-        () = timeout => {}
-    }
-    let deadline = *deadline.borrow();
-    Ok(deadline.unwrap_or_else(Instant::now))
+async fn serve(listener: TcpListener, router: Router, webhooks: watch::Sender<bool>) -> Instant {
+    let open = serving::serve(listener, router, Limits::default(), signal()).await;
+    let _ = webhooks.send(true);
+    let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
+    let _ = timeout_at(deadline, open.shutdown()).await;
+    deadline
 }
 
 /// Waits for SIGINT or SIGTERM.

@@ -12,11 +12,10 @@ use crate::http::RequestNotes;
 use crate::http::error::ApiError;
 use crate::http::extract::{QueryParams, received};
 use crate::http::params::FromQuery;
-use crate::http::receive::{ReceivedBody, ReceivedRequest};
+use crate::http::receive::{ReceivedBody, ReceivedRequest, bearer_token};
 use crate::store::{ChangeContext, PendingStore, PreviousRequest, UnverifiedStore, WriteError};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
 use std::sync::Arc;
 
 /// A request whose credential is not verified yet: an API key, unless another kind is named. Every handler of an endpoint that
@@ -35,19 +34,12 @@ impl<C: Credential> FromRequestParts<App> for UnverifiedRequest<C> {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         Ok(Self {
             app: app.for_request(),
-            token: bearer_token(&parts.headers).and_then(BearerToken::parse),
+            token: bearer_token(&parts.headers),
             received: received(parts)?,
             headers: RequestHeaders::of(parts),
             notes: parts.extensions.get::<RequestNotes>().cloned().unwrap_or_default(),
         })
     }
-}
-
-/// Returns the token of the only `Authorization: Bearer …` header (RFC 6750 §2.1; the case of the scheme is ignored).
-fn bearer_token(headers: &HeaderMap) -> Option<&str> {
-    let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let (scheme, token) = values.next()?.to_str().ok()?.split_once(' ')?;
-    (values.next().is_none() && scheme.eq_ignore_ascii_case("bearer")).then(|| token.trim())
 }
 
 impl UnverifiedRequest {

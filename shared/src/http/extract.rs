@@ -79,13 +79,14 @@ impl ReceivedRequest {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::TooLarge`], [`ApiError::Malformed`] for a body that is incomplete or missing, which `missing`
-    /// says, and [`ApiError::UnsupportedContentCoding`].
+    /// Returns [`ApiError::Unauthorized`] for a request without a credential, [`ApiError::TooLarge`], [`ApiError::Malformed`] for a
+    /// body that is incomplete or missing, which `missing` says, and [`ApiError::UnsupportedContentCoding`].
     fn whole_body(&self, missing: &str) -> Result<(&[u8], &str), ApiError> {
         let bytes = match &self.body {
             ReceivedBody::Whole(bytes) => bytes,
             ReceivedBody::TooLarge => return Err(ApiError::TooLarge),
             ReceivedBody::Incomplete => return Err(ApiError::Malformed("The body ended early.".into())),
+            ReceivedBody::Unread => return Err(ApiError::Unauthorized),
         };
         if bytes.is_empty() {
             return Err(ApiError::Malformed(missing.into()));

@@ -4,10 +4,12 @@ use super::dry_run;
 use super::error::ApiError;
 use super::list_header;
 use super::params::{Params, decode};
+use crate::domain::id::{ApiKeyId, LinkId};
+use crate::domain::token::{BearerToken, Credential};
 use crate::store::DryRun;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, RawPathParams, Request};
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt;
@@ -30,6 +32,8 @@ pub(crate) enum ReceivedBody {
     TooLarge,
     /// The connection ended before the body did.
     Incomplete,
+    /// Nothing of it: the request has no credential, so that whoever wants its body refuses it.
+    Unread,
 }
 
 /// What came with a request, not yet interpreted.
@@ -83,13 +87,14 @@ pub(super) async fn receive(request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let params = RawPathParams::from_request_parts(&mut parts, &()).await;
     let path = params.ok().filter(|_| decode(parts.uri.path()).is_ok());
+    let body = if has_credential(&parts.headers) { receive_body(body).await } else { ReceivedBody::Unread };
     let received = ReceivedRequest {
         path: path.map(|params| params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()),
         query: parts.uri.query().unwrap_or_default().to_owned(),
         is_write: !parts.method.is_safe(),
         content_type: parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
         is_encoded: list_header(&parts.headers, &header::CONTENT_ENCODING).is_some_and(|codings| !is_identity(&codings)),
-        body: receive_body(body).await,
+        body,
     };
     parts.extensions.insert(Arc::new(received));
     next.run(Request::from_parts(parts, Body::empty())).await
@@ -98,6 +103,20 @@ pub(super) async fn receive(request: Request, next: Next) -> Response {
 /// Returns the media type that a `Content-Type` names, without its parameters.
 pub(crate) fn media_type(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// Returns the credential in the only `Authorization: Bearer …` header (RFC 6750 §2.1; the case of the scheme is ignored), if it
+/// has the form of one.
+pub(crate) fn bearer_token<C: Credential>(headers: &HeaderMap) -> Option<BearerToken<C>> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (scheme, token) = values.next()?.to_str().ok()?.split_once(' ')?;
+    let is_only = values.next().is_none() && scheme.eq_ignore_ascii_case("bearer");
+    BearerToken::parse(token.trim()).filter(|_| is_only)
+}
+
+/// Returns whether a request has a credential of any kind, valid or not.
+fn has_credential(headers: &HeaderMap) -> bool {
+    bearer_token::<ApiKeyId>(headers).is_some() || bearer_token::<LinkId>(headers).is_some()
 }
 
 /// Returns whether a list of content codings has none but `identity`.

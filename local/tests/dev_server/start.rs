@@ -1,5 +1,4 @@
-//! The dev server's binary as people start it: on a terminal, with a log for programs, and with options that don't fit.
-#![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
+//! The start as people see it: on a terminal, with a log for programs, and with options that don't fit.
 
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -72,11 +71,11 @@ fn people_see_addresses_a_key_and_then_their_requests() {
     assert!(session.shown().ends_with("\nThe server has stopped.\n"), "{}", session.shown());
 }
 
-/// Starts a server on this folder, and returns the session with what the ready file says.
-fn start_on(folder: &Path) -> (Session, Value) {
+/// Starts a server on this folder with more options, and returns the session with what the ready file says.
+fn start_on(folder: &Path, options: &[&str]) -> (Session, Value) {
     let (data, ready) = (folder.join("data"), folder.join("ready.json"));
     let mut command = server(&["--data", data.to_str().unwrap(), "--ready-file", ready.to_str().unwrap()]);
-    command.env("NO_COLOR", "1");
+    command.args(options).env("NO_COLOR", "1");
     let session = Session::start(command, 200).unwrap();
     session.wait_for(END).unwrap();
     let ready = serde_json::from_slice(&std::fs::read(ready).unwrap()).unwrap();
@@ -88,7 +87,7 @@ fn each_start_prints_a_new_signing_link_as_long_as_the_handover_is_open() {
     let folder = tempfile::tempdir().unwrap();
     let mut links = Vec::new();
     for _ in 0..2 {
-        let (mut session, ready) = start_on(folder.path());
+        let (mut session, ready) = start_on(folder.path(), &[]);
         let (url, base_url) = (ready["signing_url"].as_str().unwrap(), ready["base_url"].as_str().unwrap());
         assert!(url.starts_with(&format!("{base_url}/sign#sgn_")), "{url}");
         assert_eq!(value(&session.shown(), "Sign "), url);
@@ -106,7 +105,7 @@ fn each_start_prints_a_new_signing_link_as_long_as_the_handover_is_open() {
         session.wait().unwrap();
     }
     assert_ne!(links[0], links[1]);
-    let (session, ready) = start_on(folder.path());
+    let (session, ready) = start_on(folder.path(), &[]);
     assert!(ready.get("signing_url").is_none(), "{ready}");
     assert!(!session.shown().contains("Sign "), "{}", session.shown());
 }

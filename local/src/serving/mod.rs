@@ -1,0 +1,99 @@
+//! Serves connections within limits: strangers in the network reach a dev server that listens on all addresses.
+
+mod body;
+mod writes;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderValue, Request, Response, header};
+use axum::serve::Listener;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tower::ServiceExt;
+use writes::TimedWrites;
+
+/// How much of a request is buffered before it is parsed: more than any headers have. API Gateway takes 10 KiB of them.
+const MAX_BUFFER_BYTES: usize = 64 * 1024;
+
+/// What clients may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How many connections are served at the same time. Others wait until one ends, in the system's queue of the socket.
+    pub connections: usize,
+    /// How long the headers of a request may take, from the start of the connection or the end of the response before. So it is
+    /// also how long a connection may be idle.
+    pub headers: Duration,
+    /// How long a body may pause.
+    pub pause: Duration,
+    /// How long a body may take in all.
+    pub body: Duration,
+    /// How long a client may take to receive a response.
+    pub response: Duration,
+}
+
+impl Default for Limits {
+    /// Bodies, of at most 1 MiB each, take some 100 MB of memory at most. A phone in a weak network sends and receives the largest
+    /// ones in this time.
+    fn default() -> Self {
+        Self {
+            connections: 64,
+            headers: Duration::from_secs(15),
+            pause: Duration::from_secs(10),
+            body: Duration::from_secs(30),
+            response: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Serves HTTP/1.1 until `stop` ends, and returns the connections that are open then.
+pub async fn serve(
+    mut listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+) -> GracefulShutdown {
+    let (open, free) = (GracefulShutdown::new(), Arc::new(Semaphore::new(limits.connections)));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(limits.headers).max_buf_size(MAX_BUFFER_BYTES);
+    let mut stop = pin!(stop);
+    loop {
+        let accept = async {
+            let permit = Arc::clone(&free).acquire_owned().await;
+            (permit, Listener::accept(&mut listener).await.0)
+        };
+        let (permit, stream) = tokio::select! {
+            accepted = accept => accepted,
+            () = &mut stop => return open,
+        };
+        let (router, stream) = (router.clone(), TokioIo::new(TimedWrites::new(stream, limits.response)));
+        let service = service_fn(move |request| respond(router.clone(), request, limits));
+        let connection = open.watch(http.serve_connection(stream, service));
+        tokio::spawn(async move {
+            // Errors are those of the client, or of the network.
+            let _ = connection.await;
+            drop(permit);
+        });
+    }
+}
+
+/// Responds to a request. A response that does not wait for the whole body says that the connection ends with it: the client
+/// may stop to send.
+async fn respond(router: Router, request: Request<Incoming>, limits: Limits) -> Result<Response<Body>, Infallible> {
+    let (parts, body) = request.into_parts();
+    let (body, rest) = body::timed(Body::new(body), limits);
+    let mut response = router.oneshot(Request::from_parts(parts, body)).await?;
+    if let Ok(rest) = rest.try_recv() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        tokio::spawn(rest.drop_rest());
+    }
+    Ok(response)
+}
