@@ -3,6 +3,7 @@
 
 use crate::demo::{self, Handover};
 use crate::log::{self, Format};
+use crate::private::{close_to_others, create_folder, open_file};
 use crate::snapshot_folder::SnapshotFolder;
 use anyhow::{Context, Result, anyhow, bail};
 use axum::Router;
@@ -11,13 +12,20 @@ use serde::{Deserialize, Serialize};
 use shared::domain::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
 use shared::store::object_store::ObjectStore;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use terminal::Notice;
 use tracing::instrument::WithSubscriber;
+
+/// The engine's database.
+const TABLE: &str = "table.db";
+/// The queue's database.
+const QUEUE: &str = "queue.db";
+/// What names in a data folder begin with.
+const OWN: [&str; 6] = ["lock", TABLE, QUEUE, "snapshots", "receipt.", "demo."];
 
 /// A data folder that is locked for this process, or none when the data is in memory.
 pub struct DataFolder {
@@ -35,19 +43,22 @@ pub struct DemoTenant {
 }
 
 impl DataFolder {
-    /// Creates the folder and locks it, because two engines on one database would not see each other's writes.
+    /// Creates the folder and locks it, because two engines on one database would not see each other's writes. Only this user
+    /// can read what is in it.
     ///
     /// # Errors
     ///
     /// Returns an error when the folder can't be written to, or when another dev server uses it.
     pub fn open(folder: Option<&Path>) -> Result<Self> {
         let Some(folder) = folder else { return Ok(Self { folder: None }) };
-        let open = fs::create_dir_all(folder).and_then(|()| File::create(folder.join("lock")));
+        let open = create_folder(folder).and_then(|()| open_file(&folder.join("lock")));
         let instead = "choose another folder with --data, or keep the data in memory with --memory";
-        let lock = open.map_err(|error| anyhow!("can't write to the folder {}: {error}; {instead}", folder.display()))?;
+        let cant_write = |error| anyhow!("can't write to the folder {}: {error}; {instead}", folder.display());
+        let lock = open.map_err(cant_write)?;
         if lock.try_lock().is_err() {
             bail!("another dev server is using {}; choose another folder with --data", folder.display());
         }
+        keep_private(folder).map_err(cant_write)?;
         Ok(Self { folder: Some((folder.to_owned(), lock)) })
     }
 
@@ -57,12 +68,12 @@ impl DataFolder {
 
     /// Returns the path of the engine's database.
     pub fn database(&self) -> Option<PathBuf> {
-        self.path("table.db")
+        self.path(TABLE)
     }
 
     /// Returns the path of the queue's database.
     pub fn queue(&self) -> Option<PathBuf> {
-        self.path("queue.db")
+        self.path(QUEUE)
     }
 
     /// Returns where snapshots of list indexes are kept; `None` when the data is in memory.
@@ -99,6 +110,22 @@ impl DataFolder {
         }
         Ok(tenant)
     }
+}
+
+/// Lets only this user read the databases, which would have the permissions of any new file. A folder that has nothing else in
+/// it is closed altogether; one that somebody shares for other things, such as `/tmp`, is not.
+fn keep_private(folder: &Path) -> io::Result<()> {
+    let is_own = |entry: &DirEntry| OWN.iter().any(|own| entry.file_name().to_string_lossy().starts_with(own));
+    if fs::read_dir(folder)?.all(|entry| entry.is_ok_and(|entry| is_own(&entry))) {
+        close_to_others(folder);
+    }
+    for database in [TABLE, QUEUE] {
+        open_file(&folder.join(database))?;
+        for log in ["-wal", "-shm"] {
+            close_to_others(&folder.join(format!("{database}{log}")));
+        }
+    }
+    Ok(())
 }
 
 /// Writes a file that appears complete or not at all. Only this user can read it, because it contains an API key.

@@ -1,9 +1,10 @@
 //! Snapshots of list indexes in the data folder, which stands in for the bucket.
 
 use crate::data_folder::write_atomically;
+use crate::private::create_folder;
 use futures_util::future::BoxFuture;
 use shared::store::object_store::{ObjectStore, ObjectStoreError};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
@@ -27,7 +28,7 @@ impl SnapshotFolder {
 
     fn write(&self, key: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.0.join(key);
-        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        path.parent().map_or(Ok(()), create_folder)?;
         write_atomically(&path, bytes)
     }
 }

@@ -42,7 +42,7 @@ fn send_with(base_url: &str, head: &str, headers: &str) -> String {
 }
 
 /// Asks a program to end.
-fn interrupt(session: &Session) {
+pub fn interrupt(session: &Session) {
     assert!(Command::new("kill").args(["-INT", &session.id().to_string()]).status().unwrap().success());
 }
 
@@ -72,7 +72,7 @@ fn people_see_addresses_a_key_and_then_their_requests() {
 }
 
 /// Starts a server on this folder with more options, and returns the session with what the ready file says.
-fn start_on(folder: &Path, options: &[&str]) -> (Session, Value) {
+pub fn start_on(folder: &Path, options: &[&str]) -> (Session, Value) {
     let (data, ready) = (folder.join("data"), folder.join("ready.json"));
     let mut command = server(&["--data", data.to_str().unwrap(), "--ready-file", ready.to_str().unwrap()]);
     command.args(options).env("NO_COLOR", "1");
