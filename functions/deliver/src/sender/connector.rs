@@ -6,6 +6,7 @@ use super::resolver::Resolve;
 use super::rules::Rules;
 use futures_util::future::BoxFuture;
 use hyper::Uri;
+use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use shared::domain::webhook::AttemptFailure;
@@ -49,9 +50,9 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = Connection;
+    type Response = TokioIo<Connection>;
     type Error = ConnectError;
-    type Future = BoxFuture<'static, Result<Connection, ConnectError>>;
+    type Future = BoxFuture<'static, Result<Self::Response, ConnectError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
         Poll::Ready(Ok(()))
@@ -61,7 +62,7 @@ impl Service<Uri> for Connector {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             let connection = timeout(inner.limit, inner.connect(&uri)).await;
-            connection.unwrap_or(Err(AttemptFailure::TimedOut)).map_err(ConnectError)
+            connection.unwrap_or(Err(AttemptFailure::TimedOut)).map(TokioIo::new).map_err(ConnectError)
         })
     }
 }

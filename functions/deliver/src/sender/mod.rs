@@ -11,7 +11,7 @@ mod tests;
 
 pub use resolver::{Resolve, Resolver};
 
-use connection::HasResponded;
+use connection::AwaitsNextResponse;
 use connector::{Connector, tls_config};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -69,7 +69,9 @@ pub struct SignedDelivery<'a> {
 
 /// Sends deliveries. Connections are kept for a short time, and used again for other deliveries to the same host.
 pub struct Sender {
-    client: Client<Connector, Full<Bytes>>,
+    pooled: Client<Connector, Full<Bytes>>,
+    /// Makes a connection for each request.
+    unpooled: Client<Connector, Full<Bytes>>,
     limits: Limits,
 }
 
@@ -84,13 +86,15 @@ impl Sender {
     /// Returns a sender with everything that tests replace.
     fn with(rules: Rules, resolver: Arc<dyn Resolve>, roots: RootCertStore, limits: Limits) -> Self {
         let connector = Connector::new(rules, resolver, tls_config(roots), limits.total);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(limits.idle)
-            .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
-            .http1_max_buf_size(MAX_HEAD_BYTES)
-            .build(connector);
-        Self { client, limits }
+        let client = |max_idle| {
+            Client::builder(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(limits.idle)
+                .pool_max_idle_per_host(max_idle)
+                .http1_max_buf_size(MAX_HEAD_BYTES)
+                .build(connector.clone())
+        };
+        Self { pooled: client(MAX_IDLE_CONNECTIONS), unpooled: client(0), limits }
     }
 
     /// Sends a delivery, once, and returns what became of it. Takes at most 15 seconds.
@@ -119,20 +123,15 @@ impl Sender {
         Attempt { at, status, error, duration_ms, response }
     }
 
-    /// Sends a request until there is the head of a response. A receiver may close an unused connection just when it is used
-    /// again. Then the request is sent once more, over another connection; that one is new at the latest when all others
-    /// have been tried.
+    /// Sends a request and returns the head of its response. A receiver may close an unused connection just when it is used
+    /// again. Then the request is sent once more, over a new connection: another unused one may break in the same way, and the
+    /// receiver may have read the request before it closed.
     async fn response(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, AttemptFailure> {
-        loop {
-            match self.client.request(request.clone()).await {
-                Ok(response) => {
-                    HasResponded::set(response.extensions());
-                    return Ok(response);
-                }
-                Err(error) if error.connect_info().is_some_and(HasResponded::is_set) => {}
-                Err(error) => return Err(failure::classify(&error)),
-            }
-        }
+        let result = match self.pooled.request(request.clone()).await {
+            Err(error) if error.connect_info().is_some_and(AwaitsNextResponse::is_set) => self.unpooled.request(request).await,
+            result => result,
+        };
+        result.map_err(|error| failure::classify(&error))
     }
 }
 
