@@ -138,7 +138,8 @@ impl LinkView {
     /// Returns the view of a link at `now`, whose process instance or movement has this status and this current step.
     pub(crate) fn new(stored: Stored<Link>, now: Timestamp, process: (InstanceStatus, usize)) -> Self {
         let status = stored.value.status(now, process);
-        let Link { id, target, signer, steps, expires_at, created_by, opened_at, used_at, revoked_at, hash: _ } = stored.value;
+        let Link { id, target, signer, steps, expires_at, created_by, opened_at, used_at, revoked_at, hash: _, slot: _ } =
+            stored.value;
         Self {
             id,
             instance_id: target.instance(),

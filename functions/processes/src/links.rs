@@ -3,15 +3,14 @@
 use crate::link_subject::LinkSubject;
 use crate::link_wire::{LinkQuery, LinkView, NewLink, NewLinkView, created};
 use crate::new_link::{CreateLink, Inputs};
-use serde_json::Value;
 use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::id::{InstanceId, LinkId, MovementId};
-use shared::domain::link::{Link, LinkTarget, MAX_LINKS};
+use shared::domain::link::{Link, LinkTarget};
 use shared::domain::record::Stored;
 use shared::domain::scope::Scope;
 use shared::domain::token::{LinkToken, Secret};
 use shared::http::base_url::BaseUrl;
-use shared::http::error::{ApiError, ConflictCode};
+use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, PathLinkId, QueryParams};
 use shared::http::openapi::{ActionErrors, CancellationConflict, ChangeConflict, DeleteErrors, GetErrors};
 use shared::http::params;
@@ -57,12 +56,7 @@ async fn create(
         .authorize(Scope::ProcessesWrite, async |store| {
             let target = target()?;
             let (body, errors) = body.parse_early(&store).await?;
-            let count = async { Ok(store.verified().await.link_ids(target.uuid()).await?.len()) };
-            let (inputs, count) = tokio::try_join!(Inputs::read(&store, target, &body), count)?;
-            if count >= MAX_LINKS {
-                let detail = format!("There are {MAX_LINKS} links already, which is the most.");
-                return Err(ApiError::conflict(ConflictCode::Conflict, detail, Value::Null));
-            }
+            let inputs = Inputs::read(&store, target, &body).await?;
             Ok((target, body, errors, inputs))
         })
         .await?;

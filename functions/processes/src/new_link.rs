@@ -3,17 +3,19 @@
 use crate::link_subject::{LinkSubject, representative, steps};
 use crate::link_wire::{LinkView, NewLink, created};
 use crate::process_error::{part_of_movement, process_error};
+use serde_json::Value;
 use shared::auth::{Command, Requester};
 use shared::domain::api_key::SecretHash;
 use shared::domain::field_error::FieldError;
 use shared::domain::id::Id;
 use shared::domain::instance::{InstanceStatus, ProcessError};
-use shared::domain::link::{DEFAULT_SECONDS, Link, LinkSteps, LinkTarget, Signer};
+use shared::domain::link::{DEFAULT_SECONDS, Link, LinkSteps, LinkTarget, MAX_LINKS, Signer};
 use shared::domain::process::{Step, StepKind};
 use shared::domain::record::{Kind, Reference, Stored};
 use shared::domain::request::StoredResponse;
+use shared::domain::slots::choose;
 use shared::domain::user::User;
-use shared::http::error::ApiError;
+use shared::http::error::{ApiError, ConflictCode};
 use shared::http::response::Success;
 use shared::store::{AttemptError, PointReads, StoreError, UnitOfWork, WriteError};
 
@@ -32,10 +34,12 @@ pub(crate) struct Inputs {
     pub(crate) subject: LinkSubject,
     /// The user who is to sign.
     user: Option<Stored<User>>,
+    /// The slots that no link has.
+    free_slots: Vec<u8>,
 }
 
 impl Inputs {
-    /// Reads what the link is to open, and the signer.
+    /// Reads what the link is to open, which links there are, and the signer.
     pub(crate) async fn read(reads: &PointReads, target: LinkTarget, body: &NewLink) -> Result<Self, ApiError> {
         let user = async {
             match body.signer.user_id {
@@ -43,8 +47,9 @@ impl Inputs {
                 None => Ok(None),
             }
         };
-        let (subject, user) = tokio::try_join!(LinkSubject::read(reads, target), user)?;
-        Ok(Self { subject, user })
+        let free_slots = async { Ok(reads.free_link_slots(target.uuid()).await?) };
+        let (subject, user, free_slots) = tokio::try_join!(LinkSubject::read(reads, target), user, free_slots)?;
+        Ok(Self { subject, user, free_slots })
     }
 }
 
@@ -58,6 +63,12 @@ impl CreateLink {
             _ => Err(unknown_user()),
         }
     }
+}
+
+/// Returns the error for a link that is one too many.
+fn too_many() -> ApiError {
+    let detail = format!("There are {MAX_LINKS} links already, which is the most.");
+    ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
 }
 
 fn unknown_user() -> FieldError {
@@ -96,6 +107,9 @@ impl Command for CreateLink {
         unit: &mut UnitOfWork<'_>,
         inputs: &Inputs,
     ) -> Result<Stored<Link>, AttemptError<ApiError>> {
+        let at = requester.context.at;
+        let id = requester.store.new_id(at)?;
+        let slot = choose(&inputs.free_slots, id).ok_or_else(too_many)?;
         let (instance, (status, open)) = (representative(&inputs.subject.instances)?, inputs.subject.position());
         let in_movement = instance.value.movement_id.filter(|_| inputs.subject.movement.is_none());
         let mut errors = self.errors.clone();
@@ -110,10 +124,9 @@ impl Command for CreateLink {
             return Err(part_of_movement(movement, "Make a link for the movement instead.").into());
         }
         let Some(steps) = steps else { return Err(process_error(ProcessError::Closed(status)).into()) };
-        let at = requester.context.at;
         let user = signer.user_id;
         let link = Link {
-            id: requester.store.new_id(at)?,
+            id,
             target: self.target,
             signer,
             steps,
@@ -123,6 +136,7 @@ impl Command for CreateLink {
             opened_at: None,
             used_at: None,
             revoked_at: None,
+            slot: Some(slot),
         };
         // The link is made for the steps that are open now.
         unit.expect(instance)?;
@@ -142,6 +156,8 @@ impl Command for CreateLink {
     fn judge(&self, error: WriteError, _: &Stored<Link>) -> AttemptError<ApiError> {
         match error {
             WriteError::MissingReference("signer") => ApiError::Invalid(vec![unknown_user()]).into(),
+            // Another creation has taken the slot: the next attempt takes one that is left.
+            WriteError::Duplicate(..) => AttemptError::Outdated(WriteError::Stale),
             error => error.into(),
         }
     }

@@ -3,9 +3,9 @@
 use crate::wire::{NewWebhook, WebhookView};
 use serde_json::json;
 use shared::auth::{Command, Requester};
-use shared::domain::id::Id;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
+use shared::domain::slots::choose;
 use shared::domain::webhook::{EncryptedSecret, MAX_WEBHOOKS, Webhook};
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::response::{Created, Success};
@@ -45,9 +45,7 @@ impl Command for CreateWebhook {
     ) -> Result<Stored<Webhook>, AttemptError<ApiError>> {
         let now = requester.context.at;
         let id = requester.store.new_id(now)?;
-        // By chance, so that creations at the same time are seldom rivals for one.
-        let number = usize::from(random_byte(id));
-        let slot = *free_slots.get(number % free_slots.len().max(1)).ok_or_else(too_many)?;
+        let slot = choose(free_slots, id).ok_or_else(too_many)?;
         let NewWebhook { url, description, events, is_active } = &self.body;
         Ok(unit.create(Webhook {
             id,
@@ -77,9 +75,4 @@ impl Command for CreateWebhook {
             error => error.into(),
         }
     }
-}
-
-/// Returns a random byte of an ID.
-fn random_byte(id: impl Id) -> u8 {
-    id.uuid().as_bytes().last().copied().unwrap_or_default()
 }

@@ -37,7 +37,7 @@ async fn links_cost_no_more_round_trips_and_units_than_planned() {
     let path = started(&client, json!([step("text", "note"), signature_step()])).await;
     let body = json!({"signer": {"user_id": user}});
     let links = format!("{path}/links");
-    measured(&api, "create a link", client.post(&links, body), cost(3, 6, 4.0, 12.0)).await;
+    measured(&api, "create a link", client.post(&links, body), cost(2, 6, 4.0, 12.0)).await;
     let link = Link::for_guest(&client, &path).await;
     let signer = link.signer(&client);
     let page = client.with_key("");

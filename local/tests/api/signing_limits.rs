@@ -1,11 +1,15 @@
 //! What links may cost and how many there can be; and that whatever can be started can be signed with a link.
 
-use crate::support::Api;
+use crate::support::history::delete_item;
 use crate::support::processes::{create_process, start_movement};
 use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, link_status, signature_step, signer_named, started, step};
+use crate::support::{Api, Client};
 use futures_util::future::join_all;
+use local::invariants::violations;
 use serde_json::{Value, json};
+use shared::domain::record::{Kind, Unique};
+use shared::store::keys::{Item, Keys};
 
 #[tokio::test]
 async fn whatever_can_be_started_can_be_signed_with_a_link() {
@@ -51,18 +55,103 @@ async fn as_many_steps_fit_one_transaction_as_the_error_says() {
     submit(last).await.data();
 }
 
+/// Creates this many links at the same time, and returns how many were made. The others were refused.
+async fn create_at_once(client: &Client, links: &str, count: usize) -> usize {
+    let replies = join_all((0..count).map(|_| client.post(links, signer_named("Grace")))).await;
+    let (made, refused): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == 201);
+    refused.iter().for_each(|reply| drop(reply.problem(409, "CONFLICT")));
+    made.len()
+}
+
+/// Creates links until there are 100, at first 40 at the same time, and checks that there are not more.
+async fn fill(client: &Client, links: &str, mut count: usize) {
+    count += create_at_once(client, links, 40).await;
+    // Whoever lost too many races can try again.
+    for _ in count..100 {
+        assert_eq!(create_at_once(client, links, 1).await, 1);
+    }
+    let refused = client.post(links, signer_named("Grace")).await.problem(409, "CONFLICT");
+    assert_eq!(refused["detail"], "There are 100 links already, which is the most.");
+    client.post(&format!("{links}?dry_run=true"), signer_named("Grace")).await.problem(409, "CONFLICT");
+    assert_eq!(client.total(links).await, 100);
+}
+
 #[tokio::test]
-async fn there_are_at_most_100_links_for_a_process_instance() {
-    let (_api, client) = Api::with_tenant().await;
+async fn there_are_at_most_100_links_however_many_are_created_at_once() {
+    let (api, client) = Api::with_tenant().await;
     let path = started(&client, json!([signature_step()])).await;
     let links = format!("{path}/links");
-    for _ in 0..10 {
-        let made = join_all((0..10).map(|_| client.post(&links, signer_named("Grace")))).await;
-        assert!(made.iter().all(|reply| reply.status == 201));
+    let first = Link::for_guest(&client, &path).await;
+    for _ in 0..4 {
+        assert_eq!(create_at_once(&client, &links, 20).await, 20);
     }
-    client.post(&links, signer_named("Grace")).await.problem(409, "CONFLICT");
-    assert_eq!(client.total(&links).await, 100);
+    fill(&client, &links, 81).await;
     assert_eq!(client.get(&format!("{links}?limit=100")).await.data().as_array().unwrap().len(), 100);
+    assert_eq!(violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap(), [""; 0]);
+    // Whatever becomes of a link, it counts.
+    client.delete(&first.path).await.data();
+    client.post(&links, signer_named("Grace")).await.problem(409, "CONFLICT");
+    // Another process instance has links of its own.
+    Link::for_guest(&client, &started(&client, json!([signature_step()])).await).await;
+}
+
+/// Links as they were before they had slots.
+struct Older<'a> {
+    api: &'a Api,
+    keys: Keys,
+    /// What the links open.
+    target: &'a str,
+}
+
+impl Older<'_> {
+    /// Returns the key of the marker whose value ends like this.
+    fn marker(&self, end: &str) -> Item {
+        let value = format!("{}#{end}", self.target);
+        self.keys.unique(Kind::Link, &Unique { field: "of", value, reserved_after_deletion: false }).item()
+    }
+
+    async fn read(&self, key: &Item) -> Item {
+        let get = self.api.dynamo.get_item().table_name(&self.api.table).set_key(Some(key.clone())).consistent_read(true);
+        get.send().await.unwrap().item.unwrap()
+    }
+
+    async fn put(&self, item: Item) {
+        self.api.dynamo.put_item().table_name(&self.api.table).set_item(Some(item)).send().await.unwrap();
+    }
+
+    /// Makes a link one of them, and returns its marker.
+    async fn make(&self, link: &str) -> Item {
+        let mut record = self.read(&self.keys.record(Kind::Link, link.parse().unwrap()).item()).await;
+        let slot = self.marker(record.remove("slot").unwrap().as_n().unwrap());
+        self.put(record).await;
+        let mut marker = self.read(&slot).await;
+        delete_item(self.api, &slot).await;
+        marker.extend(self.marker(link));
+        self.put(marker.clone()).await;
+        marker
+    }
+}
+
+#[tokio::test]
+async fn links_without_a_slot_work_and_count() {
+    let (api, client) = Api::with_tenant().await;
+    let path = started(&client, json!([signature_step()])).await;
+    let older = Older { api: &api, keys: Keys::of(client.tenant), target: path.rsplit('/').next().unwrap() };
+    let (revoked, used) = (Link::for_guest(&client, &path).await, Link::for_guest(&client, &path).await);
+    older.make(&revoked.id).await;
+    let marker = older.make(&used.id).await;
+    assert_eq!(violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap(), [""; 0]);
+    // Markers are what is counted.
+    for number in 2..90 {
+        let key = older.marker(&uuid::Uuid::from_u128(number).to_string());
+        older.put(marker.clone().into_iter().chain(key).collect()).await;
+    }
+    fill(&client, &format!("{path}/links"), 90).await;
+    client.delete(&revoked.path).await.data();
+    used.signer(&client).sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
+    for (link, status) in [(revoked, "revoked"), (used, "used")] {
+        assert_eq!(link.shown(&client).await["status"], status);
+    }
 }
 
 #[tokio::test]

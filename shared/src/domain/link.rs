@@ -11,6 +11,7 @@ use super::user::Email;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::fmt::Display;
 use uuid::Uuid;
 
 /// How long a link lasts by default, in seconds: 3 days.
@@ -22,7 +23,7 @@ pub const MAX_SECONDS: u32 = 30 * 24 * 3600;
 /// The number of requests per minute that are answered with one link.
 pub const RATE_LIMIT: u32 = 60;
 /// How many links a process instance or movement can have: a list reads all their markers.
-pub const MAX_LINKS: usize = 100;
+pub const MAX_LINKS: u8 = 100;
 /// How long after its last step a link still opens the receipt.
 const RECEIPT_TIME: TimeDelta = TimeDelta::hours(24);
 
@@ -135,6 +136,10 @@ pub struct Link {
     /// When it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
+    /// The number below [`MAX_LINKS`] that no other link of the process instance or movement has; `None` for links that were
+    /// made before links had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<u8>,
 }
 
 impl Link {
@@ -200,10 +205,20 @@ impl Link {
     }
 
     /// Returns what begins the unique value of every link that opens this process instance or movement. What follows is
-    /// the link's ID: the table finds the links by it.
+    /// the link's slot, or its ID if it has none: the table finds the links by it.
     #[must_use]
     pub fn of_target(target: Uuid) -> Unique {
-        Unique { field: "of", value: format!("{target}#"), reserved_after_deletion: false }
+        Self::unique_of(target, "")
+    }
+
+    /// Returns the unique value of a slot of this process instance or movement.
+    #[must_use]
+    pub fn unique_slot(target: Uuid, slot: u8) -> Unique {
+        Self::unique_of(target, slot)
+    }
+
+    fn unique_of(target: Uuid, end: impl Display) -> Unique {
+        Unique { field: "of", value: format!("{target}#{end}"), reserved_after_deletion: false }
     }
 }
 
@@ -216,7 +231,8 @@ impl Record for Link {
     }
 
     fn audit(&self) -> Map<String, Value> {
-        let Self { id: _, target, signer, steps, hash: _, expires_at, created_by: _, opened_at, used_at, revoked_at } = self;
+        let Self { id: _, target, signer, steps, hash: _, expires_at, created_by: _, opened_at, used_at, revoked_at, slot: _ } =
+            self;
         let Signer { user_id, name, email: _ } = signer;
         fields([
             ("instance_id", json!(target.instance())),
@@ -232,8 +248,8 @@ impl Record for Link {
     }
 
     fn unique(&self) -> Vec<Unique> {
-        let Unique { field, value, reserved_after_deletion } = Self::of_target(self.target.uuid());
-        vec![Unique { field, value: format!("{value}{}", self.id), reserved_after_deletion }]
+        let target = self.target.uuid();
+        vec![self.slot.map_or_else(|| Self::unique_of(target, self.id), |slot| Self::unique_slot(target, slot))]
     }
 }
 
@@ -260,6 +276,7 @@ mod tests {
             opened_at: None,
             used_at: None,
             revoked_at: None,
+            slot: Some(7),
         }
     }
 
@@ -310,7 +327,8 @@ mod tests {
 
     #[test]
     fn the_stored_form_reads_back() {
-        for link in [link(), Link { target: LinkTarget::MovementId(MovementId::new(at(1), [1; 10])), ..link() }.opened(at(3))] {
+        let movement = LinkTarget::MovementId(MovementId::new(at(1), [1; 10]));
+        for link in [link(), Link { target: movement, slot: None, ..link() }.opened(at(3))] {
             let text = serde_json::to_string(&link).expect("json");
             assert_eq!(serde_json::from_str::<Link>(&text).expect("a link"), link);
         }

@@ -38,6 +38,7 @@ pub(crate) mod samples;
 pub mod scope;
 pub mod signature_image;
 pub mod signed_receipt;
+pub mod slots;
 pub mod stats;
 pub(crate) mod string_enum;
 pub mod tenant;

@@ -3,22 +3,38 @@
 use super::error::StoreError;
 use super::filters::{Page, PageRequest};
 use super::item::OWNER;
-use super::keys::{Item, Keys, record_id_of_sort_key};
-use super::{BatchGet, TenantStore};
+use super::keys::{Item, Key, Keys, record_id_of_sort_key};
+use super::{BatchGet, PointReads, TenantStore};
 use crate::domain::id::{Id, LinkId};
-use crate::domain::link::Link;
+use crate::domain::link::{Link, MAX_LINKS};
 use crate::domain::record::{Kind, Stored};
+use std::collections::HashSet;
 use uuid::Uuid;
+
+impl PointReads {
+    /// Returns the slots in which links can still be created for a process instance or movement. Takes one round trip.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn free_link_slots(&self, target: Uuid) -> Result<Vec<u8>, StoreError> {
+        let taken: HashSet<Key> = self.link_markers(target).await?.iter().filter_map(Key::of).collect();
+        let is_free = |slot: &u8| !taken.contains(&self.keys.unique(Kind::Link, &Link::unique_slot(target, *slot)));
+        // A link without a slot counts as well: for each, the last slot stays free.
+        Ok((0..MAX_LINKS).filter(is_free).take(usize::from(MAX_LINKS).saturating_sub(taken.len())).collect())
+    }
+
+    /// Reads the markers of all links that open a process instance or movement. Their number is bounded.
+    async fn link_markers(&self, target: Uuid) -> Result<Vec<Item>, StoreError> {
+        self.every(self.beginning(Keys::markers(Kind::Link, &Link::of_target(target)))).await
+    }
+}
 
 impl TenantStore {
     /// Returns the IDs of all links that open a process instance or movement, newest first. Includes every link whose creation
     /// was acknowledged before the call.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`StoreError`] when the table can't be read.
-    pub async fn link_ids(&self, target: Uuid) -> Result<Vec<LinkId>, StoreError> {
-        let markers = self.every(self.beginning(Keys::markers(Kind::Link, &Link::of_target(target)))).await?;
+    async fn link_ids(&self, target: Uuid) -> Result<Vec<LinkId>, StoreError> {
+        let markers = self.link_markers(target).await?;
         let owner = |marker: &Item| record_id_of_sort_key(Kind::Link, marker.get(OWNER)?.as_s().ok()?);
         let mut ids: Vec<LinkId> = markers.iter().filter_map(owner).map(LinkId::from_uuid).collect();
         ids.sort_unstable_by(|a, b| b.cmp(a));
@@ -29,7 +45,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::link_ids`].
+    /// Returns a [`StoreError`] when the table can't be read.
     pub async fn list_links(&self, target: Uuid, request: PageRequest) -> Result<Page<Stored<Link>>, StoreError> {
         let ids = self.link_ids(target).await?;
         let Page { items, total, request, mut unreadable } = Page::cut_from(ids, request);

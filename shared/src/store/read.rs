@@ -232,7 +232,9 @@ impl TenantStore {
     pub(super) fn of_kind(&self, kind: Kind) -> QueryFluentBuilder {
         self.beginning(Keys::prefix(kind))
     }
+}
 
+impl PointReads {
     /// Returns a query for every item whose sort key begins with `prefix`.
     pub(super) fn beginning(&self, prefix: AttributeValue) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
@@ -243,9 +245,7 @@ impl TenantStore {
             .expression_attribute_values(":pk", self.keys.partition())
             .expression_attribute_values(":sk", prefix)
     }
-}
 
-impl PointReads {
     /// Reads all pages of a query. The query decides what it costs: those of unbounded size are made by
     /// [`TenantStore`] only.
     pub(super) async fn every(&self, query: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
