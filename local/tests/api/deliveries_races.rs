@@ -1,11 +1,9 @@
 //! At least once: whatever fails, stops or happens at the same time, every event reaches every active webhook that wants it.
 
-use crate::support::dropping::dropped_after;
 use crate::support::fault_injection::CallFailure;
 use crate::support::observed_key_encryption::ObservedKeyEncryption;
-use crate::support::pipeline::{Pipeline, TestWebhook, delivering, settle_calls, webhook};
+use crate::support::pipeline::{Pipeline, TestWebhook, delivering, webhook};
 use crate::support::receivers::Receivers;
-use crate::support::webhook_queue::VISIBILITY;
 use crate::support::{Api, Client, at_each_place};
 use deliver::Deliver;
 use serde_json::json;
@@ -82,16 +80,10 @@ async fn a_delivery_that_is_dropped_at_any_point_arrives_all_the_same() {
     at_each_place(&[Attempt::First, Attempt::Second], 6, 3, async |place, attempt| {
         let case = case(&api, &mut pipeline).await;
         attempt.prepare(&api, &mut pipeline).await;
-        let event = pipeline.queue.receive().unwrap();
-        let response = dropped_after(place + 1, pipeline.deliver.handle(event.clone())).await;
-        if let Some(response) = &response {
-            pipeline.queue.delete(&event, response);
-        }
-        settle_calls().await;
-        api.advance_clock(VISIBILITY.num_seconds());
+        let is_dropped = pipeline.run_dropped_after(&api, place + 1).await;
         pipeline.run_to_end(&api).await;
         case.check(&api, &pipeline, &format!("{attempt:?} attempt, dropped at place {place}")).await;
-        response.is_none()
+        is_dropped
     })
     .await;
 }

@@ -1,9 +1,7 @@
 //! Replays: whatever fails or stops, every event of the time is delivered again, and a replay stays one replay.
 
-use crate::support::dropping::dropped_after;
 use crate::support::fault_injection::CallFailure;
-use crate::support::pipeline::{Pipeline, TestWebhook, delivering, send, settle, settle_calls, webhook};
-use crate::support::webhook_queue::VISIBILITY;
+use crate::support::pipeline::{Pipeline, TestWebhook, delivering, send, settle, webhook};
 use crate::support::{Api, at_each_place, sample};
 use chrono::TimeDelta;
 use serde_json::json;
@@ -73,16 +71,10 @@ async fn a_replay_that_is_dropped_at_any_point_is_made_all_the_same() {
     at_each_place(&[()], 4, 3, async |place, ()| {
         let case = case(&api, &mut pipeline, 11).await;
         let requested_at = case.replay(&api, &pipeline).await;
-        let event = pipeline.queue.receive().unwrap();
-        let response = dropped_after(place + 1, pipeline.deliver.handle(event.clone())).await;
-        if let Some(response) = &response {
-            pipeline.queue.delete(&event, response);
-        }
-        settle_calls().await;
-        api.advance_clock(VISIBILITY.num_seconds());
+        let is_dropped = pipeline.run_dropped_after(&api, place + 1).await;
         pipeline.run_to_end(&api).await;
         case.check(&pipeline, requested_at, &format!("dropped at place {place}")).await;
-        response.is_none()
+        is_dropped
     })
     .await;
 }

@@ -1,8 +1,9 @@
 //! Webhooks, and the functions that deliver to them, with a queue and receivers under control.
 
+use super::dropping::dropped_after;
 use super::receivers::Receivers;
 use super::stream::{self, Stream};
-use super::webhook_queue::TestQueue;
+use super::webhook_queue::{TestQueue, VISIBILITY};
 use super::{Api, Client};
 use chrono::TimeDelta;
 use deliver::Deliver;
@@ -131,6 +132,19 @@ impl Pipeline {
         }
     }
 
+    /// Handles the next message, polled at most so often, and waits until what is not finished is visible again. Returns whether
+    /// that is the message.
+    pub async fn run_dropped_after(&self, api: &Api, polls: usize) -> bool {
+        let event = self.queue.receive().unwrap();
+        let response = dropped_after(polls, self.deliver.handle(event.clone())).await;
+        if let Some(response) = &response {
+            self.queue.delete(&event, response);
+        }
+        settle_calls().await;
+        api.advance_clock(VISIBILITY.num_seconds());
+        response.is_none()
+    }
+
     /// Delivers until the queue is empty: moves the clock to the time when the next message is visible.
     pub async fn run_to_end(&self, api: &Api) {
         for _ in 0..1000 {
@@ -192,7 +206,7 @@ pub async fn send(pipeline: &Pipeline, message: impl Into<Message>) {
 }
 
 /// Lets the calls that a dropped future sent take effect, as they do long before a message is visible again.
-pub async fn settle_calls() {
+async fn settle_calls() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
