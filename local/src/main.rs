@@ -4,13 +4,19 @@ use local::log::{self, Format};
 use local::options::Options;
 use local::server::run;
 use std::process::ExitCode;
+use tokio::runtime::Builder;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let options: Options = terminal::parse_arguments();
     let format = Format::or_default(options.log);
     log::init(format);
-    match run(options, format).await {
+    let ended = Builder::new_current_thread().enable_all().build().map_err(Into::into).and_then(|runtime| {
+        let ended = runtime.block_on(run(options, format));
+        // A request that has not ended in time is not waited for.
+        runtime.shutdown_background();
+        ended
+    });
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::print_error(&format!("{error:#}"));

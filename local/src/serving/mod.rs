@@ -13,11 +13,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use std::convert::Infallible;
+use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tower::ServiceExt;
 use writes::TimedWrites;
 
@@ -75,22 +78,33 @@ pub async fn serve(
             () = &mut stop => return open,
         };
         let (router, stream) = (router.clone(), TokioIo::new(TimedWrites::new(stream, limits.response)));
-        let service = service_fn(move |request| respond(router.clone(), request, limits));
-        let connection = open.watch(http.serve_connection(stream, service));
-        tokio::spawn(async move {
-            // Errors are those of the client, or of the network.
-            let _ = connection.await;
-            drop(permit);
-        });
+        let place = Arc::new(permit);
+        let service = service_fn(move |request| respond(router.clone(), request, limits, Arc::clone(&place)));
+        // Errors are those of the client, or of the network.
+        tokio::spawn(open.watch(http.serve_connection(stream, service)));
     }
 }
 
 /// Responds to a request. A response that does not wait for the whole body says that the connection ends with it: the client
 /// may stop to send.
-async fn respond(router: Router, request: Request<Incoming>, limits: Limits) -> Result<Response<Body>, Infallible> {
+///
+/// A thread of its own handles the request, so that one that computes for long doesn't hold up others. `place` is taken until
+/// it ends, also if its connection ends before.
+async fn respond<P: Send + 'static>(
+    router: Router,
+    request: Request<Incoming>,
+    limits: Limits,
+    place: P,
+) -> Result<Response<Body>, Infallible> {
     let (parts, body) = request.into_parts();
     let (body, rest) = body::timed(Body::new(body), limits);
-    let mut response = router.oneshot(Request::from_parts(parts, body)).await?;
+    let response = router.oneshot(Request::from_parts(parts, body));
+    let handled = spawn_blocking(move || {
+        let response = Handle::current().block_on(response);
+        drop(place);
+        response
+    });
+    let mut response = handled.await.unwrap_or_else(|error| resume_unwind(error.into_panic()))?;
     if let Ok(rest) = rest.try_recv() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         tokio::spawn(rest.drop_rest());

@@ -1,4 +1,4 @@
-//! What a stranger's request costs grows no faster than the request: the service is one thread for everyone.
+//! What a stranger's request costs grows no faster than the request.
 
 use crate::support::operations::operations;
 use crate::support::samples::{Samples, content_type};

@@ -1,10 +1,11 @@
 //! The start as people see it: on a terminal, with a log for programs, and with options that don't fit.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 use terminal::pty::Session;
 
 /// The last line of the start.
@@ -39,6 +40,14 @@ fn send_with(base_url: &str, head: &str, headers: &str) -> String {
     let mut response = String::new();
     connection.read_to_string(&mut response).unwrap();
     response
+}
+
+/// Sends a body with a key, and returns the response.
+fn post(ready: &Value, path: &str, content_type: &str, body: &str) -> String {
+    let key = ready["api_key"].as_str().unwrap();
+    let length = body.len();
+    let headers = format!("authorization: Bearer {key}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\n");
+    send_with(ready["base_url"].as_str().unwrap(), &format!("POST {path}"), &format!("{headers}\r\n{body}"))
 }
 
 /// Asks a program to end.
@@ -108,6 +117,37 @@ fn each_start_prints_a_new_signing_link_as_long_as_the_handover_is_open() {
     let (session, ready) = start_on(folder.path(), &[]);
     assert!(ready.get("signing_url").is_none(), "{ready}");
     assert!(!session.shown().contains("Sign "), "{}", session.shown());
+}
+
+/// Validating custom fields is what a request can compute with longest.
+#[test]
+fn a_request_that_computes_does_not_hold_up_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_session, ready) = start_on(folder.path(), &["--empty"]);
+    let rules: Vec<Value> = (0..900).map(|n| json!({"type": "string", "minLength": n})).collect();
+    let schema = json!({"properties": {"list": {"items": {"not": {"anyOf": rules}}}}});
+    let body = json!({"name": "Costly", "code": "CC", "kind": "physical", "custom_fields_schema": schema});
+    let made = post(&ready, "/v1/catalog/asset-types", "application/json", &body.to_string());
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    let row = |n| format!("a,CC,\"{}\"\n", json!([vec![1; 200], vec![n]].concat()));
+    let rows: String = (0..9).map(row).collect();
+    let import = std::thread::spawn({
+        let ready = ready.clone();
+        move || {
+            let start = Instant::now();
+            let csv = format!("name,asset_type_code,custom_fields.list\n{rows}");
+            (post(&ready, "/v1/assets/import?dry_run=true", "text/csv", &csv), start.elapsed())
+        }
+    });
+    let mut longest = Duration::ZERO;
+    while !import.is_finished() {
+        let start = Instant::now();
+        assert!(send(ready["base_url"].as_str().unwrap(), "GET /v1/health").starts_with("HTTP/1.1 200"));
+        longest = longest.max(start.elapsed());
+    }
+    let (imported, elapsed) = import.join().unwrap();
+    assert!(imported.starts_with("HTTP/1.1 200"), "{imported}");
+    assert!(longest * 2 < elapsed, "another request took {longest:?} while one computed for {elapsed:?}");
 }
 
 #[test]
