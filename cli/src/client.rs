@@ -195,7 +195,7 @@ async fn body(mut response: Response) -> reqwest::Result<Option<Vec<u8>>> {
     Ok(Some(body))
 }
 
-/// Returns a number of seconds, of which more than a century are as good as that: times that far can be calculated with.
+/// Returns a number of seconds, capped at `u32::MAX` so that adding it to a time can't overflow.
 fn seconds(text: &str) -> Option<Duration> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| Duration::from_secs(text.parse::<u32>().unwrap_or(u32::MAX).into()))

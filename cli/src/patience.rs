@@ -40,10 +40,10 @@ impl Patience {
         }
         match busy.retry_after.filter(|wait| *wait > left) {
             Some(wait) => Err(format!(
-                "{}\nThe service asks to wait {}, and this command waits {} at most. Try again after that time.",
+                "{}\nThe service asks to wait {}, and this command gives up after {}. Try again after that time.",
                 busy.detail,
                 duration(wait),
-                duration(self.limit)
+                duration(left)
             )),
             None => Ok(retry_pause(attempts, busy.retry_after, fastrand::f64()).min(left)),
         }
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(patience.pause(1, &busy(Some(1), false), later), Ok(Duration::from_secs(1)));
         assert_eq!(patience.pause(9, &busy(None, false), later), Ok(Duration::from_secs(1)));
         let told = patience.pause(1, &busy(Some(2), false), later).unwrap_err();
-        assert!(told.contains("Not now.\nThe service asks to wait 2 s, and this command waits 3 s at most."), "{told}");
+        assert!(told.contains("Not now.\nThe service asks to wait 2 s, and this command gives up after 1 s."), "{told}");
         assert_eq!(patience.pause(1, &busy(Some(0), false), start + limit), Err("Not now.".into()));
         patience.renew(later);
         assert_eq!(patience.pause(1, &busy(Some(3), false), later), Ok(limit));

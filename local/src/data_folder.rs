@@ -24,8 +24,14 @@ use tracing::instrument::WithSubscriber;
 const TABLE: &str = "table.db";
 /// The queue's database.
 const QUEUE: &str = "queue.db";
-/// What names in a data folder begin with.
-const OWN: [&str; 6] = ["lock", TABLE, QUEUE, "snapshots", "receipt.", "demo."];
+/// The key that encrypts signing keys and webhooks' secrets.
+const KEY: &str = "receipt.key";
+/// The demo tenant.
+const DEMO: &str = "demo.json";
+/// Everything in a data folder, but for what SQLite keeps beside a database, and drafts.
+const OWN: [&str; 6] = ["lock", TABLE, QUEUE, "snapshots", KEY, DEMO];
+/// What SQLite appends to a database's name.
+const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// A data folder that is locked for this process, or none when the data is in memory.
 pub struct DataFolder {
@@ -83,7 +89,7 @@ impl DataFolder {
 
     /// Opens, or creates, the key that encrypts signing keys and webhooks' secrets.
     pub fn key_encryption(&self) -> Result<FileKeyEncryption> {
-        Ok(match self.path("receipt.key") {
+        Ok(match self.path(KEY) {
             Some(path) => FileKeyEncryption::open(&path)?,
             None => FileKeyEncryption::in_memory()?,
         })
@@ -91,7 +97,7 @@ impl DataFolder {
 
     /// Returns the tenant of an earlier start, or creates one, with demo data unless `empty`.
     pub async fn demo_tenant(&self, store: &Store, router: Router, empty: bool, log: Format) -> Result<DemoTenant> {
-        let path = self.path("demo.json");
+        let path = self.path(DEMO);
         if let Some(path) = path.as_deref().filter(|path| path.exists()) {
             let text = fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
             let invalid = || format!("{} is invalid; delete it to create a new tenant", path.display());
@@ -115,13 +121,14 @@ impl DataFolder {
 /// Lets only this user read the databases, which would have the permissions of any new file. A folder that has nothing else in
 /// it is closed altogether; one that somebody shares for other things, such as `/tmp`, is not.
 fn keep_private(folder: &Path) -> io::Result<()> {
-    let is_own = |entry: &DirEntry| OWN.iter().any(|own| entry.file_name().to_string_lossy().starts_with(own));
-    if fs::read_dir(folder)?.all(|entry| entry.is_ok_and(|entry| is_own(&entry))) {
+    let is_own = |name: &str| OWN.contains(&LOGS.iter().find_map(|log| name.strip_suffix(log)).unwrap_or(name));
+    let names = |entry: io::Result<DirEntry>| entry.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    if fs::read_dir(folder)?.map(names).all(|name| name.is_ok_and(|name| is_own(&name) || name.ends_with(".tmp"))) {
         close_to_others(folder);
     }
     for database in [TABLE, QUEUE] {
         open_file(&folder.join(database))?;
-        for log in ["-wal", "-shm"] {
+        for log in LOGS {
             close_to_others(&folder.join(format!("{database}{log}")));
         }
     }

@@ -14,7 +14,7 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Opens a file to write to, and creates it if it is missing. What SQLite creates beside a database has the same permissions.
+/// Opens a file to write to, and creates it if it is missing.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 //! What a function keeps between requests.
 
-use crate::domain::custom_fields::Schemas;
+use crate::domain::custom_fields::{CompiledSchemas, Validations};
 use crate::domain::id::{EventId, Id};
 use crate::domain::time::Timestamp;
 use crate::domain::verified_keys::VerifiedKeys;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct App {
     store: Store,
-    schemas: Schemas,
+    schemas: Arc<CompiledSchemas>,
     verified_keys: Arc<VerifiedKeys>,
     key_encryption: Option<Arc<dyn KeyEncryption>>,
     queue: Option<Arc<dyn Queue>>,
@@ -27,7 +27,7 @@ impl App {
     pub fn new(store: Store) -> Self {
         Self {
             store,
-            schemas: Schemas::default(),
+            schemas: Arc::default(),
             verified_keys: Arc::default(),
             key_encryption: None,
             queue: None,
@@ -77,16 +77,10 @@ impl App {
         &self.store
     }
 
-    /// Returns the app for one request, with what validating may cost it.
+    /// Returns the validations of a request that begins.
     #[must_use]
-    pub(crate) fn for_request(&self) -> Self {
-        Self { schemas: self.schemas.for_request(), ..self.clone() }
-    }
-
-    /// Returns what validates custom fields.
-    #[must_use]
-    pub fn schemas(&self) -> &Schemas {
-        &self.schemas
+    pub fn validations(&self) -> Validations {
+        Validations::new(Arc::clone(&self.schemas))
     }
 
     /// Returns the API keys that were verified lately.

@@ -2,9 +2,9 @@
 
 use crate::print::{print, print_note, print_styled, print_styled_error};
 use crate::style::{is_coloured, is_output_coloured};
-use crate::text::{clean, unstyled};
+use crate::text::unstyled;
 use clap::{Error, Parser};
-use std::{env, io, process};
+use std::{io, process};
 
 /// Returns the options that the program was started with. If they can't be parsed, or ask for help, prints what clap says
 /// and ends the program, as [`Parser::parse`] does, but without what a terminal would obey: clap echoes arguments.
@@ -19,13 +19,11 @@ pub fn parse_arguments<T: Parser>() -> T {
 fn show(error: &Error) {
     let styled = error.render().ansi().to_string();
     let (styled, plain) = (styled.trim_end(), unstyled(styled.trim_end()));
-    // Styles in arguments can't be told from clap's own.
-    let may_have_styles = env::args_os().map(|argument| argument.to_string_lossy().into_owned()).all(|text| clean(&text) == text);
-    // The exit code says the same if nothing can be written.
-    match error.use_stderr() {
-        true if may_have_styles && is_coloured(&io::stderr()) => print_styled_error(styled),
-        true => print_note(&plain),
-        false if may_have_styles && is_output_coloured() => drop(print_styled(styled)),
-        false => drop(print(&plain)),
+    // Styles of an argument can't be told from clap's own. They do no harm.
+    if error.use_stderr() {
+        if is_coloured(&io::stderr()) { print_styled_error(styled) } else { print_note(&plain) }
+    } else {
+        // The exit code says the same if nothing can be written.
+        let _ = if is_output_coloured() { print_styled(styled).map(drop) } else { print(&plain) };
     }
 }

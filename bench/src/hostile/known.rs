@@ -149,11 +149,21 @@ async fn signatures(target: &mut Target) -> Result<Named> {
 /// As many rows and operations as a body holds, whose custom fields are expensive to validate.
 async fn validations(target: &mut Target) -> Result<Vec<Named>> {
     let rules: Vec<Value> = (0..900).map(|n| json!({"type": "string", "minLength": n})).collect();
-    let schema = json!({"properties": {"list": {"items": {"not": {"anyOf": rules}}}}});
-    let body = json!({"name": "Costly", "code": "CC", "kind": "physical", "custom_fields_schema": schema});
+    let costly = json!({"not": {"anyOf": rules}});
+    // What it costs takes long to find out.
+    let to_estimate = json!({"enum": (0..5_000).collect::<Vec<_>>()});
+    let mut attacks = validations_of(target, "CC", &costly).await?;
+    attacks.extend(validations_of(target, "CE", &to_estimate).await?);
+    Ok(attacks)
+}
+
+/// As many lists as a body holds, whose items are checked by this rule, for assets of a type with this code.
+async fn validations_of(target: &mut Target, code: &str, rule: &Value) -> Result<Vec<Named>> {
+    let schema = json!({"properties": {"list": {"items": rule}}});
+    let body = json!({"name": code, "code": code, "kind": "physical", "custom_fields_schema": schema});
     let asset_type = target.create("/catalog/asset-types", &body).await?;
     let list = |n: usize| json!([vec![1; 1500], vec![n]].concat());
-    let rows: String = (0..200).map(|n| format!("a,CC,\"{}\"\n", list(n))).collect();
+    let rows: String = (0..200).map(|n| format!("a,{code},\"{}\"\n", list(n))).collect();
     let rows = format!("name,asset_type_code,custom_fields.list\n{rows}");
     let operation =
         |n| json!({"op": "create", "body": {"name": "a", "asset_type_id": asset_type, "custom_fields": {"list": list(n)}}});

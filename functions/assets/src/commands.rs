@@ -137,8 +137,9 @@ impl CreateAsset {
 
     /// Decides what the asset looks like, still without its tag.
     fn draft(&self, caller: &Caller, id: AssetId, inputs: AssetInputs) -> Result<Draft, ApiError> {
-        let schemas = caller.app.schemas();
-        let asset = Asset::create(id, self.name.clone(), &self.change, &inputs.references, schemas).map_err(change_error)?;
+        // Each attempt may cost as much as the first.
+        let validations = caller.app.validations();
+        let asset = Asset::create(id, self.name.clone(), &self.change, &inputs.references, &validations).map_err(change_error)?;
         Ok(Draft { inputs, asset })
     }
 }
@@ -202,7 +203,9 @@ impl Command for UpdateAsset {
         inputs: &AssetInputs,
     ) -> Result<Stored<Asset>, AttemptError<ApiError>> {
         let old = inputs.asset.as_ref().ok_or(ApiError::NotFound)?;
-        let next = old.value.changed(&self.change, &inputs.references, requester.app.schemas(), inputs.transitions());
+        // Each attempt may cost as much as the first.
+        let validations = requester.app.validations();
+        let next = old.value.changed(&self.change, &inputs.references, &validations, inputs.transitions());
         Ok(unit.update(old, next.map_err(change_error)?)?)
     }
 }

@@ -1,7 +1,7 @@
-//! JSON Schemas of tenants. The first line is a schema, the rest are custom fields to validate.
+//! JSON Validations of tenants. The first line is a schema, the rest are custom fields to validate.
 
 use super::{assert_round_trip, lines, text};
-use shared::domain::custom_fields::{CustomFields, FieldsSchema, Schemas};
+use shared::domain::custom_fields::{CustomFields, FieldsSchema, Validations};
 use shared::domain::field_error::ErrorLocation;
 use shared::domain::json::parse_strict;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ pub fn run(bytes: &[u8]) {
     let again = FieldsSchema::from_json(&String::from(schema.clone()));
     assert_eq!(again.as_ref(), Ok(&schema));
     assert_round_trip(&schema);
-    let errors = Schemas::default().errors(Uuid::nil(), 1, &schema, &fields.unwrap_or_default());
+    let errors = Validations::default().errors(Uuid::nil(), 1, &schema, &fields.unwrap_or_default());
     let errors = errors.expect("an accepted schema compiles");
     assert!(errors.len() <= 100, "{} errors", errors.len());
     for field_error in errors {

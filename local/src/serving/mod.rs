@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tower::ServiceExt;
 use writes::TimedWrites;
@@ -70,15 +70,15 @@ pub async fn serve(
     let mut stop = pin!(stop);
     loop {
         let accept = async {
-            let permit = Arc::clone(&free).acquire_owned().await;
-            (permit, Listener::accept(&mut listener).await.0)
+            let place = Arc::clone(&free).acquire_owned().await;
+            (place, Listener::accept(&mut listener).await.0)
         };
-        let (permit, stream) = tokio::select! {
-            accepted = accept => accepted,
+        let (place, stream) = tokio::select! {
+            // The semaphore is never closed.
+            (Ok(place), stream) = accept => (Arc::new(place), stream),
             () = &mut stop => return open,
         };
         let (router, stream) = (router.clone(), TokioIo::new(TimedWrites::new(stream, limits.response)));
-        let place = Arc::new(permit);
         let service = service_fn(move |request| respond(router.clone(), request, limits, Arc::clone(&place)));
         // Errors are those of the client, or of the network.
         tokio::spawn(open.watch(http.serve_connection(stream, service)));
@@ -86,15 +86,15 @@ pub async fn serve(
 }
 
 /// Responds to a request. A response that does not wait for the whole body says that the connection ends with it: the client
-/// may stop to send.
+/// may stop sending.
 ///
 /// A thread of its own handles the request, so that one that computes for long doesn't hold up others. `place` is taken until
 /// it ends, also if its connection ends before.
-async fn respond<P: Send + 'static>(
+async fn respond(
     router: Router,
     request: Request<Incoming>,
     limits: Limits,
-    place: P,
+    place: Arc<OwnedSemaphorePermit>,
 ) -> Result<Response<Body>, Infallible> {
     let (parts, body) = request.into_parts();
     let (body, rest) = body::timed(Body::new(body), limits);

@@ -1,6 +1,6 @@
 //! Custom fields and the schemas of asset types.
 
-use crate::support::bulk::{outcomes, statuses};
+use crate::support::bulk::{costly, creations, outcomes, statuses};
 use crate::support::{Api, Client};
 use serde_json::{Value, json};
 
@@ -123,25 +123,10 @@ async fn a_hundred_thousand_errors_make_a_small_response() {
     assert!(refused.bytes.len() < 12_000, "{}", refused.bytes.len());
 }
 
-/// Creates an asset type and returns its ID and so many values whose validation costs a good tenth of what a request may spend.
-pub async fn costly(client: &Client, count: usize) -> (String, Vec<Value>) {
-    let rules: Vec<Value> = (0..900).map(|n| json!({"type": "string", "minLength": n})).collect();
-    let schema = json!({"properties": {"list": {"items": {"not": {"anyOf": rules}}}}});
-    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
-    let asset_type = client.post("/catalog/asset-types", body).await.id();
-    (asset_type, (0..count).map(|n| json!([vec![1; 200], vec![n]].concat())).collect())
-}
-
 /// Returns an import of assets with these values.
 fn rows(values: &[Value]) -> String {
     let rows: String = values.iter().map(|list| format!("a,TT,\"{list}\"\n")).collect();
     format!("name,asset_type_code,custom_fields.list\n{rows}")
-}
-
-/// Returns operations of a batch that create assets with these values.
-pub fn creations(asset_type: &str, values: &[Value]) -> Vec<Value> {
-    let body = |list| json!({"name": "a", "asset_type_id": asset_type, "custom_fields": {"list": list}});
-    values.iter().map(|list| json!({"op": "create", "body": body(list)})).collect()
 }
 
 #[tokio::test]

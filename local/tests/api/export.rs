@@ -86,6 +86,31 @@ async fn an_import_of_an_export_changes_nothing_under_a_schema_that_is_newer() {
     assert_eq!(outcomes(&client.import("/assets", "?match=id", &text).await), ["unchanged"]);
 }
 
+/// An answer that depends on the address would tell a key that may not list users who is one.
+#[tokio::test]
+async fn addresses_are_for_keys_that_may_list_users() {
+    let (_api, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    let asset = client.assigned_asset("Laptop", &ada).await;
+    let key = client.scoped(&["assets:read", "assets:write"]).await;
+    for query in ["", "?dry_run=true", "?on_error=abort"] {
+        for address in ["ada@example.com", "nobody@example.com"] {
+            let reply = key.import("/assets", query, &format!("name,assigned_to_email\na,\nb,{address}\n")).await;
+            assert_eq!(reply.problem(403, "FORBIDDEN")["scope"], "users:read");
+        }
+    }
+    let csv = key.export("/assets/export").await.concat();
+    let ndjson = key.export("/assets/export?format=ndjson").await.concat();
+    assert!(!csv.contains("ada@") && !ndjson.contains("ada@"), "{csv}{ndjson}");
+    for (text, content_type) in [(csv, "text/csv"), (ndjson, "application/x-ndjson")] {
+        let reply = key.send("POST", "/assets/import?match=id", Some(content_type), text).await;
+        assert_eq!(outcomes(&reply), ["unchanged"]);
+    }
+    assert_eq!(key.get(&format!("/assets/{asset}")).await.data()["assigned_to"], ada);
+    let cleared = key.import("/assets", "?match=id", &format!("id,assigned_to_email\n{asset},\\N\n")).await;
+    assert_eq!(outcomes(&cleared), ["updated"]);
+}
+
 fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -57,6 +57,7 @@ async fn survives_each_failure(failure: CallFailure) {
         writeln!(std::io::stdout().lock(), "\n{failures} calls failed as {failure:?}, and the invariants hold").unwrap();
         return;
     }
+    // A sample of all calls, so they are counted first.
     for operation in sample(by_method(&operations, &WRITE_METHODS), 3) {
         let calls = cases.survives(operation, usize::MAX, failure).await.calls;
         for place in sample(0..calls, 1) {

@@ -1,5 +1,6 @@
 //! Idempotency keys: a repeated POST is executed once.
 
+use crate::support::bulk::outcomes;
 use crate::support::fault_injection::CallFailure;
 use crate::support::operations::operations;
 use crate::support::processes::{create_process, start_movement};
@@ -182,4 +183,18 @@ async fn a_request_whose_response_is_too_long_to_store_is_refused_before_it_is_e
     assert_eq!(post(&client, &advance, &body, "k").await.field_errors(), ["Idempotency-Key"]);
     assert_eq!(api.dump().await, before);
     client.post(&advance, body).await.data();
+}
+
+#[tokio::test]
+async fn the_same_text_as_csv_and_as_ndjson_are_two_requests() {
+    let (_api, client) = Api::with_tenant().await;
+    let text = "{\"name\":\"a\"}\n{\"name\":\"b\"}\n";
+    let send = async |content_type| {
+        let headers = [("idempotency-key", "k")];
+        client.send_with("POST", "/assets/import", Some(content_type), text, &headers).await
+    };
+    assert_eq!(outcomes(&send("application/x-ndjson").await), ["created"; 2]);
+    assert_eq!(outcomes(&send("Application/X-NDJSON; charset=utf-8").await), ["created"; 2]);
+    assert_eq!(send("text/csv").await.field_errors(), ["Idempotency-Key"]);
+    assert_eq!(client.total("/assets").await, 2);
 }

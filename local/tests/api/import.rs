@@ -246,11 +246,9 @@ async fn a_body_with_far_too_much_is_refused_without_much_work() {
 #[tokio::test]
 async fn a_row_like_what_ends_the_body_is_a_row() {
     let (_api, client) = Api::with_tenant().await;
-    for (rows, last) in [("\u{1}after the body\nx\nlast\n", "last"), ("a\n\n\nx", "x"), ("\"x\n\"\r\n\r\n", "x"), ("\"a\"", "a")]
-    {
+    for (rows, count) in [("\u{1}after the body\nx\nlast\n", 3), ("a\n\n\nx", 2), ("\"x\n\"\r\n\r\n", 1), ("\"a\"", 1)] {
         let reply = client.import("/assets", "?dry_run=true", &format!("name\n{rows}")).await;
-        let count = rows.split(['\n', '\r']).filter(|row| row.contains(char::is_alphanumeric)).count();
-        assert_eq!(outcomes(&reply).len(), count, "{rows:?} with {last}");
+        assert_eq!(outcomes(&reply).len(), count, "{rows:?}");
     }
     let cut_off = client.import("/assets", "", "name\ngood\n\"x\nx").await;
     assert_eq!(outcomes(&cut_off), ["created", "refused"]);
@@ -258,45 +256,6 @@ async fn a_row_like_what_ends_the_body_is_a_row() {
         client.import("/assets", "", "\"name\nx").await.problem(422, "VALIDATION_ERROR")["errors"][0]["detail"],
         "A quoted cell of the header row is not closed."
     );
-}
-
-/// An answer that depends on the address would tell a key that may not list users who is one.
-#[tokio::test]
-async fn addresses_are_for_keys_that_may_list_users() {
-    let (_api, client) = Api::with_tenant().await;
-    let ada = client.user("Ada").await;
-    let asset = client.assigned_asset("Laptop", &ada).await;
-    let key = client.scoped(&["assets:read", "assets:write"]).await;
-    for query in ["", "?dry_run=true", "?on_error=abort"] {
-        for address in ["ada@example.com", "nobody@example.com"] {
-            let reply = key.import("/assets", query, &format!("name,assigned_to_email\na,\nb,{address}\n")).await;
-            assert_eq!(reply.problem(403, "FORBIDDEN")["scope"], "users:read");
-        }
-    }
-    let csv = key.export("/assets/export").await.concat();
-    let ndjson = key.export("/assets/export?format=ndjson").await.concat();
-    assert!(!csv.contains("ada@") && !ndjson.contains("ada@"), "{csv}{ndjson}");
-    for (text, content_type) in [(csv, "text/csv"), (ndjson, "application/x-ndjson")] {
-        let reply = key.send("POST", "/assets/import?match=id", Some(content_type), text).await;
-        assert_eq!(outcomes(&reply), ["unchanged"]);
-    }
-    assert_eq!(key.get(&format!("/assets/{asset}")).await.data()["assigned_to"], ada);
-    let cleared = key.import("/assets", "?match=id", &format!("id,assigned_to_email\n{asset},\\N\n")).await;
-    assert_eq!(outcomes(&cleared), ["updated"]);
-}
-
-#[tokio::test]
-async fn the_same_text_as_csv_and_as_ndjson_are_two_requests() {
-    let (_api, client) = Api::with_tenant().await;
-    let text = "{\"name\":\"a\"}\n{\"name\":\"b\"}\n";
-    let send = async |content_type| {
-        let headers = [("idempotency-key", "k")];
-        client.send_with("POST", "/assets/import", Some(content_type), text, &headers).await
-    };
-    assert_eq!(outcomes(&send("application/x-ndjson").await), ["created"; 2]);
-    assert_eq!(outcomes(&send("Application/X-NDJSON; charset=utf-8").await), ["created"; 2]);
-    assert_eq!(send("text/csv").await.field_errors(), ["Idempotency-Key"]);
-    assert_eq!(client.total("/assets").await, 2);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use terminal::pty::Session;
 
 /// The last line of the start.
@@ -134,20 +134,21 @@ fn a_request_that_computes_does_not_hold_up_others() {
     let import = std::thread::spawn({
         let ready = ready.clone();
         move || {
-            let start = Instant::now();
             let csv = format!("name,asset_type_code,custom_fields.list\n{rows}");
-            (post(&ready, "/v1/assets/import?dry_run=true", "text/csv", &csv), start.elapsed())
+            (Instant::now(), post(&ready, "/v1/assets/import?dry_run=true", "text/csv", &csv), Instant::now())
         }
     });
-    let mut longest = Duration::ZERO;
+    let mut others = Vec::new();
     while !import.is_finished() {
-        let start = Instant::now();
         assert!(send(ready["base_url"].as_str().unwrap(), "GET /v1/health").starts_with("HTTP/1.1 200"));
-        longest = longest.max(start.elapsed());
+        others.push(Instant::now());
     }
-    let (imported, elapsed) = import.join().unwrap();
+    let (start, imported, end) = import.join().unwrap();
     assert!(imported.starts_with("HTTP/1.1 200"), "{imported}");
-    assert!(longest * 2 < elapsed, "another request took {longest:?} while one computed for {elapsed:?}");
+    // Before, others may have been faster than the import. One that has to wait is answered at the end.
+    let middle = start + (end - start) / 4;
+    let meanwhile = others.iter().filter(|answered| (middle..end).contains(*answered)).count();
+    assert!(meanwhile >= 4, "{meanwhile} of {} others were answered while it computed", others.len());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::command::not_repeatable;
 use crate::app::App;
 use crate::domain::api_key::ApiKey;
+use crate::domain::custom_fields::Validations;
 use crate::domain::field_error::FieldError;
 use crate::domain::record::{Record, Stored};
 use crate::domain::request::{Precondition, StoredResponse};
@@ -24,6 +25,8 @@ pub struct Requester {
     pub context: ChangeContext,
     /// What the function keeps between requests.
     pub app: App,
+    /// What the request validates, for requests with several changes.
+    pub validations: Validations,
 }
 
 /// A caller whose API key is verified.

@@ -80,7 +80,7 @@ fn path_with_parameters(parts: &Parts) -> String {
     let mut parameters: Vec<&str> = query.split('&').filter(is_kept).collect();
     parameters.sort_unstable();
     let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    // CSV adds nothing, so that a request in JSON may have any content type.
+    // Nothing is added for other types: they can differ in letter case or parameters and mean the same.
     let format = Some("\nNDJSON").filter(|_| media_type(content_type).eq_ignore_ascii_case("application/x-ndjson"));
     [vec![parts.uri.path()], parameters, format.into_iter().collect()].concat().join("&")
 }

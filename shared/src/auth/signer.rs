@@ -89,7 +89,7 @@ impl UnverifiedRequest<LinkId> {
         let signer = &link.value.signer;
         let actor = Actor::signer(link.value.id, &signer.name, signer.user_id);
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };
-        let requester = Requester { store, context, app: self.app.clone() };
+        let requester = Requester { store, context, app: self.app.clone(), validations: self.app.validations() };
         let (context, _) = self.context_with_headers(&requester, idempotency?)?;
         Ok((SigningRequester { requester: Requester { context, ..requester }, link }, inputs?))
     }

@@ -33,7 +33,7 @@ impl<C: Credential> FromRequestParts<App> for UnverifiedRequest<C> {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         Ok(Self {
-            app: app.for_request(),
+            app: app.clone(),
             token: bearer_token(&parts.headers),
             received: received(parts)?,
             headers: RequestHeaders::of(parts),

@@ -98,7 +98,7 @@ impl KeyCheck<'_> {
         let role = key.role(owner.map(|owner| owner.role));
         let (app, notes) = (self.app.clone(), self.notes.clone());
         let Credentials { key, owner } = credentials;
-        let requester = Requester { store, context, app };
+        let requester = Requester { validations: app.validations(), store, context, app };
         Ok(Caller { requester, scopes, role, key, owner, notes, is_resumed: false })
     }
 

@@ -12,7 +12,7 @@ pub const CLEAR: &str = "\\N";
 /// The maximum nesting of a value in a cell: that of custom fields.
 const MAX_LEVELS: usize = 8;
 
-/// With what a formula begins (OWASP, "CSV Injection"), in Japanese also as a full-width character.
+/// Characters that begin a formula (OWASP, "CSV Injection"), and their full-width forms.
 const TRIGGERS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 /// After what a spreadsheet sees another cell begin if it doesn't expect commas. It then doesn't respect quotes either.
 const SEPARATORS: [char; 4] = [';', '\t', '\n', '\r'];
@@ -39,8 +39,7 @@ pub fn to_text(cell: &str) -> Cow<'_, str> {
     parts(cell).map(|(part, is_special)| part.strip_prefix('\'').filter(|_| is_special).unwrap_or(part)).collect()
 }
 
-/// Returns what a spreadsheet could see as cells, each with the separator behind it, and whether it would not be taken for a
-/// mere text.
+/// Returns what a spreadsheet could see as cells, each with the separator behind it, and whether it needs an apostrophe.
 fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
     text.split_inclusive(SEPARATORS).enumerate().map(|(index, part)| {
         let bare = part.trim_start_matches(QUOTES);

@@ -67,7 +67,7 @@ pub struct AssetExportRow {
     purchase_price: Option<Price>,
     warranty_until: Option<Date>,
     assigned_to: Option<UserId>,
-    /// `None` if it is not known whether the user has one, or not to be known.
+    /// `None` if it can't be read, or the key may not read users: the member is left out. `Some(None)` if nobody is assigned.
     #[serde(skip_serializing_if = "Option::is_none")]
     assigned_to_email: Option<Option<Email>>,
     notes: Option<Notes>,

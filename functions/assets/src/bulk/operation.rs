@@ -173,7 +173,7 @@ impl AssetOperation {
         }
         // Without a name there is an error, and no asset; the others are found nevertheless.
         let name = write.name.clone().unwrap_or_else(|| Name::from_stored(String::new()));
-        let created = Asset::create(id, name, &change, &inputs.references, caller.app.schemas());
+        let created = Asset::create(id, name, &change, &inputs.references, &caller.validations);
         created.map_err(|error| self.located(write, change_error(error)))
     }
 
@@ -299,7 +299,7 @@ impl Operation for AssetOperation {
         if !write.unchanged.is_empty() {
             change.errors.extend(write.unchanged.errors(&AssetView::new(old.clone(), self.assets.names(&old.value)))?);
         }
-        let next = old.value.changed(&change, &inputs.asset.references, caller.app.schemas(), inputs.asset.transitions());
+        let next = old.value.changed(&change, &inputs.asset.references, &caller.validations, inputs.asset.transitions());
         let next = next.map_err(|error| self.located(write, change_error(error)))?;
         let asset = unit.update(old, next)?;
         let result = if asset.version == old.version { RowResult::Unchanged } else { RowResult::Updated };

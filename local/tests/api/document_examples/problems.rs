@@ -3,7 +3,7 @@
 use super::catalog::Catalog;
 use super::people::{People, id};
 use super::recorder::Scenario;
-use crate::custom_fields::{costly, creations};
+use crate::support::bulk::{costly, creations};
 use crate::support::processes::{create_process, start, system_process};
 use crate::support::{Api, Client, UNKNOWN_ID};
 use local::weak::Weaknesses;

@@ -56,3 +56,18 @@ pub fn row_errors(reply: &Reply, row: usize) -> Vec<(String, String)> {
     let text = |error: &Value, name: &str| error[name].as_str().unwrap_or_default().to_owned();
     errors.iter().map(|error| (text(error, "column"), text(error, "detail"))).collect()
 }
+
+/// Creates an asset type and returns its ID and so many values whose validation costs a good tenth of what a request may spend.
+pub async fn costly(client: &Client, count: usize) -> (String, Vec<Value>) {
+    let rules: Vec<Value> = (0..900).map(|n| json!({"type": "string", "minLength": n})).collect();
+    let schema = json!({"properties": {"list": {"items": {"not": {"anyOf": rules}}}}});
+    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
+    let asset_type = client.post("/catalog/asset-types", body).await.id();
+    (asset_type, (0..count).map(|n| json!([vec![1; 200], vec![n]].concat())).collect())
+}
+
+/// Returns operations of a batch that create assets with these values.
+pub fn creations(asset_type: &str, values: &[Value]) -> Vec<Value> {
+    let body = |list| json!({"name": "a", "asset_type_id": asset_type, "custom_fields": {"list": list}});
+    values.iter().map(|list| json!({"op": "create", "body": body(list)})).collect()
+}

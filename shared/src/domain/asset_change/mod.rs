@@ -5,7 +5,7 @@ mod tests;
 
 use super::asset::{Asset, CatalogNames, Status};
 use super::catalog::{AssetType, Manufacturer, Model};
-use super::custom_fields::{CustomFields, SchemaError, Schemas};
+use super::custom_fields::{CustomFields, SchemaError, Validations};
 use super::field_error::FieldError;
 use super::id::{AssetId, AssetTypeId, Id, InstanceId, ModelId, UserId};
 use super::money::Price;
@@ -159,7 +159,7 @@ impl Asset {
         name: Name,
         change: &AssetChange,
         references: &AssetReferences,
-        schemas: &Schemas,
+        validations: &Validations,
     ) -> Result<Self, AssetChangeError> {
         let blank = Self {
             id,
@@ -181,7 +181,7 @@ impl Asset {
             running_instance_id: None,
         };
         // The type's schema applies to a new asset even if the request has no custom fields.
-        blank.apply(change, references, schemas, change.errors_without_references(None), true)
+        blank.apply(change, references, validations, change.errors_without_references(None), true)
     }
 
     /// Returns the asset with `change` applied.
@@ -195,11 +195,11 @@ impl Asset {
         &self,
         change: &AssetChange,
         references: &AssetReferences,
-        schemas: &Schemas,
+        validations: &Validations,
         transitions: Option<&Transitions>,
     ) -> Result<Self, AssetChangeError> {
         let change = &change.without_unchanged(self);
-        let next = self.apply(change, references, schemas, change.errors_without_references(Some(self)), false)?;
+        let next = self.apply(change, references, validations, change.errors_without_references(Some(self)), false)?;
         if let Some(running) = self.running_instance_id
             && (next.status != self.status || next.assigned_to != self.assigned_to)
         {
@@ -222,7 +222,7 @@ impl Asset {
         &self,
         change: &AssetChange,
         references: &AssetReferences,
-        schemas: &Schemas,
+        validations: &Validations,
         mut errors: Vec<FieldError>,
         is_new: bool,
     ) -> Result<Self, AssetChangeError> {
@@ -261,7 +261,7 @@ impl Asset {
             && let Some(asset_type) = &references.asset_type
             && let Some(schema) = &asset_type.value.custom_fields_schema
         {
-            errors.extend(schemas.errors(asset_type.value.id.uuid(), asset_type.version, schema, &next.custom_fields)?);
+            errors.extend(validations.errors(asset_type.value.id.uuid(), asset_type.version, schema, &next.custom_fields)?);
         }
         if errors.is_empty() { Ok(next) } else { Err(AssetChangeError::Invalid(errors)) }
     }

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 fn asset(change: &AssetChange) -> Asset {
     let id = AssetId::new(Timestamp::from_millis(0), [0; 10]);
     let name = "x".parse().expect("a name");
-    Asset::create(id, name, change, &AssetReferences::default(), &Schemas::default()).expect("acceptable")
+    Asset::create(id, name, change, &AssetReferences::default(), &Validations::default()).expect("acceptable")
 }
 
 fn patched(asset: &Asset, change: &AssetChange) -> Asset {
-    asset.changed(change, &AssetReferences::default(), &Schemas::default(), None).expect("acceptable")
+    asset.changed(change, &AssetReferences::default(), &Validations::default(), None).expect("acceptable")
 }
 
 fn patch<T: Clone + std::fmt::Debug + 'static>(value: impl Strategy<Value = T> + 'static) -> impl Strategy<Value = Patch<T>> {
@@ -65,6 +65,6 @@ fn errors_of_the_request_are_reported_with_those_found_here() {
         ..AssetChange::default()
     };
     let old = asset(&AssetChange::default());
-    let result = old.changed(&change, &AssetReferences::default(), &Schemas::default(), None);
+    let result = old.changed(&change, &AssetReferences::default(), &Validations::default(), None);
     assert!(matches!(result, Err(AssetChangeError::Invalid(errors)) if errors.len() == 2));
 }

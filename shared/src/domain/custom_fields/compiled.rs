@@ -91,7 +91,7 @@ pub(super) type SchemaKey = (Uuid, u64);
 
 /// The compiled schemas that were used lately, so that a running function compiles each only once.
 #[derive(Default)]
-pub(super) struct CompiledSchemas(Mutex<Cached>);
+pub struct CompiledSchemas(Mutex<Cached>);
 
 #[derive(Default)]
 struct Cached {

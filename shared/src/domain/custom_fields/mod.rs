@@ -12,9 +12,10 @@ use super::field_error::ValueError;
 use super::hex;
 use super::json::parse_strict;
 use compiled::Compiled;
+pub use compiled::CompiledSchemas;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-pub use validate::{SchemaError, Schemas};
+pub use validate::{SchemaError, Validations};
 
 /// The maximum size of custom fields and of schemas, in bytes of compact JSON.
 const MAX_BYTES: usize = 32 * 1024;

@@ -21,10 +21,10 @@ fn all_errors_that_a_schema_finds_are_reported() {
         r##"{"type":"object","required":["ram"],"properties":{"ram":{"type":"integer"},"os":{"$ref":"#/$defs/os"}},"$defs":{"os":{"enum":["linux","mac"]}}}"##,
     )
     .expect("a schema");
-    let schemas = Schemas::default();
+    let validations = Validations::default();
     let errors = |fields: &str| {
         let fields = CustomFields::from_json(fields).expect("fields");
-        schemas
+        validations
             .errors(Uuid::nil(), 1, &schema, &fields)
             .expect("compiled")
             .into_iter()
@@ -88,7 +88,7 @@ fn expensive_validations_report_one_error() {
     let check = |count: usize| {
         let fields = serde_json::json!({"a": vec![1; count]}).to_string();
         let fields = CustomFields::from_json(&fields).expect("fields");
-        Schemas::default().errors(Uuid::nil(), 1, &schema, &fields).expect("compiled")
+        Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("compiled")
     };
     assert_eq!((check(20).len(), check(1_000).len(), check(16_000).len()), (20, 1, 1));
     assert_eq!(check(16_000)[0].location, ErrorLocation::Pointer("/custom_fields".into()));
@@ -100,7 +100,7 @@ fn expensive_validations_report_one_error() {
 fn a_pattern_that_backtracks_is_matched_in_linear_time() {
     let schema = FieldsSchema::from_json(r#"{"properties":{"a":{"pattern":"^(a+)+$"}}}"#).expect("a schema");
     let fields = CustomFields::from_json(&format!(r#"{{"a":"{}!"}}"#, "a".repeat(20_000))).expect("fields");
-    assert_eq!(Schemas::default().errors(Uuid::nil(), 1, &schema, &fields).expect("compiled").len(), 1);
+    assert_eq!(Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("compiled").len(), 1);
 }
 
 /// Returns a schema, and fields that cost about a tenth of what a request may spend.
@@ -114,18 +114,19 @@ fn costly(number: u32) -> (FieldsSchema, CustomFields) {
 
 #[test]
 fn a_request_validates_until_its_budget_is_spent_and_nothing_twice() {
-    let validate = |schemas: &Schemas, number| {
+    let validate = |validations: &Validations, number| {
         let (schema, fields) = costly(number);
-        schemas.errors(Uuid::nil(), 1, &schema, &fields).map(|errors| errors.len())
+        validations.errors(Uuid::nil(), 1, &schema, &fields).map(|errors| errors.len())
     };
     let (schema, fields) = costly(0);
-    let units = cost::estimate(schema.as_value(), &Value::Object(fields.0), u64::MAX).expect("a cost");
-    let schemas = Schemas::default();
-    let count = (0..).take_while(|number| validate(&schemas, *number).is_ok()).count();
+    let cost = cost::estimate(schema.as_value(), &Value::Object(fields.0), u64::MAX, u64::MAX);
+    let cost::Cost::Units { units, .. } = cost else { unreachable!("{cost:?}") };
+    let validations = Validations::default();
+    let count = (0..).take_while(|number| validate(&validations, *number).is_ok()).count();
     // Compiling and reporting cost something, too.
     let most = usize::try_from(validate::MAX_UNITS / units).expect("a count");
     assert!((most / 2..=most).contains(&count) && most > 5, "{count} of {most}");
-    assert!(matches!(validate(&schemas, u32::MAX), Err(SchemaError::BudgetSpent)));
-    assert!((0..5).all(|number| matches!(validate(&schemas, number), Ok(1))), "it was validated before");
-    assert!(matches!(validate(&schemas.for_request(), u32::MAX), Ok(1)));
+    assert!(matches!(validate(&validations, u32::MAX), Err(SchemaError::BudgetSpent)));
+    assert!((0..5).all(|number| matches!(validate(&validations, number), Ok(1))), "it was validated before");
+    assert!(matches!(validate(&Validations::default(), u32::MAX), Ok(1)));
 }

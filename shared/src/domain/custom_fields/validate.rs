@@ -1,7 +1,8 @@
 //! Validates custom fields, within what a request may cost.
 
 use super::compiled::{Compiled, CompiledSchemas, SchemaKey};
-use super::{CustomFields, FieldsSchema, cost, shortened};
+use super::cost::{self, Cost};
+use super::{CustomFields, FieldsSchema, shortened};
 use crate::domain::field_error::{ErrorLocation, FieldError, ValueError};
 use crate::domain::hex;
 use jsonschema::ValidationError;
@@ -31,27 +32,27 @@ pub enum SchemaError {
     Invalid(#[from] ValueError),
 }
 
-/// Validates custom fields, with the compiled schemas that a running function has used lately. Clones share what their request
+/// What a request validates, with the compiled schemas that a running function has used lately. Clones share what the request
 /// may cost, and what it has found.
 #[derive(Clone, Default)]
-pub struct Schemas {
+pub struct Validations {
     compiled: Arc<CompiledSchemas>,
-    request: Arc<Mutex<RequestValidations>>,
+    done: Arc<Mutex<Done>>,
 }
 
 /// What a request has spent, and the errors of what it has validated, by the schema and the hash of the fields: what was only
 /// checked first, or is tried again, is not validated twice.
 #[derive(Default)]
-struct RequestValidations {
+struct Done {
     spent: u64,
-    found: HashMap<(SchemaKey, String), Vec<FieldError>>,
+    errors: HashMap<(SchemaKey, String), Vec<FieldError>>,
 }
 
-impl Schemas {
-    /// Returns the same for another request.
+impl Validations {
+    /// Returns the validations of a request that begins.
     #[must_use]
-    pub fn for_request(&self) -> Self {
-        Self { compiled: Arc::clone(&self.compiled), request: Arc::default() }
+    pub fn new(compiled: Arc<CompiledSchemas>) -> Self {
+        Self { compiled, done: Arc::default() }
     }
 
     /// Validates custom fields against `schema`, the schema of version `version` of the asset type `id`. Returns all errors,
@@ -70,30 +71,31 @@ impl Schemas {
     ) -> Result<Vec<FieldError>, SchemaError> {
         let (schema_key, value) = ((id, version), Value::Object(fields.as_map().clone()));
         let key = (schema_key, hex::sha256(value.to_string()));
-        let mut request = self.request.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(errors) = request.found.get(&key) {
+        // Only this request waits for it.
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(errors) = done.errors.get(&key) {
             return Ok(errors.clone());
         }
-        let errors = match cost::estimate(schema.as_value(), &value, MAX_UNITS.saturating_sub(request.spent)) {
-            Ok(units) => {
+        let left = MAX_UNITS.saturating_sub(done.spent);
+        let errors = match cost::estimate(schema.as_value(), &value, MAX_UNITS, left) {
+            Cost::Units { units, .. } if units <= left => {
                 let (compiled, compiling) = self.compiled.get(schema_key, || Compiled::stored(schema.as_value()))?;
                 let reports_all = units <= MAX_UNITS_FOR_ALL_ERRORS;
                 let errors = compiled.errors(&value, reports_all);
                 let reporting = if reports_all && !errors.is_empty() { units * REPORTING } else { 0 };
-                request.spent += units + compiling + reporting;
+                done.spent += units + compiling + reporting;
                 errors
             }
-            // Alone it costs too much.
-            Err(estimating) if request.spent == 0 => {
-                request.spent += estimating;
+            Cost::Excessive { work } => {
+                done.spent += work;
                 vec![FieldError::field("custom_fields", "cost too much to validate against the type's schema")]
             }
-            Err(estimating) => {
-                request.spent += estimating;
+            Cost::Units { work, .. } | Cost::Unknown { work } => {
+                done.spent += work;
                 return Err(SchemaError::BudgetSpent);
             }
         };
-        request.found.insert(key, errors.clone());
+        done.errors.insert(key, errors.clone());
         Ok(errors)
     }
 }
