@@ -73,22 +73,29 @@ pub fn interpret(reply: &Reply) -> Answer {
     }
 }
 
+/// Returns a text of the service without line breaks, so that no part of it can pretend to be a line of this program.
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
 fn describe(reply: &Reply, problem: &Problem) -> String {
     let mut text = format!("the service answered {}", reply.status);
     for part in [&problem.code, &problem.detail].into_iter().filter(|part| !part.is_empty()) {
         text.push_str(if text.ends_with(&problem.code) && !problem.code.is_empty() { ": " } else { " " });
-        text.push_str(part);
+        text.push_str(&one_line(part));
     }
     for error in problem.errors.iter().take(20) {
         let place =
             error.column.as_deref().or(error.parameter.as_deref()).or(error.header.as_deref()).or(error.pointer.as_deref());
-        text.push_str(&format!("\n  {}: {}", place.unwrap_or("request"), error.detail));
+        text.push_str(&format!("\n  {}: {}", one_line(place.unwrap_or("request")), one_line(&error.detail)));
     }
     if !problem.request_id.is_empty() && reply.status >= 500 {
-        text.push_str(&format!(" (request {})", problem.request_id));
+        text.push_str(&format!(" (request {})", one_line(&problem.request_id)));
     }
     let hint = match reply.status {
-        300..=399 => format!("\nSet --base-url to where it redirects: {}", reply.location.as_deref().unwrap_or("unknown")),
+        300..=399 => {
+            format!("\nSet --base-url to where it redirects: {}", one_line(reply.location.as_deref().unwrap_or("unknown")))
+        }
         401 => "\nCheck the key in ASSETCTL_API_KEY or in the file that ASSETCTL_API_KEY_FILE names.".into(),
         403 => "\nUse a key with the scope that is named.".into(),
         404 | 405 if problem.code.is_empty() => "\nCheck --base-url: it ends in /v1.".into(),
@@ -117,7 +124,7 @@ mod tests {
     #[test]
     fn what_does_not_pass_says_what_to_do() {
         let body =
-            r#"{"code": "VALIDATION_ERROR", "detail": "2 errors.", "errors": [{"column": "RAM", "detail": "unknown column"}]}"#;
+            r#"{"code": "VALIDATION_ERROR", "detail": "2\nerrors.", "errors": [{"column": "RAM", "detail": "unknown column"}]}"#;
         let refused = |status, body| match interpret(&reply(status, body)) {
             Answer::Refused(detail) => detail,
             other => panic!("{other:?}"),

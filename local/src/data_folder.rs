@@ -28,8 +28,10 @@ const QUEUE: &str = "queue.db";
 const KEY: &str = "receipt.key";
 /// The demo tenant.
 const DEMO: &str = "demo.json";
+/// The folder of the snapshots of list indexes.
+const SNAPSHOTS: &str = "snapshots";
 /// Everything in a data folder, but for what SQLite keeps beside a database, and drafts.
-const OWN: [&str; 6] = ["lock", TABLE, QUEUE, "snapshots", KEY, DEMO];
+const OWN: [&str; 6] = ["lock", TABLE, QUEUE, SNAPSHOTS, KEY, DEMO];
 /// What SQLite appends to a database's name.
 const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
@@ -84,7 +86,7 @@ impl DataFolder {
 
     /// Returns where snapshots of list indexes are kept; `None` when the data is in memory.
     pub fn snapshots(&self) -> Option<Arc<dyn ObjectStore>> {
-        Some(Arc::new(SnapshotFolder::new(self.path("snapshots")?)))
+        Some(Arc::new(SnapshotFolder::new(self.path(SNAPSHOTS)?)))
     }
 
     /// Opens, or creates, the key that encrypts signing keys and webhooks' secrets.
@@ -126,6 +128,7 @@ fn keep_private(folder: &Path) -> io::Result<()> {
     if fs::read_dir(folder)?.map(names).all(|name| name.is_ok_and(|name| is_own(&name) || name.ends_with(".tmp"))) {
         close_to_others(folder);
     }
+    close_to_others(&folder.join(SNAPSHOTS));
     for database in [TABLE, QUEUE] {
         open_file(&folder.join(database))?;
         for log in LOGS {

@@ -2,11 +2,13 @@
 
 use crate::support::operations::operations;
 use crate::support::samples::{Samples, content_type};
+use crate::support::signing::{Link, signature_step, started};
 use crate::support::{Api, call, sample};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
 use local::cpu_time::cpu_time;
+use serde_json::json;
 use shared::app::system_clock;
 use shared::domain::id::{ApiKeyId, Id, LinkId, TenantId};
 use shared::domain::token::{BearerToken, Secret};
@@ -153,5 +155,31 @@ async fn what_a_stranger_sends_costs_at_most_twice_as_much_if_it_is_twice_as_lon
             let twice = input.cost(&client.router, target, 2 * length).await;
             assert!(twice <= once * 2 + TOLERANCE, "{method} {path}, {}: {once:?}, and twice as long {twice:?}", input.name);
         }
+    }
+}
+
+/// Returns so many parameters with names of their own.
+fn parameters(count: usize) -> String {
+    (0..count).map(|n| format!("&{n:x}")).collect()
+}
+
+#[tokio::test]
+async fn who_has_a_key_or_a_link_pays_twice_as_much_for_twice_as_many_names() {
+    let (_api, client) = Api::with_tenant().await;
+    let path = started(&client, json!([signature_step()])).await;
+    let signer = Link::for_guest(&client, &path).await.signer(&client);
+    for (client, path) in [(&client, "/assets"), (&client, "/settings"), (&signer, "/sign/session")] {
+        let cost = async |count| {
+            let mut least = Duration::MAX;
+            for _ in 0..RUNS {
+                let path = format!("{path}?a{}", parameters(count));
+                let before = cpu_time();
+                client.get(&path).await.problem(422, "VALIDATION_ERROR");
+                least = least.min(cpu_time() - before);
+            }
+            least
+        };
+        let (once, twice) = (cost(5_000).await, cost(10_000).await);
+        assert!(twice <= once * 5 / 2 + TOLERANCE, "{path}: {once:?}, and twice as many {twice:?}");
     }
 }

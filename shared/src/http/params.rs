@@ -19,6 +19,7 @@ use crate::domain::user::Email;
 use crate::domain::webhook::DeliveryStatus;
 use crate::store::{AssetSort, Assignee, PageRequest, Statuses};
 use percent_encoding::percent_decode_str;
+use std::collections::HashSet;
 use std::str::FromStr;
 use utoipa::openapi::path::Parameter;
 
@@ -155,16 +156,15 @@ impl Params {
     /// Returns [`ApiError::Malformed`] for bad percent-encoding.
     pub fn parse(query: &str) -> Result<Self, ApiError> {
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
-        let mut given: Vec<(String, Option<String>)> = Vec::new();
-        let mut errors = Vec::new();
+        let (mut given, mut errors, mut names) = (Vec::new(), Vec::new(), HashSet::new());
         for pair in pairs {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decode(name)?;
             let value = decode(value)?;
-            if given.iter().any(|(earlier, _)| *earlier == name) {
-                errors.push(FieldError::parameter(&name, "must be sent once"));
-            } else {
+            if names.insert(name.clone()) {
                 given.push((name, Some(value)));
+            } else {
+                errors.push(FieldError::parameter(&name, "must be sent once"));
             }
         }
         Ok(Self { given, known: Vec::new(), errors })

@@ -110,6 +110,8 @@ impl Estimate<'_> {
             ("dependentSchemas", Value::Object(rules), _) => rules.values().try_for_each(|rule| self.check(rule, value, times)),
             ("enum" | "const", _, _) => self.add(size(rule), times),
             ("pattern", Value::String(pattern), Value::String(text)) => self.search(pattern, text, times),
+            // The characters are counted.
+            ("minLength" | "maxLength", _, Value::String(text)) => self.spend(text.len() as u64 / 16, times, 1),
             // The items are sorted, then compared.
             ("uniqueItems", _, Value::Array(_)) => self.add(8 * size(value), times),
             ("required" | "dependentRequired", _, Value::Object(_)) => self.add(size(rule), times),
@@ -218,6 +220,8 @@ mod tests {
         let excessive = cost(&nested, &json!({"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6}));
         assert!(matches!(excessive, Cost::Excessive { work: ..1_000 }), "{excessive:?}");
         assert!(matches!(cost(&nested, &json!({})), Cost::Units { units: ..1_000, .. }));
+        let lengths = json!({"properties": {"a": {"allOf": vec![json!({"maxLength": 100_000}); 3_600]}}});
+        assert!(matches!(cost(&lengths, &json!({"a": "é".repeat(16_000)})), Cost::Excessive { .. }));
     }
 
     #[test]
