@@ -1,4 +1,4 @@
-//! Benchmarks and soak tests of the service, on this machine and against the embedded engine.
+//! Benchmarks and simulations of the service, on this machine and against the embedded engine.
 //!
 //! For example: `cargo run --release -p bench -- lists`.
 
@@ -9,7 +9,7 @@ mod import;
 mod lists;
 mod schemas;
 mod service;
-mod soak;
+mod simulate;
 mod usage;
 mod webhooks;
 
@@ -22,7 +22,7 @@ use terminal::examples;
 /// Absolute figures depend on the machine: only compare figures of the same run. In a checkout,
 /// `cargo run --release -p bench --` is the same as `bench`.
 #[derive(Parser)]
-#[command(name = "bench", version, after_help = examples("bench lists --sizes 1000,5000 --samples 20\nbench soak --seconds 15"))]
+#[command(name = "bench", version, after_help = examples("bench lists --sizes 1000,5000 --samples 20\nbench simulate --seed 7"))]
 struct Options {
     #[command(subcommand)]
     command: Command,
@@ -39,9 +39,9 @@ enum Command {
     /// Measure what compiling custom fields schemas takes that are as expensive as they may be.
     #[command(after_help = examples("bench schemas"))]
     Schemas(schemas::Options),
-    /// Send mixed traffic of several tenants while injecting faults, then check all invariants.
-    #[command(after_help = examples("bench soak --seconds 15\nbench soak --weak --seed 1 --seeds 4"))]
-    Soak(soak::Options),
+    /// Simulate clients on a table that is as weak as AWS permits, and compare every response with a model.
+    #[command(after_help = examples("bench simulate --seed 7\nbench simulate --seeds 4"))]
+    Simulate(simulate::Options),
     /// Send hostile requests, known attacks and random ones, and judge each response.
     #[command(after_help = examples("bench hostile --seconds 20 --seed 7"))]
     Hostile(hostile::Options),
@@ -63,7 +63,7 @@ async fn main() -> ExitCode {
         Command::Lists(options) => lists::run(options).await,
         Command::Import(options) => import::run(options).await,
         Command::Schemas(options) => schemas::run(&options),
-        Command::Soak(options) => soak::run(options).await,
+        Command::Simulate(options) => simulate::run(options),
         Command::Hostile(options) => hostile::run(options).await,
         Command::Webhooks(options) => webhooks::run(options).await,
         Command::Coldstart(options) => coldstart::run(options).await,

@@ -13,7 +13,7 @@ pub fn print(text: &str) -> io::Result<()> {
     print_line(io::stdout().lock(), &clean_lines(text)).map(drop)
 }
 
-/// Prints a text for people as [`print`] does, but with its styles. Texts of others in it must be clean already. Returns
+/// Prints a text for people as [`print()`] does, but with its styles. Texts of others in it must be clean already. Returns
 /// whether anybody still reads the output.
 ///
 /// # Errors

@@ -177,7 +177,7 @@ fn simulate(seed: u64) -> Report {
     paused_runtime().block_on(simulation::run(seed, length)).unwrap()
 }
 
-/// `cargo run -p bench -- soak --weak --seed N` repeats the simulation of a seed in the full run.
+/// `cargo run -p bench -- simulate --seed N` repeats the simulation of a seed in the full run.
 #[test]
 fn simulations_find_no_violation() {
     for seed in sample(1..=4, 1) {

@@ -7,20 +7,30 @@ use std::io::Write;
 /// How many violations of a simulation are printed.
 const MAX_PRINTED: usize = 10;
 
-/// Runs the simulations of `count` seeds from `first` on, and prints what each did.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Seed of the first simulation.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// Number of simulations, with consecutive seeds.
+    #[arg(long, default_value_t = 1, value_name = "K")]
+    seeds: u64,
+}
+
+/// Runs the simulations, and prints what each did.
 ///
 /// # Errors
 ///
 /// Returns an error that names the seeds whose simulation found a violation or couldn't go on.
-pub fn run(first: u64, count: u64) -> Result<()> {
+pub fn run(Options { seed: first, seeds }: Options) -> Result<()> {
     let mut failed = Vec::new();
-    for seed in first..first.saturating_add(count) {
+    for seed in first..first.saturating_add(seeds) {
         let report = simulate(seed).with_context(|| format!("the simulation of seed {seed} failed"))?;
         print(seed, &report)?;
         failed.extend((!report.violations.is_empty()).then_some(seed));
     }
     if let Some(seed) = failed.first() {
-        bail!("violations with the seeds {failed:?}; repeat one with: cargo run -p bench -- soak --weak --seed {seed}");
+        bail!("violations with the seeds {failed:?}; repeat one with: cargo run -p bench -- simulate --seed {seed}");
     }
     Ok(())
 }
