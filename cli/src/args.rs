@@ -1,10 +1,10 @@
 //! The command line.
 
-use crate::columns::{Kind, Mapping};
-use crate::convert::DateFormat;
-use crate::label_args::Labels;
-use crate::listen_args::Webhooks;
-use crate::offboard_args::Offboard;
+use crate::import::columns::convert::DateFormat;
+use crate::import::columns::{Kind, Mapping};
+use crate::labels::args::Labels;
+use crate::offboard::args::Offboard;
+use crate::webhooks::args::Webhooks;
 use clap::builder::StyledStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;

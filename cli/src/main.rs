@@ -1,65 +1,29 @@
 //! `assetctl`: brings an inventory in from files as people have them and takes it out again, prints labels, takes back what
 //! people had, and shows events as they come, over HTTP.
 
-mod answer;
 mod args;
-mod chunks;
-mod client;
-mod columns;
 mod config;
-mod convert;
-mod csv_rows;
-mod decode;
-mod encoding;
 mod error;
 mod export;
-mod export_parts;
-mod feed;
-mod fields;
-mod heading;
+mod http;
 mod import;
-mod import_options;
 mod interrupt;
-mod journal;
-mod label_args;
-mod label_files;
-mod label_pages;
 mod labels;
-mod listen;
-mod listen_args;
-mod listen_print;
 mod me;
-mod ndjson_rows;
 mod offboard;
-mod offboard_args;
-mod offboard_plan;
 mod output;
-mod pace;
-mod patience;
 mod progress;
-mod receiver;
-mod records;
-mod refused;
-mod request;
-mod row;
 mod selection;
-mod sender;
-mod settlement;
-mod signature;
-mod sniff;
-mod source;
 mod stats;
-mod suggest;
-mod summary;
-mod unsettled;
+mod webhooks;
 
 use args::{Cli, Command, Global};
 use clap::CommandFactory;
 use config::{Connection, KeySources};
 use error::{EXIT_SUCCESS, Result};
-use listen_args::Webhooks;
 use serde_json::json;
 use std::process::ExitCode;
+use webhooks::args::Webhooks;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -86,7 +50,9 @@ async fn run(global: Global, command: Command) -> Result<u8> {
         Command::Export(options) => export::export(&options, &connection(global)?, is_json).await,
         Command::Labels(options) => labels::labels(&options, &connection(global)?, is_json).await,
         Command::Offboard(options) => offboard::offboard(&options, &connection(global)?, is_json).await,
-        Command::Webhooks { command: Webhooks::Listen(options) } => listen::listen(&options, &connection(global)?, is_json).await,
+        Command::Webhooks { command: Webhooks::Listen(options) } => {
+            webhooks::listen::listen(&options, &connection(global)?, is_json).await
+        }
         Command::Stats => stats::stats(&connection(global)?, is_json).await,
         Command::Me => me::me(&connection(global)?, is_json).await,
         Command::Completions { shell } => {

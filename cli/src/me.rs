@@ -1,10 +1,10 @@
 //! `assetctl me`.
 
-use crate::client::Client;
 use crate::config::Connection;
 use crate::error::{EXIT_SUCCESS, Result};
+use crate::http::client::Client;
+use crate::http::request::get_data;
 use crate::output::{print, print_json};
-use crate::request::get_data;
 use serde_json::Value;
 
 /// Shows whose the key is, and what it may do.

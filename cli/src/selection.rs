@@ -1,10 +1,10 @@
 //! Which assets are meant.
 
 use crate::args::Filters;
-use crate::client::Client;
 use crate::error::{CliError, Result};
-use crate::patience;
-use crate::request::{get, get_data};
+use crate::http::client::Client;
+use crate::http::patience;
+use crate::http::request::{get, get_data};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use std::collections::HashSet;

@@ -1,10 +1,10 @@
 //! `assetctl stats`.
 
-use crate::client::Client;
 use crate::config::Connection;
 use crate::error::{EXIT_SUCCESS, Result};
+use crate::http::client::Client;
+use crate::http::request::get_data;
 use crate::output::{count, print, print_json};
-use crate::request::get_data;
 use serde_json::Value;
 use terminal::{Column, Table};
 

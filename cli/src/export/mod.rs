@@ -1,0 +1,144 @@
+//! `assetctl export`.
+
+pub mod parts;
+
+use crate::args::{Export, Format, What};
+use crate::config::Connection;
+use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
+use crate::export::parts::Parts;
+use crate::http::client::Client;
+use crate::http::request::get;
+use crate::interrupt::Interrupt;
+use crate::output::{persist, print_json, temporary_beside};
+use indicatif::ProgressBar;
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Seek, Write};
+use std::time::{Duration, Instant};
+use terminal::print_note;
+
+/// Exports to a file or to standard output.
+///
+/// # Errors
+///
+/// Returns an error if the export isn't complete; a file is then not written.
+pub async fn export(options: &Export, connection: &Connection, is_json: bool) -> Result<u8> {
+    if is_json && options.output.is_none() {
+        return Err(CliError::Usage("--json needs -o FILE: the export itself goes to standard output otherwise".into()));
+    }
+    if let Some(path) = options.output.as_deref().filter(|path| path.is_dir()) {
+        return Err(CliError::Usage(format!("{} is a folder; name a file in it", path.display())));
+    }
+    let client = Client::new(connection)?;
+    let began = Instant::now();
+    let format = options.format.or_else(|| options.output.as_deref().map(Format::of)).unwrap_or(Format::Csv);
+    let mut interrupt = Interrupt::listen();
+    let work = write(options, &client, format);
+    let exported = tokio::select! {
+        exported = work => exported?,
+        () = interrupt.next() => return Err(CliError::Interrupted("Interrupted. Nothing was written; repeat the command.".into())),
+    };
+    let Exported { rows, unreadable } = exported;
+    match &options.output {
+        Some(path) if is_json => print_json(&json!({
+            "kind": kind(options).0, "file": path, "format": format!("{format:?}").to_lowercase(),
+            "rows": rows, "unreadable": unreadable, "seconds": began.elapsed().as_secs_f64(),
+        }))?,
+        Some(path) => print_note(&format!("Exported {rows} {} to {}", kind(options).0, path.display())),
+        None => {}
+    }
+    if unreadable.is_empty() {
+        return Ok(EXIT_SUCCESS);
+    }
+    print_note(&format!(
+        "warning: the export lacks {} that the service can't read; tell its operator: {}",
+        kind(options).0,
+        unreadable.join(", ")
+    ));
+    Ok(EXIT_REFUSED)
+}
+
+fn kind(options: &Export) -> (&'static str, &'static str) {
+    match options.what {
+        What::Assets => ("assets", "assets/export"),
+        What::Users => ("users", "users/export"),
+    }
+}
+
+/// What was exported.
+#[derive(Default)]
+struct Exported {
+    rows: u64,
+    /// Ids of records that are missing, because the service can't read them.
+    unreadable: Vec<String>,
+}
+
+async fn write(options: &Export, client: &Client, format: Format) -> Result<Exported> {
+    let mut parts_file = match &options.output {
+        Some(path) => BufWriter::new(temporary_beside(path)?),
+        None => BufWriter::new(temporary_beside(&std::env::temp_dir().join("export"))?),
+    };
+    let (exported, parts) = fetch(options, client, format, &mut parts_file).await?;
+    let mut parts_file = parts_file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    parts_file.as_file_mut().rewind()?;
+    match (&options.output, format) {
+        (Some(path), Format::Ndjson) => persist(parts_file, path)?,
+        (Some(path), Format::Csv) => {
+            let mut table = BufWriter::new(temporary_beside(path)?);
+            parts.write_table(BufReader::new(parts_file.as_file()), &mut table)?;
+            persist(table.into_inner().map_err(io::IntoInnerError::into_error)?, path)?;
+        }
+        (None, format) => to_standard_output(parts_file.as_file(), format, &parts)?,
+    }
+    Ok(exported)
+}
+
+/// Copies to standard output. A reader that has seen enough, such as `head`, is no error.
+fn to_standard_output(mut file: &File, format: Format, parts: &Parts) -> Result<()> {
+    let mut output = terminal::data();
+    let written = match format {
+        Format::Ndjson => io::copy(&mut file, &mut output).map(drop),
+        Format::Csv => parts.write_table(BufReader::new(file), &mut output),
+    };
+    match written.and_then(|()| output.flush()) {
+        // The writer of a table wraps the error.
+        Err(error) if !terminal::is_broken_pipe(&error) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Fetches all parts, and writes them one after another.
+async fn fetch(options: &Export, client: &Client, format: Format, output: &mut impl Write) -> Result<(Exported, Parts)> {
+    let (kind, path) = kind(options);
+    let (name, content_type) = match format {
+        Format::Csv => ("csv", "text/csv"),
+        Format::Ndjson => ("ndjson", "application/x-ndjson"),
+    };
+    let mut query = vec![("format".to_owned(), name.to_owned())];
+    query.extend(options.filters.pairs());
+    let mut url = client.url(path, &query)?;
+    let (mut exported, mut parts) = (Exported::default(), Parts::default());
+    // Drawn on stderr, and only on a terminal.
+    let bar = ProgressBar::new_spinner().with_message(format!("0 {kind}"));
+    loop {
+        let reply = get(client, &url, content_type, Duration::from_secs(options.give_up_after)).await;
+        let reply = reply.map_err(|error| CliError::Failed(format!("{error}\nNothing was written; repeat the command.")))?;
+        exported.rows += match format {
+            Format::Csv => {
+                parts.add(&reply.body).map_err(|error| CliError::Failed(format!("can't read the service's answer: {error}")))?
+            }
+            Format::Ndjson => reply.body.iter().filter(|byte| **byte == b'\n').count() as u64,
+        };
+        output.write_all(&reply.body)?;
+        exported.unreadable.extend(reply.unreadable);
+        bar.set_message(format!("{} {kind}", exported.rows));
+        bar.tick();
+        match reply.next {
+            Some(link) => url = client.follow(&url, &link)?,
+            None => break,
+        }
+    }
+    output.flush()?;
+    bar.finish_and_clear();
+    Ok((exported, parts))
+}

@@ -1,0 +1,95 @@
+//! Requests that are sent until the service answers them.
+
+use crate::error::{CliError, Result};
+use crate::http::answer::{Answer, Busy, interpret};
+use crate::http::client::{Client, Reply, Unreachable};
+use crate::http::patience::{self, Patience};
+use reqwest::Url;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// The type of JSON documents.
+pub const JSON: &str = "application/json";
+
+/// Gets a body of a type, and repeats that while the service is busy.
+///
+/// # Errors
+///
+/// Returns [`CliError::Failed`] when the service refuses the request, is busy for too long, or sends something else.
+pub async fn get(client: &Client, url: &Url, content_type: &str, patience: Duration) -> Result<Reply> {
+    let reply = answered(patience, async || client.get(url.clone()).await).await?;
+    expect_type(&reply, url, content_type)?;
+    Ok(reply)
+}
+
+/// Gets the member `data` of a JSON document.
+///
+/// # Errors
+///
+/// As [`get`].
+pub async fn get_data(client: &Client, path: &str, query: &[(&str, &str)]) -> Result<Value> {
+    let url = client.url(path, query)?;
+    data(&get(client, &url, JSON, patience::DEFAULT).await?)
+}
+
+/// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request takes effect
+/// once, however often it is repeated.
+///
+/// # Errors
+///
+/// As [`get`].
+pub async fn post_data(client: &Client, url: &Url, body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
+    let reply = answered(patience::DEFAULT, async || client.post(url.clone(), body, idempotency_key).await).await?;
+    expect_type(&reply, url, JSON)?;
+    data(&reply)
+}
+
+/// Sends a request, and repeats that while the service is busy.
+async fn answered(patience: Duration, send: impl AsyncFn() -> std::result::Result<Reply, Unreachable>) -> Result<Reply> {
+    let (patience, mut attempts) = (Patience::begin(patience, Instant::now()), 0);
+    loop {
+        attempts += 1;
+        let busy = match send().await {
+            Err(unreachable) => Busy::unreachable(unreachable, true),
+            Ok(reply) => match interpret(&reply) {
+                Answer::Done => return Ok(reply),
+                Answer::Refused(detail) => return Err(CliError::Failed(detail)),
+                Answer::Busy(busy) => busy,
+            },
+        };
+        tokio::time::sleep(patience.pause(attempts, &busy, Instant::now()).map_err(CliError::Failed)?).await;
+    }
+}
+
+/// Returns what the idempotency keys of a command begin with, and of no other.
+///
+/// # Errors
+///
+/// Returns an error when the system has no random numbers.
+pub fn new_run_id() -> Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| CliError::Failed(format!("no random numbers: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Checks that a response has a type.
+///
+/// # Errors
+///
+/// Returns [`CliError::Failed`] if it has another: something else than the service has answered.
+pub fn expect_type(reply: &Reply, url: &Url, content_type: &str) -> Result<()> {
+    let found = reply.content_type.as_deref();
+    if found.is_some_and(|found| found.starts_with(content_type)) {
+        return Ok(());
+    }
+    let found = found.unwrap_or("nothing");
+    Err(CliError::Failed(format!("{url} answered with {found} instead of {content_type}; check --base-url")))
+}
+
+fn data(reply: &Reply) -> Result<Value> {
+    let document: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+    match document {
+        Value::Object(mut members) if members.contains_key("data") => Ok(members.swap_remove("data").unwrap_or_default()),
+        _ => Err(CliError::Failed("can't read the service's answer; check --base-url".into())),
+    }
+}

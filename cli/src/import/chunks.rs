@@ -1,0 +1,179 @@
+//! Groups rows to requests. The same file with the same options always makes the same chunks.
+
+use crate::import::rows::csv_rows::CsvRows;
+use crate::import::rows::ndjson_rows::NdjsonRows;
+use crate::import::rows::{Original, Row, RowError};
+use std::io::{self, Read};
+
+/// How many rows a request may have.
+pub const MAX_ROWS: usize = 200;
+/// How long a request's body may be; the service accepts 1 MiB.
+const MAX_BODY: usize = 1_000_000;
+
+/// The rows of a file in either format.
+pub enum Rows<R> {
+    /// CSV.
+    Csv(Box<CsvRows<R>>),
+    /// NDJSON.
+    Ndjson(Box<NdjsonRows<R>>),
+}
+
+impl<R: Read> Rows<R> {
+    fn next(&mut self) -> io::Result<Option<Row>> {
+        match self {
+            Self::Csv(rows) => rows.next(),
+            Self::Ndjson(rows) => rows.next(),
+        }
+    }
+
+    fn header(&self) -> Vec<u8> {
+        match self {
+            Self::Csv(rows) => rows.header(),
+            Self::Ndjson(_) => Vec::new(),
+        }
+    }
+
+    fn raw_position(&self) -> u64 {
+        match self {
+            Self::Csv(rows) => rows.text().raw_position(),
+            Self::Ndjson(rows) => rows.text().raw_position(),
+        }
+    }
+}
+
+/// A row in a chunk.
+#[derive(Debug, Clone)]
+pub struct ChunkRow {
+    /// Counts data rows of the file from 1.
+    pub number: u64,
+    /// The line on which it begins.
+    pub line: u64,
+    /// The row as the file has it.
+    pub original: Original,
+    /// What is wrong with it, so that it isn't sent; empty if it is.
+    pub errors: Vec<RowError>,
+}
+
+/// Rows that are sent in one request, and broken rows among them that are not.
+#[derive(Debug)]
+pub struct Chunk {
+    /// Counts from 0.
+    pub number: u64,
+    /// The body of the request; empty if no row can be sent.
+    pub body: Vec<u8>,
+    /// All rows in the file's order.
+    pub rows: Vec<ChunkRow>,
+    /// By what its rows could touch the same thing as those of another chunk.
+    pub keys: Vec<u64>,
+    /// About how much of the file they are.
+    pub raw_length: u64,
+}
+
+impl Chunk {
+    /// Returns the rows that are sent.
+    pub fn sent(&self) -> impl Iterator<Item = &ChunkRow> {
+        self.rows.iter().filter(|row| row.errors.is_empty())
+    }
+}
+
+/// Reads a file chunk by chunk.
+pub struct Chunks<R> {
+    rows: Rows<R>,
+    header: Vec<u8>,
+    next: Option<Row>,
+    number: u64,
+    position: u64,
+}
+
+impl<R: Read> Chunks<R> {
+    /// Groups these rows.
+    pub fn new(rows: Rows<R>) -> Self {
+        Self { header: rows.header(), rows, next: None, number: 0, position: 0 }
+    }
+
+    /// Returns the next chunk; `None` after the last.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the file can't be read.
+    pub fn next(&mut self) -> io::Result<Option<Chunk>> {
+        let mut chunk = Chunk { number: self.number, body: Vec::new(), rows: Vec::new(), keys: Vec::new(), raw_length: 0 };
+        while chunk.rows.len() < MAX_ROWS {
+            let row = match self.next.take() {
+                Some(row) => Some(row),
+                None => self.rows.next()?,
+            };
+            let Some(row) = row else { break };
+            let length = row.sendable.as_ref().map_or(0, |sendable| sendable.bytes.len());
+            if !chunk.body.is_empty() && chunk.body.len() + length > MAX_BODY {
+                self.next = Some(row);
+                break;
+            }
+            chunk.add(row, &self.header);
+        }
+        let position = self.rows.raw_position();
+        chunk.raw_length = position.saturating_sub(self.position);
+        self.position = position;
+        self.number += 1;
+        Ok(if chunk.rows.is_empty() { None } else { Some(chunk) })
+    }
+}
+
+impl Chunk {
+    fn add(&mut self, row: Row, header: &[u8]) {
+        let errors = match row.sendable {
+            Ok(sendable) if header.len() + sendable.bytes.len() > MAX_BODY => {
+                vec![RowError::of_row("is longer than a request may be, 1 MB")]
+            }
+            Ok(sendable) => {
+                if self.body.is_empty() {
+                    self.body.extend_from_slice(header);
+                }
+                self.body.extend_from_slice(&sendable.bytes);
+                self.keys.extend(sendable.keys);
+                Vec::new()
+            }
+            Err(errors) => errors,
+        };
+        self.rows.push(ChunkRow { number: row.number, line: row.line, original: row.original, errors });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::columns::fields::Fields;
+    use crate::import::columns::{Kind, resolve};
+    use crate::import::rows::csv_rows::read_header;
+    use crate::import::rows::decode::Text;
+    use encoding_rs::UTF_8;
+
+    fn chunks(text: &str) -> Vec<Chunk> {
+        let (names, records) = read_header(Text::new(text.as_bytes(), UTF_8, true), b',').unwrap();
+        let targets = resolve(Kind::Assets, &names, &[]).unwrap();
+        let fields = Fields { kind: Kind::Assets, date_format: None, decimal_comma: false, match_column: Some("serial_number") };
+        let mut chunks = Chunks::new(Rows::Csv(Box::new(CsvRows::new(names, records, targets, fields))));
+        std::iter::from_fn(|| chunks.next().unwrap()).collect()
+    }
+
+    #[test]
+    fn chunks_have_200_rows_broken_ones_included() {
+        let mut text = String::from("name,serial_number\n");
+        for row in 1..=401 {
+            text.push_str(&if row == 7 { "too few\n".to_owned() } else { format!("Laptop,S{row}\n") });
+        }
+        let chunks = chunks(&text);
+        assert_eq!(chunks.iter().map(|chunk| chunk.rows.len()).collect::<Vec<_>>(), [200, 200, 1]);
+        assert_eq!(chunks.iter().map(|chunk| chunk.sent().count()).collect::<Vec<_>>(), [199, 200, 1]);
+        assert!(chunks.iter().all(|chunk| chunk.body.starts_with(b"name,serial_number\n")));
+        assert_eq!((chunks[0].keys.len(), chunks[2].number, chunks[2].rows[0].number), (199, 2, 401));
+    }
+
+    #[test]
+    fn chunks_stay_below_the_limit_of_a_request() {
+        let row = format!("{},S\n", "x".repeat(300_000));
+        let chunks = chunks(&format!("name,serial_number\n{}", row.repeat(7)));
+        assert_eq!(chunks.iter().map(|chunk| chunk.rows.len()).collect::<Vec<_>>(), [3, 3, 1]);
+        assert!(chunks.iter().all(|chunk| chunk.body.len() <= MAX_BODY));
+    }
+}

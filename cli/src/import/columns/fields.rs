@@ -1,0 +1,90 @@
+//! What is done to a value before it is sent, and by which values rows could touch the same thing.
+
+use crate::import::columns::Kind;
+use crate::import::columns::convert::{DateFormat, price_with_comma};
+use icu_normalizer::ComposingNormalizer;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// How the values of a file are read.
+#[derive(Debug, Clone)]
+pub struct Fields {
+    /// What is imported.
+    pub kind: Kind,
+    /// `--date-format`.
+    pub date_format: Option<DateFormat>,
+    /// `--decimal-comma`.
+    pub decimal_comma: bool,
+    /// The column that `--match` names.
+    pub match_column: Option<&'static str>,
+}
+
+impl Fields {
+    /// Returns a value as the service reads it; `None` if it can stay as it is.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it can't be converted.
+    pub fn convert(&self, field: &str, value: &str) -> Result<Option<String>, String> {
+        let value = value.trim();
+        if value.is_empty() || value == "\\N" {
+            return Ok(None);
+        }
+        match field {
+            "purchase_date" | "warranty_until" => self.date_format.as_ref().map(|format| format.date(value)).transpose(),
+            "purchase_price" if self.decimal_comma => price_with_comma(value).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the hash of a value by which a row could touch the same thing as another one.
+    ///
+    /// Different values with the same hash only cost time: whoever has them waits for the other.
+    pub fn key(&self, field: &str, value: &str) -> Option<u64> {
+        let decides = self.match_column == Some(field) || field == self.kind.unique_column() || field == "id";
+        // An apostrophe may be one that the service removes.
+        let value = value.trim_start_matches('\'').trim();
+        if !decides || value.is_empty() || value == "\\N" {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        field.hash(&mut hasher);
+        ComposingNormalizer::new_nfc().normalize(&value.to_lowercase()).hash(&mut hasher);
+        Some(hasher.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields() -> Fields {
+        Fields {
+            kind: Kind::Assets,
+            date_format: Some(DateFormat::parse("DD.MM.YYYY").unwrap()),
+            decimal_comma: true,
+            match_column: Some("serial_number"),
+        }
+    }
+
+    #[test]
+    fn only_dates_and_prices_are_converted() {
+        let fields = fields();
+        assert_eq!(fields.convert("purchase_date", " 09.03.2024 "), Ok(Some("2024-03-09".into())));
+        assert_eq!(fields.convert("purchase_price", "1.249,00 €"), Ok(Some("1249.00".into())));
+        assert_eq!(fields.convert("notes", "09.03.2024"), Ok(None));
+        assert_eq!(fields.convert("purchase_date", "\\N"), Ok(None));
+        assert_eq!(fields.convert("purchase_price", ""), Ok(None));
+        assert!(fields.convert("warranty_until", "soon").is_err());
+    }
+
+    #[test]
+    fn rows_meet_by_what_they_are_matched_by_and_by_unique_values() {
+        let fields = fields();
+        assert_eq!(fields.key("serial_number", "ab-1 "), fields.key("serial_number", "AB-1"));
+        assert_eq!(fields.key("serial_number", "'-1"), fields.key("serial_number", "-1"));
+        assert_ne!(fields.key("serial_number", "1"), fields.key("asset_tag", "1"));
+        assert_eq!(fields.key("asset_tag", "e\u{301}"), fields.key("asset_tag", "É"));
+        assert_eq!(fields.key("name", "same"), None);
+        assert_eq!(fields.key("serial_number", ""), None);
+    }
+}

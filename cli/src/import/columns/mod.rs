@@ -1,0 +1,207 @@
+//! What the columns of a file mean.
+
+pub mod convert;
+pub mod fields;
+pub mod heading;
+pub mod suggest;
+
+/// What the names of columns with a custom field begin with.
+const CUSTOM_FIELD: &str = "custom_fields.";
+
+/// Returns the name of a column without the white space around it. That of a custom field may begin and end with some.
+#[must_use]
+pub fn trimmed(name: &str) -> &str {
+    if name.starts_with(CUSTOM_FIELD) { name } else { name.trim() }
+}
+
+/// What is imported or exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Assets.
+    Assets,
+    /// Users.
+    Users,
+}
+
+impl Kind {
+    /// Returns the name in paths.
+    #[must_use]
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Assets => "assets",
+            Self::Users => "users",
+        }
+    }
+
+    /// Returns the columns that the service's import knows, without `custom_fields.<name>`.
+    #[must_use]
+    pub fn import_columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Assets => &[
+                "id",
+                "asset_tag",
+                "name",
+                "status",
+                "asset_type_id",
+                "asset_type_code",
+                "model_id",
+                "manufacturer_name",
+                "model_name",
+                "manufacturer",
+                "model",
+                "serial_number",
+                "purchase_date",
+                "purchase_price",
+                "warranty_until",
+                "assigned_to",
+                "assigned_to_email",
+                "notes",
+                "created_at",
+                "custom_fields",
+            ],
+            Self::Users => &["id", "email", "display_name", "role", "is_active", "created_at"],
+        }
+    }
+
+    /// Returns whether the service's import knows the column.
+    #[must_use]
+    pub fn has_column(self, name: &str) -> bool {
+        let is_custom_field = || name.starts_with(CUSTOM_FIELD);
+        self.import_columns().contains(&name) || (self == Self::Assets && is_custom_field())
+    }
+
+    /// Returns the column whose values no two things share.
+    #[must_use]
+    pub fn unique_column(self) -> &'static str {
+        match self {
+            Self::Assets => "asset_tag",
+            Self::Users => "email",
+        }
+    }
+}
+
+/// The column of reasons in a file of refused rows, which the import ignores.
+pub const REASONS: &str = "reasons";
+
+/// `--map "Serial No=serial_number"`; without a field, the column is ignored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// The column's name in the file.
+    pub column: String,
+    /// The field; `None` ignores the column.
+    pub field: Option<String>,
+}
+
+impl std::str::FromStr for Mapping {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (column, field) = text.rsplit_once('=').ok_or("must be COLUMN=FIELD, or COLUMN= to ignore the column")?;
+        let field = Some(field.trim().to_owned()).filter(|field| !field.is_empty());
+        Ok(Self { column: column.trim().to_owned(), field })
+    }
+}
+
+/// What a column of the file is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// It is sent as this field.
+    Field(String),
+    /// It is not sent.
+    Ignored,
+    /// It has no name, so it must be empty.
+    Nameless,
+}
+
+/// Tells what each of the file's columns is for.
+///
+/// # Errors
+///
+/// Returns all that is wrong with the columns and the mappings, a line for each.
+pub fn resolve(kind: Kind, names: &[String], mappings: &[Mapping]) -> Result<Vec<Target>, Vec<String>> {
+    let mut problems = Vec::new();
+    for mapping in mappings {
+        if !names.iter().any(|name| trimmed(name) == mapping.column) {
+            problems.push(format!("--map {:?}: the file has no such column", mapping.column));
+        }
+        if let Some(field) = mapping.field.as_deref().filter(|field| !kind.has_column(field)) {
+            problems.push(format!("--map {:?}: {field:?} is not a field of {}", mapping.column, kind.path()));
+        }
+    }
+    let targets: Vec<Target> = names.iter().map(|name| target(kind, trimmed(name), mappings, &mut problems)).collect();
+    for (index, target) in targets.iter().enumerate() {
+        if let Target::Field(field) = target
+            && targets.iter().take(index).any(|earlier| earlier == target)
+        {
+            problems.push(format!("column {}: another column is {field}, too", index + 1));
+        }
+    }
+    if problems.is_empty() && !targets.iter().any(|target| matches!(target, Target::Field(_))) {
+        problems.push("no column is left to import".into());
+    }
+    if problems.is_empty() { Ok(targets) } else { Err(problems) }
+}
+
+/// Tells what a column is for; of a column that nobody knows, says so.
+pub fn target(kind: Kind, name: &str, mappings: &[Mapping], problems: &mut Vec<String>) -> Target {
+    if let Some(mapping) = mappings.iter().find(|mapping| mapping.column == name) {
+        return mapping.field.clone().map_or(Target::Ignored, Target::Field);
+    }
+    match name {
+        "" => Target::Nameless,
+        REASONS => Target::Ignored,
+        _ if kind.has_column(name) => Target::Field(name.to_owned()),
+        _ => {
+            let guess = suggest::field(kind, name).map_or(String::new(), |field| format!("; could be {field}"));
+            problems.push(format!("unknown column {name:?}{guess}"));
+            Target::Ignored
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn mappings(texts: &[&str]) -> Vec<Mapping> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn known_columns_need_no_mapping() {
+        let targets = resolve(Kind::Assets, &names(&["name", " serial_number ", "custom_fields.RAM ", "", "reasons"]), &[]);
+        let field = |name: &str| Target::Field(name.to_owned());
+        let expected =
+            vec![field("name"), field("serial_number"), field("custom_fields.RAM "), Target::Nameless, Target::Ignored];
+        assert_eq!(targets, Ok(expected));
+    }
+
+    #[test]
+    fn mappings_name_and_ignore_columns() {
+        let targets = resolve(Kind::Assets, &names(&["Gerät", "a=b", "OS"]), &mappings(&["Gerät=name", "a=b=notes", "OS="]));
+        assert_eq!(targets, Ok(vec![Target::Field("name".into()), Target::Field("notes".into()), Target::Ignored]));
+        assert!("nothing".parse::<Mapping>().is_err());
+    }
+
+    #[test]
+    fn everything_wrong_is_told_at_once() {
+        let columns = names(&["name", "name", "Serial No", "OS", "email"]);
+        let problems = resolve(Kind::Assets, &columns, &mappings(&["Sreial=serial_number", "OS=os"])).unwrap_err();
+        assert_eq!(
+            problems,
+            [
+                "--map \"Sreial\": the file has no such column",
+                "--map \"OS\": \"os\" is not a field of assets",
+                "unknown column \"Serial No\"; could be serial_number",
+                "unknown column \"email\"; could be assigned_to_email",
+                "column 2: another column is name, too",
+            ]
+        );
+        assert!(resolve(Kind::Users, &names(&["custom_fields.x"]), &[]).is_err());
+        assert_eq!(resolve(Kind::Users, &names(&["reasons"]), &[]).unwrap_err(), ["no column is left to import"]);
+    }
+}

@@ -1,0 +1,287 @@
+//! Guesses what columns mean by the names that other systems give them. Nothing is imported by a guess.
+
+use crate::import::columns::{Kind, Mapping, REASONS};
+
+/// A field, and the names that columns with it have elsewhere, in lower case and without spaces and punctuation. Of
+/// several columns for a field, the one that comes first here is the better.
+type Names = (&'static str, &'static [&'static str]);
+
+/// Names in exports and import templates of Snipe-IT (sample file, importer's aliases, table exports), in device exports of
+/// Intune (admin center and Graph), in searches and inventory preload of Jamf Pro, and in German spreadsheets.
+const ASSETS: &[Names] = &[
+    ("asset_tag", &["assettag", "assettagid", "assetnumber", "assetno", "inventorynumber", "inventarnummer", "inventarnr"]),
+    (
+        "name",
+        &[
+            "assetname",
+            "itemname",
+            "devicename",
+            "computername",
+            "displayname",
+            "hostname",
+            "name",
+            "bezeichnung",
+            "gerätename",
+            "gerät",
+        ],
+    ),
+    ("status", &["status"]),
+    ("asset_type_code", &["assettypecode", "assettype"]),
+    ("manufacturer", &["manufacturer", "make", "brand", "devicemanufacturer", "hersteller"]),
+    ("model", &["modelname", "model", "devicemodel", "assetmodel", "modell", "modelidentifier"]),
+    (
+        "serial_number",
+        &[
+            "serialnumber",
+            "serial",
+            "serialno",
+            "serialnr",
+            "sn",
+            "deviceserialnumber",
+            "hardwareserial",
+            "seriennummer",
+            "seriennr",
+        ],
+    ),
+    ("purchase_date", &["purchasedate", "purchased", "podate", "dateofpurchase", "kaufdatum", "anschaffungsdatum"]),
+    (
+        "purchase_price",
+        &["purchaseprice", "purchasecost", "price", "cost", "preis", "kaufpreis", "anschaffungspreis", "anschaffungskosten"],
+    ),
+    (
+        "warranty_until",
+        &[
+            "warrantyexpiration",
+            "warrantyexpires",
+            "warrantyexpirationdate",
+            "warrantyexpiry",
+            "warrantyuntil",
+            "warrantyenddate",
+            "garantiebis",
+            "garantieende",
+        ],
+    ),
+    (
+        "assigned_to_email",
+        &[
+            "checkedouttoemail",
+            "primaryuseremailaddress",
+            "assignedtoemail",
+            "useremailaddress",
+            "emailaddress",
+            "useremail",
+            "email",
+            "mail",
+            "primaryuserupn",
+            "userprincipalname",
+            "upn",
+            "emailadresse",
+            "benutzeremail",
+            "assigneduser",
+        ],
+    ),
+    ("notes", &["assetnotes", "itemnotes", "notes", "comments", "remarks", "notizen", "bemerkung", "bemerkungen"]),
+];
+
+/// The same of users.
+const USERS: &[Names] = &[
+    ("email", &["email", "emailaddress", "mail", "useremail", "userprincipalname", "upn", "primaryuserupn", "emailadresse"]),
+    ("display_name", &["displayname", "fullname", "name", "realname", "anzeigename", "vollername"]),
+    ("role", &["role", "rolle"]),
+    ("is_active", &["isactive", "active", "activated", "accountenabled", "enabled", "aktiv"]),
+];
+
+fn names(kind: Kind) -> &'static [Names] {
+    match kind {
+        Kind::Assets => ASSETS,
+        Kind::Users => USERS,
+    }
+}
+
+/// Returns the field that a column of this name probably is.
+#[must_use]
+pub fn field(kind: Kind, column: &str) -> Option<&'static str> {
+    guess(kind, column).map(|(field, _)| field)
+}
+
+/// Returns the field, and how good the name is: 0 is best.
+fn guess(kind: Kind, column: &str) -> Option<(&'static str, usize)> {
+    let plain: String = column.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    // The names of fields themselves, in another case or with spaces.
+    let same = kind.import_columns().iter().find(|field| field.replace('_', "") == plain);
+    let known = names(kind).iter().find_map(|(field, names)| {
+        let rank = names.iter().position(|name| *name == plain)?;
+        Some((*field, rank + 1))
+    });
+    known.or_else(|| same.map(|field| (*field, 0)))
+}
+
+/// Guesses for all columns of a file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Suggestions {
+    /// A mapping for each field that a column could be.
+    pub mappings: Vec<Mapping>,
+    /// The columns that nobody knows, or for whose field there is a better one.
+    pub unknown: Vec<String>,
+}
+
+/// Guesses what those columns are that are neither known nor mapped already.
+#[must_use]
+pub fn suggestions(kind: Kind, columns: &[String], given: &[Mapping]) -> Suggestions {
+    let columns: Vec<&str> = columns.iter().map(|column| column.trim()).collect();
+    let is_mapped = |column: &str| given.iter().any(|mapping| mapping.column == column);
+    let is_taken = |field: &str| columns.contains(&field) || given.iter().any(|mapping| mapping.field.as_deref() == Some(field));
+    let open =
+        || columns.iter().filter(|name| !name.is_empty() && **name != REASONS && !kind.has_column(name) && !is_mapped(name));
+    let mut suggestions = Suggestions::default();
+    for column in open() {
+        let better = |field: &str, rank: usize| {
+            open().any(|other| guess(kind, other).is_some_and(|(same, other)| same == field && other < rank))
+        };
+        let is_new = |field: &str| !suggestions.mappings.iter().any(|mapping| mapping.field.as_deref() == Some(field));
+        match guess(kind, column) {
+            Some((field, rank)) if !is_taken(field) && !better(field, rank) && is_new(field) => {
+                suggestions.mappings.push(Mapping { column: (*column).to_owned(), field: Some(field.to_owned()) });
+            }
+            _ => suggestions.unknown.push((*column).to_owned()),
+        }
+    }
+    suggestions
+}
+
+/// Returns the mapping as an option for a shell.
+#[must_use]
+pub fn as_option(mapping: &Mapping) -> String {
+    let text = format!("{}={}", mapping.column, mapping.field.as_deref().unwrap_or_default());
+    format!("--map {}", quote(&text))
+}
+
+/// Quotes a word for a POSIX shell, if it needs to be quoted.
+#[must_use]
+pub fn quote(word: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "-_./:=@%+,".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else if word.contains(['"', '$', '`', '\\', '!']) {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    } else {
+        format!("\"{word}\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(kind: Kind, header: &str) -> (Vec<String>, Vec<String>) {
+        let columns: Vec<String> = header.split(',').map(str::to_owned).collect();
+        let suggestions = suggestions(kind, &columns, &[]);
+        (suggestions.mappings.iter().map(as_option).collect(), suggestions.unknown)
+    }
+
+    #[test]
+    fn snipe_it_sample_file() {
+        let (options, unknown) = options(
+            Kind::Assets,
+            "Company,Name,Asset Tag,Category,Supplier,Manufacturer,Location,Order Number,Model,Model Notes,Model Number,\
+             Asset Notes,Purchase Date,Purchase Cost,Checkout Type,Checked Out To: Username,Checked Out To: Email",
+        );
+        assert_eq!(
+            options,
+            [
+                "--map Name=name",
+                "--map \"Asset Tag=asset_tag\"",
+                "--map Manufacturer=manufacturer",
+                "--map Model=model",
+                "--map \"Asset Notes=notes\"",
+                "--map \"Purchase Date=purchase_date\"",
+                "--map \"Purchase Cost=purchase_price\"",
+                "--map \"Checked Out To: Email=assigned_to_email\"",
+            ]
+        );
+        assert_eq!(
+            unknown,
+            [
+                "Company",
+                "Category",
+                "Supplier",
+                "Location",
+                "Order Number",
+                "Model Notes",
+                "Model Number",
+                "Checkout Type",
+                "Checked Out To: Username"
+            ]
+        );
+    }
+
+    #[test]
+    fn intune_device_export() {
+        let (options, unknown) = options(
+            Kind::Assets,
+            "Device ID,Device name,Enrollment date,OS,Primary user UPN,Primary user email address,Manufacturer,Model,Serial number",
+        );
+        assert_eq!(
+            options,
+            [
+                "--map \"Device name=name\"",
+                "--map \"Primary user email address=assigned_to_email\"",
+                "--map Manufacturer=manufacturer",
+                "--map Model=model",
+                "--map \"Serial number=serial_number\"",
+            ]
+        );
+        assert_eq!(unknown, ["Device ID", "Enrollment date", "OS", "Primary user UPN"]);
+        assert_eq!(field(Kind::Assets, "userPrincipalName"), Some("assigned_to_email"));
+        assert_eq!(field(Kind::Assets, "deviceName"), Some("name"));
+    }
+
+    #[test]
+    fn jamf_pro_search_and_inventory_preload() {
+        let (options, unknown) = options(
+            Kind::Assets,
+            "JSS Computer ID,Computer Name,Asset Tag,Serial Number,Make,Model,Email Address,PO Date,Purchase Price,Warranty Expiration",
+        );
+        assert_eq!(options.len(), 9, "{options:?}");
+        assert_eq!(unknown, ["JSS Computer ID"]);
+        for (column, expected) in
+            [("Make", "manufacturer"), ("PO Date", "purchase_date"), ("Warranty Expiration", "warranty_until")]
+        {
+            assert_eq!(field(Kind::Assets, column), Some(expected));
+        }
+        assert_eq!(field(Kind::Assets, "Lease Expiration"), None);
+    }
+
+    #[test]
+    fn german_spreadsheets_and_users() {
+        let (assets, _) = options(Kind::Assets, "Inventarnummer,Gerät,Seriennummer,Kaufdatum,Kaufpreis,Garantie bis,E-Mail");
+        assert_eq!(assets.len(), 7, "{assets:?}");
+        let (users, unknown) = options(Kind::Users, "displayName,userPrincipalName,mail,accountEnabled,id");
+        assert_eq!(users, ["--map displayName=display_name", "--map mail=email", "--map accountEnabled=is_active"]);
+        assert_eq!(unknown, ["userPrincipalName"]);
+    }
+
+    #[test]
+    fn what_is_settled_is_not_guessed() {
+        let columns: Vec<String> = ["serial_number", "Serial Number", "E-Mail", "OS"].map(str::to_owned).to_vec();
+        let suggestions = suggestions(Kind::Assets, &columns, &["E-Mail=notes".parse().unwrap(), "OS=".parse().unwrap()]);
+        assert_eq!(suggestions, Suggestions { mappings: vec![], unknown: vec!["Serial Number".into()] });
+    }
+
+    #[test]
+    fn every_suggested_field_can_be_imported() {
+        for kind in [Kind::Assets, Kind::Users] {
+            assert!(names(kind).iter().all(|(field, _)| kind.has_column(field)));
+            let all: Vec<_> = names(kind).iter().flat_map(|(_, names)| names.iter()).collect();
+            let distinct: std::collections::HashSet<_> = all.iter().collect();
+            assert_eq!(all.len(), distinct.len());
+        }
+    }
+
+    #[test]
+    fn words_are_quoted_for_the_shell() {
+        for (word, quoted) in [("a=b", "a=b"), ("a b", "\"a b\""), ("it's $5", "'it'\\''s $5'"), ("", "\"\"")] {
+            assert_eq!(quote(word), quoted);
+        }
+    }
+}

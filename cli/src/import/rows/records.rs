@@ -1,0 +1,268 @@
+//! The records of a CSV file, the broken ones included, with their places in the text.
+
+use crate::import::rows::decode::{END_OF_TEXT, MAX_ROW, Text};
+use csv::{Reader, ReaderBuilder, StringRecord};
+use std::cell::{Ref, RefCell};
+use std::io::{self, Read};
+use std::rc::Rc;
+
+/// Reads records one by one.
+pub struct Records<R> {
+    text: Rc<RefCell<Text<R>>>,
+    reader: Reader<SharedText<R>>,
+    delimiter: u8,
+    /// Where the reader began in the text.
+    base: u64,
+    /// The line on which the next record begins.
+    line: u64,
+}
+
+/// A record as the file has it.
+#[derive(Debug)]
+pub struct Record {
+    /// The cells.
+    pub cells: StringRecord,
+    /// The line on which it begins.
+    pub line: u64,
+    /// Whether bytes of it can't be decoded.
+    pub is_unreadable: bool,
+    /// What is wrong with its quotes.
+    pub broken: Option<&'static str>,
+}
+
+/// The text, which both the CSV reader and [`Records`] need.
+struct SharedText<R>(Rc<RefCell<Text<R>>>);
+
+impl<R: Read> Read for SharedText<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.borrow_mut().read(buffer)
+    }
+}
+
+impl<R: Read> Records<R> {
+    /// Reads the records of `text`, which must tell its end.
+    pub fn new(text: Text<R>, delimiter: u8) -> Self {
+        let text = Rc::new(RefCell::new(text));
+        let reader = builder(delimiter).from_reader(SharedText(Rc::clone(&text)));
+        Self { text, reader, delimiter, base: 0, line: 1 }
+    }
+
+    /// Returns the text.
+    pub fn text(&self) -> Ref<'_, Text<R>> {
+        self.text.borrow()
+    }
+
+    /// Returns the next record; `expected` is how many cells it should have, if that is known.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the file can't be read.
+    pub fn next(&mut self, expected: Option<usize>) -> io::Result<Option<Record>> {
+        let start = self.base + self.reader.position().byte();
+        let mut cells = StringRecord::new();
+        match self.reader.read_record(&mut cells) {
+            Ok(false) => return Ok(None),
+            Ok(true) => {}
+            Err(_) if self.text().after(start).len() > MAX_ROW => {
+                return self.first_line(start, "is longer than 1 MiB; maybe a quote isn't closed").map(Some);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let end = self.base + self.reader.position().byte();
+        if cells.len() == 1 && cells.get(0) == Some(END_OF_TEXT) {
+            return Ok(None);
+        }
+        let is_open =
+            cells.iter().next_back().and_then(|cell| cell.strip_suffix('\n')).is_some_and(|cell| cell.ends_with(END_OF_TEXT));
+        let fits = expected.is_none_or(|expected| cells.len() == expected);
+        if (is_open || !fits || self.has_odd_quotes(start, end)) && self.has_swallowed_rows(start, end, expected) {
+            return self.first_line(start, "has a quote that isn't closed").map(Some);
+        }
+        if is_open {
+            cells = without_end(&cells);
+        }
+        let broken = is_open.then_some("is cut off: the file ends in the middle of a quoted cell");
+        Ok(Some(self.finish(start, end, cells, broken)))
+    }
+
+    /// Tells whether a quote of the row has no counterpart.
+    fn has_odd_quotes(&self, start: u64, end: u64) -> bool {
+        !quotes(self.text().between(start, end)).is_multiple_of(2)
+    }
+
+    /// Tells whether what looks like one row is several, because a quote isn't closed: its second line is a good row.
+    fn has_swallowed_rows(&self, start: u64, end: u64, expected: Option<usize>) -> bool {
+        let text = self.text();
+        let raw = text.between(start, end).trim_start_matches(['\r', '\n']);
+        let (Some(expected), Some((_, rest))) = (expected.filter(|expected| *expected > 1), raw.split_once('\n')) else {
+            return false;
+        };
+        let mut second = StringRecord::new();
+        let mut reader = builder(self.delimiter).from_reader(rest.as_bytes());
+        let is_record = reader.read_record(&mut second).is_ok_and(|is_record| is_record);
+        let length = usize::try_from(reader.position().byte()).unwrap_or(usize::MAX);
+        let is_balanced = rest.get(..length).is_some_and(|raw| quotes(raw).is_multiple_of(2));
+        is_record && is_balanced && second.len() == expected
+    }
+
+    /// Gives up on the quotes of a row: takes its first line alone, and goes on with the second.
+    fn first_line(&mut self, start: u64, broken: &'static str) -> io::Result<Record> {
+        let (lead, line) = {
+            let text = self.text();
+            let raw = text.after(start);
+            let body = raw.trim_start_matches(['\r', '\n']);
+            (raw.len() - body.len(), body.split('\n').next().unwrap_or_default().to_owned())
+        };
+        let mut end = start + (lead + line.len()) as u64;
+        let mut cells = StringRecord::new();
+        builder(self.delimiter).quoting(false).from_reader(line.as_bytes()).read_record(&mut cells)?;
+        let record = self.finish(start, end, cells, Some(broken));
+        if line.len() >= MAX_ROW {
+            end = self.text.borrow_mut().skip_line(end)?;
+        }
+        self.text.borrow_mut().rewind(end);
+        self.reader = builder(self.delimiter).from_reader(SharedText(Rc::clone(&self.text)));
+        self.base = end;
+        Ok(record)
+    }
+
+    fn finish(&mut self, start: u64, end: u64, cells: StringRecord, broken: Option<&'static str>) -> Record {
+        let mut text = self.text.borrow_mut();
+        let breaks = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count() as u64;
+        let raw = text.between(start, end);
+        let (all, body) = (breaks(raw), breaks(raw.trim_start_matches(['\r', '\n'])));
+        let line = self.line + all - body;
+        self.line += all;
+        let is_unreadable = text.take_unreadable(start, end);
+        Record { cells, line, is_unreadable, broken }
+    }
+}
+
+fn quotes(raw: &str) -> usize {
+    raw.bytes().filter(|byte| *byte == b'"').count()
+}
+
+fn builder(delimiter: u8) -> ReaderBuilder {
+    let mut builder = ReaderBuilder::new();
+    builder.delimiter(delimiter).has_headers(false).flexible(true);
+    builder
+}
+
+/// Returns the cells without the end of the text, which the last one has swallowed.
+fn without_end(cells: &StringRecord) -> StringRecord {
+    let cut = |cell: &str| {
+        let text = cell.trim_end_matches('\n').trim_end_matches(END_OF_TEXT).to_owned();
+        text.strip_suffix('\n').map_or(text.clone(), str::to_owned)
+    };
+    let last = cells.len().saturating_sub(1);
+    cells.iter().enumerate().map(|(index, cell)| if index == last { cut(cell) } else { cell.to_owned() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use encoding_rs::{UTF_8, UTF_16LE};
+    use proptest::prelude::*;
+
+    /// Reads a text as rows of two cells; tells line, cells and what is broken.
+    fn rows(text: &str) -> Vec<(u64, Vec<String>, Option<&'static str>)> {
+        let mut records = Records::new(Text::new(text.as_bytes(), UTF_8, true), b',');
+        let mut rows = Vec::new();
+        while let Some(record) = records.next(Some(2)).unwrap() {
+            assert!(!record.is_unreadable);
+            rows.push((record.line, record.cells.iter().map(str::to_owned).collect(), record.broken));
+        }
+        rows
+    }
+
+    fn good(line: u64, cells: [&str; 2]) -> (u64, Vec<String>, Option<&'static str>) {
+        (line, cells.map(str::to_owned).to_vec(), None)
+    }
+
+    #[test]
+    fn lines_are_those_of_an_editor() {
+        for line_break in ["\n", "\r\n"] {
+            let text = ["a,b", "c,\"two", "lines\"", "", "d,e", "f,g"].join(line_break);
+            let lines: Vec<u64> = rows(&text).iter().map(|(line, _, _)| *line).collect();
+            assert_eq!(lines, [1, 2, 5, 6], "{line_break:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_cut_off_within_a_quoted_cell_loses_only_its_last_row() {
+        let rows = rows("a,b\nc,\"half of a no");
+        assert_eq!(rows[0], good(1, ["a", "b"]));
+        assert_eq!(rows[1].1, ["c", "half of a no"]);
+        assert!(rows[1].2.unwrap().contains("cut off"));
+        assert_eq!(rows.len(), 2);
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_costs_only_its_own_row() {
+        for end in ["e,f\ng,h\n", "e,f\ng,\"h\"\n", "e,f\ng,h"] {
+            let rows = rows(&format!("a,b\nc,\"24 inch\n{end}"));
+            assert_eq!(rows[0], good(1, ["a", "b"]));
+            assert_eq!(rows[1].1, ["c", "\"24 inch"]);
+            assert!(rows[1].2.unwrap().contains("isn't closed"));
+            assert_eq!(rows[2..], [good(3, ["e", "f"]), good(4, ["g", "h"])], "{end}");
+        }
+    }
+
+    #[test]
+    fn a_long_note_with_a_cell_too_many_stays_one_row() {
+        let rows = rows("a,\"first line\nsecond line\",c\nd,e\n");
+        assert_eq!(rows[0].1.len(), 3);
+        assert_eq!(rows[1], good(3, ["d", "e"]));
+    }
+
+    #[test]
+    fn endless_rows_cost_only_themselves() {
+        let line = format!("x,\"{}\n", "y,z\n".repeat(300_000));
+        let rows = rows(&format!("a,b\n{line}"));
+        assert_eq!(rows.len(), 300_001);
+        assert!(rows[1].2.is_some());
+        let long = format!("a,b\nx,{}\nc,d\n", "y".repeat(3 << 20));
+        let rows = self::rows(&long);
+        assert!(rows[1].2.unwrap().contains("1 MiB"));
+        assert_eq!((rows.len(), &rows[2]), (3, &good(3, ["c", "d"])));
+    }
+
+    proptest! {
+        #[test]
+        fn good_files_are_read_as_they_were_written(
+            rows in prop::collection::vec(prop::array::uniform3("[a;,\"\t\r\n 'ü€😀]{0,8}"), 1..20),
+            delimiter in prop::sample::select(vec![b',', b';', b'\t']),
+            with_crlf: bool,
+            in_utf16: bool,
+        ) {
+            let terminator = if with_crlf { csv::Terminator::CRLF } else { csv::Terminator::Any(b'\n') };
+            let mut writer = csv::WriterBuilder::new().delimiter(delimiter).terminator(terminator).from_writer(Vec::new());
+            for row in &rows {
+                writer.write_record(row).unwrap();
+            }
+            let written = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+            let (bytes, encoding) = if in_utf16 {
+                (written.encode_utf16().flat_map(u16::to_le_bytes).collect(), UTF_16LE)
+            } else {
+                (written.into_bytes(), UTF_8)
+            };
+            let mut records = Records::new(Text::new(bytes.as_slice(), encoding, true), delimiter);
+            for row in &rows {
+                let record = records.next(Some(3)).unwrap().unwrap();
+                prop_assert_eq!(record.broken, None);
+                prop_assert!(record.cells.iter().eq(row.iter().map(String::as_str)));
+            }
+            prop_assert!(records.next(Some(3)).unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn unreadable_bytes_belong_to_their_row() {
+        let mut records = Records::new(Text::new(&b"a,b\nc,\xFF\ne,f\n"[..], UTF_8, true), b',');
+        let mut unreadable = Vec::new();
+        while let Some(record) = records.next(Some(2)).unwrap() {
+            unreadable.push(record.is_unreadable);
+        }
+        assert_eq!(unreadable, [false, true, false]);
+    }
+}

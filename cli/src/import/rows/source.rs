@@ -1,0 +1,169 @@
+//! The file that is imported: what it is, and its rows from the beginning as often as they are needed.
+
+use crate::args::{Format, Import};
+use crate::error::{CliError, Result};
+use crate::import::chunks::{Chunks, Rows};
+use crate::import::columns::fields::Fields;
+use crate::import::columns::suggest;
+use crate::import::columns::{Target, resolve, target, trimmed};
+use crate::import::rows::Original;
+use crate::import::rows::csv_rows::{CsvRows, read_header};
+use crate::import::rows::decode::{Text, decode_sample};
+use crate::import::rows::encoding::{EncodingSource, Examination, examine};
+use crate::import::rows::ndjson_rows::{NdjsonRows, member_names};
+use crate::import::rows::sniff;
+use crate::output::count;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// How many unknown names are told at most.
+const MAX_UNKNOWN: usize = 50;
+
+/// The file, examined.
+pub struct Source {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its encoding, size and hash.
+    pub examination: Examination,
+    /// Its format.
+    pub format: Format,
+    /// What separates the cells of CSV.
+    pub delimiter: u8,
+    /// The names of the columns of CSV, or of all members of NDJSON.
+    pub names: Vec<String>,
+}
+
+impl Source {
+    /// Examines a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file can't be read, or [`CliError::Usage`] if it has no header.
+    pub fn open(options: &Import) -> Result<Self> {
+        let path = options.file.clone();
+        let format = options.format.unwrap_or_else(|| Format::of(&path));
+        let examination = examine(open(&path)?, options.encoding).map_err(|error| CliError::file(&path, &error))?;
+        if let Some(what) = binary(&examination.sample) {
+            return Err(CliError::Usage(format!(
+                "{} is {what}. Save it as \"CSV UTF-8\" in your spreadsheet program, and import that file.",
+                path.display()
+            )));
+        }
+        let sample = decode_sample(&examination.sample, examination.encoding);
+        let delimiter = options.delimiter.map_or_else(|| sniff::delimiter(&sample), |delimiter| delimiter.byte());
+        let mut source = Self { path, examination, format, delimiter, names: Vec::new() };
+        source.names = match format {
+            Format::Csv => read_header(source.text(true)?, delimiter)?.0,
+            Format::Ndjson => source.member_names(options)?,
+        };
+        if source.names.is_empty() {
+            return Err(CliError::Usage(format!("{} is empty", source.path.display())));
+        }
+        Ok(source)
+    }
+
+    /// Tells what the file was taken for.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let how = match self.examination.source {
+            EncodingSource::ByteOrderMark => "by its byte order mark",
+            EncodingSource::Given => "as given",
+            EncodingSource::Detected => "detected",
+        };
+        let encoding = format!("{}: {} ({how})", self.path.display(), self.examination.encoding.name());
+        match self.format {
+            Format::Csv => {
+                format!("{encoding}, delimiter {}, {}", sniff::name(self.delimiter), count(self.names.len() as u64, "column"))
+            }
+            Format::Ndjson => format!("{encoding}, NDJSON"),
+        }
+    }
+
+    /// Checks the columns.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CliError::Usage`] with all that is wrong with them.
+    pub fn targets(&self, options: &Import) -> Result<Vec<Target>> {
+        let resolved = match self.format {
+            Format::Csv => resolve(options.kind(), &self.names, &options.mappings),
+            Format::Ndjson => {
+                let mut problems = Vec::new();
+                let names = self.names.iter().map(|name| trimmed(name));
+                let targets = names.map(|name| target(options.kind(), name, &options.mappings, &mut problems)).collect();
+                if problems.is_empty() { Ok(targets) } else { Err(problems) }
+            }
+        };
+        resolved.map_err(|problems| {
+            let is_known = |name: &String| options.kind().has_column(name) || suggest::field(options.kind(), name).is_some();
+            let is_strange = self.format == Format::Csv && options.mappings.is_empty() && !self.names.iter().any(is_known);
+            let header = "\nNo name looks familiar. If the first row is data already, insert a row with the columns' names before it.";
+            CliError::Usage(format!(
+                "the columns of {} don't fit; nothing was sent:\n  {}{}\nName each with --map \"COLUMN=FIELD\", keep it with\n--map \
+                 \"COLUMN=custom_fields.NAME\", or ignore it with --map \"COLUMN=\".\n--suggest prints what the names look like.",
+                self.path.display(),
+                problems.join("\n  "),
+                if is_strange { header } else { "" }
+            ))
+        })
+    }
+
+    /// Reads the file from its beginning.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the file can't be read.
+    pub fn chunks(&self, options: &Import, targets: &[Target]) -> Result<Chunks<File>> {
+        let fields = Fields {
+            kind: options.kind(),
+            date_format: options.date_format.clone(),
+            decimal_comma: options.decimal_comma,
+            match_column: options.match_by.column(),
+        };
+        let rows = match self.format {
+            Format::Csv => {
+                let (names, records) = read_header(self.text(true)?, self.delimiter)?;
+                Rows::Csv(Box::new(CsvRows::new(names, records, targets.to_vec(), fields)))
+            }
+            Format::Ndjson => Rows::Ndjson(Box::new(NdjsonRows::new(self.text(false)?, options.mappings.clone(), fields))),
+        };
+        Ok(Chunks::new(rows))
+    }
+
+    fn text(&self, with_end: bool) -> Result<Text<File>> {
+        Ok(Text::new(open(&self.path)?, self.examination.encoding, with_end))
+    }
+
+    /// Reads all lines of NDJSON for the names of their members; keeps only so many.
+    fn member_names(&self, options: &Import) -> Result<Vec<String>> {
+        let fields = Fields { kind: options.kind(), date_format: None, decimal_comma: false, match_column: None };
+        let mut rows = NdjsonRows::new(self.text(false)?, Vec::new(), fields);
+        let mut names = BTreeSet::new();
+        let known: Vec<&str> = options.kind().import_columns().to_vec();
+        while let Some(row) = rows.next()? {
+            if let Original::Line(line) = row.original
+                && names.len() < MAX_UNKNOWN + known.len()
+            {
+                names.extend(member_names(&line).into_iter().filter(|name| !name.starts_with("custom_fields.")));
+            }
+        }
+        // A file of which no line is an object is refused line by line.
+        Ok(if names.is_empty() { vec![crate::import::columns::REASONS.to_owned()] } else { names.into_iter().collect() })
+    }
+}
+
+/// Tells what a file is that isn't text.
+fn binary(sample: &[u8]) -> Option<&'static str> {
+    if sample.starts_with(b"PK\x03\x04") || sample.starts_with(b"\xD0\xCF\x11\xE0") {
+        return Some("a spreadsheet or an archive, not CSV");
+    }
+    sample.starts_with(b"%PDF").then_some("a PDF document, not CSV")
+}
+
+fn open(path: &Path) -> Result<File> {
+    if path.is_dir() {
+        return Err(CliError::Usage(format!("{} is a folder; name a file in it", path.display())));
+    }
+    File::open(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
+}

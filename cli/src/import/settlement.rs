@@ -1,0 +1,146 @@
+//! What became of a chunk's rows.
+
+use crate::import::rows::RowError;
+use serde::{Deserialize, Serialize};
+
+/// The code of an error that the next attempt may not have.
+const UNAVAILABLE: &str = "UNAVAILABLE";
+
+/// How many rows became what.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// New things.
+    pub created: u64,
+    /// Things that were changed.
+    pub updated: u64,
+    /// Things that already were so.
+    pub unchanged: u64,
+    /// Rows that were refused by the service, or can't be sent.
+    pub refused: u64,
+    /// Good rows that were left out because another one was refused.
+    pub skipped: u64,
+}
+
+impl Counts {
+    /// Returns the number of all rows.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.created + self.updated + self.unchanged + self.refused + self.skipped
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        self.created += other.created;
+        self.updated += other.updated;
+        self.unchanged += other.unchanged;
+        self.refused += other.refused;
+        self.skipped += other.skipped;
+    }
+}
+
+/// What became of the rows that were sent in a chunk.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settlement {
+    /// How many became what.
+    pub counts: Counts,
+    /// The refused rows: the index among those that were sent, and the reasons.
+    pub refused: Vec<(usize, Vec<RowError>)>,
+}
+
+/// The service's answer to an import.
+#[derive(Debug, Deserialize)]
+pub struct ImportResponse {
+    data: Vec<RowResult>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RowResult {
+    row: usize,
+    outcome: Outcome,
+    #[serde(default)]
+    errors: Vec<RowError>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Created,
+    Updated,
+    Unchanged,
+    Refused,
+    Skipped,
+}
+
+/// What an answer means for its chunk.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All rows are settled.
+    Settled(Settlement),
+    /// This many rows must be tried again, with the same request.
+    Unavailable(usize),
+    /// The answer doesn't fit the request.
+    Unexpected(String),
+}
+
+/// Tells what an answer to a request with `sent` rows means.
+#[must_use]
+pub fn judge(response: ImportResponse, sent: usize) -> Verdict {
+    let results = response.data.len();
+    let is_in_order = response.data.iter().enumerate().all(|(index, result)| result.row == index + 1);
+    if results != sent || !is_in_order {
+        return Verdict::Unexpected(format!("the service answered for {results} rows instead of {sent}"));
+    }
+    let is_unavailable = |result: &&RowResult| result.errors.iter().any(|error| error.code.as_deref() == Some(UNAVAILABLE));
+    match response.data.iter().filter(is_unavailable).count() {
+        0 => Verdict::Settled(settle(response.data)),
+        unavailable => Verdict::Unavailable(unavailable),
+    }
+}
+
+fn settle(results: Vec<RowResult>) -> Settlement {
+    let mut settlement = Settlement::default();
+    for result in results {
+        let counts = &mut settlement.counts;
+        let count = match result.outcome {
+            Outcome::Created => &mut counts.created,
+            Outcome::Updated => &mut counts.updated,
+            Outcome::Unchanged => &mut counts.unchanged,
+            Outcome::Refused => &mut counts.refused,
+            Outcome::Skipped => &mut counts.skipped,
+        };
+        *count += 1;
+        if result.outcome == Outcome::Refused {
+            settlement.refused.push((result.row - 1, result.errors));
+        }
+    }
+    settlement
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn judge(data: &Value, sent: usize) -> Verdict {
+        super::judge(serde_json::from_value(json!({"data": data, "meta": {"rows": 3}})).unwrap(), sent)
+    }
+
+    #[test]
+    fn settled_rows_are_counted() {
+        let data = json!([
+            {"row": 1, "outcome": "created", "id": "a"},
+            {"row": 2, "outcome": "refused", "id": null, "errors": [{"column": "name", "detail": "is empty", "code": "VALIDATION_ERROR"}]},
+            {"row": 3, "outcome": "unchanged", "id": "b", "errors": []},
+        ]);
+        let Verdict::Settled(settlement) = judge(&data, 3) else { panic!("not settled") };
+        assert_eq!(settlement.counts, Counts { created: 1, refused: 1, unchanged: 1, ..Counts::default() });
+        assert_eq!((settlement.refused[0].0, settlement.refused[0].1[0].to_string().as_str()), (1, "name: is empty"));
+    }
+
+    #[test]
+    fn temporary_errors_and_misfits_are_seen() {
+        let temporary = json!([{"row": 1, "outcome": "refused", "errors": [{"detail": "busy", "code": "UNAVAILABLE"}]}]);
+        assert_eq!(judge(&temporary, 1), Verdict::Unavailable(1));
+        assert!(matches!(judge(&temporary, 2), Verdict::Unexpected(_)));
+    }
+}

@@ -1,0 +1,151 @@
+//! The feed of all changes, page after page.
+
+use crate::error::{CliError, Result};
+use crate::http::answer::{Answer, Busy, interpret};
+use crate::http::client::Client;
+use crate::http::patience::{self, Patience, endless_pause};
+use crate::http::request::{JSON, expect_type};
+use reqwest::Url;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::time::Instant;
+use terminal::print_note;
+
+/// How many events are asked for at once: as many as the service gives.
+const LIMIT: &str = "100";
+
+/// An event.
+#[derive(Debug)]
+pub struct Event {
+    /// The entry, as the service wrote it.
+    pub entry: Box<RawValue>,
+    /// What is known of it.
+    pub summary: Summary,
+}
+
+/// What an entry says about its event.
+#[derive(Debug, Deserialize)]
+pub struct Summary {
+    /// Identifier.
+    pub id: String,
+    /// When it happened.
+    pub at: String,
+    /// What happened.
+    #[serde(rename = "type")]
+    pub event_type: String,
+    /// What it happened to.
+    pub entity_id: String,
+    /// The name of that.
+    pub entity_name: Option<String>,
+    /// The tag of an asset.
+    pub entity_tag: Option<String>,
+    /// Who made the change.
+    pub actor: Actor,
+}
+
+/// Who made a change.
+#[derive(Debug, Deserialize)]
+pub struct Actor {
+    /// The name of the API key.
+    pub key_name: String,
+    /// The name of the key's user.
+    pub user_name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    data: Vec<Box<RawValue>>,
+    meta: Meta,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    after: Option<String>,
+    has_more: bool,
+}
+
+/// A place in the feed.
+pub struct Feed<'a> {
+    client: &'a Client,
+    types: Option<String>,
+    after: String,
+    has_more: bool,
+}
+
+impl<'a> Feed<'a> {
+    /// Begins with what happens from now on; changes of the ten seconds before may come, too.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CliError::Failed`] if the service refuses the request, or doesn't answer for [`patience::DEFAULT`].
+    pub async fn begin(client: &'a Client, types: Option<String>) -> Result<Self> {
+        let mut feed = Self { client, types, after: "now".into(), has_more: false };
+        feed.read(true).await?;
+        Ok(feed)
+    }
+
+    /// Returns the next events, if there are any, and moves on. Waits as long as the service is busy or can't be reached.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CliError::Failed`] if the service refuses the request.
+    pub async fn next(&mut self) -> Result<Vec<Event>> {
+        self.read(false).await?.into_iter().map(event).collect()
+    }
+
+    /// Returns whether more events are there already.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.has_more
+    }
+
+    async fn read(&mut self, is_first: bool) -> Result<Vec<Box<RawValue>>> {
+        let mut query = vec![("after", self.after.as_str()), ("limit", LIMIT)];
+        query.extend(self.types.as_deref().map(|types| ("types", types)));
+        let body = answered(self.client, &self.client.url("events", &query)?, is_first).await?;
+        let page: Page = serde_json::from_slice(&body).map_err(|_| unreadable())?;
+        self.after = page.meta.after.ok_or_else(unreadable)?;
+        self.has_more = page.meta.has_more;
+        Ok(page.data)
+    }
+}
+
+fn event(entry: Box<RawValue>) -> Result<Event> {
+    let summary = serde_json::from_str(entry.get()).map_err(|_| unreadable())?;
+    Ok(Event { entry, summary })
+}
+
+fn unreadable() -> CliError {
+    CliError::Failed("can't read the service's answer; check --base-url".into())
+}
+
+/// Sends a request until the service answers it, and tells when it doesn't. Only the first request gives up: the address may
+/// be wrong.
+async fn answered(client: &Client, url: &Url, is_first: bool) -> Result<Vec<u8>> {
+    let (patience, mut attempts) = (Patience::begin(patience::DEFAULT, Instant::now()), 0_u32);
+    loop {
+        attempts = attempts.saturating_add(1);
+        let busy = match client.get(url.clone()).await {
+            Err(unreachable) => Busy::unreachable(unreachable, false),
+            Ok(reply) => match interpret(&reply) {
+                Answer::Done => {
+                    expect_type(&reply, url, JSON)?;
+                    if attempts > 1 {
+                        print_note("The service answers again.");
+                    }
+                    return Ok(reply.body);
+                }
+                Answer::Refused(detail) => return Err(CliError::Failed(detail)),
+                Answer::Busy(busy) => busy,
+            },
+        };
+        let pause = match is_first {
+            true => patience.pause(attempts, &busy, Instant::now()).map_err(CliError::Failed)?,
+            false => endless_pause(attempts, &busy),
+        };
+        if attempts == 1 {
+            print_note(&format!("{}; waiting for it. No event is lost.", busy.detail));
+        }
+        tokio::time::sleep(pause).await;
+    }
+}

@@ -1,0 +1,107 @@
+//! The program that events are forwarded to.
+
+use crate::error::{CliError, Result};
+use crate::http::client::cause;
+use crate::webhooks::signature::Secret;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Response, Url, redirect};
+use serde::Serialize;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+/// How long a response may take, as with the service.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// How much longer its body may take, which decides nothing.
+const BODY_TIMEOUT: Duration = Duration::from_secs(1);
+/// How many bytes of it are kept.
+const MAX_BODY_BYTES: usize = 256;
+
+/// A receiver of deliveries.
+pub struct Receiver {
+    http: reqwest::Client,
+    url: Url,
+    secret: Secret,
+}
+
+/// One try to send a delivery.
+#[derive(Debug, Serialize)]
+pub struct Attempt {
+    /// The status of the response, if there was one.
+    pub status: Option<u16>,
+    /// Why there was none.
+    pub error: Option<String>,
+    /// How long it took.
+    pub duration_ms: u128,
+    /// The beginning of the response's body.
+    pub response: Option<String>,
+}
+
+impl Attempt {
+    /// Returns whether the receiver has taken the delivery.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.status.is_some_and(|status| (200..300).contains(&status))
+    }
+}
+
+impl Receiver {
+    /// Prepares connections.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CliError::Failed`] when TLS can't be set up.
+    pub fn new(url: Url, secret: Secret) -> Result<Self> {
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("assetctl/", env!("CARGO_PKG_VERSION")))
+            .timeout(TIMEOUT)
+            // The service follows none either.
+            .redirect(redirect::Policy::none())
+            // A receiver can be started anew at any time.
+            .pool_max_idle_per_host(0);
+        if matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(|error| CliError::Failed(cause(&error)))?;
+        Ok(Self { http, url, secret })
+    }
+
+    /// Signs a delivery and sends it, once.
+    pub async fn send(&self, id: &str, body: String) -> Attempt {
+        let began = Instant::now();
+        let seconds = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
+        let request = self
+            .http
+            .post(self.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", seconds)
+            .header("webhook-signature", self.secret.sign(id, seconds, &body));
+        let result = request.body(body).send().await;
+        let duration_ms = began.elapsed().as_millis();
+        match result {
+            Ok(response) => {
+                let status = Some(response.status().as_u16());
+                Attempt { status, error: None, duration_ms, response: beginning(response).await }
+            }
+            Err(error) => {
+                let error = if error.is_timeout() { "no response within 15 s".into() } else { cause(&error) };
+                Attempt { status: None, error: Some(error), duration_ms, response: None }
+            }
+        }
+    }
+}
+
+/// Returns the beginning of a response's body, if there is one.
+async fn beginning(mut response: Response) -> Option<String> {
+    let mut bytes = Vec::new();
+    let read = async {
+        while bytes.len() < MAX_BODY_BYTES
+            && let Ok(Some(chunk)) = response.chunk().await
+        {
+            bytes.extend_from_slice(&chunk);
+        }
+    };
+    // What has come until then is enough.
+    let _ = tokio::time::timeout(BODY_TIMEOUT, read).await;
+    bytes.truncate(MAX_BODY_BYTES);
+    (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
