@@ -1,6 +1,6 @@
 """Transforms template.yaml as AWS does and checks the result for errors that linters don't find.
 
-local/tests/api/template.rs and policies.rs compare routes and permissions with the code.
+local/tests/api/deployment/template.rs and policies.rs compare routes and permissions with the code.
 """
 
 import json

@@ -1,7 +1,7 @@
 //! Partitions that take no more writes.
 
 use super::{Faults, response};
-use crate::table_requests::partitions;
+use crate::table::requests::partitions;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};

@@ -1,0 +1,14 @@
+//! Assets: single requests, batches, imports, exports and labels.
+
+pub mod batch;
+pub mod custom_fields;
+pub mod expand;
+pub mod export;
+pub mod import;
+pub mod import_interrupted;
+pub mod labels;
+pub mod labels_printed;
+pub mod single;
+pub mod stats;
+pub mod tags;
+pub mod upsert;

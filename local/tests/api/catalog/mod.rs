@@ -1,0 +1,4 @@
+//! The catalog.
+
+pub mod large;
+pub mod resources;

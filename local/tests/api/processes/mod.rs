@@ -1,0 +1,8 @@
+//! Processes, instances and movements.
+
+pub mod definitions;
+pub mod instances;
+pub mod movements;
+pub mod races;
+pub mod steps;
+pub mod through;

@@ -1,0 +1,36 @@
+//! Transactions of which a restore has only a part: each item of each kind of transaction in turn is removed or put back
+//! to what it was before. The check must find and repair it, and touch nothing else.
+
+mod caution;
+mod damage;
+mod pairs;
+mod parts;
+mod processes;
+mod records;
+mod transaction;
+
+use crate::support::sample;
+use damage::{Damage, check_damage, check_undamaged};
+use transaction::Transaction;
+
+/// How many items of a transaction are damaged every day.
+const SHORT: usize = 2;
+
+/// Damages each item of a transaction in turn.
+async fn check_each_item(transaction: Transaction) {
+    check_undamaged(&transaction).await;
+    for damage in sample(transaction.damages(), SHORT) {
+        check_damage(&transaction, &[damage]).await;
+    }
+}
+
+/// Makes a test of each kind of transaction: a function that commits it.
+macro_rules! test_each_item {
+    ($($kind:ident),* $(,)?) => {$(
+        #[tokio::test]
+        async fn $kind() {
+            crate::table::repair::check_each_item(transactions::$kind().await).await;
+        }
+    )*};
+}
+use test_each_item;

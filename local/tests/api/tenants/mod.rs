@@ -1,0 +1,4 @@
+//! Tenants and their settings.
+
+pub mod deletion;
+pub mod settings;

@@ -1,0 +1,5 @@
+//! Users.
+
+pub mod me;
+pub mod offboard;
+pub mod single;
