@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::BoxError;
 use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 use shared::app::system_clock;
-use shared::domain::time::Timestamp;
+use shared::domain::values::time::Timestamp;
 use shared::store::{Clock, Store, StoreError};
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -6,7 +6,7 @@ use crate::tenants;
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use shared::domain::tenant::Tenant;
+use shared::domain::tenants::tenant::Tenant;
 use shared::store::{Store, StoreError, TenantStore};
 use std::collections::BTreeMap;
 use std::time::Duration;

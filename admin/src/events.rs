@@ -3,8 +3,8 @@
 use crate::output::{Field, Output, cell};
 use anyhow::Result;
 use serde_json::Value;
-use shared::domain::id::{EventId, Id};
-use shared::domain::time::Timestamp;
+use shared::domain::values::id::{EventId, Id};
+use shared::domain::values::time::Timestamp;
 use shared::store::TenantStore;
 use terminal::Column;
 

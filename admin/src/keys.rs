@@ -6,12 +6,12 @@ use crate::records;
 use crate::tenants::mark_dry_run;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use shared::domain::api_key::{ApiKey, prefix};
-use shared::domain::id::{ApiKeyId, Id};
+use shared::domain::keys::api_key::{ApiKey, prefix};
+use shared::domain::keys::token::{Secret, Token};
 use shared::domain::record::{Kind, Stored};
-use shared::domain::time::Timestamp;
-use shared::domain::token::{Secret, Token};
 use shared::domain::user::User;
+use shared::domain::values::id::{ApiKeyId, Id};
+use shared::domain::values::time::Timestamp;
 use shared::store::{BatchGet, ChangeContext, StoreError, TenantStore, UnitOfWork, WriteError};
 use terminal::Column;
 

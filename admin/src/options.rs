@@ -2,13 +2,13 @@
 
 use crate::values::{key_id, kind, record_id};
 use clap::{Args, Parser, Subcommand};
-use shared::domain::api_key::{DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT};
-use shared::domain::id::ApiKeyId;
+use shared::domain::keys::api_key::{DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT};
+use shared::domain::keys::scope::{Scopes, parse_list};
 use shared::domain::record::Kind;
-use shared::domain::scope::{Scopes, parse_list};
-use shared::domain::text::Name;
-use shared::domain::time::Timestamp;
 use shared::domain::user::Email;
+use shared::domain::values::id::ApiKeyId;
+use shared::domain::values::text::Name;
+use shared::domain::values::time::Timestamp;
 use std::path::PathBuf;
 use terminal::examples;
 use uuid::Uuid;

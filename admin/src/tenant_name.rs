@@ -1,7 +1,7 @@
 //! Which tenant a name means.
 
-use shared::domain::nearest::nearest_first;
-use shared::domain::text::{composed, fold};
+use shared::domain::values::suggestions::nearest_first;
+use shared::domain::values::text::{composed, fold};
 
 /// How many names an error suggests.
 const MAX_NAMES: usize = 5;

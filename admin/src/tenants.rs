@@ -4,12 +4,12 @@ use crate::output::{Field, Output, cell};
 use crate::tenant_name;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use shared::domain::api_key::DEFAULT_RATE_LIMIT;
-use shared::domain::id::TenantId;
-use shared::domain::process::SYSTEM_PROCESSES;
-use shared::domain::tenant::Tenant;
-use shared::domain::text::Name;
+use shared::domain::keys::api_key::DEFAULT_RATE_LIMIT;
+use shared::domain::processes::process::SYSTEM_PROCESSES;
+use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::Email;
+use shared::domain::values::id::TenantId;
+use shared::domain::values::text::Name;
 use shared::store::{DryRun, RegisteredTenant, Store, StoreError, TenantStore};
 use terminal::Column;
 

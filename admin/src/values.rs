@@ -1,8 +1,8 @@
 //! Values of the command line, and what is said of wrong ones.
 
-use shared::domain::id::ApiKeyId;
-use shared::domain::nearest::nearest_first;
 use shared::domain::record::Kind;
+use shared::domain::values::id::ApiKeyId;
+use shared::domain::values::suggestions::nearest_first;
 use uuid::Uuid;
 
 /// What an ID looks like.

@@ -4,7 +4,7 @@ use crate::output::Output;
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use shared::domain::chain::BrokenLink;
+use shared::domain::history::chain::BrokenLink;
 use shared::domain::record::Kind;
 use shared::store::TenantStore;
 use uuid::Uuid;

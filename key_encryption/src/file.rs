@@ -2,7 +2,7 @@
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use shared::domain::id::TenantId;
+use shared::domain::values::id::TenantId;
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -129,8 +129,8 @@ impl KeyEncryption for FileKeyEncryption {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared::domain::id::Id;
-    use shared::domain::time::Timestamp;
+    use shared::domain::values::id::Id;
+    use shared::domain::values::time::Timestamp;
 
     fn tenant(n: u8) -> TenantId {
         TenantId::new(Timestamp::from_millis(0), [n; 10])

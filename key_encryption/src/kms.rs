@@ -7,7 +7,7 @@ use aws_sdk_kms::config::{BehaviorVersion, Builder, Config};
 use aws_sdk_kms::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_kms::primitives::Blob;
 use futures_util::future::{BoxFuture, FutureExt};
-use shared::domain::id::TenantId;
+use shared::domain::values::id::TenantId;
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use shared::store::client::{Environment, EnvironmentError, endpoint, function_environment};
 use std::collections::HashMap;

@@ -10,8 +10,8 @@ use axum::routing::post;
 use base64_simd::STANDARD;
 use key_encryption::KmsKeyEncryption;
 use serde_json::{Value, json};
-use shared::domain::id::{Id, TenantId};
-use shared::domain::time::Timestamp;
+use shared::domain::values::id::{Id, TenantId};
+use shared::domain::values::time::Timestamp;
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use std::sync::{Arc, Mutex};
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use axum::Router;
 use key_encryption::FileKeyEncryption;
 use serde::{Deserialize, Serialize};
-use shared::domain::api_key::MAX_RATE_LIMIT;
+use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
 use shared::store::object_store::ObjectStore;
 use std::fs::{self, DirEntry, File, OpenOptions};

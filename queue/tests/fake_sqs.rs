@@ -10,8 +10,8 @@ use queue::sdk::Client;
 use queue::sdk::config::{BehaviorVersion, Credentials, Region};
 use queue::{Sqs, configure};
 use serde_json::{Value, json};
-use shared::domain::id::{Id, TenantId, WebhookId};
-use shared::domain::time::Timestamp;
+use shared::domain::values::id::{Id, TenantId, WebhookId};
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::Message;
 use shared::queue::{NewMessage, Queue};
 use std::sync::{Arc, Mutex};
@@ -72,7 +72,7 @@ fn webhook(n: u8) -> WebhookId {
 /// Returns a message for this webhook.
 fn message(webhook: WebhookId, n: u8) -> Message {
     let tenant = TenantId::new(Timestamp::from_millis(0), [0; 10]);
-    let event = shared::domain::id::EventId::new(Timestamp::from_millis(i64::from(n)), [n; 10]);
+    let event = shared::domain::values::id::EventId::new(Timestamp::from_millis(i64::from(n)), [n; 10]);
     let request = json!({"kind": "delivery", "tenant_id": tenant, "webhook_id": webhook, "event_id": event,
         "requested_at": Timestamp::from_millis(1)});
     serde_json::from_value(request).unwrap()

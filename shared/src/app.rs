@@ -1,9 +1,9 @@
 //! What a function keeps between requests.
 
-use crate::domain::custom_fields::{CompiledSchemas, Validations};
-use crate::domain::id::{EventId, Id};
-use crate::domain::time::Timestamp;
-use crate::domain::verified_keys::VerifiedKeys;
+use crate::domain::assets::custom_fields::{CompiledSchemas, Validations};
+use crate::domain::keys::verified_keys::VerifiedKeys;
+use crate::domain::values::id::{EventId, Id};
+use crate::domain::values::time::Timestamp;
 use crate::domain::webhook::AddressPolicy;
 use crate::key_encryption::KeyEncryption;
 use crate::queue::Queue;

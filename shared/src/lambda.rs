@@ -5,7 +5,7 @@ mod batches;
 pub use batches::{BatchHandler, run_batches};
 
 use crate::app::{App, system_clock};
-use crate::domain::time::Timestamp;
+use crate::domain::values::time::Timestamp;
 use crate::http;
 use crate::http::base_url::{BaseUrl, FORWARDED_HOST, with_base_url};
 use crate::key_encryption::KeyEncryption;

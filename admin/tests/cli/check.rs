@@ -5,9 +5,9 @@ use crate::operator::Operator;
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::server;
 use serde_json::{Value, json};
-use shared::domain::id::Id;
 use shared::domain::record::{Kind, Stored};
 use shared::domain::user::User;
+use shared::domain::values::id::Id;
 use shared::store::keys::{Item, Keys};
 
 /// Runs the check and returns its exit code and what it prints.

@@ -2,8 +2,8 @@
 
 use crate::operator::Operator;
 use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
-use shared::domain::api_key::ApiKey;
-use shared::domain::id::Id;
+use shared::domain::keys::api_key::ApiKey;
+use shared::domain::values::id::Id;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 

@@ -3,8 +3,8 @@
 use crate::UNKNOWN_ID;
 use crate::operator::Operator;
 use local::server;
-use shared::domain::api_key::DEFAULT_RATE_LIMIT;
-use shared::domain::time::Timestamp;
+use shared::domain::keys::api_key::DEFAULT_RATE_LIMIT;
+use shared::domain::values::time::Timestamp;
 use shared::store::Store;
 use std::sync::Arc;
 

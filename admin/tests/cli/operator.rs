@@ -3,7 +3,7 @@
 use local::engine::{self, Engine};
 use local::{server, table};
 use serde_json::Value;
-use shared::domain::time::Timestamp;
+use shared::domain::values::time::Timestamp;
 use shared::store::Store;
 use std::process::{Command, Output};
 use std::sync::Arc;

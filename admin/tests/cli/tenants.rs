@@ -7,7 +7,7 @@ use axum::http::Request;
 use local::server;
 use serde_json::json;
 use shared::app::App;
-use shared::domain::process::Process;
+use shared::domain::processes::process::Process;
 use shared::domain::record::Stored;
 use shared::store::ChangeContext;
 use tower::ServiceExt;

@@ -5,10 +5,10 @@ use crate::operator::Operator;
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::server;
 use serde_json::json;
-use shared::domain::id::Id;
-use shared::domain::process::Process;
+use shared::domain::processes::process::Process;
 use shared::domain::record::{Kind, Stored};
 use shared::domain::user::User;
+use shared::domain::values::id::Id;
 use shared::store::keys::{Item, Keys};
 use shared::store::{ChangeContext, TenantStore, UnitOfWork};
 

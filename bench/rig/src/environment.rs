@@ -12,7 +12,7 @@ use local::server::{self, TABLE};
 use local::table;
 use serde_json::Value;
 use shared::app::{App, system_clock};
-use shared::domain::api_key::MAX_RATE_LIMIT;
+use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
 use std::ffi::OsStr;
 use tower::ServiceExt;

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use fastrand::Rng;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
-use shared::domain::signature_image::data_url;
+use shared::domain::signing::signature_image::data_url;
 use shared::http::endpoints::BASE;
 
 /// Letters, digits, hyphens and underscores are not escaped in URLs.

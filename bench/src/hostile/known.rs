@@ -5,7 +5,7 @@ use super::images;
 use super::target::Target;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
-use shared::domain::signature_image::data_url;
+use shared::domain::signing::signature_image::data_url;
 
 /// The largest body that the API accepts, in bytes.
 const MAX_BODY_BYTES: usize = 1024 * 1024;

@@ -16,7 +16,7 @@ use local::table;
 use raw::Recorder;
 use serde_json::Value;
 use shared::app::{App, system_clock};
-use shared::domain::api_key::MAX_RATE_LIMIT;
+use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
 use std::fmt::Write as _;
 use std::io::Write as _;

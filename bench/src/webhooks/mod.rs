@@ -21,7 +21,7 @@ use receivers::{Behaviour, Receiver};
 use report::Report;
 use serde_json::{Value, json};
 use shared::app::{App, system_clock};
-use shared::domain::api_key::MAX_RATE_LIMIT;
+use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::domain::webhook::{AddressPolicy, RETRY_DELAYS};
 use shared::key_encryption::KeyEncryption;
 use shared::store::Store;

@@ -78,7 +78,7 @@ struct Delivered {
 #[derive(Deserialize)]
 struct Entry {
     entity_id: String,
-    at: shared::domain::time::Timestamp,
+    at: shared::domain::values::time::Timestamp,
 }
 
 impl Receiver {

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
-use shared::domain::event_filter::{EventFilter, EventTypes};
-use shared::domain::field_error::ValueError;
-use shared::domain::id::{EventId, Id};
-use shared::domain::scope::Scope;
+use shared::domain::history::filter::{EventFilter, EventTypes};
+use shared::domain::keys::scope::Scope;
+use shared::domain::values::field_error::ValueError;
+use shared::domain::values::id::{EventId, Id};
 use shared::http::error::ApiError;
 use shared::http::extract::QueryParams;
 use shared::http::feed::{FeedEntry, feed_entries};

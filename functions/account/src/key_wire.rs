@@ -1,12 +1,12 @@
 //! Bodies, queries and views of API keys.
 
 use serde::Serialize;
-use shared::domain::api_key::{ApiKey, MAX_GRACE_SECONDS, prefix};
-use shared::domain::id::{ApiKeyId, UserId};
+use shared::domain::keys::api_key::{ApiKey, MAX_GRACE_SECONDS, prefix};
+use shared::domain::keys::scope::{Scope, Scopes};
 use shared::domain::record::Stored;
-use shared::domain::scope::{Scope, Scopes};
-use shared::domain::text::Name;
-use shared::domain::time::Timestamp;
+use shared::domain::values::id::{ApiKeyId, UserId};
+use shared::domain::values::text::Name;
+use shared::domain::values::time::Timestamp;
 use shared::http::body::{BoundedInteger, RateLimit};
 use shared::http::params::{Limit, PageNumber};
 use utoipa::ToSchema;

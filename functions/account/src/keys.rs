@@ -2,14 +2,14 @@
 
 use crate::key_wire::{KeyQuery, KeyView, NewKey, NewKeyView, Rotation};
 use shared::auth::{Caller, UnverifiedRequest, unknown_reference};
-use shared::domain::api_key::{ApiKey, DEFAULT_RATE_LIMIT, prefix};
-use shared::domain::field_error::FieldError;
-use shared::domain::id::ApiKeyId;
-use shared::domain::rate::Rate;
+use shared::domain::keys::api_key::{ApiKey, DEFAULT_RATE_LIMIT, prefix};
+use shared::domain::keys::rate::Rate;
+use shared::domain::keys::scope::Scope;
+use shared::domain::keys::token::{Secret, Token};
 use shared::domain::record::Stored;
-use shared::domain::scope::Scope;
-use shared::domain::token::{Secret, Token};
 use shared::domain::user::User;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::ApiKeyId;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, OptionalJsonBody, PathId, QueryParams};
 use shared::http::openapi::{ChangeConflict, DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors, RequestConflict};

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 use shared::auth::{Caller, UnverifiedRequest};
-use shared::domain::api_key::prefix;
-use shared::domain::id::{ApiKeyId, Id, TenantId, UserId};
-use shared::domain::locale::Locale;
-use shared::domain::scope::{Role, Scope, Scopes};
-use shared::domain::tenant::Tenant;
-use shared::domain::text::Name;
-use shared::domain::time::Timestamp;
-use shared::domain::time_zone::TimeZone;
+use shared::domain::keys::api_key::prefix;
+use shared::domain::keys::scope::{Role, Scope, Scopes};
+use shared::domain::tenants::locale::Locale;
+use shared::domain::tenants::tenant::Tenant;
+use shared::domain::tenants::time_zone::TimeZone;
 use shared::domain::user::{Email, User};
+use shared::domain::values::id::{ApiKeyId, Id, TenantId, UserId};
+use shared::domain::values::text::Name;
+use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::openapi::ListErrors;
 use shared::http::response::Data;

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
-use shared::domain::asset_tag::{TagPrefix, TagTemplate};
-use shared::domain::label_url::LabelUrlTemplate;
-use shared::domain::locale::Locale;
+use shared::domain::assets::label_url::LabelUrlTemplate;
+use shared::domain::assets::tag::{TagPrefix, TagTemplate};
+use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
-use shared::domain::scope::Scope;
-use shared::domain::tenant::{NumberRange, Tenant, TenantChange, Transitions, fullest};
-use shared::domain::text::Name;
-use shared::domain::time_zone::TimeZone;
+use shared::domain::tenants::locale::Locale;
+use shared::domain::tenants::tenant::{NumberRange, Tenant, TenantChange, Transitions, fullest};
+use shared::domain::tenants::time_zone::TimeZone;
+use shared::domain::values::text::Name;
 use shared::http::error::ApiError;
 use shared::http::extract::JsonBody;
 use shared::http::openapi::{ChangeConflict, ListErrors, SettingsErrors};

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 use shared::auth::Caller;
-use shared::domain::field_error::ValueError;
-use shared::domain::id::UserId;
+use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
-use shared::domain::scope::Scope;
-use shared::domain::text::Name;
 use shared::domain::user::{Email, User};
+use shared::domain::values::field_error::ValueError;
+use shared::domain::values::id::UserId;
+use shared::domain::values::text::Name;
 use shared::http::body::ReadOnlyFields;
 use shared::http::error::ApiError;
 use shared::http::params::FromParam;

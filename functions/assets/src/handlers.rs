@@ -5,10 +5,10 @@ use crate::expand::{ExpandedUsers, without_users};
 use crate::query::{AssetQuery, OneAssetQuery};
 use crate::wire::{AssetPatch, AssetView, DeletedAsset, NewAsset};
 use shared::auth::{Command, UnverifiedRequest};
-use shared::domain::asset::Asset;
-use shared::domain::field_error::FieldError;
-use shared::domain::id::AssetId;
-use shared::domain::scope::Scope;
+use shared::domain::assets::asset::Asset;
+use shared::domain::keys::scope::Scope;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{

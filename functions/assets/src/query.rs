@@ -2,9 +2,9 @@
 
 use crate::expand::Expand;
 use shared::domain::catalog::AssetKind;
-use shared::domain::id::{AssetTypeId, ModelId};
-use shared::domain::text::SearchText;
-use shared::domain::time::{Date, Timestamp};
+use shared::domain::values::id::{AssetTypeId, ModelId};
+use shared::domain::values::text::SearchText;
+use shared::domain::values::time::{Date, Timestamp};
 use shared::http::params::{Limit, PageNumber};
 use shared::store::{AssetFilter, AssetSort, Assignee, Statuses};
 use utoipa::ToSchema;

@@ -3,16 +3,16 @@
 use crate::expand::AssignedUser;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use shared::domain::asset::{Asset, CatalogNames, Status};
-use shared::domain::asset_change::AssetChange;
+use shared::domain::assets::asset::{Asset, CatalogNames, Status};
+use shared::domain::assets::change::AssetChange;
+use shared::domain::assets::custom_fields::CustomFields;
 use shared::domain::catalog::AssetKind;
-use shared::domain::custom_fields::CustomFields;
-use shared::domain::field_error::FieldError;
-use shared::domain::id::{AssetId, AssetTypeId, ModelId, UserId};
-use shared::domain::money::{Price, PriceNumber};
 use shared::domain::record::Stored;
-use shared::domain::text::{Line, Name, Notes};
-use shared::domain::time::{Date, Timestamp};
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
+use shared::domain::values::money::{Price, PriceNumber};
+use shared::domain::values::text::{Line, Name, Notes};
+use shared::domain::values::time::{Date, Timestamp};
 use utoipa::ToSchema;
 
 /// Read-only fields of an asset.

@@ -3,14 +3,14 @@
 use serde::Serialize;
 use serde_json::Value;
 use shared::auth::UnverifiedRequest;
+use shared::domain::assets::custom_fields::FieldsSchema;
 use shared::domain::catalog::{AssetKind, AssetType, AssetTypeChange, MAX_ASSET_TYPES, TypeCode};
-use shared::domain::custom_fields::FieldsSchema;
-use shared::domain::field_error::ValueError;
-use shared::domain::id::AssetTypeId;
+use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
-use shared::domain::scope::Scope;
-use shared::domain::text::{Name, SearchText};
-use shared::domain::time::Timestamp;
+use shared::domain::values::field_error::ValueError;
+use shared::domain::values::id::AssetTypeId;
+use shared::domain::values::text::{Name, SearchText};
+use shared::domain::values::time::Timestamp;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{

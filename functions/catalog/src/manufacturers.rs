@@ -3,11 +3,11 @@
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
 use shared::domain::catalog::{Manufacturer, ManufacturerChange, Website};
-use shared::domain::id::ManufacturerId;
+use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
-use shared::domain::scope::Scope;
-use shared::domain::text::{Name, Notes, SearchText};
-use shared::domain::time::Timestamp;
+use shared::domain::values::id::ManufacturerId;
+use shared::domain::values::text::{Name, Notes, SearchText};
+use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{

@@ -3,12 +3,12 @@
 use serde::Serialize;
 use shared::auth::{UnverifiedRequest, unknown_reference};
 use shared::domain::catalog::{AssetType, Manufacturer, Model, ModelChange};
-use shared::domain::field_error::FieldError;
-use shared::domain::id::{AssetTypeId, ManufacturerId, ModelId};
+use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
-use shared::domain::scope::Scope;
-use shared::domain::text::{Name, Notes, SearchText};
-use shared::domain::time::Timestamp;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::{AssetTypeId, ManufacturerId, ModelId};
+use shared::domain::values::text::{Name, Notes, SearchText};
+use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{

@@ -3,8 +3,8 @@
 use super::{Deliver, Failure, Outcome, SignedDelivery};
 use chrono::TimeDelta;
 use futures_util::future::{join, try_join, try_join_all};
-use shared::domain::id::Id;
-use shared::domain::time::Timestamp;
+use shared::domain::values::id::Id;
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::{
     Attempt, Decision, Delivery, DeliveryRequest, DeliveryStatus, HealthChange, Race, Retries, TEST_EVENT, Webhook,
     WebhookSecret, after_race, decide, delivery_body, test_event,

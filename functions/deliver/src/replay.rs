@@ -2,8 +2,8 @@
 
 use super::{Deliver, Failure, Outcome};
 use chrono::TimeDelta;
-use shared::domain::event_filter::EventFilter;
-use shared::domain::id::{EventId, Id};
+use shared::domain::history::filter::EventFilter;
+use shared::domain::values::id::{EventId, Id};
 use shared::domain::webhook::{Message, ReplayRequest, Webhook};
 use shared::queue::NewMessage;
 

@@ -1,6 +1,6 @@
 //! The secrets that sign deliveries, decrypted.
 
-use shared::domain::id::TenantId;
+use shared::domain::values::id::TenantId;
 use shared::domain::webhook::{EncryptedSecret, WebhookSecret};
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use std::collections::HashMap;
@@ -50,8 +50,8 @@ impl Secrets {
 mod tests {
     use super::*;
     use futures_util::future::BoxFuture;
-    use shared::domain::id::Id;
-    use shared::domain::time::Timestamp;
+    use shared::domain::values::id::Id;
+    use shared::domain::values::time::Timestamp;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Returns each ciphertext as it is, and counts.

@@ -2,7 +2,7 @@
 
 use super::{Sender, SignedDelivery};
 use futures_util::future::BoxFuture;
-use shared::domain::time::Timestamp;
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::Attempt;
 
 /// Takes a delivery to its receiver. Tests have their own.

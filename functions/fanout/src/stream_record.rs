@@ -2,8 +2,8 @@
 
 use aws_lambda_events::event::dynamodb::EventRecord;
 use serde_dynamo::{AttributeValue, Item};
-use shared::domain::event::Event;
-use shared::domain::id::{EventId, TenantId};
+use shared::domain::history::event::Event;
+use shared::domain::values::id::{EventId, TenantId};
 use shared::store::keys::{ENTRY, EVENTS, PK, SK, event_of};
 
 /// The name of the metric in the log lines of events that can't be read.

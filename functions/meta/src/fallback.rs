@@ -4,7 +4,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use shared::domain::nearest::nearest_first;
+use shared::domain::values::suggestions::nearest_first;
 use shared::http::endpoints::BASE;
 use shared::http::error::ApiError;
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 
 use axum::extract::{RawQuery, State};
 use shared::app::App;
-use shared::domain::field_error::FieldError;
-use shared::domain::id::TenantId;
-use shared::domain::receipt_key::Jwks;
+use shared::domain::receipts::key::Jwks;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::TenantId;
 use shared::http::error::ApiError;
 use shared::http::openapi::ListErrors;
 use shared::http::params::{FromQuery, Params};

@@ -1,13 +1,13 @@
 //! Bodies, queries and views of process definitions.
 
 use serde::Serialize;
-use shared::domain::asset::Status;
-use shared::domain::field_error::{FieldError, ValueError};
-use shared::domain::id::ProcessId;
-use shared::domain::process::{Process, ProcessChange, ProcessStatus, Slug, Step, Steps};
+use shared::domain::assets::asset::Status;
+use shared::domain::processes::process::{Process, ProcessChange, ProcessStatus, Slug, Step, Steps};
 use shared::domain::record::Stored;
-use shared::domain::text::{Name, Notes};
-use shared::domain::time::Timestamp;
+use shared::domain::values::field_error::{FieldError, ValueError};
+use shared::domain::values::id::ProcessId;
+use shared::domain::values::text::{Name, Notes};
+use shared::domain::values::time::Timestamp;
 use shared::http::body::FromJson;
 use shared::http::params::{FromParam, Limit, PageNumber};
 use utoipa::ToSchema;

@@ -6,12 +6,12 @@ use crate::instance_wire::InstanceView;
 use crate::views;
 use serde_json::Value;
 use shared::auth::{Caller, Command, UnverifiedRequest};
-use shared::domain::field_error::FieldError;
-use shared::domain::id::{Id, InstanceId, ProcessId};
-use shared::domain::instance::Instance;
-use shared::domain::process::{Process, ProcessChange, ProcessStatus, Slug};
+use shared::domain::keys::scope::Scope;
+use shared::domain::processes::instance::Instance;
+use shared::domain::processes::process::{Process, ProcessChange, ProcessStatus, Slug};
 use shared::domain::record::Stored;
-use shared::domain::scope::Scope;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::{Id, InstanceId, ProcessId};
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{

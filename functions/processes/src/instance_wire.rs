@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use shared::domain::field_error::ValueError;
-use shared::domain::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
-use shared::domain::instance::{ImageName, Instance, InstanceStatus, State};
-use shared::domain::movement::{AssetIds, Movement, overall_status};
-use shared::domain::process::Step;
+use shared::domain::processes::instance::{ImageName, Instance, InstanceStatus, State};
+use shared::domain::processes::movement::{AssetIds, Movement, overall_status};
+use shared::domain::processes::process::Step;
 use shared::domain::record::Stored;
-use shared::domain::signature_image::data_url;
-use shared::domain::text::{Name, Notes};
-use shared::domain::time::Timestamp;
+use shared::domain::signing::signature_image::data_url;
+use shared::domain::values::field_error::ValueError;
+use shared::domain::values::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
+use shared::domain::values::text::{Name, Notes};
+use shared::domain::values::time::Timestamp;
 use shared::http::body::{BoundedInteger, StepData};
 use shared::http::params::{FromParam, Limit, PageNumber};
 use shared::store::InstanceFilter;

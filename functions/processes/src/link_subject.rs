@@ -1,11 +1,11 @@
 //! The process instance or the movement that a signing link opens.
 
 use crate::movement_commands::MovementInputs;
-use shared::domain::instance::{Instance, InstanceStatus};
-use shared::domain::link::LinkTarget;
-use shared::domain::movement::{Movement, position};
-use shared::domain::process::Step;
+use shared::domain::processes::instance::{Instance, InstanceStatus};
+use shared::domain::processes::movement::{Movement, position};
+use shared::domain::processes::process::Step;
 use shared::domain::record::Stored;
+use shared::domain::signing::link::LinkTarget;
 use shared::http::error::ApiError;
 use shared::http::response::found;
 use shared::store::PointReads;

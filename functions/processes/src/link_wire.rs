@@ -1,14 +1,14 @@
 //! Bodies, queries and views of signing links.
 
 use serde::Serialize;
-use shared::domain::field_error::ValueError;
-use shared::domain::id::{ApiKeyId, InstanceId, LinkId, MovementId, UserId};
-use shared::domain::instance::InstanceStatus;
-use shared::domain::link::{Link, LinkStatus, LinkTarget, MAX_SECONDS, MIN_SECONDS};
+use shared::domain::processes::instance::InstanceStatus;
 use shared::domain::record::Stored;
-use shared::domain::text::Name;
-use shared::domain::time::Timestamp;
+use shared::domain::signing::link::{Link, LinkStatus, LinkTarget, MAX_SECONDS, MIN_SECONDS};
 use shared::domain::user::Email;
+use shared::domain::values::field_error::ValueError;
+use shared::domain::values::id::{ApiKeyId, InstanceId, LinkId, MovementId, UserId};
+use shared::domain::values::text::Name;
+use shared::domain::values::time::Timestamp;
 use shared::http::body::{BoundedInteger, FromJson, read_nested};
 use shared::http::params::{Limit, PageNumber};
 use shared::http::response::Created;

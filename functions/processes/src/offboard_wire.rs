@@ -1,12 +1,12 @@
 //! The body and the response of an offboarding.
 
 use serde::Serialize;
-use shared::domain::asset::{Asset, Status};
-use shared::domain::id::{AssetId, InstanceId, MovementId, ProcessId, UserId};
-use shared::domain::instance::{Instance, ProcessError};
-use shared::domain::process::{Process, Slug};
-use shared::domain::text::Name;
+use shared::domain::assets::asset::{Asset, Status};
+use shared::domain::processes::instance::{Instance, ProcessError};
+use shared::domain::processes::process::{Process, Slug};
 use shared::domain::user::{Email, User};
+use shared::domain::values::id::{AssetId, InstanceId, MovementId, ProcessId, UserId};
+use shared::domain::values::text::Name;
 use shared::http::error::ConflictCode;
 use utoipa::ToSchema;
 use uuid::Uuid;

@@ -1,8 +1,8 @@
 //! What errors of process instances mean to a client.
 
 use serde_json::json;
-use shared::domain::id::MovementId;
-use shared::domain::instance::ProcessError;
+use shared::domain::processes::instance::ProcessError;
+use shared::domain::values::id::MovementId;
 use shared::http::error::{ApiError, ConflictCode};
 
 /// Returns the response to an error of the domain.

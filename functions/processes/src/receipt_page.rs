@@ -2,20 +2,20 @@
 
 use askama::Template;
 use serde_json::Value;
-use shared::domain::event::Actor;
-use shared::domain::hex;
-use shared::domain::id::{Id, TenantId};
-use shared::domain::instance::{InstanceStatus, is_typed};
-use shared::domain::locale::Locale;
-use shared::domain::process::{Step, StepKind};
-use shared::domain::receipt::{
+use shared::domain::history::event::Actor;
+use shared::domain::processes::instance::{InstanceStatus, is_typed};
+use shared::domain::processes::process::{Step, StepKind};
+use shared::domain::receipts::receipt::{
     MovementReceipt, MovementReceiptStep, Receipt, ReceiptAsset, ReceiptEvent, ReceiptInstance, ReceiptProcess,
 };
-use shared::domain::signature_image::data_url;
-use shared::domain::signed_receipt::{Signature, SignedMovementReceipt, SignedReceipt};
-use shared::domain::tenant::Tenant;
-use shared::domain::time::Timestamp;
-use shared::domain::time_zone::LocalClock;
+use shared::domain::receipts::signed::{Signature, SignedMovementReceipt, SignedReceipt};
+use shared::domain::signing::signature_image::data_url;
+use shared::domain::tenants::locale::Locale;
+use shared::domain::tenants::tenant::Tenant;
+use shared::domain::tenants::time_zone::LocalClock;
+use shared::domain::values::hex;
+use shared::domain::values::id::{Id, TenantId};
+use shared::domain::values::time::Timestamp;
 use std::collections::HashMap;
 
 /// The page's style. The response's Content-Security-Policy permits this text and no other.

@@ -1,11 +1,11 @@
 //! How instances and movements are shown, and which part of that is stored for a repetition of the request.
 
 use crate::instance_wire::{InstanceView, MovementView};
-use shared::domain::instance::{ImageName, Instance};
-use shared::domain::json;
-use shared::domain::movement::Movement;
+use shared::domain::processes::instance::{ImageName, Instance};
+use shared::domain::processes::movement::Movement;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
+use shared::domain::values::json;
 use shared::http::error::ApiError;
 use shared::http::response::Success;
 use shared::store::{MAX_BODY_BEFORE_OMISSION, StoreError, TenantStore};

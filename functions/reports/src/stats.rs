@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
-use shared::domain::scope::Scope;
-use shared::domain::stats::{AssetStats, InstanceStats};
-use shared::domain::tenant::Tenant;
-use shared::domain::time_zone::LocalClock;
+use shared::domain::assets::stats::{AssetStats, InstanceStats};
+use shared::domain::keys::scope::Scope;
+use shared::domain::tenants::tenant::Tenant;
+use shared::domain::tenants::time_zone::LocalClock;
 use shared::http::error::ApiError;
 use shared::http::openapi::ListErrors;
 use shared::http::response::Data;

@@ -2,10 +2,10 @@
 
 use assets::AssetView;
 use shared::auth::UnverifiedRequest;
-use shared::domain::id::UserId;
-use shared::domain::scope::Scope;
-use shared::domain::time::Timestamp;
+use shared::domain::keys::scope::Scope;
 use shared::domain::user::User;
+use shared::domain::values::id::UserId;
+use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::extract::{PathId, QueryParams};
 use shared::http::openapi::GetErrors;

@@ -2,9 +2,9 @@
 
 use crate::wire::{NewUser, UserPatch, UserQuery, UserView};
 use shared::auth::{Caller, UnverifiedRequest};
-use shared::domain::id::UserId;
-use shared::domain::scope::Scope;
+use shared::domain::keys::scope::Scope;
 use shared::domain::user::{User, UserChange};
+use shared::domain::values::id::UserId;
 use shared::http::error::ApiError;
 use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{

@@ -1,12 +1,12 @@
 //! Bodies, queries and views of users.
 
 use serde::Serialize;
-use shared::domain::id::UserId;
+use shared::domain::keys::scope::Role;
 use shared::domain::record::Stored;
-use shared::domain::scope::Role;
-use shared::domain::text::{Name, SearchText};
-use shared::domain::time::Timestamp;
 use shared::domain::user::{Email, User, UserChange};
+use shared::domain::values::id::UserId;
+use shared::domain::values::text::{Name, SearchText};
+use shared::domain::values::time::Timestamp;
 use shared::http::params::{Limit, PageNumber};
 use shared::store::UserFilter;
 use utoipa::ToSchema;

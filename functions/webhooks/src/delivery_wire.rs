@@ -1,8 +1,8 @@
 //! Queries and views of deliveries.
 
 use serde::Serialize;
-use shared::domain::id::{EventId, Id, WebhookId};
-use shared::domain::time::Timestamp;
+use shared::domain::values::id::{EventId, Id, WebhookId};
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::{Attempt, AttemptFailure, Delivery, DeliveryStatus};
 use shared::http::params::{Limit, PageNumber};
 use utoipa::ToSchema;

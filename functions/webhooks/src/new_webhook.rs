@@ -5,7 +5,7 @@ use serde_json::json;
 use shared::auth::{Command, Requester};
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
-use shared::domain::slots::choose;
+use shared::domain::values::slots::choose;
 use shared::domain::webhook::{EncryptedSecret, MAX_WEBHOOKS, Webhook};
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::response::{Created, Success};

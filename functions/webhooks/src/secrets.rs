@@ -3,9 +3,9 @@
 use crate::unavailable;
 use crate::wire::{NewWebhookView, Rotation, WebhookView};
 use shared::auth::{Caller, UnverifiedRequest};
-use shared::domain::id::WebhookId;
+use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
-use shared::domain::scope::Scope;
+use shared::domain::values::id::WebhookId;
 use shared::domain::webhook::{EncryptedSecret, Webhook, WebhookSecret};
 use shared::http::error::ApiError;
 use shared::http::extract::{OptionalJsonBody, PathId};

@@ -1,11 +1,11 @@
 //! Bodies, queries and views of webhooks.
 
 use serde::Serialize;
-use shared::domain::field_error::FieldError;
-use shared::domain::id::WebhookId;
 use shared::domain::record::Stored;
-use shared::domain::text::Notes;
-use shared::domain::time::Timestamp;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::WebhookId;
+use shared::domain::values::text::Notes;
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::{
     AddressPolicy, DisabledReason, MAX_GRACE_SECONDS, Webhook, WebhookChange, WebhookEvents, WebhookUrl,
 };

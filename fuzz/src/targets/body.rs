@@ -1,21 +1,21 @@
 //! Request bodies with a field of each type.
 
 use super::assert_round_trip;
-use shared::domain::asset::Status;
-use shared::domain::asset_tag::{TagPrefix, TagTemplate};
+use shared::domain::assets::asset::Status;
+use shared::domain::assets::custom_fields::{CustomFields, FieldsSchema};
+use shared::domain::assets::tag::{TagPrefix, TagTemplate};
 use shared::domain::catalog::{AssetKind, TypeCode, Website};
-use shared::domain::custom_fields::{CustomFields, FieldsSchema};
-use shared::domain::field_error::{ErrorLocation, FieldError};
-use shared::domain::id::AssetId;
-use shared::domain::money::Price;
-use shared::domain::movement::AssetIds;
-use shared::domain::process::{ProcessStatus, Slug, Steps};
+use shared::domain::keys::scope::{Role, Scopes};
+use shared::domain::processes::movement::AssetIds;
+use shared::domain::processes::process::{ProcessStatus, Slug, Steps};
 use shared::domain::record::Patch;
-use shared::domain::scope::{Role, Scopes};
-use shared::domain::tenant::Transitions;
-use shared::domain::text::{Line, Name, Notes};
-use shared::domain::time::{Date, Timestamp};
+use shared::domain::tenants::tenant::Transitions;
 use shared::domain::user::Email;
+use shared::domain::values::field_error::{ErrorLocation, FieldError};
+use shared::domain::values::id::AssetId;
+use shared::domain::values::money::Price;
+use shared::domain::values::text::{Line, Name, Notes};
+use shared::domain::values::time::{Date, Timestamp};
 use shared::http::body::{FromBody, FromJson, RateLimit, StepData};
 use shared::http::error::ApiError;
 

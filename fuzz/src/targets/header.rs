@@ -2,8 +2,8 @@
 
 use super::{lines, text};
 use axum::http::HeaderValue;
-use shared::domain::id::{ApiKeyId, Id};
 use shared::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, entity_tag, if_none_match_contains};
+use shared::domain::values::id::{ApiKeyId, Id};
 use uuid::Uuid;
 
 /// A valid list of entity tags stays valid with one tag more, which it then contains. A valid idempotency key can be sent as

@@ -1,9 +1,9 @@
 //! API keys, secrets of signing links, ids and base62 numbers.
 
 use super::text;
-use shared::domain::base62;
-use shared::domain::id::{ApiKeyId, AssetId, Id, LinkId, TenantId};
-use shared::domain::token::{BearerToken, Credential, LinkToken, Secret, Token};
+use shared::domain::keys::token::{BearerToken, Credential, LinkToken, Secret, Token};
+use shared::domain::values::base62;
+use shared::domain::values::id::{ApiKeyId, AssetId, Id, LinkId, TenantId};
 use uuid::Uuid;
 
 /// Whatever parses prints as the same text. A key made of the input's bytes parses, and doesn't when one character differs.

@@ -1,9 +1,9 @@
 //! JSON Validations of tenants. The first line is a schema, the rest are custom fields to validate.
 
 use super::{assert_round_trip, lines, text};
-use shared::domain::custom_fields::{CustomFields, FieldsSchema, Validations};
-use shared::domain::field_error::ErrorLocation;
-use shared::domain::json::parse_strict;
+use shared::domain::assets::custom_fields::{CustomFields, FieldsSchema, Validations};
+use shared::domain::values::field_error::ErrorLocation;
+use shared::domain::values::json::parse_strict;
 use uuid::Uuid;
 
 /// An accepted schema can validate any custom fields and returns at most 100 errors, all of them within the fields.

@@ -1,9 +1,9 @@
 //! Asset tag templates. The three lines are a template, a prefix and a type code.
 
 use super::{assert_round_trip, lines, text};
-use shared::domain::asset_tag::{TagPrefix, TagTemplate};
+use shared::domain::assets::tag::{TagPrefix, TagTemplate};
 use shared::domain::catalog::TypeCode;
-use shared::domain::time::Timestamp;
+use shared::domain::values::time::Timestamp;
 
 /// Templates and prefixes print as they were sent, and different numbers give different tags.
 pub fn run(bytes: &[u8]) {

@@ -2,12 +2,12 @@
 
 use super::{Snapshot, number, string};
 use aws_sdk_dynamodb::types::AttributeValue;
-use shared::domain::asset::Asset;
-use shared::domain::custom_fields::schema_hash;
-use shared::domain::hex::sha256;
-use shared::domain::id::Id;
-use shared::domain::instance::{Instance, InstanceStatus};
+use shared::domain::assets::asset::Asset;
+use shared::domain::assets::custom_fields::schema_hash;
+use shared::domain::processes::instance::{Instance, InstanceStatus};
 use shared::domain::record::Stored;
+use shared::domain::values::hex::sha256;
+use shared::domain::values::id::Id;
 use shared::store::keys::{Item, Key};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;

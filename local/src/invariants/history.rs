@@ -3,8 +3,8 @@
 use super::{Head, Snapshot, number, string};
 use anyhow::{Context, Result};
 use serde_json::Value;
-use shared::domain::event::hash;
-use shared::domain::id::{EventId, Id};
+use shared::domain::history::event::hash;
+use shared::domain::values::id::{EventId, Id};
 use shared::store::keys::{Key, deleted_record};
 use std::collections::BTreeMap;
 use uuid::Uuid;

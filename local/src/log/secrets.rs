@@ -1,8 +1,8 @@
 //! Addresses without secrets.
 
 use percent_encoding::percent_decode_str;
-use shared::domain::id::{ApiKeyId, LinkId};
-use shared::domain::token::Credential;
+use shared::domain::keys::token::Credential;
+use shared::domain::values::id::{ApiKeyId, LinkId};
 
 /// Parts of the names of parameters whose values are secrets. The service has none; people type them nevertheless.
 const NAMES: [&str; 6] = ["key", "token", "secret", "password", "auth", "signature"];

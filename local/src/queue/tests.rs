@@ -1,8 +1,8 @@
 //! The queue, with a clock that the tests move.
 
 use super::*;
-use shared::domain::id::{EventId, Id, TenantId, WebhookId};
-use shared::domain::time::Timestamp;
+use shared::domain::values::id::{EventId, Id, TenantId, WebhookId};
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::{DeliveryRequest, Message};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};

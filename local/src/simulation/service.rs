@@ -9,7 +9,7 @@ use axum::http::Request;
 use lambda_http::{Context, RequestExt};
 use serde_json::Value;
 use shared::app::App;
-use shared::domain::time::Timestamp;
+use shared::domain::values::time::Timestamp;
 use shared::store::Store;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

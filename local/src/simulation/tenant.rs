@@ -4,7 +4,7 @@ use super::model::Register;
 use super::service::{ApiRequest, ApiResponse, Service};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use shared::domain::id::TenantId;
+use shared::domain::values::id::TenantId;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What lists show of an asset.

@@ -2,13 +2,13 @@
 
 use super::command::not_repeatable;
 use crate::app::App;
-use crate::domain::api_key::ApiKey;
-use crate::domain::custom_fields::Validations;
-use crate::domain::field_error::FieldError;
+use crate::domain::assets::custom_fields::Validations;
+use crate::domain::keys::api_key::ApiKey;
+use crate::domain::keys::scope::{Role, Scope, Scopes};
 use crate::domain::record::{Record, Stored};
 use crate::domain::request::{Precondition, StoredResponse};
-use crate::domain::scope::{Role, Scope, Scopes};
 use crate::domain::user::User;
+use crate::domain::values::field_error::FieldError;
 use crate::http::RequestNotes;
 use crate::http::error::ApiError;
 use crate::http::response::{Success, found};

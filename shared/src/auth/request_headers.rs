@@ -1,8 +1,8 @@
 //! The headers that make a change repeatable or conditional: `Idempotency-Key` and `If-Match`.
 
-use crate::domain::field_error::ValueError;
-use crate::domain::id::{Id, TenantId};
 use crate::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, Precondition};
+use crate::domain::values::field_error::ValueError;
+use crate::domain::values::id::{Id, TenantId};
 use crate::http::error::ApiError;
 use crate::http::list_header;
 use crate::http::receive::media_type;

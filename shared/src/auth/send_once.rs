@@ -6,7 +6,7 @@
 
 use super::Caller;
 use crate::domain::request::{IdempotentRequest, StoredResponse};
-use crate::domain::time::Timestamp;
+use crate::domain::values::time::Timestamp;
 use crate::domain::webhook::Message;
 use crate::http::error::ApiError;
 use crate::http::response::Success;

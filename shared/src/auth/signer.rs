@@ -2,11 +2,11 @@
 
 use super::verify::counted_requests;
 use super::{Requester, UnverifiedRequest};
-use crate::domain::event::Actor;
-use crate::domain::id::{Id, LinkId};
-use crate::domain::link::{Link, RATE_LIMIT};
-use crate::domain::rate::Rate;
+use crate::domain::history::event::Actor;
+use crate::domain::keys::rate::Rate;
 use crate::domain::record::Stored;
+use crate::domain::signing::link::{Link, RATE_LIMIT};
+use crate::domain::values::id::{Id, LinkId};
 use crate::http::error::ApiError;
 use crate::http::extract::QueryParams;
 use crate::http::params::FromQuery;

@@ -2,14 +2,14 @@
 
 use super::{Caller, Requester};
 use crate::app::App;
-use crate::domain::api_key::ApiKey;
-use crate::domain::event::Actor;
-use crate::domain::id::{Id, TenantId};
-use crate::domain::rate::Rate;
-use crate::domain::scope::Scope;
-use crate::domain::time::Timestamp;
-use crate::domain::token::Token;
+use crate::domain::history::event::Actor;
+use crate::domain::keys::api_key::ApiKey;
+use crate::domain::keys::rate::Rate;
+use crate::domain::keys::scope::Scope;
+use crate::domain::keys::token::Token;
 use crate::domain::user::User;
+use crate::domain::values::id::{Id, TenantId};
+use crate::domain::values::time::Timestamp;
 use crate::http::RequestNotes;
 use crate::http::error::ApiError;
 use crate::log::error_chain;

@@ -1,12 +1,12 @@
 //! The catalog: asset types, manufacturers and models.
 
-use super::custom_fields::FieldsSchema;
-use super::field_error::{ValueError, text_form};
-use super::hidden_characters::check_visible;
-use super::id::{AssetTypeId, Id, ManufacturerId, ModelId};
-use super::record::{Kind, Patch, Record, Reference, Requirement, Unique, fields};
-use super::string_enum::string_enum;
-use super::text::{Name, Notes, fold};
+use crate::domain::assets::custom_fields::FieldsSchema;
+use crate::domain::record::{Kind, Patch, Record, Reference, Requirement, Unique, fields};
+use crate::domain::values::field_error::{ValueError, text_form};
+use crate::domain::values::hidden_characters::check_visible;
+use crate::domain::values::id::{AssetTypeId, Id, ManufacturerId, ModelId};
+use crate::domain::values::string_enum::string_enum;
+use crate::domain::values::text::{Name, Notes, fold};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;

@@ -1,8 +1,8 @@
 //! What all records have in common: a kind, a version, a history, unique values and references to other records.
 
-use super::event;
-use super::id::{EventId, Id};
-use super::time::Timestamp;
+use crate::domain::history::event;
+use crate::domain::values::id::{EventId, Id};
+use crate::domain::values::time::Timestamp;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use uuid::Uuid;

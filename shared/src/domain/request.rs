@@ -1,10 +1,10 @@
 //! What a request carries besides its body: an idempotency key, and the versions that it expects (`If-Match`).
 
-use super::field_error::ValueError;
-use super::hex;
-use super::id::Id;
-use super::instance::ImageName;
-use super::process::Steps;
+use crate::domain::processes::instance::ImageName;
+use crate::domain::processes::process::Steps;
+use crate::domain::values::field_error::ValueError;
+use crate::domain::values::hex;
+use crate::domain::values::id::Id;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::str::FromStr;
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn path_and_body_make_up_the_fingerprint() {
-        let by: crate::domain::id::ApiKeyId = "01890a5d-ac96-774b-bcce-b302099a8057".parse().expect("an id");
+        let by: crate::domain::values::id::ApiKeyId = "01890a5d-ac96-774b-bcce-b302099a8057".parse().expect("an id");
         let key: IdempotencyKey = "k".parse().expect("a key");
         let of = |path, body: &[u8]| IdempotentRequest::new(by, key.clone(), path, body).fingerprint;
         assert_eq!(of("/v1/assets", b"{}"), of("/v1/assets", b"{}"));

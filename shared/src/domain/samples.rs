@@ -1,13 +1,13 @@
 //! Sample records for unit tests.
 
-use super::asset::{Asset, Status};
-use super::chain::HistoryEntry;
-use super::event::{self, Event};
-use super::id::{AssetId, Id, InstanceId, ProcessId, UserId};
-use super::instance::{Instance, Starter};
-use super::process::{Process, ProcessStatus, Steps};
-use super::text::Notes;
-use super::time::Timestamp;
+use crate::domain::assets::asset::{Asset, Status};
+use crate::domain::history::chain::HistoryEntry;
+use crate::domain::history::event::{self, Event};
+use crate::domain::processes::instance::{Instance, Starter};
+use crate::domain::processes::process::{Process, ProcessStatus, Steps};
+use crate::domain::values::id::{AssetId, Id, InstanceId, ProcessId, UserId};
+use crate::domain::values::text::Notes;
+use crate::domain::values::time::Timestamp;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

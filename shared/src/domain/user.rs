@@ -1,11 +1,11 @@
 //! The users of a tenant, to whom assets are assigned.
 
-use super::field_error::ValueError;
-use super::hidden_characters::check_visible;
-use super::id::{Id, UserId};
-use super::record::{Kind, Record, Reference, Requirement, Unique, fields};
-use super::scope::Role;
-use super::text::{Name, composed, fold};
+use crate::domain::keys::scope::Role;
+use crate::domain::record::{Kind, Record, Reference, Requirement, Unique, fields};
+use crate::domain::values::field_error::ValueError;
+use crate::domain::values::hidden_characters::check_visible;
+use crate::domain::values::id::{Id, UserId};
+use crate::domain::values::text::{Name, composed, fold};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -139,7 +139,7 @@ impl Record for User {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::time::Timestamp;
+    use crate::domain::values::time::Timestamp;
 
     #[test]
     fn only_an_active_user_meets_what_a_reference_requires() {

@@ -4,10 +4,10 @@ use super::describe::schema_or_reference;
 use super::error::ApiError;
 pub use super::from_json::{BoundedInteger, FromJson, RateLimit, StepData, StepKeys};
 pub use super::read_only::ReadOnlyFields;
-use crate::domain::field_error::{ErrorLocation, FieldError};
-use crate::domain::json::UNPAIRED_SURROGATE;
-use crate::domain::nearest::unknown_name;
 use crate::domain::record::Patch;
+use crate::domain::values::field_error::{ErrorLocation, FieldError};
+use crate::domain::values::json::UNPAIRED_SURROGATE;
+use crate::domain::values::suggestions::unknown_name;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::collections::HashSet;
@@ -246,7 +246,7 @@ macro_rules! body {
 
             fn read(
                 body: &[u8],
-            ) -> Result<(Option<Self>, Vec<$crate::domain::field_error::FieldError>), $crate::http::error::ApiError> {
+            ) -> Result<(Option<Self>, Vec<$crate::domain::values::field_error::FieldError>), $crate::http::error::ApiError> {
                 let mut fields = $crate::http::body::Fields::parse(body)?;
                 $(let $field = fields.$need::<$type>(stringify!($field));)*
                 $crate::body! { @finish $mode fields, &[$(stringify!($field)),*], $read_only, $($field: $crate::body!(@value $need $field),)* }

@@ -2,10 +2,10 @@
 
 pub use super::conflict_code::ConflictCode;
 use super::problem::{Problem, ProblemFieldError};
-use crate::domain::field_error::{ErrorLocation, FieldError};
-use crate::domain::grant::GrantError;
-use crate::domain::link::LinkStatus;
-use crate::domain::scope::Scope;
+use crate::domain::keys::grant::GrantError;
+use crate::domain::keys::scope::Scope;
+use crate::domain::signing::link::LinkStatus;
+use crate::domain::values::field_error::{ErrorLocation, FieldError};
 use crate::store::UnreadableRecord;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -1,8 +1,8 @@
 //! What errors of the store, of key encryption, of the queue and of process instances mean to a client.
 
 use super::error::{ApiError, Conflict, ConflictCode, Dependency};
-use crate::domain::grant::GrantError;
-use crate::domain::instance::ProcessError;
+use crate::domain::keys::grant::GrantError;
+use crate::domain::processes::instance::ProcessError;
 use crate::key_encryption::KeyEncryptionError;
 use crate::queue::QueueError;
 use crate::store::{AttemptError, KeyError, StoreError, WriteError};

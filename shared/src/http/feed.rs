@@ -1,8 +1,8 @@
 //! Entries of the change feed as responses and deliveries show them.
 
 use super::history::EventView;
-use crate::domain::chain::HistoryEntry;
-use crate::domain::event::EventType;
+use crate::domain::history::chain::HistoryEntry;
+use crate::domain::history::event::EventType;
 use crate::domain::record::Kind;
 use crate::store::{PointReads, RecordNames, StoreError};
 use serde::Serialize;

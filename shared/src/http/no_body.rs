@@ -5,7 +5,7 @@ use super::describe::{Describe, Schemas};
 use super::error::ApiError;
 use super::extract::OptionalJsonBody;
 use crate::auth::Caller;
-use crate::domain::field_error::FieldError;
+use crate::domain::values::field_error::FieldError;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use utoipa::openapi::path::Operation;

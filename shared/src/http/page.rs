@@ -2,8 +2,8 @@
 
 use super::error::ApiError;
 use super::response::{ApiResponse, Success};
-use crate::domain::field_error::FieldError;
-use crate::domain::json;
+use crate::domain::values::field_error::FieldError;
+use crate::domain::values::json;
 use crate::store::{Page, PageRequest};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};

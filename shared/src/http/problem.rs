@@ -1,6 +1,6 @@
 //! The body of every response that is not a success (RFC 9457).
 
-use crate::domain::field_error::{ErrorLocation, FieldError};
+use crate::domain::values::field_error::{ErrorLocation, FieldError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 

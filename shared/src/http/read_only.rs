@@ -1,7 +1,7 @@
 //! Read-only fields in a PATCH.
 
 use super::error::ApiError;
-use crate::domain::field_error::FieldError;
+use crate::domain::values::field_error::FieldError;
 use serde::Serialize;
 use serde_json::Value;
 

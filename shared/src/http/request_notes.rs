@@ -2,9 +2,9 @@
 
 use super::error::ApiError;
 use super::response::ApiResponse;
-use crate::domain::id::{ApiKeyId, LinkId, TenantId};
-use crate::domain::rate::Rate;
+use crate::domain::keys::rate::Rate;
 use crate::domain::request::{IdempotentRequest, StoredResponse};
+use crate::domain::values::id::{ApiKeyId, LinkId, TenantId};
 use crate::store::{DryRun, PreviousRequest, TenantStore};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};

@@ -2,9 +2,9 @@
 
 use super::error::ApiError;
 use super::page::SerializedPage;
-use crate::domain::id::Id;
-use crate::domain::instance::ImageName;
+use crate::domain::processes::instance::ImageName;
 use crate::domain::request::{StoredResponse, entity_tag};
+use crate::domain::values::id::Id;
 use crate::store::{Page, StoreError};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};

@@ -58,7 +58,7 @@ fn time_left(deadline: u64, clock: &Clock) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::time::Timestamp;
+    use crate::domain::values::time::Timestamp;
     use std::sync::Arc;
 
     #[test]

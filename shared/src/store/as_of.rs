@@ -2,14 +2,14 @@
 
 use super::error::StoreError;
 use super::{TenantStore, UnverifiedStore};
-use crate::domain::asset::{Asset, CatalogNames};
+use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::catalog::{AssetKind, Model};
-use crate::domain::chain::HistoryEntry;
-use crate::domain::id::{AssetId, Id, ModelId};
+use crate::domain::history::chain::HistoryEntry;
+use crate::domain::history::restore::{Origin, PastState, state_at};
 use crate::domain::record::{Kind, Record, Stored};
-use crate::domain::restore::{Origin, PastState, state_at};
-use crate::domain::text::Name;
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::{AssetId, Id, ModelId};
+use crate::domain::values::text::Name;
+use crate::domain::values::time::Timestamp;
 use chrono::TimeDelta;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::{BTreeSet, HashMap};

@@ -1,8 +1,8 @@
 //! Who makes a change, when, and under which conditions.
 
-use crate::domain::event::Actor;
+use crate::domain::history::event::Actor;
 use crate::domain::request::{IdempotentRequest, Precondition};
-use crate::domain::time::Timestamp;
+use crate::domain::values::time::Timestamp;
 
 /// What the changes of one request have in common.
 #[derive(Debug, Clone)]

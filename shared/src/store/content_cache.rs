@@ -1,7 +1,7 @@
 //! The content that was read lately.
 
 use super::content_items::ContentName;
-use crate::domain::id::TenantId;
+use crate::domain::values::id::TenantId;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,8 +45,8 @@ impl ContentCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::Id;
-    use crate::domain::time::Timestamp;
+    use crate::domain::values::id::Id;
+    use crate::domain::values::time::Timestamp;
     use crate::store::content_items::Content;
 
     fn tenant(n: u8) -> TenantId {

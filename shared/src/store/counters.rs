@@ -4,8 +4,8 @@ use super::TenantStore;
 use super::error::StoreError;
 use super::item::UNREADABLE;
 use super::keys::{COUNTERS, Item, Key, TYPE};
-use crate::domain::asset_tag::{TagPrefix, TagRange, TagTemplate};
-use crate::domain::tenant::NumberRange;
+use crate::domain::assets::tag::{TagPrefix, TagRange, TagTemplate};
+use crate::domain::tenants::tenant::NumberRange;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
 /// The attribute with the number that was given last.

@@ -3,9 +3,9 @@
 use super::error::StoreError;
 use super::keys::PK;
 use super::{PointReads, client};
-use crate::domain::id::{ApiKeyId, Id};
 use crate::domain::record::Kind;
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::{ApiKeyId, Id};
+use crate::domain::values::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::time::Duration;
 use tokio::time::timeout;

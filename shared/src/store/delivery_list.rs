@@ -5,7 +5,7 @@ use super::filters::{Page, PageRequest};
 use super::keys::{EXPIRES, Item, Key, Keys, LIST_INDEX, LS, PK, SK, delivered_event};
 use super::stored_responses::seconds;
 use super::{PointReads, TenantStore};
-use crate::domain::id::{EventId, WebhookId};
+use crate::domain::values::id::{EventId, WebhookId};
 use crate::domain::webhook::{Delivery, DeliveryStatus};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use serde_dynamo::aws_sdk_dynamodb_1::from_item;

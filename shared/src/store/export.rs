@@ -5,10 +5,10 @@ use super::error::StoreError;
 use super::filters::{AssetFilter, Page, PageRequest, UserFilter};
 use super::item;
 use super::list_index::{Columns, RowQuery, SortedRows, row_from_item};
-use crate::domain::asset::Asset;
-use crate::domain::id::Id;
+use crate::domain::assets::asset::Asset;
 use crate::domain::record::{Record, Stored};
 use crate::domain::user::User;
+use crate::domain::values::id::Id;
 use uuid::Uuid;
 
 /// Consecutive records of an export.

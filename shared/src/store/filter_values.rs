@@ -1,8 +1,8 @@
 //! Values of filters that are more than one value of a field.
 
-use crate::domain::asset::Status;
-use crate::domain::field_error::ValueError;
-use crate::domain::id::UserId;
+use crate::domain::assets::asset::Status;
+use crate::domain::values::field_error::ValueError;
+use crate::domain::values::id::UserId;
 use std::str::FromStr;
 use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};

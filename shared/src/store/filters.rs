@@ -2,16 +2,16 @@
 
 use super::filter_values::{Assignee, Statuses};
 use super::list_index::{AssetColumns, InstanceColumns, RowQuery, SearchTerms, SortBy, SortOrder, SortValue, UserColumns};
-use crate::domain::asset::Status;
+use crate::domain::assets::asset::Status;
 use crate::domain::catalog::{AssetKind, TypeCode};
-use crate::domain::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, ProcessId};
-use crate::domain::instance::InstanceStatus;
-use crate::domain::process::{ProcessStatus, Slug};
-use crate::domain::scope::Role;
-use crate::domain::string_enum::string_enum;
-use crate::domain::text::Name;
-use crate::domain::time::{Date, Timestamp};
+use crate::domain::keys::scope::Role;
+use crate::domain::processes::instance::InstanceStatus;
+use crate::domain::processes::process::{ProcessStatus, Slug};
 use crate::domain::user::Email;
+use crate::domain::values::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, ProcessId};
+use crate::domain::values::string_enum::string_enum;
+use crate::domain::values::text::Name;
+use crate::domain::values::time::{Date, Timestamp};
 use uuid::Uuid;
 
 /// The page of a list that a request selects.
@@ -90,7 +90,7 @@ impl Default for AssetSort {
 }
 
 impl std::str::FromStr for AssetSort {
-    type Err = crate::domain::field_error::ValueError;
+    type Err = crate::domain::values::field_error::ValueError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (descending, field) = text.strip_prefix('-').map_or((false, text), |field| (true, field));
         let field = field.parse().map_err(|error: Self::Err| Self::Err::new(format!("{error}, optionally preceded by -")))?;

@@ -10,10 +10,10 @@ use super::history_head::{HistoryHead, MAX_LOOKS, may_be_in_flight, pause_before
 use super::keys::{self, HS, Item, Key, Keys, PK};
 use super::list_index::{Rereads, max_secondary_index_delay};
 use super::{PointReads, UnverifiedStore};
-use crate::domain::chain::{ChainError, HistoryEntry, is_deletion, subject};
-use crate::domain::id::{EventId, Id};
+use crate::domain::history::chain::{ChainError, HistoryEntry, is_deletion, subject};
 use crate::domain::record::{Kind, Record};
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::{EventId, Id};
+use crate::domain::values::time::Timestamp;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

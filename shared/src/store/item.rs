@@ -3,9 +3,9 @@
 use super::content_items::{ContentText, lacks_content, take_content};
 use super::error::{StoreError, UnreadableRecord};
 use super::keys::{Item, Key, Keys, LS, TYPE, record_id, tenant};
-use crate::domain::id::{EventId, Id};
 use crate::domain::record::{Record, Stored};
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::{EventId, Id};
+use crate::domain::values::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};

@@ -5,9 +5,9 @@ use super::filters::{Page, PageRequest};
 use super::item::OWNER;
 use super::keys::{Item, Key, Keys, record_id_of_sort_key};
 use super::{BatchGet, PointReads, TenantStore};
-use crate::domain::id::{Id, LinkId};
-use crate::domain::link::{Link, MAX_LINKS};
 use crate::domain::record::{Kind, Stored};
+use crate::domain::signing::link::{Link, MAX_LINKS};
+use crate::domain::values::id::{Id, LinkId};
 use std::collections::HashSet;
 use uuid::Uuid;
 

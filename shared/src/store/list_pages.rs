@@ -9,8 +9,8 @@ use super::list_index::{
 use super::lists::MAX_UNREADABLE;
 use super::read::BatchGet;
 use super::{PointReads, TenantStore, UnverifiedStore};
-use crate::domain::id::Id;
 use crate::domain::record::{Record, Stored};
+use crate::domain::values::id::Id;
 use futures_util::try_join;
 use std::collections::HashMap;
 use uuid::Uuid;

@@ -9,13 +9,13 @@ use super::list_index::{
 };
 use super::read::BatchGet;
 use super::{PointReads, TenantStore, UnverifiedStore};
-use crate::domain::asset::{Asset, CatalogNames};
+use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
-use crate::domain::id::UserId;
-use crate::domain::instance::{Instance, InstanceStatus};
-use crate::domain::movement::Movement;
+use crate::domain::processes::instance::{Instance, InstanceStatus};
+use crate::domain::processes::movement::Movement;
 use crate::domain::record::Stored;
 use crate::domain::user::{Email, User};
+use crate::domain::values::id::UserId;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;

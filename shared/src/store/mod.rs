@@ -84,8 +84,8 @@ pub use tenants::{NewTenant, RegisteredTenant};
 pub use unit_of_work::{MAX_TRANSACTION_ITEMS, UnitOfWork};
 pub use verify_tenant::TenantVerification;
 
-use crate::domain::id::TenantId;
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::TenantId;
+use crate::domain::values::time::Timestamp;
 use aws_sdk_dynamodb::Client;
 use content_cache::ContentCache;
 use keys::Keys;
@@ -278,7 +278,7 @@ impl PointReads {
     /// # Errors
     ///
     /// Returns [`StoreError::Internal`] when the system has no random source.
-    pub fn new_id<I: crate::domain::id::Id>(&self, at: Timestamp) -> Result<I, StoreError> {
+    pub fn new_id<I: crate::domain::values::id::Id>(&self, at: Timestamp) -> Result<I, StoreError> {
         Ok(I::new(at, self.store.random()?))
     }
 }
@@ -289,7 +289,7 @@ impl TenantStore {
     /// # Errors
     ///
     /// As [`PointReads::new_id`].
-    pub fn new_ids<I: crate::domain::id::Id + Ord>(&self, at: Timestamp, count: usize) -> Result<Vec<I>, StoreError> {
+    pub fn new_ids<I: crate::domain::values::id::Id + Ord>(&self, at: Timestamp, count: usize) -> Result<Vec<I>, StoreError> {
         let mut ids = (0..count).map(|_| self.new_id(at)).collect::<Result<Vec<I>, _>>()?;
         ids.sort_unstable();
         Ok(ids)

@@ -3,9 +3,9 @@
 use super::error::StoreError;
 use super::keys::{EXPIRES, TYPE};
 use super::{PointReads, client};
-use crate::domain::api_key::MAX_RATE_LIMIT;
-use crate::domain::rate::{WINDOW_SECONDS, window};
-use crate::domain::time::Timestamp;
+use crate::domain::keys::api_key::MAX_RATE_LIMIT;
+use crate::domain::keys::rate::{WINDOW_SECONDS, window};
+use crate::domain::values::time::Timestamp;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use std::time::Duration;
 use tokio::time::timeout;

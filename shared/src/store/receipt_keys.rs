@@ -5,10 +5,10 @@ use super::change_context::ChangeContext;
 use super::error::{StoreError, WriteError};
 use super::retry::pause;
 use super::unit_of_work::UnitOfWork;
-use crate::domain::id::{Id, ReceiptKeysId};
-use crate::domain::receipt_key::{CurrentKey, EncryptedSeed, KEY_BYTES, ReceiptKeys, SigningKey};
+use crate::domain::receipts::key::{CurrentKey, EncryptedSeed, KEY_BYTES, ReceiptKeys, SigningKey};
 use crate::domain::record::Stored;
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::{Id, ReceiptKeysId};
+use crate::domain::values::time::Timestamp;
 use crate::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use uuid::Uuid;
 

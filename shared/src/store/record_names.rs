@@ -5,7 +5,7 @@ use super::error::StoreError;
 use super::history::entry_of;
 use super::history_head::HistoryHead;
 use super::keys::{Item, Key};
-use crate::domain::event::Event;
+use crate::domain::history::event::Event;
 use crate::domain::record::Kind;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};

@@ -9,8 +9,8 @@ use super::error::StoreError;
 use super::item::USES;
 use super::keys::{Item, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
-use crate::domain::id::Id;
 use crate::domain::record::{Kind, Record, Reference, RequiredValue, Requirement, Stored};
+use crate::domain::values::id::Id;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, Delete, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };

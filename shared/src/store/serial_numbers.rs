@@ -13,9 +13,9 @@ use super::read::BatchGet;
 use super::stored_responses::seconds;
 use super::transaction::{Condition, TransactionItem};
 use super::unit_of_work::UnitOfWork;
-use crate::domain::asset::Asset;
-use crate::domain::id::{AssetId, Id};
+use crate::domain::assets::asset::Asset;
 use crate::domain::record::{Kind, Stored};
+use crate::domain::values::id::{AssetId, Id};
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use std::collections::{BTreeSet, HashMap};
 

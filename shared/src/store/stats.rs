@@ -3,13 +3,13 @@
 use super::error::StoreError;
 use super::list_index::{AssetColumns, AssetIndex, Freshness, InstanceColumns, RowRef, SearchTerms, SortedRows};
 use super::{TenantStore, UnverifiedStore};
-use crate::domain::asset::CatalogNames;
+use crate::domain::assets::asset::CatalogNames;
+use crate::domain::assets::stats::{AssetTally, CountedAsset, InstanceStats};
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
-use crate::domain::id::Id;
-use crate::domain::instance::InstanceStatus;
-use crate::domain::process::Process;
+use crate::domain::processes::instance::InstanceStatus;
+use crate::domain::processes::process::Process;
 use crate::domain::record::{Record, Stored};
-use crate::domain::stats::{AssetTally, CountedAsset, InstanceStats};
+use crate::domain::values::id::Id;
 use futures_util::try_join;
 use std::collections::HashMap;
 use uuid::Uuid;

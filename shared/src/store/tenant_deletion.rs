@@ -16,7 +16,7 @@ use super::transaction::{Condition, TransactionItem};
 use super::unit_of_work::write_error;
 use super::{TenantStore, WriteError};
 use crate::domain::record::Kind;
-use crate::domain::time::Timestamp;
+use crate::domain::values::time::Timestamp;
 use crate::store::client::OPERATION_TIMEOUT;
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;

@@ -7,16 +7,16 @@ use super::tenant_deletion::{REGISTRATION, deletion_began};
 use super::transaction::{Condition, TransactionItem};
 use super::unit_of_work::UnitOfWork;
 use super::{Store, TenantStore};
-use crate::domain::api_key::ApiKey;
-use crate::domain::id::{ApiKeyId, Id, TenantId, UserId};
-use crate::domain::process::{Process, SYSTEM_PROCESSES};
+use crate::domain::keys::api_key::ApiKey;
+use crate::domain::keys::scope::{Role, Scope};
+use crate::domain::keys::token::{Secret, Token};
+use crate::domain::processes::process::{Process, SYSTEM_PROCESSES};
 use crate::domain::record::Stored;
-use crate::domain::scope::{Role, Scope};
-use crate::domain::tenant::Tenant;
-use crate::domain::text::Name;
-use crate::domain::time::Timestamp;
-use crate::domain::token::{Secret, Token};
+use crate::domain::tenants::tenant::Tenant;
 use crate::domain::user::{Email, User};
+use crate::domain::values::id::{ApiKeyId, Id, TenantId, UserId};
+use crate::domain::values::text::Name;
+use crate::domain::values::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 /// A tenant that was just created. The key's text is stored nowhere.

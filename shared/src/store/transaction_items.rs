@@ -6,9 +6,9 @@ use super::item::{self, LAST_EVENT, LAST_HASH, OWNER, UPDATED_AT, VERSION};
 use super::keys::{ENTRY, HS, Item, Key, Keys, LS, PK, TYPE};
 use super::transaction::{Condition, TransactionItem};
 use super::{Store, TenantStore};
-use crate::domain::event::{self, Event, Verb};
-use crate::domain::id::{AssetId, EventId, Id};
+use crate::domain::history::event::{self, Event, Verb};
 use crate::domain::record::{Kind, Record, Stored, Unique};
+use crate::domain::values::id::{AssetId, EventId, Id};
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };

@@ -5,9 +5,9 @@ use super::error::StoreError;
 use super::filters::{Page, PageRequest};
 use super::item::OWNER;
 use super::keys::record_id_of_sort_key;
-use crate::domain::id::Id;
 use crate::domain::record::{Record, Stored, Unique};
 use crate::domain::user::{Email, User};
+use crate::domain::values::id::Id;
 
 impl PointReads {
     /// Returns the user with this e-mail address. Takes two round trips.

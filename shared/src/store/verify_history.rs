@@ -3,9 +3,9 @@
 use super::TenantStore;
 use super::error::StoreError;
 use super::history_head::{MAX_LOOKS, may_be_in_flight, pause_before_look};
-use crate::domain::chain::{BrokenLink, Chain, ChainError, HistoryEntry, Verification};
-use crate::domain::id::Id;
+use crate::domain::history::chain::{BrokenLink, Chain, ChainError, HistoryEntry, Verification};
 use crate::domain::record::Record;
+use crate::domain::values::id::Id;
 
 /// How many entries are read at once while a chain is verified.
 const ENTRIES_PER_READ: u64 = 1_000;

@@ -5,11 +5,11 @@ use super::operation::{Action, AssetOperation, AssetOutcome, AssetWrite, Target}
 use crate::expand::without_users;
 use crate::wire::{AssetPatch, AssetView, DeletedAsset, NewAsset};
 use shared::auth::UnverifiedRequest;
-use shared::domain::asset_change::AssetChange;
-use shared::domain::field_error::FieldError;
-use shared::domain::id::{AssetId, Id};
+use shared::domain::assets::change::AssetChange;
+use shared::domain::keys::scope::Scope;
 use shared::domain::request::StoredResponse;
-use shared::domain::scope::Scope;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::{AssetId, Id};
 use shared::http::body::ReadOnlyFields;
 use shared::http::bulk::batch::{Batch, BatchResult};
 use shared::http::bulk::import::RowResult;
@@ -58,7 +58,7 @@ fn operation(raw: &RawOperation, assets: &Arc<AssetsInBulk>) -> AssetOperation {
     AssetOperation { if_match: raw.if_match.clone(), ..AssetOperation::new(assets, target, action, respond) }
 }
 
-fn write(name: Option<shared::domain::text::Name>, change: AssetChange, unchanged: ReadOnlyFields) -> Action {
+fn write(name: Option<shared::domain::values::text::Name>, change: AssetChange, unchanged: ReadOnlyFields) -> Action {
     Action::Write(Box::new(AssetWrite { name, change, unchanged, ..AssetWrite::default() }))
 }
 

@@ -5,16 +5,16 @@ use crate::commands::{AssetInputs, change_error, check_deletable, free_tag};
 use crate::wire::AssetView;
 use serde_json::{Map, Value, json};
 use shared::auth::{Caller, Operation};
-use shared::domain::asset::{Asset, CatalogNames};
-use shared::domain::asset_change::AssetChange;
-use shared::domain::asset_tag::TagRange;
-use shared::domain::cell;
-use shared::domain::custom_fields::{CustomFields, FieldsSchema};
-use shared::domain::field_error::FieldError;
-use shared::domain::id::AssetId;
+use shared::domain::assets::asset::{Asset, CatalogNames};
+use shared::domain::assets::change::AssetChange;
+use shared::domain::assets::csv_cell;
+use shared::domain::assets::custom_fields::{CustomFields, FieldsSchema};
+use shared::domain::assets::tag::TagRange;
 use shared::domain::record::{Patch, Stored};
 use shared::domain::request::{ExpectedVersions, StoredResponse};
-use shared::domain::text::Name;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::AssetId;
+use shared::domain::values::text::Name;
 use shared::http::body::ReadOnlyFields;
 use shared::http::bulk::import::RowResult;
 use shared::http::bulk::rows::CustomCell;
@@ -214,8 +214,8 @@ fn merged(mut fields: Map<String, Value>, cells: &[(String, CustomCell)], schema
         match cell {
             CustomCell::Clear => drop(fields.shift_remove(name)),
             // What an export shows of the present value means this value, also if the schema is newer.
-            CustomCell::Text(text) if fields.get(name).is_some_and(|present| cell::value_text(present) == *text) => {}
-            CustomCell::Text(text) => drop(fields.insert(name.clone(), cell::to_value(text, name, schema))),
+            CustomCell::Text(text) if fields.get(name).is_some_and(|present| csv_cell::value_text(present) == *text) => {}
+            CustomCell::Text(text) => drop(fields.insert(name.clone(), csv_cell::to_value(text, name, schema))),
             CustomCell::Value(value) => drop(fields.insert(name.clone(), value.clone())),
         }
     }

@@ -1,11 +1,11 @@
 //! What people know instead of ids: codes of asset types, names of models, e-mail addresses of users, and asset tags.
 
-use shared::domain::asset::Asset;
+use shared::domain::assets::asset::Asset;
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
-use shared::domain::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::record::Unique;
-use shared::domain::text::fold;
 use shared::domain::user::User;
+use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
+use shared::domain::values::text::fold;
 use shared::store::{StoreError, TenantStore};
 use std::collections::{BTreeSet, HashMap};
 

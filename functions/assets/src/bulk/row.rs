@@ -2,17 +2,17 @@
 
 use super::operation::{Action, AssetWrite, Target};
 use super::references::{NamedRecords, NamesInRows};
-use shared::domain::asset::Status;
-use shared::domain::asset_change::AssetChange;
+use shared::domain::assets::asset::Status;
+use shared::domain::assets::change::AssetChange;
+use shared::domain::assets::custom_fields::CustomFields;
 use shared::domain::catalog::TypeCode;
-use shared::domain::custom_fields::CustomFields;
-use shared::domain::field_error::FieldError;
-use shared::domain::id::{AssetTypeId, ModelId, UserId};
-use shared::domain::money::Price;
 use shared::domain::record::Patch;
-use shared::domain::text::{Line, Name, Notes};
-use shared::domain::time::Date;
 use shared::domain::user::Email;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::{AssetTypeId, ModelId, UserId};
+use shared::domain::values::money::Price;
+use shared::domain::values::text::{Line, Name, Notes};
+use shared::domain::values::time::Date;
 use shared::http::bulk::import::AssetMatch;
 use shared::http::bulk::rows::{CellType, ColumnNames, Row};
 

@@ -1,9 +1,9 @@
 //! The endpoint of an asset's history.
 
 use shared::auth::UnverifiedRequest;
-use shared::domain::asset::Asset;
-use shared::domain::id::AssetId;
-use shared::domain::scope::Scope;
+use shared::domain::assets::asset::Asset;
+use shared::domain::keys::scope::Scope;
+use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
 use shared::http::extract::{PathId, QueryParams};
 use shared::http::history::{self, History, HistoryQuery};

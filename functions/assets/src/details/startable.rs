@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
-use shared::domain::asset::{Asset, Status};
-use shared::domain::id::AssetId;
-use shared::domain::id::{InstanceId, ProcessId};
-use shared::domain::instance::{ProcessError, check_startable};
-use shared::domain::process::{Process, Slug};
-use shared::domain::scope::Scope;
-use shared::domain::text::Name;
+use shared::domain::assets::asset::{Asset, Status};
+use shared::domain::keys::scope::Scope;
+use shared::domain::processes::instance::{ProcessError, check_startable};
+use shared::domain::processes::process::{Process, Slug};
+use shared::domain::values::id::AssetId;
+use shared::domain::values::id::{InstanceId, ProcessId};
+use shared::domain::values::text::Name;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::extract::PathId;
 use shared::http::openapi::GetErrors;

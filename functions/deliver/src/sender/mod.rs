@@ -21,7 +21,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rules::Rules;
 use rustls::RootCertStore;
-use shared::domain::time::Timestamp;
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::{AddressPolicy, Attempt, AttemptFailure, WebhookUrl};
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use shared::domain::id::{LinkId, UserId};
-use shared::domain::link::LinkStatus;
-use shared::domain::process::Step;
-use shared::domain::text::Name;
-use shared::domain::time::Timestamp;
+use shared::domain::processes::process::Step;
+use shared::domain::signing::link::LinkStatus;
+use shared::domain::values::id::{LinkId, UserId};
+use shared::domain::values::text::Name;
+use shared::domain::values::time::Timestamp;
 use utoipa::ToSchema;
 
 /// What a signing link opens.

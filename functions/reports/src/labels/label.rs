@@ -3,9 +3,9 @@
 use super::code::Code;
 use super::layout::{Layout, Request};
 use super::text;
-use shared::domain::asset::Asset;
-use shared::domain::label::{LabelSize, Resolution};
-use shared::domain::label_url::LabelUrlTemplate;
+use shared::domain::assets::asset::Asset;
+use shared::domain::assets::label::{LabelSize, Resolution};
+use shared::domain::assets::label_url::LabelUrlTemplate;
 
 /// What a label shows of an asset.
 pub struct Label {

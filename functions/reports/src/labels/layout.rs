@@ -4,7 +4,7 @@
 use super::code::QUIET_ZONE;
 use super::label::{Blank, TooSmall};
 use super::text::{Direction, cells, shorten, wrap};
-use shared::domain::label::LabelSize;
+use shared::domain::assets::label::LabelSize;
 
 /// The smallest side of a module in millimetres: two dots of a printer with 203 dots per inch.
 const MIN_MODULE: f64 = 0.25;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::labels::sheet::Sheet;
 use proptest::prelude::*;
-use shared::domain::label::{Resolution, SheetLayout};
+use shared::domain::assets::label::{Resolution, SheetLayout};
 
 fn laid_out(size: &str, modules: u32, tag: &str, name: &str) -> Result<Layout, TooSmall> {
     Layout::new(Blank::image(size.parse().expect(size)), &Request { modules, tag, name })

@@ -1,7 +1,7 @@
 //! Sheets of labels: the paper, and where the labels are on it. All are centred on their paper, as their makers cut them.
 
 use super::label::{Blank, IMAGE_DPI};
-use shared::domain::label::{LabelSize, SheetLayout};
+use shared::domain::assets::label::{LabelSize, SheetLayout};
 
 /// What printers can't print on at the edges of paper, in millimetres.
 const UNPRINTABLE: f64 = 5.0;

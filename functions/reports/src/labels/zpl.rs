@@ -3,7 +3,7 @@
 use super::label::Label;
 use super::layout::Line;
 use super::text::{Direction, cells};
-use shared::domain::hex;
+use shared::domain::values::hex;
 use std::fmt::Write;
 
 impl Label {

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
-use shared::domain::id::UserId;
+use shared::domain::keys::scope::{Role, Scope};
 use shared::domain::record::Stored;
-use shared::domain::scope::{Role, Scope};
-use shared::domain::text::{Name, SearchText};
-use shared::domain::time::Timestamp;
 use shared::domain::user::{Email, User};
+use shared::domain::values::id::UserId;
+use shared::domain::values::text::{Name, SearchText};
+use shared::domain::values::time::Timestamp;
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::error::ApiError;
 use shared::http::extract::QueryParams;

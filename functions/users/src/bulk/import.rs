@@ -3,12 +3,12 @@
 use super::operation::{Action, Target, UserOperation, UserOutcome, UserWrite};
 use super::users_in_bulk::UsersInBulk;
 use shared::auth::{Caller, UnverifiedRequest};
-use shared::domain::field_error::FieldError;
-use shared::domain::id::{Id, UserId};
+use shared::domain::keys::scope::{Role, Scope};
 use shared::domain::request::StoredResponse;
-use shared::domain::scope::{Role, Scope};
-use shared::domain::text::Name;
 use shared::domain::user::{Email, UserChange};
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::{Id, UserId};
+use shared::domain::values::text::Name;
 use shared::http::bulk::import::{self, ImportResult, OnError, UserMatch, row_response};
 use shared::http::bulk::rows::{CellType, ColumnNames, Row};
 use shared::http::error::ApiError;

@@ -2,9 +2,9 @@
 
 use super::operation::{Target, UserOperation};
 use shared::auth::Caller;
-use shared::domain::id::UserId;
 use shared::domain::record::{Record, Stored};
 use shared::domain::user::User;
+use shared::domain::values::id::UserId;
 use shared::http::error::ApiError;
 use shared::store::{BatchGet, StoreError, TenantStore, UnreadableRecord};
 use std::collections::{BTreeSet, HashMap};

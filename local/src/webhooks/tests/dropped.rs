@@ -6,7 +6,7 @@ use crate::queue::Counts;
 use crate::queue::tests::message;
 use crate::webhooks::connector::Step;
 use crate::webhooks::worker::{handle, in_batches};
-use shared::domain::time::Timestamp;
+use shared::domain::values::time::Timestamp;
 use shared::queue::Queue;
 use std::collections::HashMap;
 use std::hash::Hash;

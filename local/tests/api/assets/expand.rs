@@ -3,8 +3,8 @@
 use crate::support::Api;
 use crate::support::history::set_text;
 use serde_json::{Value, json};
-use shared::domain::id::{Id, UserId};
 use shared::domain::record::Kind;
+use shared::domain::values::id::{Id, UserId};
 use shared::store::keys::Keys;
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use crate::support::{Api, Client, full_tests};
 use serde_json::{Value, json};
 use shared::domain::catalog::{AssetType, MAX_ASSET_TYPES};
-use shared::domain::id::Id;
+use shared::domain::values::id::Id;
 use shared::store::{ChangeContext, UnitOfWork};
 
 /// Creates asset types with schemas of 32 KB, every tenth of kind `logical`.

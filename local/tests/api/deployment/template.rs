@@ -155,7 +155,7 @@ async fn the_index_list_index_has_the_attributes_of_lists_and_history_every_even
         assert_eq!(attributes.into_iter().collect::<Vec<_>>().join(" "), expected);
         assert_eq!(rows.len(), 1);
     }
-    let short = shared::domain::id::Id::short(id.parse::<shared::domain::id::AssetId>().unwrap());
+    let short = shared::domain::values::id::Id::short(id.parse::<shared::domain::values::id::AssetId>().unwrap());
     assert_eq!(query("history", "HS", format!("{short}#")).await.unwrap().count, 3);
 }
 

@@ -6,8 +6,8 @@ use crate::support::samples::SIGNATURE;
 use crate::support::{Api, UNKNOWN_ID};
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
-use shared::domain::event::hash;
-use shared::domain::id::{AssetId, Id};
+use shared::domain::history::event::hash;
+use shared::domain::values::id::{AssetId, Id};
 
 #[tokio::test]
 async fn a_history_lists_who_changed_what_newest_first() {

@@ -4,8 +4,8 @@ use crate::support::history::delete_item;
 use crate::support::processes::{create_process, start, start_movement};
 use crate::support::{Api, Client, UNKNOWN_ID};
 use serde_json::{Value, json};
-use shared::domain::id::{AssetId, Id};
 use shared::domain::record::Kind;
+use shared::domain::values::id::{AssetId, Id};
 use shared::store::keys::Keys;
 
 /// Reads the feed to its end; returns the events, the cursor to continue with, and the number of requests.

@@ -4,7 +4,7 @@ use crate::support::history::{changed_asset, delete_item, event_key, versions};
 use crate::support::processes::{advance, cancel, complete_onboarding, create_process, start};
 use crate::support::{Api, Client};
 use serde_json::{Value, json};
-use shared::domain::id::{AssetId, Id};
+use shared::domain::values::id::{AssetId, Id};
 
 /// The index as it was before the asset was created, after each of its changes, and with gaps.
 #[tokio::test(start_paused = true)]

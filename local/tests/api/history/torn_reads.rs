@@ -3,7 +3,7 @@
 use crate::support::history::{changed_asset, delete_item};
 use crate::support::{Api, Client, all_items};
 use serde_json::json;
-use shared::domain::asset::Asset;
+use shared::domain::assets::asset::Asset;
 use shared::store::StoreError;
 use shared::store::keys::{Item, Key};
 use std::collections::{BTreeSet, HashMap};

@@ -3,7 +3,7 @@
 use crate::support::Api;
 use crate::support::history::{append_event, changed_asset, delete_item, event_key, set_text, text_attribute, versions};
 use serde_json::json;
-use shared::domain::event::hash;
+use shared::domain::history::event::hash;
 use shared::domain::record::Kind;
 use shared::store::StoreError;
 use shared::store::keys::Keys;

@@ -3,8 +3,8 @@
 use crate::support::operations::{BASE, METHODS, by_method, operations};
 use crate::support::samples::{SIGNING_PAGE, Samples, content_type};
 use crate::support::{Api, UNKNOWN_ID, sample};
-use shared::domain::scope::Scope;
-use shared::domain::token::Token;
+use shared::domain::keys::scope::Scope;
+use shared::domain::keys::token::Token;
 use std::collections::BTreeSet;
 
 #[tokio::test]

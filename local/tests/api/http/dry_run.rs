@@ -5,7 +5,7 @@ use crate::support::processes::create_process;
 use crate::support::samples::{SIGNATURE, Samples};
 use crate::support::{Api, Client, Reply};
 use serde_json::{Value, json};
-use shared::domain::time::Timestamp;
+use shared::domain::values::time::Timestamp;
 
 /// The writes in an order in which each still finds the sample resources: deletions come last.
 fn writes(operations: &[Operation]) -> Vec<&Operation> {

@@ -5,10 +5,10 @@ use crate::support::{Api, Client, Reply, paused_runtime};
 use futures_util::future::join_all;
 use local::weak::Weaknesses;
 use serde_json::{Value, json};
-use shared::domain::id::Id;
+use shared::domain::keys::scope::Role;
 use shared::domain::record::Stored;
-use shared::domain::scope::Role;
 use shared::domain::user::User;
+use shared::domain::values::id::Id;
 use shared::store::{ChangeContext, DryRun, TenantStore, UnitOfWork, WriteError};
 
 /// Sends a PATCH as a dry run and, while its transaction is on its way, another one in earnest.

@@ -10,8 +10,8 @@ use axum::http::Request;
 use local::cpu_time::cpu_time;
 use serde_json::json;
 use shared::app::system_clock;
-use shared::domain::id::{ApiKeyId, Id, LinkId, TenantId};
-use shared::domain::token::{BearerToken, Secret};
+use shared::domain::keys::token::{BearerToken, Secret};
+use shared::domain::values::id::{ApiKeyId, Id, LinkId, TenantId};
 use std::time::Duration;
 
 /// How long the shorter of two inputs is, in bytes. A URL has at most 65,534 (the crate `http`).

@@ -4,8 +4,8 @@ use crate::support::Api;
 use crate::support::history::set_text;
 use crate::support::processes::{advance, start};
 use serde_json::json;
+use shared::domain::keys::token::Token;
 use shared::domain::record::Kind;
-use shared::domain::token::Token;
 use shared::store::keys::Keys;
 
 /// What makes text look different from what it is.

@@ -130,7 +130,7 @@ async fn a_bound_key_has_at_most_the_rights_of_its_owner() {
     let (_api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
     let path = format!("/users/{user}");
-    let all: Vec<Value> = shared::domain::scope::Scope::ALL.iter().map(|scope| json!(scope)).collect();
+    let all: Vec<Value> = shared::domain::keys::scope::Scope::ALL.iter().map(|scope| json!(scope)).collect();
     let made = client.post("/keys", json!({"name": "ada's", "scopes": all, "user_id": user})).await.data();
     let bound = client.with_key_of(&made);
     bound.get("/assets").await.data();

@@ -32,9 +32,9 @@ async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
     assert_eq!(api.dump().await, before);
     assert_eq!(other.get("/assets").await.status, 200, "another key of the tenant has its own limit");
     // Requests with the key's id and a wrong secret don't count against its limit, and don't show it.
-    let token = shared::domain::token::Token::parse(&client.key).unwrap();
-    let wrong_secret = shared::domain::token::Secret::new([7; 32]);
-    let impostor = client.with_key(&shared::domain::token::Token::new(token.tenant, token.id, wrong_secret).expose());
+    let token = shared::domain::keys::token::Token::parse(&client.key).unwrap();
+    let wrong_secret = shared::domain::keys::token::Secret::new([7; 32]);
+    let impostor = client.with_key(&shared::domain::keys::token::Token::new(token.tenant, token.id, wrong_secret).expose());
     api.advance_clock(wait);
     for _ in 0..6 {
         let refused = impostor.get("/assets").await;
@@ -147,9 +147,9 @@ async fn a_count_that_never_answers_is_given_up() {
 async fn strangers_do_not_write_into_the_tenants_partition() {
     let (api, client) = Api::with_tenant().await;
     let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();
-    let invented = <shared::domain::id::ApiKeyId as shared::domain::id::Id>::new(api.now(), [7; 10]);
-    let secret = shared::domain::token::Secret::new([7; 32]);
-    let stranger = client.with_key(&shared::domain::token::Token::new(client.tenant, invented, secret).expose());
+    let invented = <shared::domain::values::id::ApiKeyId as shared::domain::values::id::Id>::new(api.now(), [7; 10]);
+    let secret = shared::domain::keys::token::Secret::new([7; 32]);
+    let stranger = client.with_key(&shared::domain::keys::token::Token::new(client.tenant, invented, secret).expose());
     api.faults.throttle_writes_to(&[own]);
     stranger.get("/assets").await.problem(401, "UNAUTHORIZED");
     assert_eq!(api.faults.throttled_writes(), 0);

@@ -7,10 +7,10 @@ use crate::support::{Api, Client, UNKNOWN_ID, sample};
 use axum::body::Bytes;
 use local::cpu_time::cpu_time;
 use serde_json::{Map, Value, json};
-use shared::domain::api_key::MAX_RATE_LIMIT;
-use shared::domain::id::{ApiKeyId, Id};
-use shared::domain::scope::Scope;
-use shared::domain::token::{Secret, Token};
+use shared::domain::keys::api_key::MAX_RATE_LIMIT;
+use shared::domain::keys::scope::Scope;
+use shared::domain::keys::token::{Secret, Token};
+use shared::domain::values::id::{ApiKeyId, Id};
 use std::time::Duration;
 
 /// The largest body that is accepted.

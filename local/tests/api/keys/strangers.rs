@@ -5,8 +5,8 @@ use crate::support::operations::operations;
 use crate::support::samples::Samples;
 use crate::support::{Api, Client, Replica, sample};
 use serde_json::{Map, json};
-use shared::domain::id::{ApiKeyId, Id, TenantId};
-use shared::domain::token::{Secret, Token};
+use shared::domain::keys::token::{Secret, Token};
+use shared::domain::values::id::{ApiKeyId, Id, TenantId};
 
 /// The most that a stranger's request may cost.
 const MAX_UNITS: f64 = 2.0;

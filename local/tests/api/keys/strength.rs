@@ -4,9 +4,9 @@ use crate::support::{Api, Client};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
-use shared::domain::api_key::ApiKey;
-use shared::domain::scope::{Role, Scope};
-use shared::domain::token::Token;
+use shared::domain::keys::api_key::ApiKey;
+use shared::domain::keys::scope::{Role, Scope};
+use shared::domain::keys::token::Token;
 use shared::domain::user::User;
 
 const EXPIRY: &str = "2026-12-31T00:00:00.000Z";

@@ -5,7 +5,7 @@ use crate::support::history::{delete_item, set_attribute};
 use crate::support::{Api, Client, Replica, UNKNOWN_ID};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
-use shared::domain::id::{AssetId, EventId, Id};
+use shared::domain::values::id::{AssetId, EventId, Id};
 use shared::store::keys::Keys;
 
 /// Returns how many requests have read the index `list_index` since the last time.

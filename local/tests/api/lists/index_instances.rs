@@ -6,9 +6,9 @@ use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use futures_util::StreamExt;
 use futures_util::stream;
 use serde_json::{Value, json};
-use shared::domain::id::{EventId, Id, InstanceId};
 use shared::domain::record::Kind;
-use shared::domain::time::Timestamp;
+use shared::domain::values::id::{EventId, Id, InstanceId};
+use shared::domain::values::time::Timestamp;
 use shared::store::keys::Keys;
 
 const OPEN: &str = "/processes/instances?status=in_progress";

@@ -4,8 +4,8 @@ use crate::support::history::{delete_item, set_attribute};
 use crate::support::{Api, Client, case_count};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
-use shared::domain::id::{AssetId, Id};
 use shared::domain::record::Kind;
+use shared::domain::values::id::{AssetId, Id};
 use shared::store::keys::Keys;
 
 /// Returns how often the index `list_index` and the table as a whole were read since the last time.

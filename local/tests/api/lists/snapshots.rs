@@ -8,8 +8,8 @@ use crate::support::{Api, Client, Replica};
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use serde_json::json;
-use shared::domain::id::{AssetId, EventId, Id};
 use shared::domain::record::Kind;
+use shared::domain::values::id::{AssetId, EventId, Id};
 use shared::store::SnapshotReport;
 use shared::store::keys::Keys;
 

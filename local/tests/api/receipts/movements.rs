@@ -6,8 +6,8 @@ use crate::support::receipts::public_keys;
 use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client};
 use serde_json::{Value, json};
-use shared::domain::event::hash;
-use shared::domain::signed_receipt::check;
+use shared::domain::history::event::hash;
+use shared::domain::receipts::signed::check;
 
 /// How large a response may be.
 const MAX_BODY: usize = 4 * 1024 * 1024;

@@ -8,10 +8,10 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
 use sha2::Digest;
-use shared::domain::id::InstanceId;
-use shared::domain::instance::Instance;
-use shared::domain::locale::Locale;
-use shared::domain::time_zone::LocalClock;
+use shared::domain::processes::instance::Instance;
+use shared::domain::tenants::locale::Locale;
+use shared::domain::tenants::time_zone::LocalClock;
+use shared::domain::values::id::InstanceId;
 use shared::store::keys::Keys;
 
 #[tokio::test]

@@ -7,9 +7,9 @@ use crate::support::receipts::{completed_receipt, public_keys};
 use crate::support::samples::SIGNATURE;
 use insta::assert_json_snapshot;
 use serde_json::{Value, json};
-use shared::domain::event::hash;
-use shared::domain::receipt_key::Jwks;
-use shared::domain::signed_receipt::check;
+use shared::domain::history::event::hash;
+use shared::domain::receipts::key::Jwks;
+use shared::domain::receipts::signed::check;
 
 #[tokio::test]
 async fn a_receipt_lists_who_did_what_and_when() {

@@ -8,7 +8,7 @@ use crate::support::samples::{SIGNATURE, Samples};
 use crate::support::signing::{Link, forged, id_of, link_status, signature_step, signer_named, started, step};
 use crate::support::{Api, Client, Replica, Reply, UNKNOWN_ID};
 use serde_json::{Value, json};
-use shared::domain::id::{Id, LinkId, TenantId};
+use shared::domain::values::id::{Id, LinkId, TenantId};
 use tracing::level_filters::LevelFilter;
 
 /// How many requests a minute a link may send.
@@ -116,7 +116,8 @@ async fn a_made_up_secret_costs_one_read_at_most_and_says_nothing() {
     let (link, revoked) = (Link::for_guest(&client, &path).await, Link::for_guest(&client, &path).await);
     let foreign = Link::for_guest(&other, &instance(&other).await).await;
     let secret = |link: &Link| {
-        let half = |range: std::ops::Range<usize>| shared::domain::base62::decode(&link.secret[range]).unwrap().to_be_bytes();
+        let half =
+            |range: std::ops::Range<usize>| shared::domain::values::base62::decode(&link.secret[range]).unwrap().to_be_bytes();
         let bytes: [u8; 32] = [half(48..70), half(70..92)].concat().try_into().unwrap();
         bytes
     };

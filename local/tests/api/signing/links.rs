@@ -9,7 +9,7 @@ use crate::support::signing::{Link, id_of, signature_step, signer_named, started
 use crate::support::{Api, Client, UNKNOWN_ID, call};
 use axum::body::Body;
 use serde_json::{Value, json};
-use shared::domain::time::Timestamp;
+use shared::domain::values::time::Timestamp;
 
 /// How many seconds a link lives by default.
 const DEFAULT_SECONDS: u32 = 3 * 24 * 3600;

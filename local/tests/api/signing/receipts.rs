@@ -9,9 +9,9 @@ use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, signature_step, signer_named, started, step};
 use crate::support::{Api, Client};
 use serde_json::{Value, json};
-use shared::domain::chain::is_by_operator;
-use shared::domain::signed_receipt::check;
-use shared::domain::token::Secret;
+use shared::domain::history::chain::is_by_operator;
+use shared::domain::keys::token::Secret;
+use shared::domain::receipts::signed::check;
 
 /// Returns the actor of what is done through a link.
 fn actor(link: &Link, user: Option<&str>, name: &str) -> Value {
@@ -86,7 +86,7 @@ async fn a_receipt_says_who_signed_through_which_link_and_whether_it_was_typed()
         assert_eq!((&step["submitted_by"], &step["closed_by"]), (&actor, &actor));
     }
     let image = client.get(&format!("{path}/signatures/typed")).await.bytes;
-    let sha256 = shared::domain::hex::sha256(&image);
+    let sha256 = shared::domain::values::hex::sha256(&image);
     assert_eq!(steps[1]["value"], json!({"sha256": sha256, "bytes": image.len()}));
     assert_eq!(steps[2]["value"], json!({"sha256": sha256, "bytes": image.len(), "typed": true}));
     let page = client.get(&format!("{path}/receipt?format=html")).await.text().to_owned();
@@ -176,7 +176,7 @@ async fn the_secret_of_a_link_is_nowhere_but_in_the_response_that_made_it() {
         }
         let bytes: Vec<u8> = [&secret[48..70], &secret[70..92]]
             .iter()
-            .flat_map(|half| shared::domain::base62::decode(half).unwrap().to_be_bytes())
+            .flat_map(|half| shared::domain::values::base62::decode(half).unwrap().to_be_bytes())
             .collect();
         let hash = Secret::new(bytes.try_into().unwrap()).hash().0;
         for (item_type, text) in &items {

@@ -6,7 +6,7 @@ use crate::support::samples::SIGNATURE;
 use crate::support::signing::{Link, id_of, link_status, signature_step, started, step};
 use crate::support::{Api, Client, Reply};
 use serde_json::{Map, Value, json};
-use shared::domain::id::{Id, LinkId};
+use shared::domain::values::id::{Id, LinkId};
 
 /// One step of each type.
 fn every_type() -> Value {
@@ -209,7 +209,7 @@ async fn the_first_session_opens_the_link_and_the_last_step_uses_it_up() {
     let before = api.now();
     signer.session().await;
     let opened = link.shown(&client).await;
-    let at: shared::domain::time::Timestamp = opened["opened_at"].as_str().unwrap().parse().unwrap();
+    let at: shared::domain::values::time::Timestamp = opened["opened_at"].as_str().unwrap().parse().unwrap();
     assert!(before <= at && at <= api.now(), "{at}");
     let table = api.dump().await;
     signer.session().await;

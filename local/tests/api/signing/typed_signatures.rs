@@ -6,10 +6,10 @@ use crate::support::receipts::public_keys;
 use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client, UNKNOWN_ID};
 use serde_json::{Map, Value, json};
-use shared::domain::event::Actor;
-use shared::domain::instance::Instance;
-use shared::domain::signature_image::DecodedImages;
-use shared::domain::signed_receipt::check;
+use shared::domain::history::event::Actor;
+use shared::domain::processes::instance::Instance;
+use shared::domain::receipts::signed::check;
+use shared::domain::signing::signature_image::DecodedImages;
 use shared::store::{ChangeContext, UnitOfWork};
 use std::collections::BTreeSet;
 

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use shared::domain::id::TenantId;
+use shared::domain::values::id::TenantId;
 use tower::ServiceExt;
 
 /// A client with an API key. Paths are given without `/v1`.

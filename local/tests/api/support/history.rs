@@ -4,8 +4,8 @@ use super::api::Api;
 use super::client::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
-use shared::domain::event::hash;
-use shared::domain::id::{EventId, Id};
+use shared::domain::history::event::hash;
+use shared::domain::values::id::{EventId, Id};
 use shared::store::keys::{Item, Keys};
 
 /// Returns the events of one resource, oldest first, after checking that they form a chain which ends with the hash that

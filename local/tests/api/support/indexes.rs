@@ -3,7 +3,7 @@
 use super::api::Api;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
-use shared::domain::id::TenantId;
+use shared::domain::values::id::TenantId;
 use shared::store::keys::{HISTORY, Item, Keys, LIST_INDEX};
 use std::collections::HashMap;
 

@@ -2,7 +2,7 @@
 
 use super::Api;
 use futures_util::future::BoxFuture;
-use shared::domain::id::TenantId;
+use shared::domain::values::id::TenantId;
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -71,7 +71,7 @@ pub fn large_signature() -> String {
     let mut writer = encoder.write_header().unwrap();
     writer.write_image_data(&pixels).unwrap();
     writer.finish().unwrap();
-    shared::domain::signature_image::data_url(&bytes)
+    shared::domain::signing::signature_image::data_url(&bytes)
 }
 
 /// Returns an empty PNG of this size, as a data URL: a few kilobytes, however many pixels.
@@ -83,5 +83,5 @@ pub fn blank_signature(width: u32, height: u32) -> String {
     let mut writer = encoder.write_header().unwrap();
     writer.write_image_data(&vec![0; (width.div_ceil(8) * height) as usize]).unwrap();
     writer.finish().unwrap();
-    shared::domain::signature_image::data_url(&bytes)
+    shared::domain::signing::signature_image::data_url(&bytes)
 }

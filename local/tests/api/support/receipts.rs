@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::processes::complete_onboarding;
-use shared::domain::receipt_key::Jwks;
+use shared::domain::receipts::key::Jwks;
 
 /// Completes a handover to `user`; returns the asset's id and the receipt's path.
 pub async fn completed_receipt(client: &Client, user: &str) -> (String, String) {

@@ -3,7 +3,7 @@
 use deliver::{SignedDelivery, Transport};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use shared::domain::time::Timestamp;
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::{Attempt, AttemptFailure};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

@@ -4,8 +4,8 @@ use super::client::Client;
 use super::processes::{create_process, start};
 use super::response::Reply;
 use serde_json::{Value, json};
-use shared::domain::id::{LinkId, TenantId};
-use shared::domain::token::{LinkToken, Secret};
+use shared::domain::keys::token::{LinkToken, Secret};
+use shared::domain::values::id::{LinkId, TenantId};
 
 /// A signing link, as whoever creates it gets to know it.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use super::api::Api;
 use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, WriteRequest};
-use shared::domain::id::TenantId;
+use shared::domain::values::id::TenantId;
 use shared::store::keys::{Item, Key, Keys};
 use std::collections::HashMap;
 

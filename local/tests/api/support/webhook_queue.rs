@@ -5,7 +5,7 @@ use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use chrono::TimeDelta;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use shared::domain::time::Timestamp;
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::Message;
 use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError, is_arn_of};
 use shared::store::Store;

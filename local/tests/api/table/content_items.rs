@@ -80,9 +80,9 @@ async fn a_stranger_does_not_make_the_service_read_steps() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, text_step("a")).await;
     let instance = start(&client, &process, &client.asset(json!({"name": "x"})).await).await;
-    let wrong = shared::domain::token::Token::parse(&client.key).unwrap();
-    let secret = shared::domain::token::Secret::new([7; 32]);
-    let wrong = shared::domain::token::Token::new(wrong.tenant, wrong.id, secret).expose();
+    let wrong = shared::domain::keys::token::Token::parse(&client.key).unwrap();
+    let secret = shared::domain::keys::token::Secret::new([7; 32]);
+    let wrong = shared::domain::keys::token::Token::new(wrong.tenant, wrong.id, secret).expose();
     let stranger = cold(&api, &client).with_key(&wrong);
     api.faults.take_requests();
     for path in [format!("/processes/{process}"), format!("/processes/instances/{instance}")] {

@@ -6,7 +6,7 @@ use crate::support::processes::create_process;
 use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client, at_each_place};
 use serde_json::json;
-use shared::domain::id::{AssetTypeId, Id};
+use shared::domain::values::id::{AssetTypeId, Id};
 use shared::store::keys::Keys;
 
 #[tokio::test(start_paused = true)]

@@ -6,8 +6,8 @@ use crate::support::samples::Samples;
 use crate::support::{Api, Client, UNKNOWN_ID, sample};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
-use shared::domain::id::EventId;
 use shared::domain::record::Kind;
+use shared::domain::values::id::EventId;
 use shared::store::keys::{Item, Keys, PK, SK};
 use shared::store::{CheckMode, CheckReport, Removal};
 use uuid::Uuid;
@@ -165,7 +165,7 @@ async fn the_check_restores_what_the_history_says_and_the_rest_can_be_removed() 
             (*kind, id, key)
         })
         .collect();
-    all.push((Kind::Tenant, shared::domain::id::Id::uuid(client.tenant), tenant_key));
+    all.push((Kind::Tenant, shared::domain::values::id::Id::uuid(client.tenant), tenant_key));
     all.push((Kind::ReceiptKeys, keys_id, keys_key));
     let (lost, restored): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|(kind, ..)| matches!(kind, Kind::ApiKey | Kind::ReceiptKeys));
@@ -228,7 +228,7 @@ async fn only_what_no_history_can_restore_is_removed_and_stays_verifiable() {
         assert_eq!(last.status.as_u16(), 200);
         let head = Keys::of(client.tenant).tombstone(kind, id);
         let head = item(&api, &head.item()).await.expect("a tombstone");
-        let event = <EventId as shared::domain::id::Id>::from_short(head["last_event"].as_s().unwrap()).unwrap();
+        let event = <EventId as shared::domain::values::id::Id>::from_short(head["last_event"].as_s().unwrap()).unwrap();
         let event = item(&api, &Keys::of(client.tenant).event(event).item()).await.unwrap();
         let entry: Value = serde_json::from_str(event["entry"].as_s().unwrap()).unwrap();
         assert_eq!(

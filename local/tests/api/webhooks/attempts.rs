@@ -4,8 +4,8 @@ use crate::support::recording_queue::{delivery, id, path, with_delivery};
 use crate::support::{Api, UNKNOWN_ID};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use shared::domain::id::{EventId, Id};
-use shared::domain::time::Timestamp;
+use shared::domain::values::id::{EventId, Id};
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::{Delivery, DeliveryRequest, DeliveryStatus, Message, ReplayRequest, WebhookEvents};
 
 /// Returns the only delivery that was asked for.

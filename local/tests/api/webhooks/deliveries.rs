@@ -4,8 +4,8 @@ use crate::support::pipeline::{URL, created, delivering, delivery, encrypted, se
 use crate::support::webhook_queue::VISIBILITY;
 use serde_json::{Value, json};
 use shared::app::system_clock;
-use shared::domain::event::Actor;
-use shared::domain::id::{EventId, Id};
+use shared::domain::history::event::Actor;
+use shared::domain::values::id::{EventId, Id};
 use shared::domain::webhook::{AttemptFailure, DeliveryRequest, DeliveryStatus, TestEvent, Webhook, WebhookSecret};
 use shared::lambda::BatchHandler;
 use shared::store::keys::Keys;

@@ -3,7 +3,7 @@
 use crate::support::pipeline::{created, delivery, send, settle, with_webhook};
 use chrono::TimeDelta;
 use serde_json::json;
-use shared::domain::id::{EventId, Id};
+use shared::domain::values::id::{EventId, Id};
 use shared::domain::webhook::{DeliveryStatus, Message, ReplayRequest};
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use crate::support::pipeline::{Pipeline, TestWebhook, delivering, send, settle, 
 use crate::support::{Api, at_each_place, sample};
 use chrono::TimeDelta;
 use serde_json::json;
-use shared::domain::id::{EventId, Id};
-use shared::domain::time::Timestamp;
+use shared::domain::values::id::{EventId, Id};
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::{DeliveryStatus, Message, ReplayRequest};
 use std::collections::HashSet;
 

@@ -3,7 +3,7 @@
 use crate::support::pipeline::{created, delivery, send, settle, webhook, with_webhook};
 use crate::support::stream::batch;
 use crate::table::requests::{is_guarded, partitions};
-use shared::domain::id::EventId;
+use shared::domain::values::id::EventId;
 use shared::domain::webhook::{DeliveryStatus, RETENTION};
 use shared::store::CheckMode;
 use shared::store::keys::Keys;

@@ -4,8 +4,8 @@ use crate::support::pipeline::{Pipeline, TestWebhook, delivering, webhook};
 use crate::support::{Api, Client};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
-use shared::domain::event::Actor;
-use shared::domain::time::Timestamp;
+use shared::domain::history::event::Actor;
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::{AttemptFailure, DeliveryRequest, DeliveryStatus, DisabledReason, Message, TestEvent, Webhook};
 use shared::queue::Queue;
 

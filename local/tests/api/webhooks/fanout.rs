@@ -7,7 +7,7 @@ use crate::support::stream::{batch, record};
 use crate::support::webhook_queue::deliveries;
 use crate::support::{Api, Client, at_each_place};
 use serde_json::{Value, json};
-use shared::domain::id::{EventId, Id};
+use shared::domain::values::id::{EventId, Id};
 use shared::domain::webhook::Message;
 use shared::lambda::BatchHandler;
 use shared::store::max_event_delay;

@@ -14,8 +14,8 @@ use deliver::{Deliver, Resolver, Sender};
 use fanout::Fanout;
 use serde_json::{Value, json};
 use shared::app::App;
-use shared::domain::id::{EventId, Id};
-use shared::domain::time::Timestamp;
+use shared::domain::values::id::{EventId, Id};
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::{AddressPolicy, Message};
 use shared::store::Store;
 use shared::store::keys::Keys;
@@ -219,8 +219,11 @@ fn the_sample_events_are_what_stream_and_queue_have() {
     let _: Event = serde_json::from_value(stream.clone()).unwrap();
     let image = &stream["Records"][0]["dynamodb"]["NewImage"];
     let entry = image["entry"]["S"].as_str().unwrap();
-    let event: shared::domain::event::Event = serde_json::from_str(entry).unwrap();
-    assert_eq!((event.canonical().unwrap().as_str(), &image["hash"]["S"]), (entry, &json!(shared::domain::event::hash(entry))));
+    let event: shared::domain::history::event::Event = serde_json::from_str(entry).unwrap();
+    assert_eq!(
+        (event.canonical().unwrap().as_str(), &image["hash"]["S"]),
+        (entry, &json!(shared::domain::history::event::hash(entry)))
+    );
     let queue: Value = serde_json::from_str(include_str!("../../../../events/queue/deliver.json")).unwrap();
     let _: SqsEvent = serde_json::from_value(queue.clone()).unwrap();
     let record = &queue["Records"][0];

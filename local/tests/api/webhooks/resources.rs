@@ -6,7 +6,7 @@ use crate::support::{Api, Client};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::app::App;
-use shared::domain::scope::{Role, Scope};
+use shared::domain::keys::scope::{Role, Scope};
 use shared::domain::webhook::AddressPolicy;
 
 /// Returns the service on the same table, as another operator has configured it.

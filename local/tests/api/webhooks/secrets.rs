@@ -86,7 +86,7 @@ async fn a_rotation_keeps_the_previous_secret_for_its_grace_only() {
     let second = client.post(&rotate, json!({"grace_seconds": 60})).await.data();
     assert_ne!(first["secret"], second["secret"]);
     assert_eq!(stored_secrets(&api, &client).await, [bytes(&second), bytes(&first)]);
-    let rotated_at: shared::domain::time::Timestamp = second["rotated_at"].as_str().unwrap().parse().unwrap();
+    let rotated_at: shared::domain::values::time::Timestamp = second["rotated_at"].as_str().unwrap().parse().unwrap();
     assert_eq!(second["previous_secret_until"], json!(rotated_at.plus_seconds(60)));
     let mut shown = second.clone();
     shown.as_object_mut().unwrap().remove("secret");

@@ -7,8 +7,8 @@ mod together;
 mod waves;
 
 use super::Caller;
-use crate::domain::field_error::{ErrorLocation, FieldError};
 use crate::domain::request::{IdempotentRequest, StoredResponse};
+use crate::domain::values::field_error::{ErrorLocation, FieldError};
 use crate::http::error::{ApiError, Dependency};
 use crate::log::error_chain;
 use crate::store::{

@@ -2,8 +2,8 @@
 
 use super::Operation;
 use crate::auth::Caller;
-use crate::domain::field_error::FieldError;
 use crate::domain::request::StoredResponse;
+use crate::domain::values::field_error::FieldError;
 use crate::http::error::ApiError;
 use crate::store::{AttemptError, UnitOfWork, WriteError, retry};
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
 //! Where webhooks may be: https addresses of public hosts.
 
 use super::{PUBLIC_PORTS, is_public};
-use crate::domain::field_error::{ValueError, text_form};
+use crate::domain::values::field_error::{ValueError, text_form};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::str::FromStr;

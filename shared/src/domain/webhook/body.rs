@@ -1,9 +1,9 @@
 //! What is sent to a receiver.
 
 use super::{DeliveryRequest, TestEvent};
-use crate::domain::event::Event;
-use crate::domain::id::Id;
-use crate::domain::time::Timestamp;
+use crate::domain::history::event::Event;
+use crate::domain::values::id::Id;
+use crate::domain::values::time::Timestamp;
 use serde::Serialize;
 use serde_json::Map;
 

@@ -1,7 +1,7 @@
 //! What a message leads to, and what an attempt leads to.
 
 use super::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, MAX_ATTEMPTS_KEPT, Webhook};
-use crate::domain::time::Timestamp;
+use crate::domain::values::time::Timestamp;
 use chrono::TimeDelta;
 
 /// How much earlier than planned an attempt may begin. Queues count whole seconds.
@@ -139,8 +139,8 @@ pub fn after_race(request: &DeliveryRequest, attempt: &Attempt, present: Option<
 mod tests {
     use super::super::{AttemptFailure, RETRY_DELAYS, TestEvent};
     use super::*;
-    use crate::domain::event::Actor;
-    use crate::domain::id::{EventId, Id, TenantId, WebhookId};
+    use crate::domain::history::event::Actor;
+    use crate::domain::values::id::{EventId, Id, TenantId, WebhookId};
     use serde_json::json;
 
     fn at(seconds: i64) -> Timestamp {

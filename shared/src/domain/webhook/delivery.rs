@@ -1,8 +1,8 @@
 //! Deliveries: one event on its way to one webhook, and what became of each attempt.
 
-use crate::domain::id::{EventId, WebhookId};
-use crate::domain::string_enum::string_enum;
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::{EventId, WebhookId};
+use crate::domain::values::string_enum::string_enum;
+use crate::domain::values::time::Timestamp;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 

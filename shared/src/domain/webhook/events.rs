@@ -1,8 +1,8 @@
 //! Which events a webhook gets.
 
-use crate::domain::event_filter::{self, EventTypes};
-use crate::domain::field_error::ValueError;
-use crate::domain::nearest::unknown_name;
+use crate::domain::history::filter::{self, EventTypes};
+use crate::domain::values::field_error::ValueError;
+use crate::domain::values::suggestions::unknown_name;
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
@@ -23,7 +23,7 @@ pub struct WebhookEvents(pub Vec<String>);
 impl WebhookEvents {
     /// Returns everything that a webhook can name.
     pub fn known_names() -> impl Iterator<Item = String> {
-        event_filter::known_names().chain([ALL.to_owned()])
+        filter::known_names().chain([ALL.to_owned()])
     }
 
     /// Reads the types that a client names. Each error comes with the position of its type; without one, it is about all.
@@ -87,7 +87,7 @@ impl ToSchema for WebhookEvents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::event_filter::EventFilter;
+    use crate::domain::history::filter::EventFilter;
 
     fn read(types: &[&str]) -> Result<WebhookEvents, Vec<(Option<usize>, ValueError)>> {
         WebhookEvents::read(types.iter().map(|text| (*text).to_owned()).collect())

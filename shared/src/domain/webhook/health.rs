@@ -1,7 +1,7 @@
 //! When a webhook is disabled because nobody receives what is sent.
 
 use super::{Attempt, DisabledReason, RETENTION, Webhook};
-use crate::domain::time::Timestamp;
+use crate::domain::values::time::Timestamp;
 use chrono::TimeDelta;
 
 /// How long nothing but failures disables a webhook.
@@ -44,7 +44,7 @@ impl Webhook {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::{Id, WebhookId};
+    use crate::domain::values::id::{Id, WebhookId};
     use serde_json::json;
 
     fn day(days: i64) -> Timestamp {

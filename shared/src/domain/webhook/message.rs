@@ -1,9 +1,9 @@
 //! What the queue between the functions `fanout` and `deliver` carries.
 
 use super::WebhookEvents;
-use crate::domain::event::Actor;
-use crate::domain::id::{EventId, Id, TenantId, WebhookId};
-use crate::domain::time::Timestamp;
+use crate::domain::history::event::Actor;
+use crate::domain::values::id::{EventId, Id, TenantId, WebhookId};
+use crate::domain::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -24,11 +24,11 @@ pub use message::{DeliveryRequest, Message, REPLAY_DELAY, ReplayPart, ReplayRequ
 pub use public_address::{PUBLIC_PORTS, is_public};
 pub use secret::{EncryptedSecret, SECRET_BYTES, WebhookSecret};
 
-use super::id::{ApiKeyId, WebhookId};
-use super::record::{Kind, Patch, Record, Unique, fields};
-use super::string_enum::string_enum;
-use super::text::Notes;
-use super::time::Timestamp;
+use crate::domain::record::{Kind, Patch, Record, Unique, fields};
+use crate::domain::values::id::{ApiKeyId, WebhookId};
+use crate::domain::values::string_enum::string_enum;
+use crate::domain::values::text::Notes;
+use crate::domain::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
 //! The secrets that sign deliveries, as [Standard Webhooks](https://www.standardwebhooks.com) describes them.
 
-use crate::domain::field_error::{ValueError, text_form};
+use crate::domain::values::field_error::{ValueError, text_form};
 use base64_simd::STANDARD;
 use ring::hmac;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! What changes, rotations and the service do to a webhook.
 
 use super::*;
-use crate::domain::event::Actor;
-use crate::domain::id::Id;
-use crate::domain::restore::{Origin, RestoreError, canonical, restore};
+use crate::domain::history::event::Actor;
+use crate::domain::history::restore::{Origin, RestoreError, canonical, restore};
+use crate::domain::values::id::Id;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)

@@ -2,9 +2,9 @@
 
 use super::operations::{Operations, RawOperation};
 use crate::auth::{Caller, Operation};
-use crate::domain::field_error::FieldError;
-use crate::domain::json;
 use crate::domain::request::{StoredResponse, entity_tag};
+use crate::domain::values::field_error::FieldError;
+use crate::domain::values::json;
 use crate::http::error::ApiError;
 use crate::http::problem::Problem;
 use crate::store::StoreError;

@@ -1,11 +1,11 @@
 //! Exports: all records that match, piece by piece, as CSV or NDJSON.
 
 use super::rows::CUSTOM_FIELD;
-use crate::domain::cell;
-use crate::domain::id::Id;
-use crate::domain::json;
+use crate::domain::assets::csv_cell;
 use crate::domain::record::{Record, Stored};
-use crate::domain::string_enum::string_enum;
+use crate::domain::values::id::Id;
+use crate::domain::values::json;
+use crate::domain::values::string_enum::string_enum;
 use crate::http::describe::{Describe, Schemas, add_response};
 use crate::http::error::ApiError;
 use crate::http::response::{ApiResponse, Success};
@@ -151,13 +151,13 @@ fn csv_text<R: ExportRow>(custom_columns: &BTreeSet<String>, rows: &[R], has_hea
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     let internal = |error: csv::Error| ApiError::from(StoreError::broken(error));
     if has_header {
-        let custom = custom_columns.iter().map(|name| cell::from_text(&format!("{CUSTOM_FIELD}{name}")).into_owned());
+        let custom = custom_columns.iter().map(|name| csv_cell::from_text(&format!("{CUSTOM_FIELD}{name}")).into_owned());
         let header = R::COLUMNS.iter().map(|name| (*name).to_owned()).chain(custom);
         writer.write_record(header).map_err(internal)?;
     }
     for row in rows {
-        let custom = custom_columns.iter().map(|name| row.custom_fields()?.get(name).map(cell::value_text));
-        let cells = row.cells().into_iter().chain(custom).map(|text| text.map(|text| cell::from_text(&text).into_owned()));
+        let custom = custom_columns.iter().map(|name| row.custom_fields()?.get(name).map(csv_cell::value_text));
+        let cells = row.cells().into_iter().chain(custom).map(|text| text.map(|text| csv_cell::from_text(&text).into_owned()));
         writer.write_record(cells.map(Option::unwrap_or_default)).map_err(internal)?;
     }
     writer.into_inner().map_err(|error| StoreError::broken(error.to_string()).into())

@@ -2,7 +2,7 @@
 
 use crate::auth::{Caller, Operation};
 use crate::domain::request::StoredResponse;
-use crate::domain::string_enum::string_enum;
+use crate::domain::values::string_enum::string_enum;
 use crate::http::error::{ApiError, is_temporary};
 use crate::http::response::{Json, Success};
 use crate::store::StoreError;

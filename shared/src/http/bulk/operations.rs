@@ -1,9 +1,9 @@
 //! The operations of a batch, as they are sent.
 
-use crate::domain::field_error::{ErrorLocation, FieldError, ValueError};
-use crate::domain::id::{AssetId, Id};
 use crate::domain::request::ExpectedVersions;
-use crate::domain::string_enum::string_enum;
+use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
+use crate::domain::values::id::{AssetId, Id};
+use crate::domain::values::string_enum::string_enum;
 use crate::http::body::{Fields, FromBody, FromJson};
 use crate::http::error::ApiError;
 use serde_json::value::RawValue;

@@ -1,9 +1,9 @@
 //! The rows of an import: CSV (RFC 4180) or NDJSON. Each becomes the text of a JSON object, which is read as the body of a
 //! request is.
 
-use crate::domain::cell::{self, CLEAR};
-use crate::domain::field_error::FieldError;
-use crate::domain::nearest::unknown_name;
+use crate::domain::assets::csv_cell::{self, CLEAR};
+use crate::domain::values::field_error::FieldError;
+use crate::domain::values::suggestions::unknown_name;
 use crate::http::body::{Fields, FromBody};
 use crate::http::error::ApiError;
 use serde_json::Value;
@@ -109,11 +109,11 @@ impl Row {
             return;
         }
         if let Some(field) = name.strip_prefix(CUSTOM_FIELD) {
-            let cell = if cell == CLEAR { CustomCell::Clear } else { CustomCell::Text(cell::to_text(cell).into_owned()) };
+            let cell = if cell == CLEAR { CustomCell::Clear } else { CustomCell::Text(csv_cell::to_text(cell).into_owned()) };
             self.custom_fields.push((field.to_owned(), cell));
             return;
         }
-        let text = &*cell::to_text(cell);
+        let text = &*csv_cell::to_text(cell);
         let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
         let json = match cell_type.unwrap_or(CellType::Text) {
             _ if cell == CLEAR => "null".to_owned(),
@@ -203,7 +203,7 @@ fn parse_csv(body: &[u8], names: ColumnNames) -> Result<ParsedRows, ApiError> {
     let name = |name: &[u8]| {
         let name = String::from_utf8_lossy(name);
         // The name of a custom field may begin or end with a space.
-        if name.starts_with(CUSTOM_FIELD) { cell::to_text(&name).into_owned() } else { name.trim().to_owned() }
+        if name.starts_with(CUSTOM_FIELD) { csv_cell::to_text(&name).into_owned() } else { name.trim().to_owned() }
     };
     parsed.columns = record.iter().map(name).collect();
     let types: Vec<Option<CellType>> = parsed.columns.iter().map(|column| names.cell_type(column)).collect();

@@ -1,7 +1,7 @@
 //! How a record and its events can differ.
 
-use crate::domain::chain::{BrokenLink, Chain, ChainError, ChainHead};
-use crate::domain::process::MAX_STEPS;
+use crate::domain::history::chain::{BrokenLink, Chain, ChainError, ChainHead};
+use crate::domain::processes::process::MAX_STEPS;
 
 /// What a record and its events are to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,10 +48,10 @@ pub(super) fn classify(chain: Chain, head: Option<&ChainHead>, newest: u64) -> C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::chain::HistoryEntry;
-    use crate::domain::event::{Actor, Event};
-    use crate::domain::id::{EventId, Id};
+    use crate::domain::history::chain::HistoryEntry;
+    use crate::domain::history::event::{Actor, Event};
     use crate::domain::samples::{chained, time};
+    use crate::domain::values::id::{EventId, Id};
     use uuid::Uuid;
 
     fn entries(verbs: &[&str]) -> Vec<HistoryEntry> {

@@ -1,8 +1,8 @@
 //! The transaction of a repair.
 
 use super::{CheckMode, Finding, TenantCheck};
-use crate::domain::id::EventId;
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::EventId;
+use crate::domain::values::time::Timestamp;
 use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::error::StoreError;
 use crate::store::history::entry_of;
@@ -174,7 +174,7 @@ impl TenantCheck<'_> {
     fn know_events(&mut self, written: &[(Key, Option<Item>)]) {
         for entry in written.iter().filter_map(|(_, item)| entry_of(item.as_ref()?)) {
             self.own_events.insert(entry.id);
-            if let Some(((_, id), _)) = crate::domain::chain::subject(&entry.text) {
+            if let Some(((_, id), _)) = crate::domain::history::chain::subject(&entry.text) {
                 self.recent.entry(id).or_default().push(entry);
             }
         }

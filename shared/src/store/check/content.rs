@@ -2,10 +2,10 @@
 
 use super::TenantCheck;
 use super::change::Change;
-use crate::domain::custom_fields::FieldsSchema;
-use crate::domain::event::Event;
-use crate::domain::id::Id;
-use crate::domain::process::{SYSTEM_PROCESSES, Steps};
+use crate::domain::assets::custom_fields::FieldsSchema;
+use crate::domain::history::event::Event;
+use crate::domain::processes::process::{SYSTEM_PROCESSES, Steps};
+use crate::domain::values::id::Id;
 use crate::store::content_items::{Content, ContentName, ContentText, content_of, fill_in};
 use crate::store::error::StoreError;
 use crate::store::history::entry_of;

@@ -2,11 +2,11 @@
 
 use super::tag_counters::{Counter, behind};
 use super::{RecordKey, TenantCheck, named};
-use crate::domain::asset_tag::{TagPrefix, TagRange, TagTemplate};
-use crate::domain::id::{AssetId, EventId, Id};
-use crate::domain::movement::NUMBER_TEMPLATE;
+use crate::domain::assets::tag::{TagPrefix, TagRange, TagTemplate};
+use crate::domain::processes::movement::NUMBER_TEMPLATE;
 use crate::domain::record::Kind;
-use crate::domain::tenant::Tenant;
+use crate::domain::tenants::tenant::Tenant;
+use crate::domain::values::id::{AssetId, EventId, Id};
 use crate::store::counters::{LAST_NUMBER, WIDTH};
 use crate::store::error::StoreError;
 use crate::store::item::OWNER;

@@ -1,11 +1,11 @@
 //! What the check remembers of each record: a few hundred bytes.
 
-use crate::domain::asset::Asset;
-use crate::domain::chain::ChainHead;
-use crate::domain::id::{AssetId, Id, InstanceId, MovementId};
-use crate::domain::instance::{ImageName, Instance, InstanceStatus};
-use crate::domain::movement::Movement;
+use crate::domain::assets::asset::Asset;
+use crate::domain::history::chain::ChainHead;
+use crate::domain::processes::instance::{ImageName, Instance, InstanceStatus};
+use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Kind, Record, Stored, Unique};
+use crate::domain::values::id::{AssetId, Id, InstanceId, MovementId};
 use crate::store::TenantStore;
 use crate::store::keys::Item;
 use std::any::Any;

@@ -23,15 +23,15 @@ macro_rules! with_type {
     ($kind:expr, $T:ident => $value:expr) => {
         with_type!(
             $kind, $T => $value;
-            tenant::Tenant, api_key::ApiKey, user::User, catalog::AssetType, catalog::Manufacturer, catalog::Model,
-            process::Process, asset::Asset, instance::Instance, movement::Movement, receipt_key::ReceiptKeys,
-            link::Link, webhook::Webhook
+            tenants::tenant as Tenant, keys::api_key as ApiKey, user as User, catalog as AssetType, catalog as Manufacturer,
+            catalog as Model, processes::process as Process, assets::asset as Asset, processes::instance as Instance,
+            processes::movement as Movement, receipts::key as ReceiptKeys, signing::link as Link, webhook as Webhook
         )
     };
-    ($kind:expr, $T:ident => $value:expr; $($module:ident::$name:ident),*) => {
+    ($kind:expr, $T:ident => $value:expr; $($($module:ident)::+ as $name:ident),*) => {
         match $kind {$(
             crate::domain::record::Kind::$name => {
-                type $T = crate::domain::$module::$name;
+                type $T = crate::domain::$($module)::+::$name;
                 $value
             }
         )*}
@@ -63,10 +63,10 @@ use super::content_items::ContentName;
 use super::error::StoreError;
 use super::history_head::HistoryHead;
 use super::keys::{Item, Key};
-use crate::domain::chain::HistoryEntry;
-use crate::domain::id::EventId;
+use crate::domain::history::chain::HistoryEntry;
 use crate::domain::record::Kind;
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::EventId;
+use crate::domain::values::time::Timestamp;
 use facts::RecordFacts;
 pub use removal::Removal;
 use responses::ResponseFacts;

@@ -1,13 +1,13 @@
 //! The history of one record, read to repair it.
 
 use super::TenantCheck;
-use crate::domain::asset::Asset;
-use crate::domain::chain::{Chain, ChainError, HistoryEntry, subject};
-use crate::domain::event::Event;
-use crate::domain::id::Id;
-use crate::domain::process::Process;
-use crate::domain::restore::{AuditFields, Origin, replay, restore};
-use crate::domain::time::Timestamp;
+use crate::domain::assets::asset::Asset;
+use crate::domain::history::chain::{Chain, ChainError, HistoryEntry, subject};
+use crate::domain::history::event::Event;
+use crate::domain::history::restore::{AuditFields, Origin, replay, restore};
+use crate::domain::processes::process::Process;
+use crate::domain::values::id::Id;
+use crate::domain::values::time::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::history::entry_of;
 use crate::store::keys::{HISTORY, HS, Item, Key, Keys, LAST_VERSION, PK};

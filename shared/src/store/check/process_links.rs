@@ -1,8 +1,8 @@
 //! How assets, process instances and movements can disagree.
 
 use super::facts::InstanceFacts;
-use crate::domain::id::{AssetId, InstanceId, MovementId};
-use crate::domain::instance::InstanceStatus;
+use crate::domain::processes::instance::InstanceStatus;
+use crate::domain::values::id::{AssetId, InstanceId, MovementId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is wrong with the instance that an asset names.
@@ -112,7 +112,7 @@ fn position(instance: &InstanceFacts) -> Option<(bool, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::Id;
+    use crate::domain::values::id::Id;
     use uuid::Uuid;
 
     fn id<I: Id>(number: u128) -> I {

@@ -3,11 +3,11 @@
 use super::change::Change;
 use super::facts::RecordFacts;
 use super::{RecordKey, TenantCheck, named};
-use crate::domain::chain::ChainHead;
-use crate::domain::event::{self, Actor, Verb};
-use crate::domain::id::{EventId, Id};
+use crate::domain::history::chain::ChainHead;
+use crate::domain::history::event::{self, Actor, Verb};
+use crate::domain::history::restore::{AuditFields, canonical};
 use crate::domain::record::{Kind, Record, Stored};
-use crate::domain::restore::{AuditFields, canonical};
+use crate::domain::values::id::{EventId, Id};
 use crate::store::change_context::ChangeContext;
 use crate::store::error::StoreError;
 use crate::store::history_head::HistoryHead;

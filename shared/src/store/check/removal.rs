@@ -1,10 +1,10 @@
 //! Removal of a record that can't be read, where no history can restore it.
 
 use super::{CheckMode, TenantCheck};
-use crate::domain::chain::{HistoryEntry, subject};
-use crate::domain::event::Verb;
+use crate::domain::history::chain::{HistoryEntry, subject};
+use crate::domain::history::event::Verb;
+use crate::domain::history::restore::AuditFields;
 use crate::domain::record::Kind;
-use crate::domain::restore::AuditFields;
 use crate::store::TenantStore;
 use crate::store::error::StoreError;
 use crate::store::item;

@@ -6,7 +6,7 @@
 
 use super::TenantCheck;
 use super::change::Change;
-use crate::domain::time::Timestamp;
+use crate::domain::values::time::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::keys::{EXPIRES, Item, Key, PK, SK, STORED_RESPONSES, history_entry};
 use crate::store::stored_responses::{ENTRIES, FINGERPRINT};

@@ -3,10 +3,10 @@
 use super::facts::RecordFacts;
 use super::histories::ORDER;
 use super::{RecordKey, TenantCheck, named};
-use crate::domain::chain::{Chain, ChainHead, HistoryEntry, is_by_operator, is_deletion, subject};
-use crate::domain::id::Id;
+use crate::domain::history::chain::{Chain, ChainHead, HistoryEntry, is_by_operator, is_deletion, subject};
 use crate::domain::record::{Kind, Record};
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::Id;
+use crate::domain::values::time::Timestamp;
 use crate::store::error::{StoreError, UnreadableRecord};
 use crate::store::history_head::HistoryHead;
 use crate::store::item;

@@ -2,7 +2,7 @@
 
 use super::chain_state::{ChainState, classify};
 use super::{TenantCheck, named};
-use crate::domain::chain::{BrokenLink, Chain, ChainError, subject};
+use crate::domain::history::chain::{BrokenLink, Chain, ChainError, subject};
 use crate::domain::record::Record;
 use crate::store::error::StoreError;
 use crate::store::history::entry_of;

@@ -2,8 +2,8 @@
 
 use super::histories::ORDER;
 use super::{TenantCheck, named};
+use crate::domain::history::restore::Restore;
 use crate::domain::record::Kind;
-use crate::domain::restore::Restore;
 use crate::store::error::StoreError;
 use crate::store::item::{self, VERSION};
 use crate::store::keys::Item;

@@ -1,8 +1,8 @@
 //! Keys of events: in the table by time, in the index `history` by record and version.
 
 use super::{HS, Item, Key, Keys};
-use crate::domain::id::{EventId, Id, TenantId};
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::{EventId, Id, TenantId};
+use crate::domain::values::time::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use uuid::Uuid;

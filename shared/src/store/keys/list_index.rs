@@ -1,9 +1,9 @@
 //! Sort keys of the index `list_index`: a letter for the section and the number of a bucket, such as `A07`.
 
 use super::Keys;
-use crate::domain::base62;
-use crate::domain::id::{AssetId, Id, UserId};
 use crate::domain::record::Kind;
+use crate::domain::values::base62;
+use crate::domain::values::id::{AssetId, Id, UserId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
@@ -100,7 +100,7 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::Id;
+    use crate::domain::values::id::Id;
 
     #[test]
     fn assignments_are_in_no_section_and_name_their_asset() {

@@ -12,11 +12,11 @@ pub use events::{EVENTS, LAST_VERSION, event_id, event_of, history_entry};
 pub use list_index::{BUCKETS, Section};
 pub use webhooks::delivered_event;
 
-use crate::domain::hex;
-use crate::domain::id::{EventId, Id, TenantId};
-use crate::domain::instance::ImageName;
+use crate::domain::processes::instance::ImageName;
 use crate::domain::record::{Kind, Unique};
 use crate::domain::request::IdempotentRequest;
+use crate::domain::values::hex;
+use crate::domain::values::id::{EventId, Id, TenantId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -299,8 +299,8 @@ pub fn health_check() -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::ApiKeyId;
-    use crate::domain::time::Timestamp;
+    use crate::domain::values::id::ApiKeyId;
+    use crate::domain::values::time::Timestamp;
 
     #[test]
     fn the_key_of_a_long_unique_value_fits() {

@@ -1,7 +1,7 @@
 //! Keys of what belongs to webhooks besides their records.
 
 use super::{Key, Keys};
-use crate::domain::id::{EventId, Id, WebhookId};
+use crate::domain::values::id::{EventId, Id, WebhookId};
 use crate::domain::webhook::DeliveryStatus;
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -55,9 +55,9 @@ pub fn delivered_event(key: &Key) -> Option<EventId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::TenantId;
     use crate::domain::record::Kind;
-    use crate::domain::time::Timestamp;
+    use crate::domain::values::id::TenantId;
+    use crate::domain::values::time::Timestamp;
     use crate::store::keys::{Section, record_id};
 
     #[test]

@@ -3,8 +3,8 @@
 use super::index::ListIndex;
 use super::partial_index::PartialIndex;
 use super::refresh::LoadedIndex;
-use crate::domain::id::TenantId;
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::TenantId;
+use crate::domain::values::time::Timestamp;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

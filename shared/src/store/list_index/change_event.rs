@@ -1,10 +1,10 @@
 //! The change feed: events, and how they are applied to a list index.
 
 use super::index::{Inconsistent, ListIndex};
-use crate::domain::event::{Event, EventType, Verb};
-use crate::domain::id::{EventId, Id};
+use crate::domain::history::event::{Event, EventType, Verb};
 use crate::domain::record::{Kind, Record};
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::{EventId, Id};
+use crate::domain::values::time::Timestamp;
 use chrono::TimeDelta;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use super::partial_index::{BucketRange, Cursor, PartialIndex, bucket, bucket_cou
 use super::refresh::{LoadedIndex, RefreshError};
 use super::torn_reads::Rereads;
 use crate::domain::record::Kind;
-use crate::domain::time::Timestamp;
+use crate::domain::values::time::Timestamp;
 use crate::store::deadline::time_to_read;
 use crate::store::error::StoreError;
 use crate::store::keys::{self, Item};

@@ -5,7 +5,7 @@ use super::index::{Inconsistent, ListIndex, row_from_item};
 use super::other_columns::InstanceColumns;
 use super::snapshot_blocks::{Decoder, Encoder};
 use super::sorted_rows::SortedRows;
-use crate::domain::instance::{Instance, InstanceStatus};
+use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::record::Kind;
 use crate::store::keys::{Item, Section};
 use uuid::Uuid;

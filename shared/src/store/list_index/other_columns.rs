@@ -4,11 +4,11 @@ use super::index::{Columns, Inconsistent, TextColumns, parse, parse_id};
 use super::row::Row;
 use super::snapshot_blocks::{Decoder, Encoder};
 use super::snapshot_rows::{decode_flag, decode_text};
-use crate::domain::instance::{Instance, InstanceStatus};
-use crate::domain::movement::Movement;
-use crate::domain::scope::Role;
-use crate::domain::text::fold;
+use crate::domain::keys::scope::Role;
+use crate::domain::processes::instance::{Instance, InstanceStatus};
+use crate::domain::processes::movement::Movement;
 use crate::domain::user::User;
+use crate::domain::values::text::fold;
 use crate::store::keys::Section;
 use uuid::Uuid;
 

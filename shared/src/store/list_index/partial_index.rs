@@ -3,7 +3,7 @@
 
 use super::index::ListIndex;
 use super::load::PARALLEL_RANGES;
-use crate::domain::time::Timestamp;
+use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, BUCKETS, Item};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use super::index::{Inconsistent, ListIndex};
 use super::snapshot::SnapshotError;
 use super::torn_reads::Rereads;
 use crate::domain::record::Record;
-use crate::domain::time::Timestamp;
+use crate::domain::values::time::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::keys::{ENTRY, Keys};
 use crate::store::{PointReads, UnverifiedStore};

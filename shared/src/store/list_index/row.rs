@@ -1,7 +1,7 @@
 //! Rows: what a list index has of one record.
 
-use crate::domain::id::{EventId, Id};
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::{EventId, Id};
+use crate::domain::values::time::Timestamp;
 use uuid::Uuid;
 
 /// Ends each text of a row. Searched texts contain no control characters and search words no white space, so no word

@@ -3,7 +3,7 @@
 use super::row::{RowRef, SortKey};
 use super::search_terms::SearchTerms;
 use super::sorted_rows::{RowPosition, SortedRows};
-use crate::domain::time::Timestamp;
+use crate::domain::values::time::Timestamp;
 use crate::store::filters::PageRequest;
 use std::borrow::Cow;
 use std::cmp::Ordering;

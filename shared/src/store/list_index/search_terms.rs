@@ -1,6 +1,6 @@
 //! The words of a search.
 
-use crate::domain::text::fold;
+use crate::domain::values::text::fold;
 use memchr::memmem::Finder;
 
 /// Words that must all occur in some text of a row, without regard to case.

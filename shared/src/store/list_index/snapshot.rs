@@ -8,9 +8,9 @@ use super::change_event::UnknownEvent;
 use super::index::ListIndex;
 use super::refresh::LoadedIndex;
 use super::snapshot_blocks::{Decoder, Encoder};
-use crate::domain::id::{EventId, Id, TenantId};
 use crate::domain::record::Kind;
-use crate::domain::time::Timestamp;
+use crate::domain::values::id::{EventId, Id, TenantId};
+use crate::domain::values::time::Timestamp;
 use sha2::{Digest, Sha256};
 
 /// What every snapshot begins with.

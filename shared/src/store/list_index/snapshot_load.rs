@@ -7,7 +7,7 @@ use super::snapshot::{
     MAX_HEADER_BYTES, SnapshotError, SnapshotHeader, SnapshotSource, check_snapshot, decode_header, decode_index,
 };
 use crate::domain::record::Record;
-use crate::domain::time::Timestamp;
+use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::object_store::ObjectStoreError;
 

@@ -8,12 +8,12 @@ use super::refresh::LoadedIndex;
 use super::row::Row;
 use super::snapshot::{SnapshotError, SnapshotSource, check_snapshot, decode_header, decode_index, encode_snapshot};
 use super::sorted_rows::SortedRows;
-use crate::domain::asset::Status;
-use crate::domain::hex;
-use crate::domain::id::{EventId, Id, TenantId};
+use crate::domain::assets::asset::Status;
+use crate::domain::keys::scope::Role;
 use crate::domain::record::{Kind, Record};
-use crate::domain::scope::Role;
-use crate::domain::time::{Date, Timestamp};
+use crate::domain::values::hex;
+use crate::domain::values::id::{EventId, Id, TenantId};
+use crate::domain::values::time::{Date, Timestamp};
 use proptest::prelude::*;
 use uuid::Uuid;
 

@@ -184,7 +184,7 @@ impl<C: Clone> SortedRows<C> {
 mod tests {
     use super::super::row::PackedRow;
     use super::*;
-    use crate::domain::text::fold;
+    use crate::domain::values::text::fold;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 

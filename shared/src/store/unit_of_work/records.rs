@@ -1,9 +1,9 @@
 //! Changes of records in a unit of work: each change of a record has an event, however many the transaction makes.
 
 use super::UnitOfWork;
-use crate::domain::event::{self, Verb};
-use crate::domain::id::{EventId, Id};
+use crate::domain::history::event::{self, Verb};
 use crate::domain::record::{Record, Stored, Unique};
+use crate::domain::values::id::{EventId, Id};
 use crate::store::content_items::content_of;
 use crate::store::error::{StoreError, WriteError};
 use crate::store::item;

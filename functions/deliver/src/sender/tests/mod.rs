@@ -14,7 +14,7 @@ use super::{Limits, Sender, SignedDelivery};
 use futures_util::future::BoxFuture;
 use receiver::certificates;
 use rustls::RootCertStore;
-use shared::domain::time::Timestamp;
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::{AddressPolicy, Attempt, AttemptFailure, is_public};
 use std::collections::HashMap;
 use std::io;

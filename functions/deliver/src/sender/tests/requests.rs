@@ -4,7 +4,7 @@ use super::receiver::{OK, Receiver};
 use super::{Arc, Limits, Names, assert_status, plain_sender, send, send_body, sender, test_rules};
 use crate::sender::{CLIENT, SignedDelivery, request};
 use hyper::HeaderMap;
-use shared::domain::time::Timestamp;
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhook::{Attempt, WebhookSecret};
 use std::io;
 use std::sync::{Mutex, PoisonError};

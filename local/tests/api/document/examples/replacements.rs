@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 use sha2::{Digest, Sha512};
-use shared::domain::hex;
-use shared::domain::id::{ApiKeyId, Id, TenantId};
-use shared::domain::token::{BearerToken, Credential, LinkToken, Secret, Token};
+use shared::domain::keys::token::{BearerToken, Credential, LinkToken, Secret, Token};
+use shared::domain::values::hex;
+use shared::domain::values::id::{ApiKeyId, Id, TenantId};
 use std::collections::HashMap;
 use uuid::Uuid;
 

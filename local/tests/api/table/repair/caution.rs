@@ -118,7 +118,7 @@ async fn what_a_newer_release_wrote_stays() {
     for (_, mut item) in items(&api).await {
         if entry(&item)["entity_id"] == json!(user) {
             let text = item["entry"].as_s().unwrap().replace("\"user.created\"", "\"gadget.created\"");
-            item.insert("hash".into(), aws_sdk_dynamodb::types::AttributeValue::S(shared::domain::event::hash(&text)));
+            item.insert("hash".into(), aws_sdk_dynamodb::types::AttributeValue::S(shared::domain::history::event::hash(&text)));
             item.insert("entry".into(), aws_sdk_dynamodb::types::AttributeValue::S(text));
             api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
         }

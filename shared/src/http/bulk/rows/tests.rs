@@ -1,5 +1,5 @@
 use super::*;
-use crate::domain::field_error::ErrorLocation;
+use crate::domain::values::field_error::ErrorLocation;
 
 const COLUMNS: ColumnNames = ColumnNames {
     fields: &[
@@ -15,7 +15,7 @@ crate::body! {
     /// A row.
     pub struct TestRow {
         /// A text.
-        optional name: crate::domain::text::Name,
+        optional name: crate::domain::values::text::Name,
         /// A flag.
         optional active: bool,
     }

@@ -1,0 +1,6 @@
+//! What has happened to records.
+
+pub mod chain;
+pub mod event;
+pub mod filter;
+pub mod restore;

@@ -1,0 +1,5 @@
+//! Processes, their instances, and movements.
+
+pub mod instance;
+pub mod movement;
+pub mod process;

@@ -1,0 +1,5 @@
+//! Receipts, their keys and their signatures.
+
+pub mod key;
+pub mod receipt;
+pub mod signed;

@@ -1,0 +1,4 @@
+//! Signing links and drawn signatures.
+
+pub mod link;
+pub mod signature_image;

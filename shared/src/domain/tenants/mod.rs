@@ -1,0 +1,5 @@
+//! Tenants and their settings.
+
+pub mod locale;
+pub mod tenant;
+pub mod time_zone;
