@@ -35,6 +35,6 @@ fn every_file_of_the_list_index_that_the_page_names_exists() {
     let names: Vec<&str> = section.split('`').skip(1).step_by(2).filter(|code| code.ends_with(".rs")).collect();
     assert!(names.len() >= 5, "{names:?}");
     for name in names {
-        assert!(root.join("shared/src/store/list_index").join(name).exists(), "{name} does not exist");
+        assert!(root.join("shared/src/store/lists/list_index").join(name).exists(), "{name} does not exist");
     }
 }

@@ -1,7 +1,7 @@
 //! The clients of AWS: their timeouts and retries (docs/adr/0003-client.md), and what they take from the environment.
 
-use super::object_store::{ObjectStore, S3};
-use super::{Clock, Store};
+use crate::store::object_store::{ObjectStore, S3};
+use crate::store::{Clock, Store};
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
@@ -40,7 +40,7 @@ pub fn configure(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dynamodb:
 
 /// Returns the retries of a write that its request can do without: one, for connections that broke while the function
 /// was frozen. Retries draw on a quota, and these have their own: other calls keep theirs when such writes are throttled.
-pub(super) fn dispensable() -> aws_sdk_dynamodb::config::Builder {
+pub(in crate::store) fn dispensable() -> aws_sdk_dynamodb::config::Builder {
     let retries = RetryConfig::standard().with_max_attempts(2).with_initial_backoff(INITIAL_BACKOFF);
     Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
 }
@@ -169,6 +169,6 @@ pub fn operator_environment(region: Region, credentials: Credentials) -> Environ
     Environment { region, credentials, trusted: TlsContext::default(), http: system_https() }
 }
 
-pub(super) fn tls_provider() -> tls::Provider {
+pub(in crate::store) fn tls_provider() -> tls::Provider {
     tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)
 }

@@ -8,91 +8,53 @@
 //!   key was verified lately, it gets even this only once its secret has been checked.
 //! - [`TenantStore`] reads and writes everything.
 
-mod as_of;
-mod assignments;
-mod change_context;
+mod assets;
 mod check;
 pub mod client;
-mod condition;
-mod content_cache;
-mod content_items;
-mod counters;
-mod credentials;
-mod deadline;
-mod deliveries;
-mod delivery_list;
-mod dry_run;
-mod error;
-mod export;
-mod feed;
-mod filter_values;
-mod filters;
 mod history;
-mod history_head;
-mod item;
 pub mod keys;
-mod links;
-mod list_index;
-mod list_pages;
 mod lists;
-mod memory_budget;
 pub mod object_store;
-mod rate;
-mod read;
-mod receipt_keys;
-mod record_names;
-mod reference_items;
-mod retry;
-mod serial_numbers;
-mod signature_images;
-mod small_lists;
-mod stats;
-mod stored_responses;
-mod tenant_deletion;
+mod signing;
+mod table;
 mod tenants;
-mod transaction;
-mod transaction_items;
-mod unique_lists;
-mod unit_of_work;
-mod verify_history;
-mod verify_tenant;
 mod webhooks;
 
-pub use change_context::ChangeContext;
+pub use assets::serial_numbers::SerialMatch;
 pub use check::{CheckMode, CheckReport, Finding, Removal};
-pub use deadline::{has_time_for_operation, with_deadline};
-pub use deliveries::DeliveryInputs;
-pub use delivery_list::MAX_LISTED_DELIVERIES;
-pub use dry_run::DryRun;
-pub use error::{StoreError, UnreadableRecord, WriteError};
-pub use export::{AssetExport, Chunk};
-pub use feed::{Feed, MAX_BODY_BEFORE_OMISSION};
-pub use filter_values::{Assignee, Statuses};
-pub use filters::{
+pub use history::feed::{Feed, MAX_BODY_BEFORE_OMISSION};
+pub use history::of_record::HistoryPage;
+pub use history::record_names::RecordNames;
+pub use lists::export::{AssetExport, Chunk};
+pub use lists::filter_values::{Assignee, Statuses};
+pub use lists::filters::{
     AssetFilter, AssetSort, AssetTypeFilter, InstanceFilter, ManufacturerFilter, ModelFilter, Page, PageRequest, ProcessFilter,
     SortField, UserFilter,
 };
-pub use history::HistoryPage;
-pub use list_index::{MAX_SNAPSHOT_TIME, SnapshotReport, max_event_delay};
-pub use read::{BatchGet, BatchResult};
-pub use receipt_keys::KeyError;
-pub use record_names::RecordNames;
-pub use retry::{AttemptError, retry};
-pub use serial_numbers::SerialMatch;
-pub use stored_responses::PreviousRequest;
-pub use tenants::{NewTenant, RegisteredTenant};
-pub use unit_of_work::{MAX_TRANSACTION_ITEMS, UnitOfWork};
-pub use verify_tenant::TenantVerification;
+pub use lists::list_index::{MAX_SNAPSHOT_TIME, SnapshotReport, max_event_delay};
+pub use signing::receipt_keys::KeyError;
+pub use table::change_context::ChangeContext;
+pub use table::deadline::{has_time_for_operation, with_deadline};
+pub use table::dry_run::DryRun;
+pub use table::error::{StoreError, UnreadableRecord, WriteError};
+pub use table::read::{BatchGet, BatchResult};
+pub use table::retry::{AttemptError, retry};
+pub use table::stored_responses::PreviousRequest;
+pub use table::unit_of_work::{MAX_TRANSACTION_ITEMS, UnitOfWork};
+pub use tenants::registry::{NewTenant, RegisteredTenant};
+pub use tenants::verify_tenant::TenantVerification;
+pub use webhooks::deliveries::DeliveryInputs;
+pub use webhooks::delivery_list::MAX_LISTED_DELIVERIES;
 
 use crate::domain::values::id::TenantId;
 use crate::domain::values::time::Timestamp;
 use aws_sdk_dynamodb::Client;
-use content_cache::ContentCache;
 use keys::Keys;
-use list_index::ListIndexCache;
+use lists::list_index::ListIndexCache;
 use object_store::ObjectStore;
 use std::ops::Deref;
 use std::sync::Arc;
+use table::content_cache::ContentCache;
 use tokio::sync::SetOnce;
 
 /// Returns the present time. Tests pass a clock of their own.
@@ -172,7 +134,7 @@ impl Store {
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
         let random: Random = Arc::new(|bytes| getrandom::fill(bytes).map_err(|error| error.to_string()));
-        let list_indexes = Arc::new(ListIndexCache::new(memory_budget::from_env()));
+        let list_indexes = Arc::new(ListIndexCache::new(lists::memory_budget::from_env()));
         Self { client, table: table.into(), clock, random, list_indexes, snapshots: None, content: Arc::default() }
     }
 

@@ -7,11 +7,11 @@ use crate::domain::processes::movement::NUMBER_TEMPLATE;
 use crate::domain::record::Kind;
 use crate::domain::tenants::tenant::Tenant;
 use crate::domain::values::id::{AssetId, EventId, Id};
-use crate::store::counters::{LAST_NUMBER, WIDTH};
-use crate::store::error::StoreError;
-use crate::store::item::OWNER;
 use crate::store::keys::{self, COUNTERS, Item, Key, MARKERS, TYPE};
-use crate::store::tenant_deletion::REGISTRATION;
+use crate::store::table::counters::{LAST_NUMBER, WIDTH};
+use crate::store::table::error::StoreError;
+use crate::store::table::item::OWNER;
+use crate::store::tenants::tenant_deletion::REGISTRATION;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::BTreeMap;
 

@@ -7,8 +7,8 @@ use super::{TenantCheck, named};
 use crate::domain::history::restore::Restore;
 use crate::domain::record::Kind;
 use crate::domain::values::id::Id;
-use crate::store::error::StoreError;
-use crate::store::list_index::max_event_delay;
+use crate::store::lists::list_index::max_event_delay;
+use crate::store::table::error::StoreError;
 use uuid::Uuid;
 
 /// All kinds, in the order of repairs: what a record is restored from comes before it.

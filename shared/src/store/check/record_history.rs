@@ -12,11 +12,11 @@ use crate::domain::processes::process::Process;
 use crate::domain::record::{Kind, Record, Stored};
 use crate::domain::values::id::Id;
 use crate::domain::values::time::Timestamp;
-use crate::store::error::StoreError;
-use crate::store::history_head::HistoryHead;
-use crate::store::item;
+use crate::store::history::history_head::HistoryHead;
 use crate::store::keys::{Item, Key};
-use crate::store::list_index::max_event_delay;
+use crate::store::lists::list_index::max_event_delay;
+use crate::store::table::error::StoreError;
+use crate::store::table::item;
 use serde_json::Value;
 use uuid::Uuid;
 

@@ -8,12 +8,12 @@ use crate::domain::history::event::{self, Actor, Verb};
 use crate::domain::history::restore::{AuditFields, canonical};
 use crate::domain::record::{Kind, Record, Stored};
 use crate::domain::values::id::{EventId, Id};
-use crate::store::change_context::ChangeContext;
-use crate::store::error::StoreError;
-use crate::store::history_head::HistoryHead;
-use crate::store::item;
+use crate::store::history::history_head::HistoryHead;
 use crate::store::keys::Item;
-use crate::store::transaction_items::RecordChange;
+use crate::store::table::change_context::ChangeContext;
+use crate::store::table::error::StoreError;
+use crate::store::table::item;
+use crate::store::table::transaction_items::RecordChange;
 use uuid::Uuid;
 
 /// A record that exists, and its item.

@@ -1,9 +1,9 @@
 //! The reference items: how many records refer to a record, and what references can require of it.
 
 use super::{RecordKey, TenantCheck, named};
-use crate::store::error::StoreError;
-use crate::store::item::USES;
 use crate::store::keys::{Item, Key, REFERENCES, TYPE};
+use crate::store::table::error::StoreError;
+use crate::store::table::item::USES;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
 

@@ -6,10 +6,10 @@ use crate::domain::history::event::Verb;
 use crate::domain::history::restore::AuditFields;
 use crate::domain::record::Kind;
 use crate::store::TenantStore;
-use crate::store::error::StoreError;
-use crate::store::item;
 use crate::store::keys::Item;
-use crate::store::list_index::max_secondary_index_delay;
+use crate::store::lists::list_index::max_secondary_index_delay;
+use crate::store::table::error::StoreError;
+use crate::store::table::item;
 use uuid::Uuid;
 
 /// What became of a record that was to be removed.

@@ -7,9 +7,9 @@
 use super::TenantCheck;
 use super::change::Change;
 use crate::domain::values::time::Timestamp;
-use crate::store::error::StoreError;
 use crate::store::keys::{EXPIRES, Item, Key, PK, SK, STORED_RESPONSES, history_entry};
-use crate::store::stored_responses::{ENTRIES, FINGERPRINT};
+use crate::store::table::error::StoreError;
+use crate::store::table::stored_responses::{ENTRIES, FINGERPRINT};
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 

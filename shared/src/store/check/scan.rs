@@ -7,11 +7,11 @@ use crate::domain::history::chain::{Chain, ChainHead, HistoryEntry, is_by_operat
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::Id;
 use crate::domain::values::time::Timestamp;
-use crate::store::error::{StoreError, UnreadableRecord};
-use crate::store::history_head::HistoryHead;
-use crate::store::item;
+use crate::store::history::history_head::HistoryHead;
 use crate::store::keys::{Item, Key, LS, TYPE};
-use crate::store::list_index::max_secondary_index_delay;
+use crate::store::lists::list_index::max_secondary_index_delay;
+use crate::store::table::error::{StoreError, UnreadableRecord};
+use crate::store::table::item;
 use uuid::Uuid;
 
 /// The events of a record, while they are read.

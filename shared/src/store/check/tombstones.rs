@@ -1,9 +1,9 @@
 //! Tombstones, which take the place of deleted records.
 
 use super::{RecordKey, TenantCheck, named};
-use crate::store::error::StoreError;
-use crate::store::history_head::HistoryHead;
+use crate::store::history::history_head::HistoryHead;
 use crate::store::keys::{Item, Key, TOMBSTONES, deleted_record};
+use crate::store::table::error::StoreError;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::BTreeMap;
 

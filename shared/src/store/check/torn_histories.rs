@@ -4,10 +4,10 @@ use super::chain_state::{ChainState, classify};
 use super::{TenantCheck, named};
 use crate::domain::history::chain::{BrokenLink, Chain, ChainError, subject};
 use crate::domain::record::Record;
-use crate::store::error::StoreError;
-use crate::store::history::entry_of;
+use crate::store::history::of_record::entry_of;
 use crate::store::keys::Item;
-use crate::store::transaction_items::TRANSACTION_START;
+use crate::store::table::error::StoreError;
+use crate::store::table::transaction_items::TRANSACTION_START;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 

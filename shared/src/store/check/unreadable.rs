@@ -4,9 +4,9 @@ use super::histories::ORDER;
 use super::{TenantCheck, named};
 use crate::domain::history::restore::Restore;
 use crate::domain::record::Kind;
-use crate::store::error::StoreError;
-use crate::store::item::{self, VERSION};
 use crate::store::keys::Item;
+use crate::store::table::error::StoreError;
+use crate::store::table::item::{self, VERSION};
 use uuid::Uuid;
 
 impl TenantCheck<'_> {

@@ -1,0 +1,89 @@
+//! Which assets users had at an earlier time.
+//!
+//! Each event that assigns an asset to a user is also in the index `list_index`, under the user and the asset. So the assets
+//! that a user may have had are found without reading every event of the tenant.
+
+use crate::domain::assets::asset::{Asset, CatalogNames};
+use crate::domain::history::chain::HistoryEntry;
+use crate::domain::record::{Kind, Record, Stored};
+use crate::domain::user::User;
+use crate::domain::values::id::{AssetId, Id, UserId};
+use crate::domain::values::time::Timestamp;
+use crate::store::history::as_of::{CONCURRENT_HISTORIES, MAX_EVENT_AFTER_REQUEST};
+use crate::store::keys::{self, Item, Key, Keys, LS, PK};
+use crate::store::lists::filters::{Page, PageRequest};
+use crate::store::lists::list_index::{ChangeEvent, max_secondary_index_delay};
+use crate::store::table::error::StoreError;
+use crate::store::{TenantStore, UnverifiedStore};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+impl UnverifiedStore {
+    /// Returns a page of the assets that a user had at `at`, newest first, each with the catalog names that it showed then;
+    /// `None` if there never was such a user.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnverifiedStore::asset_as_of`].
+    pub async fn assets_of_user_as_of(
+        &self,
+        user: UserId,
+        at: Timestamp,
+        request: PageRequest,
+    ) -> Result<Option<Page<(Stored<Asset>, CatalogNames)>>, StoreError> {
+        let store = self.verified().await;
+        let (history, assets) = tokio::try_join!(self.history_state::<User>(user, Some(1)), store.ever_assigned(user, at))?;
+        if history.is_none() {
+            return Ok(None);
+        }
+        let states = stream::iter(assets).map(async |asset| {
+            let state = self.past_state(Asset::KIND, asset.uuid(), at).await?;
+            Ok::<_, StoreError>(state.filter(|state| state.id_in("assigned_to") == Some(user)).map(|state| (asset, state)))
+        });
+        let states: Vec<_> = states.buffered(CONCURRENT_HISTORIES).try_collect().await?;
+        let mut states: Vec<_> = states.into_iter().flatten().collect();
+        states.sort_by_key(|(asset, state)| (Reverse(state.created_at()), *asset));
+        let Page { items, total, request, unreadable } = Page::cut_from(states, request);
+        Ok(Some(Page { items: store.past_assets(items, at).await?, total, request, unreadable }))
+    }
+}
+
+impl TenantStore {
+    /// Returns the assets that were assigned to a user at some time until `at`.
+    async fn ever_assigned(&self, user: UserId, at: Timestamp) -> Result<BTreeSet<AssetId>, StoreError> {
+        let indexed = async {
+            let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);
+            let query = query
+                .key_condition_expression("#pk = :pk AND begins_with(#ls, :user)")
+                .expression_attribute_names("#pk", PK)
+                .expression_attribute_names("#ls", LS)
+                .expression_attribute_values(":pk", self.keys.partition())
+                .expression_attribute_values(":user", Keys::assignments(user));
+            self.every(query).await
+        };
+        let (indexed, recent) = tokio::try_join!(indexed, self.recently_assigned(user, at))?;
+        let is_earlier = |item: &&Item| {
+            let event = Key::of(item).and_then(|key| keys::event_id(&key));
+            event.is_none_or(|event| event.timestamp() <= at.plus(MAX_EVENT_AFTER_REQUEST))
+        };
+        let assets = indexed.iter().filter(is_earlier).filter_map(|item| Keys::assigned_asset(item.get(LS)?));
+        Ok(assets.chain(recent).collect())
+    }
+
+    /// Returns the assets that the index may lack, because they were assigned lately.
+    async fn recently_assigned(&self, user: UserId, at: Timestamp) -> Result<Vec<AssetId>, StoreError> {
+        let since = self.store.now().plus(-max_secondary_index_delay());
+        if at.plus(MAX_EVENT_AFTER_REQUEST) < since {
+            return Ok(Vec::new());
+        }
+        let mut assets = Vec::new();
+        let assigned = |entry: &HistoryEntry| {
+            let event = ChangeEvent::parse(&entry.text).ok()?.ok()?;
+            let assigned_to = event.new_text("assigned_to").and_then(|id| id.parse::<UserId>().ok());
+            (event.kind == Kind::Asset && assigned_to == Some(user)).then(|| AssetId::from_uuid(event.record_id))
+        };
+        self.each_page_of_entries(since, |entries| assets.extend(entries.iter().filter_map(assigned))).await?;
+        Ok(assets)
+    }
+}

@@ -1,0 +1,147 @@
+//! Assets by their serial number.
+//!
+//! A serial number need not be unique. An upsert by one makes at most one asset even so, however many are sent at once:
+//! the transaction that creates the asset also writes a claim, an item whose key has the serial number. Claims expire
+//! after a day: by then, the list index has long shown the asset.
+
+use crate::domain::assets::asset::Asset;
+use crate::domain::record::{Kind, Stored};
+use crate::domain::values::id::{AssetId, Id};
+use crate::store::TenantStore;
+use crate::store::keys::{self, EXPIRES, Item, PK, TYPE};
+use crate::store::lists::list_index::{AssetColumns, AssetIndex, Freshness, RowQuery, SortedRows};
+use crate::store::table::error::{StoreError, UnreadableRecord};
+use crate::store::table::item::OWNER;
+use crate::store::table::read::BatchGet;
+use crate::store::table::stored_responses::seconds;
+use crate::store::table::transaction::{Condition, TransactionItem};
+use crate::store::table::unit_of_work::UnitOfWork;
+use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
+use std::collections::{BTreeSet, HashMap};
+
+/// How long a claim is kept, in seconds: 24 hours.
+const CLAIM_SECONDS: i64 = 24 * 60 * 60;
+
+/// The assets with a serial number, and the claim that the creation of another one must replace.
+#[derive(Debug, Clone, Default)]
+pub struct SerialMatch {
+    /// The assets, in the order of their ids.
+    pub assets: Vec<Stored<Asset>>,
+    /// An asset that probably has the serial number, and can't be read.
+    pub unreadable: Option<UnreadableRecord>,
+    claim: Option<Claim>,
+}
+
+/// A claim, and its asset as it was read with it.
+#[derive(Debug, Clone)]
+struct Claim {
+    asset: AssetId,
+    /// `None` if the asset was not found: it is deleted, or the transaction that creates it is not visible as a whole.
+    version: Option<u64>,
+}
+
+impl TenantStore {
+    /// Returns the assets with each of these serial numbers. Includes every write that was acknowledged before the call.
+    /// Takes two round trips, and more for a list index that is not in memory.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub async fn assets_by_serial(&self, serials: &BTreeSet<String>) -> Result<HashMap<String, SerialMatch>, StoreError> {
+        if serials.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let keys: Vec<_> = serials.iter().map(|serial| self.keys.serial_claim(serial)).collect();
+        let (found, claims) = tokio::try_join!(self.ids_by_serial(serials), self.items(&keys))?;
+        let claimed = |serial: &str| {
+            let owner = claims.get(&self.keys.serial_claim(serial))?.get(OWNER)?.as_s().ok()?;
+            keys::record_id_of_sort_key(Kind::Asset, owner).map(AssetId::from_uuid)
+        };
+        let candidates = found.into_iter().chain(serials.iter().filter_map(|serial| Some((serial.clone(), claimed(serial)?))));
+        let candidates: BTreeSet<(String, AssetId)> = candidates.collect();
+        let records = self.batch_get(BatchGet::new().with_all::<Asset>(candidates.iter().map(|(_, id)| *id))).await?;
+        let mut matches: HashMap<String, SerialMatch> =
+            serials.iter().map(|serial| (serial.clone(), SerialMatch::default())).collect();
+        for (serial, id) in candidates {
+            let Some(matched) = matches.get_mut(&serial) else { continue };
+            let asset = match records.get::<Asset>(Some(id)) {
+                Err(StoreError::Unreadable(record)) => {
+                    matched.unreadable = Some(record);
+                    continue;
+                }
+                read => read?,
+            };
+            if claimed(&serial) == Some(id) {
+                matched.claim = Some(Claim { asset: id, version: asset.as_ref().map(|asset| asset.version) });
+            }
+            // The table decides: an asset of the list index may have another serial number by now.
+            matched.assets.extend(asset.filter(|asset| asset.value.serial_number.as_deref() == Some(&serial)));
+        }
+        Ok(matches)
+    }
+
+    async fn ids_by_serial(&self, serials: &BTreeSet<String>) -> Result<Vec<(String, AssetId)>, StoreError> {
+        let select = |index: &AssetIndex| ids_of(&index.assets, serials);
+        if let Some(ids) = self.as_unverified().with_list_index(Freshness::Refreshed, select).await? {
+            return Ok(ids);
+        }
+        let mut ids = Vec::new();
+        self.each_page_of_rows(|rows| ids.extend(ids_of(rows, serials))).await?;
+        Ok(ids)
+    }
+}
+
+fn ids_of(rows: &SortedRows<AssetColumns>, serials: &BTreeSet<String>) -> Vec<(String, AssetId)> {
+    let query = RowQuery { filter: Some(Box::new(|columns: &AssetColumns| columns.has_serial)), ..RowQuery::default() };
+    let mut ids = Vec::new();
+    query.scan(rows, |position| {
+        let Some(row) = rows.row(position) else { return };
+        let serial = row.exact_text(AssetColumns::SERIAL);
+        ids.extend(serials.contains(serial).then(|| (serial.to_owned(), AssetId::from_uuid(row.sort_key.id()))));
+    });
+    ids
+}
+
+impl UnitOfWork<'_> {
+    /// Requires that no other upsert has created an asset with this serial number since `matched` was read. If one has, the
+    /// commit fails with [`WriteError::Stale`](crate::store::WriteError::Stale).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Internal`] when the claim can't be stored.
+    pub fn claim_serial(
+        &mut self,
+        store: &TenantStore,
+        serial: &str,
+        matched: &SerialMatch,
+        asset: AssetId,
+    ) -> Result<(), StoreError> {
+        let expires = seconds(store.store.now()) + CLAIM_SECONDS;
+        let mut claim: Item = store.keys.serial_claim(serial).item();
+        claim.insert(TYPE.to_owned(), AttributeValue::S("serial_claim".to_owned()));
+        claim.insert(OWNER.to_owned(), AttributeValue::S(store.keys.record(Kind::Asset, asset.uuid()).sort().to_owned()));
+        claim.insert(EXPIRES.to_owned(), AttributeValue::N(expires.to_string()));
+        let put = Put::builder().table_name(&store.store.table).set_item(Some(claim));
+        let put = match &matched.claim {
+            Some(previous) => {
+                self.add(store.unchanged_asset(previous)?);
+                let owner = store.keys.record(Kind::Asset, previous.asset.uuid()).sort().to_owned();
+                put.condition_expression("#owner = :previous")
+                    .expression_attribute_names("#owner", OWNER)
+                    .expression_attribute_values(":previous", AttributeValue::S(owner))
+            }
+            None => put.condition_expression("attribute_not_exists(#pk)").expression_attribute_names("#pk", PK),
+        };
+        let write = TransactWriteItem::builder().put(put.build().map_err(StoreError::broken)?).build();
+        self.add(TransactionItem { condition: Condition::RecordState, write });
+        Ok(())
+    }
+}
+
+impl TenantStore {
+    /// Returns the check that a claim's asset is as it was read. Reads of several items may see the claim of a transaction
+    /// and not yet its asset; the check sees both or fails.
+    fn unchanged_asset(&self, claim: &Claim) -> Result<TransactionItem, StoreError> {
+        self.version_check(&self.keys.record(Kind::Asset, claim.asset.uuid()), claim.version)
+    }
+}

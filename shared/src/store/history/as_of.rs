@@ -1,0 +1,115 @@
+//! Records as they were at an earlier time, from their histories alone.
+
+use crate::domain::assets::asset::{Asset, CatalogNames};
+use crate::domain::catalog::{AssetKind, Model};
+use crate::domain::history::chain::HistoryEntry;
+use crate::domain::history::restore::{Origin, PastState, state_at};
+use crate::domain::record::{Kind, Record, Stored};
+use crate::domain::values::id::{AssetId, Id, ModelId};
+use crate::domain::values::text::Name;
+use crate::domain::values::time::Timestamp;
+use crate::store::table::error::StoreError;
+use crate::store::{TenantStore, UnverifiedStore};
+use chrono::TimeDelta;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use std::collections::{BTreeSet, HashMap};
+use uuid::Uuid;
+
+/// How long after its request a change gets the id of its event, at most. Entries that are later need not be read.
+pub(in crate::store) const MAX_EVENT_AFTER_REQUEST: TimeDelta = TimeDelta::minutes(1);
+/// How many histories are read at the same time.
+pub(in crate::store) const CONCURRENT_HISTORIES: usize = 8;
+
+impl UnverifiedStore {
+    /// Returns an asset as it was at `at`, and the catalog names that it showed then; `None` if it did not exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Internal`] when an entry of a history is lost or can't be read. As
+    /// [`UnverifiedStore::history`] otherwise.
+    pub async fn asset_as_of(&self, id: AssetId, at: Timestamp) -> Result<Option<(Stored<Asset>, CatalogNames)>, StoreError> {
+        let Some(state) = self.past_state(Asset::KIND, id.uuid(), at).await? else { return Ok(None) };
+        let mut assets = self.verified().await.past_assets(vec![(id, state)], at).await?;
+        Ok(assets.pop())
+    }
+
+    /// Returns the state of a record at `at`; `None` if it did not exist.
+    ///
+    /// Not generic, like all that follows, so that a function links it once, and nothing that only some kinds need.
+    pub(in crate::store) async fn past_state(
+        &self,
+        kind: Kind,
+        id: Uuid,
+        at: Timestamp,
+    ) -> Result<Option<PastState>, StoreError> {
+        let Some(mut state) = self.history_state_of(kind, id, None).await? else { return Ok(None) };
+        let last = state.last_version_until(at.plus(MAX_EVENT_AFTER_REQUEST));
+        let entries: Vec<HistoryEntry> = self.history_entries(&mut state, 1..=last).await?.into_values().collect();
+        if entries.len() as u64 != last {
+            return Err(StoreError::broken(format!("the history of {} {id} lacks an entry", kind.noun())));
+        }
+        state_at(&entries, at).map_err(StoreError::broken)
+    }
+}
+
+impl TenantStore {
+    /// Returns assets with these states, in their order, and the names that their catalog entries had. Each entry's history
+    /// is read once.
+    pub(in crate::store) async fn past_assets(
+        &self,
+        states: Vec<(AssetId, PastState)>,
+        at: Timestamp,
+    ) -> Result<Vec<(Stored<Asset>, CatalogNames)>, StoreError> {
+        let states_only = || states.iter().map(|(_, state)| state);
+        let types = self.past_states(Kind::AssetType, ids_in("asset_type_id", states_only()), at);
+        let catalog = async {
+            let models = self.past_states(Kind::Model, ids_in("model_id", states_only()), at).await?;
+            let manufacturers = ids_in("manufacturer_id", models.values());
+            let manufacturers = self.past_states(Kind::Manufacturer, manufacturers, at).await?;
+            Ok((models, manufacturers))
+        };
+        let (types, (models, manufacturers)) = tokio::try_join!(types, catalog)?;
+        let asset = |(id, state): (AssetId, PastState)| {
+            let asset_type = state.id_in::<Uuid>("asset_type_id").and_then(|id| types.get(&id));
+            let model = state.id_in::<Uuid>("model_id").and_then(|id| Some((id, models.get(&id)?)));
+            let manufacturer_id = model.and_then(|(_, model)| model.id_in::<Uuid>("manufacturer_id"));
+            let names = CatalogNames {
+                asset_type: asset_type.and_then(name),
+                kind: asset_type.and_then(|state| state.text_in("kind")?.parse().ok()).unwrap_or(AssetKind::Physical),
+                model: model.and_then(|(_, model)| name(model)),
+                manufacturer: manufacturer_id.and_then(|id| manufacturers.get(&id)).and_then(name),
+            };
+            let creator = state.creator().clone();
+            let model = model.and_then(|(id, model)| past_model(ModelId::from_uuid(id), model));
+            let origin = Origin { model: model.as_ref(), ..Origin::unknown(&creator) };
+            Ok((state.into_record(id, &origin).map_err(StoreError::broken)?, names))
+        };
+        states.into_iter().map(asset).collect()
+    }
+
+    /// Returns the states of those of the records that existed.
+    async fn past_states(&self, kind: Kind, ids: BTreeSet<Uuid>, at: Timestamp) -> Result<HashMap<Uuid, PastState>, StoreError> {
+        let store = self.as_unverified();
+        let states = stream::iter(ids).map(async |id| {
+            let state = store.past_state(kind, id, at).await?;
+            Ok::<_, StoreError>(state.map(|state| (id, state)))
+        });
+        let states: Vec<_> = states.buffered(CONCURRENT_HISTORIES).try_collect().await?;
+        Ok(states.into_iter().flatten().collect())
+    }
+}
+
+/// Returns the different ids in a field of these states.
+fn ids_in<'s>(field: &str, states: impl Iterator<Item = &'s PastState>) -> BTreeSet<Uuid> {
+    states.filter_map(|state| state.id_in(field)).collect()
+}
+
+fn name(state: &PastState) -> Option<Name> {
+    state.text_in("name").map(|name| Name::from_stored(name.to_owned()))
+}
+
+/// Returns what an asset needs of its model.
+fn past_model(id: ModelId, state: &PastState) -> Option<Model> {
+    let (manufacturer_id, asset_type_id) = (state.id_in("manufacturer_id")?, state.id_in("asset_type_id")?);
+    Some(Model { id, name: name(state)?, manufacturer_id, asset_type_id, notes: None })
+}

@@ -1,0 +1,192 @@
+//! The feed of all changes of a tenant, oldest first (docs/adr/0009).
+
+use crate::domain::history::chain::HistoryEntry;
+use crate::domain::history::filter::EventFilter;
+use crate::domain::values::id::EventId;
+use crate::domain::values::json;
+use crate::domain::values::time::Timestamp;
+use crate::store::history::of_record::entry_of;
+use crate::store::keys::{self, Key, Keys, PK, SK};
+use crate::store::lists::list_index::{max_event_delay, max_secondary_index_delay};
+use crate::store::table::error::StoreError;
+use crate::store::{PointReads, TenantStore};
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
+use uuid::Uuid;
+
+/// How many bytes a body may reach before parts of it are left out: images of signatures, changes of a history, further
+/// events. Well below the 6 MB that a Lambda response may have.
+pub const MAX_BODY_BEFORE_OMISSION: usize = 4 * 1024 * 1024;
+
+/// A part of the tenant's events, oldest first.
+#[derive(Debug, Clone)]
+pub struct Feed {
+    /// The events.
+    pub entries: Vec<HistoryEntry>,
+    /// The event to continue after: the last that was read for this part, or the requested one. With a filter for a record,
+    /// it can be the ID of no event.
+    pub last: Option<EventId>,
+    /// Whether more events follow already.
+    pub has_more: bool,
+    /// How many bytes the entries take in a response.
+    bytes: usize,
+}
+
+/// How many events a response reads at most if not all of them match.
+const MAX_READ: usize = 1_000;
+/// How many of these one request to the table reads.
+const READ_AT_ONCE: usize = 250;
+
+impl Feed {
+    /// Adds an entry, if the response can hold it and has not `limit` of them, and returns whether it does.
+    fn add(&mut self, entry: HistoryEntry, limit: usize) -> bool {
+        let length = json::escaped_len(entry.text.as_bytes());
+        let is_full = !self.entries.is_empty() && self.bytes + length > MAX_BODY_BEFORE_OMISSION;
+        if self.entries.len() == limit || is_full {
+            return false;
+        }
+        self.bytes += length;
+        self.entries.push(entry);
+        true
+    }
+}
+
+impl TenantStore {
+    /// Returns the position in the feed that everything follows which is not in it yet: of events of the last seconds,
+    /// some may still be written. Reads nothing.
+    #[must_use]
+    pub fn end_of_feed(&self) -> EventId {
+        Keys::last_event_before(self.feed_end())
+    }
+
+    /// Returns the time up to which the feed is complete: no event can be added with an earlier time in its ID.
+    fn feed_end(&self) -> Timestamp {
+        self.store.now().plus(-max_event_delay())
+    }
+
+    /// Returns up to `limit` events after `after`, or from the first.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::matching_events`].
+    pub async fn events(&self, after: Option<EventId>, limit: u32) -> Result<Feed, StoreError> {
+        self.matching_events(after, limit, &EventFilter::default()).await
+    }
+
+    /// Returns up to `limit` events that match, of those after `after`, or from the first.
+    ///
+    /// Events of the last seconds are held back, because one with an earlier ID may still be written. A reader that
+    /// continues after [`Feed::last`] therefore misses none. With a filter, a part has a bounded number of events read for
+    /// it, so it can be empty although more follow.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn matching_events(&self, after: Option<EventId>, limit: u32, filter: &EventFilter) -> Result<Feed, StoreError> {
+        let mut feed = Feed { entries: Vec::new(), last: after, has_more: false, bytes: 0 };
+        let end = self.feed_end();
+        if let Some(entity) = filter.entity {
+            self.add_events_of(entity, &mut feed, limit as usize, filter).await?;
+        }
+        if !feed.has_more {
+            self.add_events_until(end, &mut feed, limit as usize, filter).await?;
+        }
+        Ok(feed)
+    }
+
+    /// Adds the events after the last one that was read, in the order of the table.
+    async fn add_events_until(
+        &self,
+        end: Timestamp,
+        feed: &mut Feed,
+        limit: usize,
+        filter: &EventFilter,
+    ) -> Result<(), StoreError> {
+        let Some((from, to)) = Keys::events_between(feed.last, end) else { return Ok(()) };
+        let at_once = if filter.is_empty() { limit + 1 } else { READ_AT_ONCE };
+        let mut pages = self.events_query(from, to).limit(i32::try_from(at_once).unwrap_or(i32::MAX)).into_paginator().send();
+        let mut read = 0;
+        while let Some(page) = pages.next().await {
+            let page = page?;
+            for item in page.items.unwrap_or_default() {
+                let id = Key::of(&item).as_ref().and_then(keys::event_id);
+                let entry = entry_of(&item).filter(|entry| filter.matches(&entry.text));
+                if entry.is_some_and(|entry| !feed.add(entry, limit)) {
+                    feed.has_more = true;
+                    return Ok(());
+                }
+                feed.last = id.or(feed.last);
+                read += 1;
+            }
+            if read >= MAX_READ && page.last_evaluated_key.is_some() {
+                feed.has_more = true;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the events of one record that the index `history` is sure to have, so that the tenant's others need not be
+    /// read.
+    ///
+    /// The index has them by version. Their IDs can have another order if they were made by clocks that differ, so all are
+    /// read, without the entries.
+    async fn add_events_of(&self, entity: Uuid, feed: &mut Feed, limit: usize, filter: &EventFilter) -> Result<(), StoreError> {
+        let end = Keys::last_event_before(self.store.now().plus(-max_secondary_index_delay()));
+        if feed.last.is_some_and(|last| last >= end) {
+            return Ok(());
+        }
+        let rows = self.history_rows(entity, 0..=keys::LAST_VERSION, None).await?;
+        let mut ids: Vec<EventId> = rows.into_values().filter(|id| feed.last < Some(*id) && *id <= end).collect();
+        ids.sort_unstable();
+        let mut read = 0;
+        // With a filter by type, few of them may match.
+        let at_once = if filter.types.is_some() { READ_AT_ONCE } else { limit };
+        for chunk in ids.chunks(at_once) {
+            let keys: Vec<Key> = chunk.iter().map(|id| self.keys.event(*id)).collect();
+            let items = self.items(&keys).await?;
+            for (id, key) in chunk.iter().zip(&keys) {
+                // One that the table lacks is lost: the feed has it nowhere.
+                let entry = items.get(key).and_then(entry_of).filter(|entry| filter.matches(&entry.text));
+                if read == MAX_READ || entry.is_some_and(|entry| !feed.add(entry, limit)) {
+                    feed.has_more = true;
+                    return Ok(());
+                }
+                feed.last = Some(*id);
+                read += 1;
+            }
+        }
+        feed.last = Some(end);
+        Ok(())
+    }
+}
+
+impl TenantStore {
+    /// Visits the entries of all events since `since`, oldest first, page by page.
+    pub(in crate::store) async fn each_page_of_entries(
+        &self,
+        since: Timestamp,
+        mut visit: impl FnMut(Vec<HistoryEntry>),
+    ) -> Result<(), StoreError> {
+        let (from, to) = Keys::events_since(since);
+        let mut pages = self.events_query(from, to).into_paginator().send();
+        while let Some(page) = pages.next().await {
+            visit(page?.items.unwrap_or_default().iter().filter_map(entry_of).collect());
+        }
+        Ok(())
+    }
+}
+
+impl PointReads {
+    /// Returns a query for the tenant's events between two keys, both included.
+    pub(in crate::store) fn events_query(&self, from: AttributeValue, to: AttributeValue) -> QueryFluentBuilder {
+        let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
+        query
+            .key_condition_expression("#pk = :pk AND #sk BETWEEN :from AND :to")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#sk", SK)
+            .expression_attribute_values(":pk", self.keys.partition())
+            .expression_attribute_values(":from", from)
+            .expression_attribute_values(":to", to)
+    }
+}

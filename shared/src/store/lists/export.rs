@@ -1,0 +1,98 @@
+//! Exports: all records of a kind that match a filter, in the order of their ids, read once and piece by piece.
+
+use crate::domain::assets::asset::Asset;
+use crate::domain::record::{Record, Stored};
+use crate::domain::user::User;
+use crate::domain::values::id::Id;
+use crate::store::TenantStore;
+use crate::store::lists::filters::{AssetFilter, Page, PageRequest, UserFilter};
+use crate::store::lists::list_index::{Columns, RowQuery, SortedRows, row_from_item};
+use crate::store::table::error::StoreError;
+use crate::store::table::item;
+use uuid::Uuid;
+
+/// Consecutive records of an export.
+#[derive(Debug)]
+pub struct Chunk<T: Record> {
+    /// Those that match, in the order of their ids.
+    pub records: Vec<Stored<T>>,
+    /// Those that can't be read.
+    pub unreadable: Vec<Uuid>,
+    /// After which record the next chunk begins; `None` at the end.
+    pub next: Option<T::Id>,
+}
+
+/// Which assets an export has.
+pub struct AssetExport {
+    filter: AssetFilter,
+    logical_types: Vec<Uuid>,
+}
+
+impl TenantStore {
+    /// Begins an export of the assets that match `filter`.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub async fn asset_export(&self, filter: AssetFilter) -> Result<AssetExport, StoreError> {
+        Ok(AssetExport { logical_types: self.logical_types(&filter).await?, filter })
+    }
+
+    /// Reads the assets that follow `after`, at most 1 MB of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::asset_export`].
+    pub async fn assets_after(
+        &self,
+        export: &AssetExport,
+        after: Option<<Asset as Record>::Id>,
+    ) -> Result<Chunk<Asset>, StoreError> {
+        self.chunk_after(&export.filter.row_query(export.logical_types.clone()), after).await
+    }
+
+    /// Reads the users that follow `after`, at most 1 MB of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::asset_export`].
+    pub async fn users_after(&self, filter: &UserFilter, after: Option<<User as Record>::Id>) -> Result<Chunk<User>, StoreError> {
+        let Some(email) = &filter.email else { return self.chunk_after(&filter.row_query(), after).await };
+        let Page { mut items, unreadable, .. } = self.user_with_email(email, filter, PageRequest { number: 1, limit: 1 }).await?;
+        items.retain(|user| after.is_none_or(|after| user.value.id > after));
+        Ok(Chunk { records: items, unreadable, next: None })
+    }
+
+    /// One page of a query, so that its size is bounded. Ids are the ends of sort keys, so both have the same order, and
+    /// whatever exists throughout is in exactly one chunk.
+    async fn chunk_after<C: Columns>(
+        &self,
+        query: &RowQuery<'_, C>,
+        after: Option<<C::Record as Record>::Id>,
+    ) -> Result<Chunk<C::Record>, StoreError> {
+        let start = after.map(|id| self.keys.record(C::Record::KIND, id.uuid()).item());
+        let page = self.of_kind(C::Record::KIND).set_exclusive_start_key(start).send().await?;
+        let last = page.last_evaluated_key.as_ref().and_then(crate::store::keys::Key::of);
+        let next =
+            last.and_then(|key| crate::store::keys::record_id(C::Record::KIND, &key)).map(<C::Record as Record>::Id::from_uuid);
+        let mut chunk = Chunk { records: Vec::new(), unreadable: Vec::new(), next };
+        for item in page.items.unwrap_or_default() {
+            // An item without a row can't be read as a record either.
+            let matches = row_from_item::<C>(&item).map_or(true, |row| {
+                let mut rows = SortedRows::default();
+                rows.upsert(row);
+                let mut is_matching = false;
+                query.scan(&rows, |_| is_matching = true);
+                is_matching
+            });
+            if !matches {
+                continue;
+            }
+            match item::read(item) {
+                Ok(stored) => chunk.records.push(stored),
+                Err(error) => chunk.unreadable.extend(error.unreadable_id()?),
+            }
+        }
+        Ok(chunk)
+    }
+}

@@ -1,0 +1,252 @@
+//! Pages, filters and orders of lists.
+
+use crate::domain::assets::asset::Status;
+use crate::domain::catalog::{AssetKind, TypeCode};
+use crate::domain::keys::scope::Role;
+use crate::domain::processes::instance::InstanceStatus;
+use crate::domain::processes::process::{ProcessStatus, Slug};
+use crate::domain::user::Email;
+use crate::domain::values::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, ProcessId};
+use crate::domain::values::string_enum::string_enum;
+use crate::domain::values::text::Name;
+use crate::domain::values::time::{Date, Timestamp};
+use crate::store::lists::filter_values::{Assignee, Statuses};
+use crate::store::lists::list_index::{
+    AssetColumns, InstanceColumns, RowQuery, SearchTerms, SortBy, SortOrder, SortValue, UserColumns,
+};
+use uuid::Uuid;
+
+/// The page of a list that a request selects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRequest {
+    /// The page's number, from 1.
+    pub number: u32,
+    /// How many items a page has, 1 to 100.
+    pub limit: u32,
+}
+
+impl PageRequest {
+    /// Returns how many items come before the page.
+    pub(in crate::store) fn skip(self) -> usize {
+        (self.number as usize).saturating_sub(1).saturating_mul(self.limit as usize)
+    }
+}
+
+/// One page of a list.
+#[derive(Debug, Clone)]
+pub struct Page<T> {
+    /// The items of the page, in the list's order.
+    pub items: Vec<T>,
+    /// The number of items on all pages.
+    pub total: usize,
+    /// The requested page.
+    pub request: PageRequest,
+    /// Records that `items` lacks because they can't be read.
+    pub unreadable: Vec<Uuid>,
+}
+
+impl<T> Page<T> {
+    /// Returns the requested page of a list that is known as a whole.
+    #[must_use]
+    pub fn cut_from(list: Vec<T>, request: PageRequest) -> Self {
+        let total = list.len();
+        let items = list.into_iter().skip(request.skip()).take(request.limit as usize).collect();
+        Self { items, total, request, unreadable: Vec::new() }
+    }
+
+    /// Returns the page with `view` of each item.
+    pub fn map<V>(self, view: impl FnMut(T) -> V) -> Page<V> {
+        let Self { items, total, request, unreadable } = self;
+        Page { items: items.into_iter().map(view).collect(), total, request, unreadable }
+    }
+}
+
+string_enum! {
+    /// What assets can be sorted by; `-` before it reverses the order.
+    SortField {
+        /// When it was created.
+        CreatedAt = "created_at",
+        /// When it was last changed.
+        UpdatedAt = "updated_at",
+        /// Its name, without regard to case.
+        Name = "name",
+        /// Its tag.
+        AssetTag = "asset_tag",
+        /// Its status, alphabetically.
+        Status = "status",
+    }
+}
+
+/// An order of assets: a field, with `-` before it for descending. Equal assets are sorted by id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AssetSort {
+    field: SortField,
+    descending: bool,
+}
+
+impl Default for AssetSort {
+    /// Returns the default order: newest first.
+    fn default() -> Self {
+        Self { field: SortField::CreatedAt, descending: true }
+    }
+}
+
+impl std::str::FromStr for AssetSort {
+    type Err = crate::domain::values::field_error::ValueError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (descending, field) = text.strip_prefix('-').map_or((false, text), |field| (true, field));
+        let field = field.parse().map_err(|error: Self::Err| Self::Err::new(format!("{error}, optionally preceded by -")))?;
+        Ok(Self { field, descending })
+    }
+}
+
+impl AssetSort {
+    /// Returns the order of rows; `None` if it is the one that they have anyway.
+    fn order(self) -> Option<SortOrder<AssetColumns>> {
+        let sort_by: SortBy<AssetColumns> = match self.field {
+            SortField::CreatedAt if self.descending => return None,
+            SortField::CreatedAt => |row| SortValue::Time(row.sort_key.created_at()),
+            SortField::UpdatedAt => |row| SortValue::Time(row.columns.updated_at),
+            SortField::Name => |row| SortValue::Text(row.searched_text(AssetColumns::NAME).into()),
+            SortField::AssetTag => |row| SortValue::Text(row.exact_text(AssetColumns::TAG).into()),
+            SortField::Status => |row| SortValue::Text(row.columns.status.map_or("", Status::as_str).into()),
+        };
+        Some(SortOrder { sort_by, descending: self.descending })
+    }
+}
+
+/// The filter of a list of assets. Everything that is set must match.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the query parameters of GET /assets")]
+pub struct AssetFilter {
+    pub q: Option<String>,
+    pub status: Option<Statuses>,
+    pub asset_type_id: Option<AssetTypeId>,
+    pub kind: Option<AssetKind>,
+    pub assigned_to: Option<Assignee>,
+    pub model_id: Option<ModelId>,
+    pub asset_tag: Option<String>,
+    pub serial_number: Option<String>,
+    pub warranty_before: Option<Date>,
+    pub updated_since: Option<Timestamp>,
+    pub sort: AssetSort,
+}
+
+impl AssetFilter {
+    /// Returns the query of the list index. `logical_types` are the ids of the asset types of kind `logical`, sorted.
+    pub(in crate::store) fn row_query(&self, logical_types: Vec<Uuid>) -> RowQuery<'_, AssetColumns> {
+        let (asset_type, model) = (self.asset_type_id.map(Id::uuid), self.model_id.map(Id::uuid));
+        let assigned_to = self.assigned_to.map(|assignee| assignee.user().map(Id::uuid));
+        let needs_serial = self.serial_number.is_some();
+        let is_of_kind = move |kind: AssetKind, columns: &AssetColumns| {
+            let is_logical = columns.asset_type.is_some_and(|id| logical_types.binary_search(&id).is_ok());
+            is_logical == (kind == AssetKind::Logical)
+        };
+        let filter = move |columns: &AssetColumns| {
+            self.status.as_ref().is_none_or(|statuses| columns.status.is_some_and(|status| statuses.contains(status)))
+                && asset_type.is_none_or(|id| columns.asset_type == Some(id))
+                && model.is_none_or(|id| columns.model == Some(id))
+                && assigned_to.is_none_or(|user| columns.assigned_to == user)
+                && (!needs_serial || columns.has_serial)
+                && self.warranty_before.is_none_or(|day| columns.warranty_until.is_some_and(|until| until < day))
+                && self.updated_since.is_none_or(|since| columns.updated_at >= since)
+                && self.kind.is_none_or(|kind| is_of_kind(kind, columns))
+        };
+        let has_filter = self.status.is_some()
+            || self.kind.is_some()
+            || self.warranty_before.is_some()
+            || self.updated_since.is_some()
+            || assigned_to.is_some()
+            || needs_serial
+            || asset_type.is_some()
+            || model.is_some();
+        let exact = [(AssetColumns::TAG, &self.asset_tag), (AssetColumns::SERIAL, &self.serial_number)];
+        RowQuery {
+            terms: SearchTerms::of(self.q.as_deref()),
+            filter: if has_filter { Some(Box::new(filter)) } else { None },
+            exact: exact.into_iter().filter_map(|(column, text)| Some((column, text.clone()?))).collect(),
+            order: self.sort.order(),
+        }
+    }
+}
+
+/// The filter of a list of users.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the query parameters of GET /users")]
+pub struct UserFilter {
+    pub q: Option<String>,
+    pub role: Option<Role>,
+    pub is_active: Option<bool>,
+    /// Compared as for uniqueness, by its marker: the list index does not know it.
+    pub email: Option<Email>,
+}
+
+impl UserFilter {
+    /// Returns the query of the list index, without the address.
+    pub(in crate::store) fn row_query(&self) -> RowQuery<'_, UserColumns> {
+        let filter = |columns: &UserColumns| {
+            self.role.is_none_or(|role| columns.role == Some(role))
+                && self.is_active.is_none_or(|is_active| columns.is_active == is_active)
+        };
+        let has_filter = self.role.is_some() || self.is_active.is_some();
+        let terms = SearchTerms::of(self.q.as_deref());
+        RowQuery { terms, filter: if has_filter { Some(Box::new(filter)) } else { None }, ..RowQuery::default() }
+    }
+}
+
+/// The filter of a list of asset types.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the query parameters of GET /catalog/asset-types")]
+pub struct AssetTypeFilter {
+    pub q: Option<String>,
+    pub code: Option<TypeCode>,
+}
+
+/// The filter of a list of manufacturers.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the query parameters of GET /catalog/manufacturers")]
+pub struct ManufacturerFilter {
+    pub q: Option<String>,
+    pub name: Option<Name>,
+}
+
+/// The filter of a list of models.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the query parameters of GET /catalog/models")]
+pub struct ModelFilter {
+    pub q: Option<String>,
+    pub name: Option<Name>,
+    pub manufacturer_id: Option<ManufacturerId>,
+    pub asset_type_id: Option<AssetTypeId>,
+}
+
+/// The filter of a list of process definitions.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the query parameters of GET /processes")]
+pub struct ProcessFilter {
+    pub status: Option<ProcessStatus>,
+    pub slug: Option<Slug>,
+}
+
+/// The filter of a list of process instances.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(missing_docs, reason = "the query parameters of GET /processes/instances")]
+pub struct InstanceFilter {
+    /// `None` matches all but cancelled instances.
+    pub status: Option<InstanceStatus>,
+    pub asset_id: Option<AssetId>,
+    pub process_id: Option<ProcessId>,
+}
+
+impl InstanceFilter {
+    /// Returns the query of the list index.
+    pub(in crate::store) fn row_query(&self) -> RowQuery<'static, InstanceColumns> {
+        let (status, asset, process) = (self.status, self.asset_id.map(Id::uuid), self.process_id.map(Id::uuid));
+        let filter = move |columns: &InstanceColumns| {
+            let has_status =
+                status.map_or(columns.status != Some(InstanceStatus::Cancelled), |status| columns.status == Some(status));
+            has_status && asset.is_none_or(|id| columns.asset == Some(id)) && process.is_none_or(|id| columns.process == Some(id))
+        };
+        RowQuery { filter: Some(Box::new(filter)), ..RowQuery::default() }
+    }
+}

@@ -1,0 +1,171 @@
+//! Lists of assets, users, process instances and movements, which are made from a list index in memory (docs/adr/0008).
+
+use crate::domain::assets::asset::{Asset, CatalogNames};
+use crate::domain::catalog::{AssetType, Manufacturer, Model};
+use crate::domain::processes::instance::{Instance, InstanceStatus};
+use crate::domain::processes::movement::Movement;
+use crate::domain::record::Stored;
+use crate::domain::user::{Email, User};
+use crate::domain::values::id::UserId;
+use crate::store::lists::filter_values::Assignee;
+use crate::store::lists::filters::{AssetFilter, InstanceFilter, Page, PageRequest, UserFilter};
+use crate::store::lists::list_index::{
+    AssetColumns, AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SortedRows,
+    UserColumns,
+};
+use crate::store::table::error::StoreError;
+use crate::store::table::read::BatchGet;
+use crate::store::{PointReads, TenantStore, UnverifiedStore};
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use uuid::Uuid;
+
+/// How many records are read at once where all of a list is needed.
+const MAX_PAGE: u32 = 100;
+/// How many records that can't be read a page names at most.
+pub(in crate::store) const MAX_UNREADABLE: usize = 100;
+
+impl UnverifiedStore {
+    /// Returns a page of the tenant's assets, each with the names that it shows of the catalog.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read. The same applies to all lists.
+    pub async fn list_assets(
+        &self,
+        filter: &AssetFilter,
+        request: PageRequest,
+    ) -> Result<Page<(Stored<Asset>, CatalogNames)>, StoreError> {
+        let logical_types = Mutex::new(Vec::new());
+        let logical_types = || logical_types.lock().unwrap_or_else(PoisonError::into_inner);
+        let select = |index: &AssetIndex| {
+            logical_types().clone_from(&index.logical_types());
+            let (total, rows) = filter.row_query(logical_types().clone()).select(&index.assets, request);
+            (total, rows.iter().map(|row| (row.sort_key.id(), row.version, index.catalog_names(row.columns))).collect())
+        };
+        let arrange = |records: &[&Stored<Asset>]| self.arrange(&filter.row_query(logical_types().clone()), records);
+        if let Some(page) = self.page_from_index::<AssetIndex, _>(request, select, arrange).await? {
+            return Ok(page);
+        }
+        let store = self.verified().await;
+        let logical_types = store.logical_types(filter).await?;
+        let page = store.page_from_table::<AssetColumns>(request, &filter.row_query(logical_types)).await?;
+        let names = self.catalog_names(&page.items).await?;
+        let Page { items, total, request, unreadable } = page;
+        Ok(Page { items: items.into_iter().zip(names).collect(), total, request, unreadable })
+    }
+
+    /// Returns a page of the tenant's users.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnverifiedStore::list_assets`].
+    pub async fn list_users(&self, filter: &UserFilter, request: PageRequest) -> Result<Page<Stored<User>>, StoreError> {
+        match &filter.email {
+            Some(email) => self.user_with_email(email, filter, request).await,
+            None => self.list_rows(request, &filter.row_query(), |rows: &SortedRows<UserColumns>| rows).await,
+        }
+    }
+
+    /// Returns a page of the tenant's process instances.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnverifiedStore::list_assets`].
+    pub async fn list_instances(
+        &self,
+        filter: InstanceFilter,
+        request: PageRequest,
+    ) -> Result<Page<Stored<Instance>>, StoreError> {
+        let query = filter.row_query();
+        if filter.status == Some(InstanceStatus::InProgress) {
+            self.list_rows(request, &query, |open: &OpenInstances| &open.0).await
+        } else {
+            self.list_rows(request, &query, |all: &SortedRows<InstanceColumns>| all).await
+        }
+    }
+
+    /// Returns a page of the tenant's movements.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnverifiedStore::list_assets`].
+    pub async fn list_movements(&self, request: PageRequest) -> Result<Page<Stored<Movement>>, StoreError> {
+        self.list_rows(request, &RowQuery::default(), |rows: &SortedRows<MovementColumns>| rows).await
+    }
+
+    /// Returns a page of the `rows` of a list index.
+    async fn list_rows<I: ListIndex<Entity = C::Record>, C: Columns>(
+        &self,
+        request: PageRequest,
+        query: &RowQuery<'_, C>,
+        rows: impl Fn(&I) -> &SortedRows<C>,
+    ) -> Result<Page<Stored<C::Record>>, StoreError> {
+        let select = |index: &I| {
+            let (total, rows) = query.select(rows(index), request);
+            (total, rows.iter().map(|row| (row.sort_key.id(), row.version, ())).collect())
+        };
+        match self.page_from_index::<I, _>(request, select, |records| self.arrange(query, records)).await? {
+            Some(page) => Ok(page.map(|(stored, ())| stored)),
+            None => self.verified().await.page_from_table(request, query).await,
+        }
+    }
+}
+
+impl PointReads {
+    /// Returns a page of the list of users that have this address, and match the rest of the filter.
+    pub(in crate::store) async fn user_with_email(
+        &self,
+        email: &Email,
+        filter: &UserFilter,
+        request: PageRequest,
+    ) -> Result<Page<Stored<User>>, StoreError> {
+        let matches = |user: &Stored<User>| Ok(!self.arrange(&filter.row_query(), &[user])?.is_empty());
+        self.page_with_unique(&User::unique_email(email.folded()), request, matches).await
+    }
+
+    /// Returns the names that each asset shows of the catalog, in one round trip. Entries that can't be read have none.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub async fn catalog_names(&self, assets: &[Stored<Asset>]) -> Result<Vec<CatalogNames>, StoreError> {
+        let batch = assets.iter().fold(BatchGet::new(), |batch, asset| {
+            batch
+                .with::<AssetType>(asset.value.asset_type_id)
+                .with::<Model>(asset.value.model_id)
+                .with::<Manufacturer>(asset.value.manufacturer_id)
+        });
+        let result = self.batch_get_without_content(batch).await?;
+        let names = assets.iter().map(|asset| {
+            let asset_type = result.get_readable::<AssetType>(asset.value.asset_type_id)?;
+            let model = result.get_readable::<Model>(asset.value.model_id)?;
+            let manufacturer = result.get_readable::<Manufacturer>(asset.value.manufacturer_id)?;
+            Ok(CatalogNames::of(asset_type.as_ref(), model.as_ref(), manufacturer.as_ref()))
+        });
+        names.collect()
+    }
+}
+
+impl TenantStore {
+    /// Returns all assets that are assigned to a user, newest first, and the IDs of those that can't be read.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnverifiedStore::list_assets`].
+    pub async fn assets_of_user(&self, user: UserId) -> Result<(Vec<Stored<Asset>>, Vec<Uuid>), StoreError> {
+        let filter = AssetFilter { assigned_to: Some(Assignee::User(user)), ..AssetFilter::default() };
+        let (mut assets, mut unreadable, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+        for number in 1.. {
+            let page = self.as_unverified().list_assets(&filter, PageRequest { number, limit: MAX_PAGE }).await?;
+            let is_last = number as usize * MAX_PAGE as usize >= page.total;
+            // An asset that is assigned meanwhile moves others to the next page.
+            assets.extend(page.items.into_iter().map(|(asset, _)| asset).filter(|asset| seen.insert(asset.value.id)));
+            unreadable.extend(page.unreadable);
+            if is_last {
+                break;
+            }
+        }
+        Ok((assets, unreadable))
+    }
+}

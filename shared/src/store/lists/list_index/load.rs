@@ -1,0 +1,261 @@
+//! Loading a list index from the table.
+
+use super::cache::{CacheSlot, SharedSlot};
+use super::change_event::{ChangeEvent, UnknownEvent, apply_events};
+use super::delays::{MAX_LOAD_AGE, max_secondary_index_delay};
+use super::index::ListIndex;
+use super::partial_index::{BucketRange, Cursor, PartialIndex, bucket, bucket_count, bucket_number, split};
+use super::refresh::{LoadedIndex, RefreshError};
+use super::torn_reads::Rereads;
+use crate::domain::record::Kind;
+use crate::domain::values::time::Timestamp;
+use crate::store::keys::{self, Item};
+use crate::store::table::deadline::time_to_read;
+use crate::store::table::error::StoreError;
+use crate::store::table::retry::pause;
+use crate::store::{Store, TenantStore};
+use aws_sdk_dynamodb::operation::query::QueryOutput;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use futures_util::TryFutureExt;
+use futures_util::future::try_join_all;
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// How many ranges of the secondary index are read at the same time, once it turns out to have more than one page.
+pub const PARALLEL_RANGES: usize = 4;
+/// How often the pause after a throttled read has been doubled at first: it takes up to 80 ms, and later up to 640 ms.
+const FIRST_THROTTLED_ROUND: u32 = 3;
+
+/// Events that an index must apply, and those of unknown kinds.
+type Events = (Vec<ChangeEvent>, HashSet<UnknownEvent>);
+
+/// One request's share in loading an index.
+struct Loading<'l, I> {
+    /// Changed by whole pages, so that a request that is cancelled leaves nothing inconsistent.
+    partial: Mutex<&'l mut PartialIndex<I>>,
+    spent_before: Duration,
+    began: Instant,
+}
+
+impl<'l, I: ListIndex> Loading<'l, I> {
+    fn partial(&self) -> MutexGuard<'_, &'l mut PartialIndex<I>> {
+        self.partial.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a page of items and moves the cursor behind it. Returns how many bytes the index takes then.
+    fn add(
+        &self,
+        store: &Store,
+        kind: Kind,
+        page: QueryOutput,
+        set_cursor: impl FnOnce(&mut PartialIndex<I>, Option<Item>),
+    ) -> Result<usize, RefreshError> {
+        let mut partial = self.partial();
+        for item in page.items.unwrap_or_default() {
+            partial.index.load_item(kind, &item)?;
+        }
+        set_cursor(&mut partial, page.last_evaluated_key);
+        partial.spent = self.spent_before + self.began.elapsed();
+        let budget = store.list_indexes.budget();
+        if partial.index.bytes() > budget {
+            partial.index.shrink_to_fit();
+        }
+        let bytes = partial.index.bytes();
+        if bytes > budget { Err(RefreshError::TooLarge) } else { Ok(bytes) }
+    }
+}
+
+impl TenantStore {
+    /// Loads a list index into its slot: the sections of the secondary index, the joined kinds from the table, and the
+    /// events that the secondary index may not contain yet. Goes on where an earlier request was ended.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::NotLoaded`] when the request's time is over, and another error of the store when the table
+    /// can't be read. What was loaded stays in the slot.
+    pub(super) async fn load_index<I: ListIndex>(
+        &self,
+        slot: &mut CacheSlot<I>,
+        shared: &SharedSlot<I>,
+    ) -> Result<(), RefreshError> {
+        let now = self.store.now();
+        if !matches!(slot, CacheSlot::Loading(partial) if partial.began_at.plus(MAX_LOAD_AGE) > now) {
+            *slot = CacheSlot::Loading(PartialIndex::new(now));
+        }
+        let CacheSlot::Loading(partial) = slot else { return Err(RefreshError::Inconsistent) };
+        let (time_left, spent_before) = (time_to_read(), partial.spent);
+        let loading = Loading { partial: Mutex::new(&mut *partial), spent_before, began: Instant::now() };
+        let read = timeout(time_left, self.load_rest(&loading, shared, now)).await;
+        let Ok(read) = read else {
+            partial.spent = partial.spent.max(spent_before + time_left);
+            return Err(RefreshError::Store(StoreError::NotLoaded(partial.retry_after(time_left))));
+        };
+        let (synced_at, unknown_events) = read?;
+        if let CacheSlot::Loading(PartialIndex { mut index, began_at, .. }) = std::mem::take(slot) {
+            index.shrink_to_fit();
+            *slot = CacheSlot::Loaded(LoadedIndex { index, synced_at, loaded_at: began_at, unknown_events });
+        }
+        Ok(())
+    }
+
+    /// Reads what is not loaded yet, and applies the events. Returns the time of which the index then is, and the events
+    /// of unknown kinds.
+    async fn load_rest<I: ListIndex>(
+        &self,
+        loading: &Loading<'_, I>,
+        shared: &SharedSlot<I>,
+        now: Timestamp,
+    ) -> Result<(Timestamp, HashSet<UnknownEvent>), RefreshError> {
+        let since = loading.partial().began_at.plus(-max_secondary_index_delay());
+        // What was written before this request is among the events by now, and what is written meanwhile may be in the
+        // index or not. But a record that moves to another section meanwhile may be found in neither: its event is read
+        // afterwards.
+        let early_events =
+            async { if I::SECTIONS.len() == 1 { self.events_to_load::<I>(since).await.map(Some) } else { Ok(None) } };
+        let (_, (), early_events) =
+            futures_util::try_join!(self.load_joined_kinds(loading, shared), self.load_sections(loading, shared), early_events)?;
+        let (mut synced_at, mut events) = match early_events {
+            Some(events) => (now, events),
+            None => (self.store.now(), self.events_to_load::<I>(since).await?),
+        };
+        let mut rereads = Rereads::default();
+        loop {
+            let incomplete = apply_events(&mut loading.partial().index, events.0, since)?;
+            if self.load_records(loading, &incomplete).await? {
+                return Ok((synced_at, events.1));
+            }
+            if !rereads.pause(&self.store).await {
+                return Err(RefreshError::Inconsistent);
+            }
+            (synced_at, events) = (self.store.now(), self.events_to_load::<I>(since).await?);
+        }
+    }
+
+    /// Returns the events that the secondary index may not contain yet.
+    async fn events_to_load<I: ListIndex>(&self, since: Timestamp) -> Result<Events, RefreshError> {
+        let is_throttled = |error: &RefreshError| matches!(error, RefreshError::Store(error) if error.is_throttling());
+        self.while_throttled(is_throttled, || self.events_for::<I>(since, None)).await
+    }
+
+    /// Reads the records themselves whose events don't follow from the index: they moved from one section to another, or
+    /// one of their events is not visible yet. Each record contains what its events say. Returns whether all were found: one
+    /// that is missing may be deleted by a transaction whose event is not visible yet.
+    async fn load_records<I: ListIndex>(
+        &self,
+        loading: &Loading<'_, I>,
+        records: &[(Kind, uuid::Uuid)],
+    ) -> Result<bool, RefreshError> {
+        let keys: Vec<_> = records.iter().map(|(kind, id)| self.keys.record(*kind, *id)).collect();
+        let items = self.items(&keys).await?;
+        let mut partial = loading.partial();
+        for ((kind, _), key) in records.iter().zip(&keys) {
+            if let Some(item) = items.get(key) {
+                partial.index.load_item(*kind, item)?;
+            }
+        }
+        Ok(items.len() == records.len())
+    }
+
+    /// Reads the joined kinds from the table.
+    async fn load_joined_kinds<I: ListIndex>(
+        &self,
+        loading: &Loading<'_, I>,
+        shared: &SharedSlot<I>,
+    ) -> Result<(), RefreshError> {
+        let kinds = I::JOINED_KINDS.iter().enumerate().map(async |(n, kind)| {
+            loop {
+                let cursor = loading.partial().joined.get(n).cloned().unwrap_or(Cursor::End);
+                if cursor == Cursor::End {
+                    return Ok::<(), RefreshError>(());
+                }
+                let query = self.of_kind(*kind).set_exclusive_start_key(cursor.start_key());
+                let page = self.page(query).await?;
+                self.add_page(loading, shared, *kind, page, |partial, last_key| {
+                    partial.joined.get_mut(n).into_iter().for_each(|cursor| *cursor = Cursor::after_page(last_key.clone()));
+                })?;
+            }
+        });
+        try_join_all(kinds).await.map(drop)
+    }
+
+    /// Reads the sections of the secondary index: the first page and then, if there is more, the rest in parallel ranges.
+    async fn load_sections<I: ListIndex>(&self, loading: &Loading<'_, I>, shared: &SharedSlot<I>) -> Result<(), RefreshError> {
+        let (kind, count) = (<I::Entity as crate::domain::record::Record>::KIND, bucket_count::<I>());
+        let whole = BucketRange { from: 0, to: count - 1, cursor: Cursor::Start };
+        if loading.partial().ranges.is_empty() {
+            let page = self.page(self.buckets::<I>(&whole)?).await?;
+            let next = page.last_evaluated_key.as_ref().map(|key| bucket_number::<I>(key).ok_or(RefreshError::Inconsistent));
+            let next = next.transpose()?;
+            self.add_page(loading, shared, kind, page, |partial, last_key| {
+                let ended = || vec![BucketRange { cursor: Cursor::End, ..whole.clone() }];
+                partial.ranges = next.zip(last_key).map_or_else(ended, |(next, last_key)| split(next, count, last_key));
+            })?;
+        }
+        let ranges = loading.partial().ranges.len();
+        try_join_all((0..ranges).map(async |n| {
+            loop {
+                let range = loading.partial().ranges.get(n).cloned();
+                let Some(range) = range.filter(|range| range.cursor != Cursor::End) else { return Ok::<(), RefreshError>(()) };
+                let page = self.page(self.buckets::<I>(&range)?).await?;
+                self.add_page(loading, shared, kind, page, |partial, last_key| {
+                    partial.ranges.get_mut(n).into_iter().for_each(|range| range.cursor = Cursor::after_page(last_key.clone()));
+                })?;
+            }
+        }))
+        .await
+        .map(drop)
+    }
+
+    /// Adds a page to the index, which counts for the memory budget at once.
+    fn add_page<I: ListIndex>(
+        &self,
+        loading: &Loading<'_, I>,
+        shared: &SharedSlot<I>,
+        kind: Kind,
+        page: QueryOutput,
+        set_cursor: impl FnOnce(&mut PartialIndex<I>, Option<Item>),
+    ) -> Result<(), RefreshError> {
+        let bytes = loading.add(&self.store, kind, page, set_cursor)?;
+        self.store.list_indexes.set_bytes::<I>(self.id, shared, bytes);
+        Ok(())
+    }
+
+    /// Returns the query of the rest of a range of the secondary index.
+    fn buckets<I: ListIndex>(&self, range: &BucketRange) -> Result<QueryFluentBuilder, RefreshError> {
+        let bound = |number: usize| bucket::<I>(number).ok_or(RefreshError::Inconsistent);
+        let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);
+        Ok(query
+            .key_condition_expression("#pk = :pk AND #ls BETWEEN :from AND :to")
+            .expression_attribute_names("#pk", keys::PK)
+            .expression_attribute_names("#ls", keys::LS)
+            .expression_attribute_values(":pk", self.keys.partition())
+            .expression_attribute_values(":from", bound(range.from)?)
+            .expression_attribute_values(":to", bound(range.to)?)
+            .set_exclusive_start_key(range.cursor.start_key()))
+    }
+
+    /// Reads one page of a query.
+    pub(super) async fn page(&self, query: QueryFluentBuilder) -> Result<QueryOutput, StoreError> {
+        let send = || query.clone().send().map_err(StoreError::from);
+        self.while_throttled(StoreError::is_throttling, send).await
+    }
+
+    /// Repeats a read after a random pause while it is throttled: function instances that start together throttle one
+    /// another, and none of them must give up what it has read.
+    async fn while_throttled<T, E, F: Future<Output = Result<T, E>>>(
+        &self,
+        is_throttled: impl Fn(&E) -> bool,
+        read: impl Fn() -> F,
+    ) -> Result<T, E> {
+        let mut round = FIRST_THROTTLED_ROUND;
+        loop {
+            match read().await {
+                Err(error) if is_throttled(&error) => pause(&self.store, round).await,
+                outcome => return outcome,
+            }
+            round = round.saturating_add(1);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The list index: a column-wise copy, in memory, of what lists need of a tenant's assets, users, process instances and
+//! movements. Lists are filtered, searched, sorted and counted here; the table remains the source of truth.
+//!
+//! - *Columns*: of each record a row has fixed-size values ([`Columns`]), texts to search and texts to compare. The
+//!   records of a page are then read from the table.
+//! - *Segments*: rows are sorted newest first, in segments of at most 256 with all their texts in one string. A search
+//!   scans memory in sequence, and a change moves a few kilobytes, however many rows there are.
+//! - *Change feed*: an index is loaded from the secondary index `list_index`. Before each list, the events since the last
+//!   one are read consistently from the table and applied (`apply_events`).
+//! - *Versions*: each event says which version of the record it made. An event that is applied twice changes nothing,
+//!   and an event that was missed is noticed.
+//! - *Torn reads*: reads see the items of a transaction one by one. Events that don't follow from the index, and records
+//!   that contradict it, are read again for as long as a transaction may take to become visible as a whole.
+//! - *Inconsistency*: an index that is contradicted for longer is discarded and loaded again. If that doesn't help, lists
+//!   read the table itself for a while.
+//!
+//! docs/adr/0008-list-index.md has the reasons, the delays that are allowed for, and the costs.
+
+mod asset_index;
+mod cache;
+mod catch_up;
+mod change_event;
+mod delays;
+mod index;
+mod load;
+mod open_instances;
+mod other_columns;
+mod partial_index;
+mod refresh;
+mod row;
+mod row_query;
+mod search_terms;
+mod segment;
+mod snapshot;
+mod snapshot_blocks;
+mod snapshot_load;
+#[cfg(test)]
+mod snapshot_properties;
+mod snapshot_rows;
+mod snapshot_writer;
+mod sorted_rows;
+mod torn_reads;
+
+pub(in crate::store) use asset_index::{AssetColumns, AssetIndex};
+pub(in crate::store) use cache::ListIndexCache;
+pub(in crate::store) use change_event::ChangeEvent;
+pub use delays::max_event_delay;
+pub(in crate::store) use delays::max_secondary_index_delay;
+pub(in crate::store) use index::{Columns, ListIndex, row_from_item};
+pub(in crate::store) use open_instances::OpenInstances;
+pub(in crate::store) use other_columns::{InstanceColumns, MovementColumns, UserColumns};
+pub(in crate::store) use refresh::Freshness;
+pub(in crate::store) use row::{RowRef, SortKey};
+pub(in crate::store) use row_query::{RowQuery, SortBy, SortOrder, SortValue};
+pub(in crate::store) use search_terms::SearchTerms;
+pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
+pub(in crate::store) use sorted_rows::SortedRows;
+pub(in crate::store) use torn_reads::{Contradiction, Rereads};

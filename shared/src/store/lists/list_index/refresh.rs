@@ -1,0 +1,257 @@
+//! Keeping a list index up to date (docs/adr/0008).
+
+use super::cache::{CacheSlot, SharedSlot};
+use super::change_event::{ChangeEvent, UnknownEvent, apply_events};
+use super::delays::{CLOCK_SKEW, SECONDARY_INDEX_LAG, max_event_delay, max_secondary_index_delay};
+use super::index::{Inconsistent, ListIndex};
+use super::snapshot::SnapshotError;
+use super::torn_reads::Rereads;
+use crate::domain::record::Record;
+use crate::domain::values::time::Timestamp;
+use crate::store::keys::{ENTRY, Keys};
+use crate::store::table::error::StoreError;
+use crate::store::{PointReads, UnverifiedStore};
+use chrono::TimeDelta;
+use std::collections::HashSet;
+
+/// After how long an index is loaded again, so that any undetected error in it ends by then.
+const MAX_AGE: TimeDelta = TimeDelta::hours(1);
+/// For how long lists read the table after an index turned out to be too large.
+const RETRY_AFTER_TOO_LARGE: TimeDelta = TimeDelta::minutes(10);
+/// How many rows of the secondary index cost as much as one page of events. If there are more events, loading the index
+/// again is cheaper than reading them.
+const ROWS_PER_EVENT_PAGE: usize = 6_400;
+
+/// A list index as it was at `synced_at`.
+#[derive(Debug)]
+pub struct LoadedIndex<I> {
+    pub index: I,
+    /// When the last read of events began: the index contains everything that was written before.
+    pub(super) synced_at: Timestamp,
+    /// When it was loaded.
+    pub(super) loaded_at: Timestamp,
+    /// The recent events whose kind of record this version of the service does not have, as of `synced_at`.
+    pub(super) unknown_events: HashSet<UnknownEvent>,
+}
+
+/// Why an index can't be loaded or refreshed.
+pub(super) enum RefreshError {
+    /// The table can't be read.
+    Store(StoreError),
+    /// The index would exceed the memory budget.
+    TooLarge,
+    /// The index contradicts the table or the change feed.
+    Inconsistent,
+    /// There are too many events since the last refresh.
+    TooManyEvents,
+}
+
+impl From<Inconsistent> for RefreshError {
+    fn from(_: Inconsistent) -> Self {
+        Self::Inconsistent
+    }
+}
+
+impl From<StoreError> for RefreshError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// How up to date a list index must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// It has the events since it was last used.
+    Refreshed,
+    /// It is loaded again, because the table contradicts it.
+    Reloaded,
+}
+
+impl UnverifiedStore {
+    /// Refreshes or loads the list index of a kind and returns `read` of it; `None` if lists must read the table itself.
+    ///
+    /// The index contains everything that was written before this call.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read. The index then is as it was before, or is dropped.
+    pub async fn with_list_index<I: ListIndex, T>(
+        &self,
+        freshness: Freshness,
+        read: impl FnOnce(&I) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        let shared = self.slot::<I>().await;
+        let mut slot = shared.lock().await;
+        let now = self.store.now();
+        if let CacheSlot::Unavailable(until) = &*slot
+            && *until > now
+        {
+            return Ok(None);
+        }
+        let retry_after = match self.refresh_or_load(&mut slot, &shared, freshness, now).await {
+            Ok(loaded) => {
+                let (result, bytes) = (read(&loaded.index), loaded.index.bytes());
+                self.store.list_indexes.set_bytes::<I>(self.id, &shared, bytes);
+                return Ok(Some(result));
+            }
+            Err(RefreshError::Store(error)) => return Err(error),
+            Err(RefreshError::TooLarge) => RETRY_AFTER_TOO_LARGE,
+            Err(RefreshError::Inconsistent | RefreshError::TooManyEvents) => retry_after_inconsistent(),
+        };
+        self.refuse(&mut slot, &shared, now.plus(retry_after));
+        Ok(None)
+    }
+
+    /// Drops the list index of a kind, which the table contradicts also after a load, and lets lists read the table
+    /// itself until the secondary index has caught up.
+    pub async fn refuse_list_index<I: ListIndex>(&self) {
+        let shared = self.slot::<I>().await;
+        let mut slot = shared.lock().await;
+        self.refuse(&mut slot, &shared, self.store.now().plus(retry_after_inconsistent()));
+    }
+
+    /// Returns the slot of the list index of a kind.
+    async fn slot<I: ListIndex>(&self) -> SharedSlot<I> {
+        let cache = &self.store.list_indexes;
+        if let Some(shared) = cache.get::<I>(self.id) {
+            return shared;
+        }
+        // A slot is made for verified callers only, since others can name tenants that don't exist.
+        self.verified().await;
+        cache.get_or_insert(self.id)
+    }
+
+    fn refuse<I: ListIndex>(&self, slot: &mut CacheSlot<I>, shared: &SharedSlot<I>, until: Timestamp) {
+        tracing::warn!(tenant_id = %self.id, kind = I::Entity::KIND.noun(), until = %until, "lists read the table itself");
+        *slot = CacheSlot::Unavailable(until);
+        self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
+    }
+
+    /// Refreshes the index in its slot. Loads it if there is none, or if it can't be refreshed.
+    async fn refresh_or_load<'s, I: ListIndex>(
+        &self,
+        slot: &'s mut CacheSlot<I>,
+        shared: &SharedSlot<I>,
+        freshness: Freshness,
+        now: Timestamp,
+    ) -> Result<&'s LoadedIndex<I>, RefreshError> {
+        let refreshed = match slot.loaded() {
+            Some(loaded) if freshness == Freshness::Refreshed && loaded.loaded_at.plus(MAX_AGE) > now => {
+                self.refresh(loaded, now).await
+            }
+            _ => Err(RefreshError::TooManyEvents),
+        };
+        let refreshed = match refreshed {
+            Err(RefreshError::TooManyEvents) if freshness == Freshness::Refreshed && !matches!(slot, CacheSlot::Loading(_)) => {
+                self.refresh_snapshot(slot, shared, now).await
+            }
+            refreshed => refreshed,
+        };
+        match refreshed {
+            Ok(()) => {}
+            Err(RefreshError::TooManyEvents | RefreshError::Inconsistent) => {
+                if !matches!(slot, CacheSlot::Loading(_)) {
+                    *slot = CacheSlot::Empty;
+                    self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
+                }
+                self.verified().await.load_index(slot, shared).await?;
+            }
+            Err(error) => return Err(error),
+        }
+        let loaded = slot.loaded().ok_or(RefreshError::Inconsistent)?;
+        if loaded.index.bytes() > self.store.list_indexes.budget() {
+            loaded.index.shrink_to_fit();
+        }
+        if loaded.index.bytes() > self.store.list_indexes.budget() { Err(RefreshError::TooLarge) } else { Ok(loaded) }
+    }
+
+    /// Loads the index from its snapshot, and applies the events since then. If there are more than a load would cost, the
+    /// snapshot is of no use. Other indexes make room before the snapshot's is in memory.
+    async fn refresh_snapshot<I: ListIndex>(
+        &self,
+        slot: &mut CacheSlot<I>,
+        shared: &SharedSlot<I>,
+        now: Timestamp,
+    ) -> Result<(), RefreshError> {
+        let set_bytes = |bytes| self.store.list_indexes.set_bytes::<I>(self.id, shared, bytes);
+        *slot = CacheSlot::Empty;
+        set_bytes(0);
+        let store = self.verified().await;
+        let snapshot = store.load_snapshot::<I>(now, set_bytes).await;
+        let Ok(Some((_, loaded))) = snapshot else {
+            set_bytes(0);
+            return snapshot.and(Err(RefreshError::TooManyEvents));
+        };
+        *slot = CacheSlot::Loaded(loaded);
+        let loaded = slot.loaded().ok_or(RefreshError::TooManyEvents)?;
+        let refreshed = self.refresh(loaded, now).await;
+        match refreshed {
+            Err(RefreshError::Inconsistent) => store.log_ignored::<I>(SnapshotError::Inconsistent),
+            Err(RefreshError::TooManyEvents) => store.log_ignored::<I>(SnapshotError::TooManyEvents),
+            _ => {}
+        }
+        refreshed
+    }
+
+    /// Applies the events since the last refresh. If one is missing, they are read again: the others are already
+    /// applied, and applying them again changes nothing.
+    pub(super) async fn refresh<I: ListIndex>(&self, loaded: &mut LoadedIndex<I>, now: Timestamp) -> Result<(), RefreshError> {
+        let since = loaded.synced_at.plus(-max_event_delay());
+        // Loading reads the events of this time anyway, so it can only be cheaper after a longer pause.
+        let is_long_ago = loaded.synced_at.plus(SECONDARY_INDEX_LAG) < now;
+        let max_pages = is_long_ago.then_some(1 + loaded.index.len() / ROWS_PER_EVENT_PAGE);
+        let mut rereads = Rereads::default();
+        loop {
+            let (events, unknown_events) = self.events_for::<I>(since, max_pages).await?;
+            if !unknown_events.is_subset(&loaded.unknown_events) {
+                return Err(RefreshError::Inconsistent);
+            }
+            if apply_events(&mut loaded.index, events, since)?.is_empty() {
+                (loaded.synced_at, loaded.unknown_events) = (now, unknown_events);
+                return Ok(());
+            }
+            if !rereads.pause(&self.store).await {
+                return Err(RefreshError::Inconsistent);
+            }
+        }
+    }
+}
+
+/// Returns for how long lists read the table itself after the index could not be made consistent: by then the secondary
+/// index contains what could not be read from the events.
+fn retry_after_inconsistent() -> TimeDelta {
+    max_secondary_index_delay() + CLOCK_SKEW
+}
+
+impl PointReads {
+    /// Returns the events that the index must apply, and those of unknown kinds, from a little before `since` (see
+    /// [`apply_events`]). Reads at most `max_pages` pages.
+    pub(super) async fn events_for<I: ListIndex>(
+        &self,
+        since: Timestamp,
+        max_pages: Option<usize>,
+    ) -> Result<(Vec<ChangeEvent>, HashSet<UnknownEvent>), RefreshError> {
+        let (from, to) = Keys::events_since(since.plus(-CLOCK_SKEW));
+        let query = self.events_query(from, to).projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
+        let mut pages = query.into_paginator().send();
+        let (mut events, mut unknown_events, mut pages_read) = (Vec::new(), HashSet::new(), 0);
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(StoreError::from)?;
+            for item in page.items.unwrap_or_default() {
+                let entry = item.get(ENTRY).and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
+                match ChangeEvent::parse(entry)? {
+                    Ok(event) if I::follows(event.kind) => events.push(event),
+                    Ok(_) => {}
+                    Err(unknown) => {
+                        unknown_events.insert(unknown);
+                    }
+                }
+            }
+            pages_read += 1;
+            if page.last_evaluated_key.is_some() && max_pages.is_some_and(|max_pages| pages_read >= max_pages) {
+                return Err(RefreshError::TooManyEvents);
+            }
+        }
+        Ok((events, unknown_events))
+    }
+}

@@ -1,0 +1,227 @@
+//! Pages of lists: from a list index, or from the table itself.
+
+use crate::domain::record::{Record, Stored};
+use crate::domain::values::id::Id;
+use crate::store::lists::filters::{Page, PageRequest};
+use crate::store::lists::indexed_lists::MAX_UNREADABLE;
+use crate::store::lists::list_index::{
+    Columns, Contradiction, Freshness, ListIndex, Rereads, RowQuery, SortKey, SortValue, SortedRows, row_from_item,
+};
+use crate::store::table::error::StoreError;
+use crate::store::table::item;
+use crate::store::table::read::BatchGet;
+use crate::store::{PointReads, TenantStore, UnverifiedStore};
+use futures_util::try_join;
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// How often a page is made at most, if its records change while they are read. Waiting for a transaction that is visible
+/// in part does not count.
+const MAX_CHANGES: u32 = 5;
+
+/// What a list index says of a page: the number of matching records, and id and version of each record of the page, with
+/// whatever else the index has of it.
+type Selection<E> = (usize, Vec<(Uuid, u64, E)>);
+
+/// Records by their id, each as `None` if the table does not have it.
+type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
+
+/// Marks a record that can't be read.
+#[derive(Debug, Clone, Copy)]
+struct Unreadable;
+
+impl UnverifiedStore {
+    /// Returns a page that `select` selects from the list index; `None` if there is no index.
+    ///
+    /// Takes two round trips: one for the events since the last list, one for the records of the page. If the table
+    /// contradicts the index, a record has changed in between or a transaction is visible only in part. Both are read
+    /// again, at the same time, but of the records only those. A contradiction that lasts longer than a transaction can
+    /// explain leads to a new load and, if that doesn't help, to `None`. If records keep changing, the last page has those
+    /// that `arrange` says, in its order.
+    pub(in crate::store) async fn page_from_index<I: ListIndex, E>(
+        &self,
+        request: PageRequest,
+        select: impl Fn(&I) -> Selection<E>,
+        arrange: impl Fn(&[&Stored<I::Entity>]) -> Result<Vec<Uuid>, StoreError>,
+    ) -> Result<Option<Page<(Stored<I::Entity>, E)>>, StoreError> {
+        let mut records = HashMap::new();
+        let mut contradictions: Vec<Contradiction> = Vec::new();
+        let (mut freshness, mut rereads, mut changes) = (Freshness::Refreshed, Rereads::default(), 0);
+        loop {
+            let contradicting = contradictions.iter().map(|contradiction| contradiction.id);
+            let (selection, reread) =
+                try_join!(self.with_list_index(freshness, &select), self.records::<I::Entity>(contradicting))?;
+            let Some((total, rows)) = selection else { return Ok(None) };
+            records.extend(reread);
+            let unread: Vec<Uuid> = rows.iter().map(|row| row.0).filter(|id| !records.contains_key(id)).collect();
+            records.extend(self.records(unread).await?);
+            let earlier = std::mem::replace(&mut contradictions, contradictions_of(&rows, &records));
+            let is_persistent = contradictions.iter().any(|contradiction| contradiction.persists(&earlier));
+            changes += u32::from(!is_persistent);
+            if contradictions.is_empty() {
+                return Ok(Some(page_of(request, (total, rows), records)));
+            }
+            if changes >= MAX_CHANGES && !is_persistent {
+                return arranged_page(request, (total, rows), records, arrange).map(Some);
+            }
+            if is_persistent && freshness == Freshness::Reloaded {
+                // A secondary index that far behind is not loaded for every list.
+                self.refuse_list_index::<I>().await;
+                return Ok(None);
+            }
+            if !is_persistent {
+                rereads = Rereads::default();
+            }
+            freshness = if rereads.pause(&self.store).await { Freshness::Refreshed } else { Freshness::Reloaded };
+        }
+    }
+
+    /// Reads records.
+    async fn records<T: Record>(&self, ids: impl IntoIterator<Item = Uuid>) -> Result<Records<T>, StoreError> {
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        let result = self.batch_get(BatchGet::new().with_all::<T>(ids.iter().copied().map(T::Id::from_uuid))).await?;
+        let record = |id| match result.get(Some(T::Id::from_uuid(id))) {
+            Err(StoreError::Unreadable(_)) => Ok((id, Err(Unreadable))),
+            read => Ok((id, Ok(read?))),
+        };
+        ids.into_iter().map(record).collect()
+    }
+}
+
+/// Returns the rows whose version is not that of the record in the table.
+fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &Records<T>) -> Vec<Contradiction> {
+    let contradiction = |&(id, indexed, _): &(Uuid, u64, E)| {
+        let Some(Ok(record)) = records.get(&id) else { return None };
+        let found = record.as_ref().map(|stored| stored.version);
+        (found != Some(indexed)).then_some(Contradiction { id, indexed, found })
+    };
+    rows.iter().filter_map(contradiction).collect()
+}
+
+/// Returns the page with the records of the selected rows. Those without a record count no more; those that can't be read
+/// are named.
+fn page_of<T, E>(request: PageRequest, (mut total, rows): Selection<E>, mut records: Records<T>) -> Page<(Stored<T>, E)> {
+    let (mut items, mut unreadable) = (Vec::new(), Vec::new());
+    for (id, _, extra) in rows {
+        match records.remove(&id).unwrap_or(Ok(None)) {
+            Ok(Some(stored)) => items.push((stored, extra)),
+            Ok(None) => total -= 1,
+            Err(Unreadable) => unreadable.push(id),
+        }
+    }
+    Page { items, total, request, unreadable }
+}
+
+/// Returns the page with those records of the selected rows that `arrange` keeps, in its order: some are not at the row's
+/// version, so that they may not match any more, or belong elsewhere. Those that can't be read stay.
+fn arranged_page<T: Record, E>(
+    request: PageRequest,
+    (total, rows): Selection<E>,
+    records: Records<T>,
+    arrange: impl Fn(&[&Stored<T>]) -> Result<Vec<Uuid>, StoreError>,
+) -> Result<Page<(Stored<T>, E)>, StoreError> {
+    let found: Vec<&Stored<T>> = rows.iter().filter_map(|(id, ..)| records.get(id)?.as_ref().ok()?.as_ref()).collect();
+    let places = places(arrange(&found)?);
+    let (selected, mut kept) = (rows.len(), rows);
+    kept.retain(|(id, ..)| places.contains_key(id) || matches!(records.get(id), Some(Err(_))));
+    kept.sort_unstable_by_key(|(id, ..)| places.get(id).copied());
+    Ok(page_of(request, (total - (selected - kept.len()), kept), records))
+}
+
+/// Returns the place of each record.
+fn places(ids: Vec<Uuid>) -> HashMap<Uuid, usize> {
+    ids.into_iter().enumerate().map(|(place, id)| (id, place)).collect()
+}
+
+impl PointReads {
+    /// Returns which of these records match the query as they are now, in its order.
+    pub(in crate::store) fn arrange<C: Columns>(
+        &self,
+        query: &RowQuery<'_, C>,
+        records: &[&Stored<C::Record>],
+    ) -> Result<Vec<Uuid>, StoreError> {
+        let mut rows = SortedRows::default();
+        for stored in records {
+            rows.upsert(row_from_item::<C>(&item::from_record(&self.keys, stored)?.0).map_err(StoreError::broken)?);
+        }
+        let (_, matching) = query.select(&rows, PageRequest { number: 1, limit: u32::MAX });
+        Ok(matching.iter().map(|row| row.sort_key.id()).collect())
+    }
+}
+
+impl TenantStore {
+    /// Visits everything that the table has of a kind, page by page, and returns the ids of the records that can't be read.
+    pub(in crate::store) async fn each_page_of_rows<C: Columns>(
+        &self,
+        mut visit: impl FnMut(&SortedRows<C>),
+    ) -> Result<Vec<Uuid>, StoreError> {
+        let mut unreadable = Vec::new();
+        let mut pages = self.of_kind(C::Record::KIND).into_paginator().send();
+        while let Some(page) = pages.next().await {
+            let mut rows = SortedRows::default();
+            for item in page?.items.unwrap_or_default() {
+                match row_from_item::<C>(&item) {
+                    Ok(row) => rows.upsert(row),
+                    // Says so, and which record it is.
+                    Err(_) => match item::read::<C::Record>(item) {
+                        Ok(stored) => return Err(StoreError::broken(format!("no row of the record {}", stored.value.id()))),
+                        Err(error) => unreadable.extend(error.unreadable_id()?),
+                    },
+                }
+            }
+            visit(&rows);
+        }
+        Ok(unreadable)
+    }
+
+    /// Returns a page from everything that the table has of a kind: correct for every tenant, at a cost that grows with
+    /// it. Keeps only keys and sort values in memory. A record that changes while the others are read is judged as it is
+    /// at the end.
+    pub(in crate::store) async fn page_from_table<C: Columns>(
+        &self,
+        request: PageRequest,
+        query: &RowQuery<'_, C>,
+    ) -> Result<Page<Stored<C::Record>>, StoreError> {
+        let mut matching: Vec<(Option<SortValue<'static>>, SortKey, u64)> = Vec::new();
+        let select = |rows: &SortedRows<C>| {
+            query.scan(rows, |position| {
+                let sort_value = |row: &_| query.order.as_ref().map(|order| order.value(row).into_owned());
+                matching.extend(rows.row(position).map(|row| (sort_value(&row), row.sort_key, row.version)));
+            });
+        };
+        let mut unreadable = self.each_page_of_rows(select).await?;
+        matching.sort_unstable_by(|a, b| match (&query.order, &a.0, &b.0) {
+            (Some(order), Some(first), Some(second)) => order.compare((first, a.1), (second, b.1)),
+            _ => a.1.cmp(&b.1),
+        });
+        let (mut total, limit) = (matching.len(), request.limit as usize);
+        let (mut items, mut has_changed, mut left) = (Vec::new(), false, matching.get(request.skip()..).unwrap_or_default());
+        // A record that is deleted or does not match any more is replaced by the next.
+        while items.len() < limit && !left.is_empty() {
+            let (next, rest) = left.split_at(left.len().min(limit - items.len()));
+            let id = |key: &SortKey| Some(<C::Record as Record>::Id::from_uuid(key.id()));
+            let batch = next.iter().fold(BatchGet::new(), |batch, (_, key, _)| batch.with::<C::Record>(id(key)));
+            let records = self.batch_get(batch).await?;
+            for (_, key, version) in next {
+                match records.get::<C::Record>(id(key)) {
+                    Ok(Some(stored)) if stored.version == *version || !self.arrange(query, &[&stored])?.is_empty() => {
+                        has_changed |= stored.version != *version;
+                        items.push(stored);
+                    }
+                    Ok(_) => total -= 1,
+                    Err(error) => {
+                        total -= 1;
+                        unreadable.extend(error.unreadable_id()?);
+                    }
+                }
+            }
+            left = rest;
+        }
+        if has_changed {
+            let places = places(self.arrange(query, &items.iter().collect::<Vec<_>>())?);
+            items.sort_unstable_by_key(|stored| places.get(&stored.value.id().uuid()).copied());
+        }
+        unreadable.truncate(MAX_UNREADABLE);
+        Ok(Page { items, total, request, unreadable })
+    }
+}

@@ -1,0 +1,190 @@
+//! Lists of the kinds that a tenant has few records of: all of them are read (docs/adr/0008), or the one that has a unique
+//! value.
+
+use crate::domain::catalog::{AssetKind, AssetType, Manufacturer, Model};
+use crate::domain::keys::api_key::ApiKey;
+use crate::domain::processes::process::Process;
+use crate::domain::record::{Record, Stored, Unique};
+use crate::domain::values::id::Id;
+use crate::domain::values::text::fold;
+use crate::store::TenantStore;
+use crate::store::keys::Item;
+use crate::store::lists::filters::{
+    AssetFilter, AssetTypeFilter, ManufacturerFilter, ModelFilter, Page, PageRequest, ProcessFilter,
+};
+use crate::store::lists::indexed_lists::MAX_UNREADABLE;
+use crate::store::lists::list_index::SearchTerms;
+use crate::store::table::content_items::without_content;
+use crate::store::table::error::StoreError;
+use crate::store::table::item;
+use futures_util::future::try_join_all;
+use std::cmp::{Ordering, Reverse};
+use uuid::Uuid;
+
+/// How many bytes of records a list keeps in memory that reads all of a kind. Beyond that, the page is read again.
+const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
+
+impl TenantStore {
+    /// Returns a page of the tenant's asset types; `q` searches name and code.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read. The same applies to all lists.
+    pub async fn list_asset_types(
+        &self,
+        filter: &AssetTypeFilter,
+        request: PageRequest,
+    ) -> Result<Page<Stored<AssetType>>, StoreError> {
+        let terms = SearchTerms::of(filter.q.as_deref());
+        let matches = |asset_type: &AssetType| occur_in(&terms, &[&asset_type.name, asset_type.code.as_str()]);
+        self.list_few(filter.code.as_ref().map(AssetType::unique_code), request, matches).await
+    }
+
+    /// Returns a page of the tenant's manufacturers; `q` searches the name.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::list_asset_types`].
+    pub async fn list_manufacturers(
+        &self,
+        filter: &ManufacturerFilter,
+        request: PageRequest,
+    ) -> Result<Page<Stored<Manufacturer>>, StoreError> {
+        let terms = SearchTerms::of(filter.q.as_deref());
+        let unique = filter.name.as_ref().map(|name| Manufacturer::unique_name(name));
+        self.list_few(unique, request, |manufacturer: &Manufacturer| occur_in(&terms, &[&manufacturer.name])).await
+    }
+
+    /// Returns a page of the tenant's models; `q` searches the name.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::list_asset_types`].
+    pub async fn list_models(&self, filter: &ModelFilter, request: PageRequest) -> Result<Page<Stored<Model>>, StoreError> {
+        let terms = SearchTerms::of(filter.q.as_deref());
+        let name = filter.name.as_ref().map(|name| fold(name));
+        self.list_all(request, |model: &Model| {
+            filter.manufacturer_id.is_none_or(|id| model.manufacturer_id == id)
+                && filter.asset_type_id.is_none_or(|id| model.asset_type_id == id)
+                && name.as_ref().is_none_or(|name| fold(&model.name) == *name)
+                && occur_in(&terms, &[&model.name])
+        })
+        .await
+    }
+
+    /// Returns a page of the tenant's process definitions.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::list_asset_types`].
+    pub async fn list_processes(
+        &self,
+        filter: &ProcessFilter,
+        request: PageRequest,
+    ) -> Result<Page<Stored<Process>>, StoreError> {
+        let matches = |process: &Process| filter.status.is_none_or(|status| process.status == status);
+        self.list_few(filter.slug.as_ref().map(Process::unique_slug), request, matches).await
+    }
+
+    /// Returns a page of the tenant's API keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::list_asset_types`].
+    pub async fn list_keys(&self, request: PageRequest) -> Result<Page<Stored<ApiKey>>, StoreError> {
+        self.list_all(request, |_: &ApiKey| true).await
+    }
+
+    /// Returns a page of a kind that a tenant has few records of: of all of them, or of the one with a unique value.
+    async fn list_few<T: Record>(
+        &self,
+        unique: Option<Unique>,
+        request: PageRequest,
+        matches: impl Fn(&T) -> bool,
+    ) -> Result<Page<Stored<T>>, StoreError> {
+        match unique {
+            Some(unique) => self.page_with_unique(&unique, request, |stored| Ok(matches(&stored.value))).await,
+            None => self.list_all(request, matches).await,
+        }
+    }
+
+    /// Returns a page of a kind that a tenant has few records of. Reads them all, but keeps only what the page may need, in
+    /// bounded memory. Content is read for the page only. Records that can't be read are named on every page, since nothing
+    /// says which one they belong to.
+    pub(in crate::store) async fn list_all<T: Record>(
+        &self,
+        request: PageRequest,
+        matches: impl Fn(&T) -> bool,
+    ) -> Result<Page<Stored<T>>, StoreError> {
+        let (mut matching, mut unreadable, mut kept_bytes) = (Vec::new(), Vec::new(), 0);
+        let mut pages = self.of_kind(T::KIND).into_paginator().send();
+        while let Some(page) = pages.next().await {
+            for item in page?.items.unwrap_or_default() {
+                match item::read::<T>(without_content(item.clone())) {
+                    Ok(stored) if matches(&stored.value) => {
+                        kept_bytes += item::size(&item);
+                        let kept = (kept_bytes <= MAX_KEPT_BYTES).then_some(item);
+                        matching.push((Reverse(stored.created_at), stored.value.id(), kept));
+                    }
+                    Ok(_) => {}
+                    Err(error) => unreadable.extend(error.unreadable_id()?),
+                }
+            }
+        }
+        let page = cut_page(matching, request, |a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+        let key = |id: T::Id| self.keys.record(T::KIND, id.uuid());
+        // One by one at the same time: not every function may read batches, and there are 100 at most.
+        let read = page.items.into_iter().map(async |(_, id, kept)| match kept {
+            Some(item) => Ok(Some(item)),
+            None => self.item(&key(id)).await,
+        });
+        // One that was deleted meanwhile is left out.
+        let mut filled: Vec<Item> = try_join_all(read).await?.into_iter().flatten().collect();
+        self.fill_in_content(&mut filled).await?;
+        let mut items = Vec::new();
+        for item in filled {
+            match item::read(item) {
+                Ok(stored) => items.push(stored),
+                Err(error) => unreadable.extend(error.unreadable_id()?),
+            }
+        }
+        unreadable.truncate(MAX_UNREADABLE);
+        Ok(Page { items, total: page.total, request, unreadable })
+    }
+
+    /// Returns the ids of the asset types of kind `logical`, sorted, if the filter needs them.
+    pub(in crate::store) async fn logical_types(&self, filter: &AssetFilter) -> Result<Vec<Uuid>, StoreError> {
+        if filter.kind.is_none() {
+            return Ok(Vec::new());
+        }
+        let types = self.all_without_content::<AssetType>().await?;
+        let logical = types.iter().filter(|stored| stored.value.kind == AssetKind::Logical);
+        let mut ids: Vec<Uuid> = logical.map(|stored| stored.value.id.uuid()).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+}
+
+/// Whether every search term occurs in one of the texts.
+fn occur_in(terms: &SearchTerms, texts: &[&str]) -> bool {
+    terms.is_empty() || terms.occur_in(&texts.iter().map(|text| fold(text)).collect::<Vec<_>>().join("\n"))
+}
+
+/// Sorts and counts the items, and cuts out the page.
+fn cut_page<T>(mut items: Vec<T>, request: PageRequest, compare: impl FnMut(&T, &T) -> Ordering) -> Page<T> {
+    items.sort_unstable_by(compare);
+    Page::cut_from(items, request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_past_the_end_is_empty_with_the_true_total() {
+        let page = cut_page((0..5).collect(), PageRequest { number: 3, limit: 2 }, Ord::cmp);
+        assert_eq!((page.items, page.total), (vec![4], 5));
+        let page = cut_page((0..5).collect(), PageRequest { number: u32::MAX, limit: 100 }, Ord::cmp);
+        assert_eq!((page.items, page.total), (vec![], 5));
+    }
+}

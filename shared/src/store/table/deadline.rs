@@ -1,0 +1,31 @@
+//! For how long a request may go on reading.
+
+use crate::store::client::OPERATION_TIMEOUT;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How much of a request's time is left for everything that follows a long read.
+const TIME_TO_RESPOND: Duration = Duration::from_secs(1);
+/// How long a request without a deadline may read.
+const DEFAULT_TIME: Duration = Duration::from_secs(10);
+
+tokio::task_local! {
+    static DEADLINE: Instant;
+}
+
+/// Runs a request whose long reads must end before `deadline`.
+pub async fn with_deadline<F: Future>(deadline: Instant, request: F) -> F::Output {
+    DEADLINE.scope(deadline, request).await
+}
+
+/// Returns whether the present request has time for another operation, which may take as long as DynamoDB may.
+#[must_use]
+pub fn has_time_for_operation() -> bool {
+    DEADLINE.try_with(|deadline| *deadline > Instant::now() + OPERATION_TIMEOUT).unwrap_or(true)
+}
+
+/// Returns for how long the present request may go on reading.
+pub(in crate::store) fn time_to_read() -> Duration {
+    let left = |deadline: &Instant| deadline.saturating_duration_since(Instant::now()).saturating_sub(TIME_TO_RESPOND);
+    DEADLINE.try_with(left).unwrap_or(DEFAULT_TIME)
+}

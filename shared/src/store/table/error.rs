@@ -1,0 +1,159 @@
+//! Errors of reads and writes.
+
+use crate::domain::record::Kind;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use std::error::Error;
+use uuid::Uuid;
+
+type Cause = Box<dyn Error + Send + Sync>;
+
+/// Why a read or a write failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// DynamoDB throttled, timed out or had conflicts, after all retries. A later attempt may succeed.
+    #[error("DynamoDB is unavailable")]
+    Unavailable(#[source] Cause),
+    /// A retry doesn't help: a permission is missing, an item is invalid, or the service has a bug.
+    #[error("DynamoDB rejected the request, or the data is invalid")]
+    Internal(#[source] Cause),
+    /// A record is damaged, or was written by a version of the service that this one does not know.
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableRecord),
+    /// The unit of work took so long to decide that it is not committed any more.
+    #[error("the deadline of the unit of work has passed")]
+    TooLate,
+    /// A change is not visible as a whole yet.
+    #[error("a change is not visible as a whole yet: {0}")]
+    Unsettled(&'static str),
+    /// A list index is being loaded. After this many seconds, a request probably has time enough to load the rest.
+    #[error("a list index is being loaded")]
+    NotLoaded(u64),
+    /// The index of a history lacks entries. After this many seconds it may have them.
+    #[error("the latest entries of a history can't be read yet; try again")]
+    HistoryBehind(u64),
+}
+
+/// A record whose item can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the {} {} can't be read", .kind.noun(), .id.map(|id| id.to_string()).unwrap_or_default())]
+pub struct UnreadableRecord {
+    /// What it is.
+    pub kind: Kind,
+    /// Its id, if its key has one.
+    pub id: Option<Uuid>,
+    /// Why it can't be read. May quote its data, so it is for the operator only.
+    pub cause: String,
+}
+
+/// The cause of a [`StoreError::Unavailable`] because of throttling.
+#[derive(Debug, thiserror::Error)]
+#[error("DynamoDB throttles")]
+struct Throttling(#[source] Cause);
+
+impl StoreError {
+    /// Returns a [`StoreError::Internal`], for data that should not be as it is.
+    pub fn broken(cause: impl Into<Cause>) -> Self {
+        Self::Internal(cause.into())
+    }
+
+    /// Returns what was read, or `None` in place of a record that can't be read.
+    ///
+    /// # Errors
+    ///
+    /// Returns every other error.
+    pub fn tolerate_unreadable<T>(read: Result<Option<T>, Self>) -> Result<Option<T>, Self> {
+        match read {
+            Err(Self::Unreadable(_)) => Ok(None),
+            read => read,
+        }
+    }
+
+    /// Returns the id of the record that can't be read, if its key has one.
+    ///
+    /// # Errors
+    ///
+    /// Returns every other error.
+    pub(in crate::store) fn unreadable_id(self) -> Result<Option<Uuid>, Self> {
+        match self {
+            Self::Unreadable(record) => Ok(record.id),
+            other => Err(other),
+        }
+    }
+
+    /// Returns whether DynamoDB throttled, so that waiting helps.
+    pub(in crate::store) fn is_throttling(&self) -> bool {
+        matches!(self, Self::Unavailable(cause) if cause.is::<Throttling>())
+    }
+}
+
+/// Error codes of throttling.
+const THROTTLING_CODES: [&str; 5] = [
+    "ThrottlingException",
+    "ThrottlingError",
+    "ProvisionedThroughputExceededException",
+    "ProvisionedThroughputExceeded",
+    "RequestLimitExceeded",
+];
+
+/// Other error codes that can be retried, besides HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
+const RETRYABLE_CODES: [&str; 3] = ["InternalServerError", "TransactionInProgressException", "TransactionConflictException"];
+
+/// Whether a request that failed with this error code, or this code of a cancellation reason, can be retried.
+pub(in crate::store) fn is_retryable(code: &str) -> bool {
+    RETRYABLE_CODES.contains(&code) || THROTTLING_CODES.contains(&code)
+}
+
+impl<E> From<SdkError<E>> for StoreError
+where
+    E: Error + ProvideErrorMetadata + Send + Sync + 'static,
+{
+    fn from(error: SdkError<E>) -> Self {
+        let retryable = match &error {
+            SdkError::TimeoutError(_) | SdkError::DispatchFailure(_) | SdkError::ResponseError(_) => true,
+            SdkError::ServiceError(response) => {
+                response.raw().status().is_server_error() || response.err().code().is_some_and(is_retryable)
+            }
+            _ => false,
+        };
+        let is_throttling = error.code().is_some_and(|code| THROTTLING_CODES.contains(&code));
+        if is_throttling {
+            return Self::Unavailable(Throttling(error.into()).into());
+        }
+        if retryable { Self::Unavailable(error.into()) } else { Self::Internal(error.into()) }
+    }
+}
+
+/// Why a write had no effect.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The record was changed or deleted after it was read: read it again and decide again.
+    #[error("the record has changed since it was read")]
+    Stale,
+    /// Another record has the same value in this field; it is named if it still exists.
+    #[error("another record has the same {0}")]
+    Duplicate(&'static str, Option<(Kind, Uuid)>),
+    /// The record that this field refers to is gone or can't be referenced: read it again and decide again.
+    #[error("the record that {0} refers to does not exist or can't be referenced")]
+    MissingReference(&'static str),
+    /// A response is already stored under the request's idempotency key.
+    #[error("a response is already stored under the idempotency key")]
+    AlreadyAnswered,
+    /// The same request is being answered.
+    #[error("the same request is in progress")]
+    InProgress,
+    /// The response is too long to be stored under the idempotency key.
+    #[error("the response is too long to be stored")]
+    ResponseTooLong,
+    /// The record is not at a version that the request expects.
+    #[error("the precondition failed")]
+    PreconditionFailed,
+    /// The record is referenced by this many others.
+    #[error("the record is referenced by {0} others")]
+    InUse(u64),
+    /// The changes don't fit into one transaction.
+    #[error("the changes don't fit into one transaction")]
+    TooLarge,
+    /// The table could not be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,259 @@
+//! Reads of one tenant. All are strongly consistent: each decides something, or follows a write.
+
+use crate::domain::record::{Kind, Record, Stored, Unique};
+use crate::domain::values::id::Id;
+use crate::store::keys::{Item, Key, Keys, PK, SK, record_id_of_sort_key};
+use crate::store::table::content_items::without_content;
+use crate::store::table::error::StoreError;
+use crate::store::table::item::{self, OWNER};
+use crate::store::table::retry::pause;
+use crate::store::{PointReads, TenantStore};
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
+use futures_util::future::try_join_all;
+use std::collections::{HashMap, HashSet};
+use uuid::Uuid;
+
+/// How many items a BatchGetItem reads at most (AWS: "Quotas in Amazon DynamoDB").
+const MAX_BATCH_KEYS: usize = 100;
+/// How often keys that a batch left unprocessed are requested again.
+const MAX_ROUNDS: u32 = 5;
+
+/// The records that one batch is to read.
+#[derive(Debug, Default)]
+pub struct BatchGet(HashSet<(Kind, Uuid)>);
+
+impl BatchGet {
+    /// Returns a batch without keys.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a record, if there is an ID.
+    #[must_use]
+    pub fn with<T: Record>(self, id: Option<T::Id>) -> Self {
+        self.with_all::<T>(id)
+    }
+
+    /// Adds several records.
+    #[must_use]
+    pub fn with_all<T: Record>(mut self, ids: impl IntoIterator<Item = T::Id>) -> Self {
+        self.0.extend(ids.into_iter().map(|id| (T::KIND, id.uuid())));
+        self
+    }
+}
+
+/// The records that a batch found.
+#[derive(Debug, Default)]
+pub struct BatchResult {
+    items: HashMap<(Kind, Uuid), Item>,
+}
+
+impl BatchResult {
+    /// Returns a record of the batch; `None` if the tenant has no such record, or there is no ID.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unreadable`] when the item can't be read as this kind of record.
+    pub fn get<T: Record>(&self, id: Option<T::Id>) -> Result<Option<Stored<T>>, StoreError> {
+        let item = id.and_then(|id| self.items.get(&(T::KIND, id.uuid())));
+        item.cloned().map(item::read).transpose()
+    }
+
+    /// Returns a record of the batch; `None` also if the record can't be read. For what is only shown beside something
+    /// else.
+    ///
+    /// # Errors
+    ///
+    /// As [`BatchResult::get`] otherwise.
+    pub fn get_readable<T: Record>(&self, id: Option<T::Id>) -> Result<Option<Stored<T>>, StoreError> {
+        StoreError::tolerate_unreadable(self.get(id))
+    }
+
+    /// Returns those of the records that exist, in the order of `ids`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unreadable`] when an item can't be read as this kind of record.
+    pub fn get_all<T: Record>(&self, ids: impl IntoIterator<Item = T::Id>) -> Result<Vec<Stored<T>>, StoreError> {
+        ids.into_iter().filter_map(|id| self.get::<T>(Some(id)).transpose()).collect()
+    }
+}
+
+impl PointReads {
+    /// Reads one record: one read unit for each 4 KB. Steps and a schema that are not in memory take a second round trip.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Unreadable`] when
+    /// the item can't be read as this kind of record.
+    pub async fn get<T: Record>(&self, id: T::Id) -> Result<Option<Stored<T>>, StoreError> {
+        let mut items = Vec::from_iter(self.item(&self.keys.record(T::KIND, id.uuid())).await?);
+        self.fill_in_content(&mut items).await?;
+        items.pop().map(item::read).transpose()
+    }
+
+    /// Reads the item of a key.
+    pub(in crate::store) async fn item(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+        if let Some(left) = self.dry_run.as_ref().and_then(|dry_run| dry_run.item(key)) {
+            return Ok(left);
+        }
+        let request = self.store.client.get_item().table_name(&self.store.table);
+        Ok(request.set_key(Some(key.item())).consistent_read(true).send().await?.item)
+    }
+
+    /// Returns whether a record of this kind has, or once had and still reserves, a unique value.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn is_taken(&self, kind: Kind, unique: &Unique) -> Result<bool, StoreError> {
+        Ok(self.item(&self.keys.unique(kind, unique)).await?.is_some())
+    }
+
+    /// Returns the records of a kind that have these unique values, by value. Values that no record has are left out. Takes
+    /// one round trip.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn owners<T: Record>(&self, unique: &[Unique]) -> Result<HashMap<String, T::Id>, StoreError> {
+        let keys: Vec<Key> = unique.iter().map(|unique| self.keys.unique(T::KIND, unique)).collect();
+        let markers = self.items(&keys).await?;
+        let owner = |key| record_id_of_sort_key(T::KIND, markers.get(key)?.get(OWNER)?.as_s().ok()?).map(T::Id::from_uuid);
+        Ok(unique.iter().zip(&keys).filter_map(|(unique, key)| Some((unique.value.clone(), owner(key)?))).collect())
+    }
+
+    /// Reads several records in one round trip, or two if there are steps or schemas that are not in memory. An empty batch
+    /// sends no request.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, or leaves keys unprocessed five
+    /// times in a row.
+    pub async fn batch_get(&self, batch: BatchGet) -> Result<BatchResult, StoreError> {
+        let (keys, mut items): (Vec<_>, Vec<Item>) = self.batch_items(batch).await?.unzip();
+        self.fill_in_content(&mut items).await?;
+        Ok(BatchResult { items: keys.into_iter().zip(items).collect() })
+    }
+
+    /// [`PointReads::batch_get`] without steps and schemas, which takes one round trip.
+    ///
+    /// # Errors
+    ///
+    /// As [`PointReads::batch_get`].
+    pub async fn batch_get_without_content(&self, batch: BatchGet) -> Result<BatchResult, StoreError> {
+        let items = self.batch_items(batch).await?;
+        Ok(BatchResult { items: items.map(|(key, item)| (key, without_content(item))).collect() })
+    }
+
+    async fn batch_items(&self, batch: BatchGet) -> Result<impl Iterator<Item = ((Kind, Uuid), Item)>, StoreError> {
+        let by_key: HashMap<Key, (Kind, Uuid)> =
+            batch.0.into_iter().map(|(kind, id)| (self.keys.record(kind, id), (kind, id))).collect();
+        let keys: Vec<Key> = by_key.keys().cloned().collect();
+        let items = self.items(&keys).await?;
+        Ok(items.into_iter().filter_map(move |(key, item)| Some((*by_key.get(&key)?, item))))
+    }
+
+    /// Reads the items of these keys, a hundred a request, the requests in parallel.
+    pub(in crate::store) async fn items(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, StoreError> {
+        let batches = try_join_all(keys.chunks(MAX_BATCH_KEYS).map(|chunk| self.batch_of(chunk))).await?;
+        let mut items: HashMap<Key, Item> = batches.into_iter().flatten().collect();
+        if let Some(dry_run) = &self.dry_run {
+            for (key, left) in keys.iter().filter_map(|key| Some((key, dry_run.item(key)?))) {
+                items.remove(key);
+                items.extend(left.map(|item| (key.clone(), item)));
+            }
+        }
+        Ok(items)
+    }
+
+    async fn batch_of(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, StoreError> {
+        let mut found = HashMap::new();
+        let mut left: Vec<Item> = keys.iter().map(Key::item).collect();
+        for round in 0..MAX_ROUNDS {
+            let request = KeysAndAttributes::builder().set_keys(Some(left)).consistent_read(true).build();
+            let request = request.map_err(StoreError::broken)?;
+            let output = self.store.client.batch_get_item().request_items(&self.store.table, request).send().await?;
+            let items = output.responses.into_iter().flat_map(HashMap::into_values).flatten();
+            found.extend(items.filter_map(|item| Some((Key::of(&item)?, item))));
+            let unprocessed = output.unprocessed_keys.into_iter().flat_map(HashMap::into_values);
+            left = unprocessed.flat_map(|keys| keys.keys).collect();
+            if left.is_empty() {
+                return Ok(found);
+            }
+            pause(&self.store, round).await;
+        }
+        Err(StoreError::Unavailable("a batch left keys unprocessed five times in a row".into()))
+    }
+}
+
+impl TenantStore {
+    /// Reads every record of a kind, page after page: the cost grows with their number. Leaves out those that can't be
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn all<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
+        let mut items = self.every(self.of_kind(T::KIND)).await?;
+        self.fill_in_content(&mut items).await?;
+        let read = items.into_iter().map(|item| StoreError::tolerate_unreadable(item::read(item).map(Some)));
+        read.filter_map(Result::transpose).collect()
+    }
+
+    /// Reads every record of a kind without steps and schemas.
+    ///
+    /// # Errors
+    ///
+    /// As [`TenantStore::all`].
+    pub async fn all_without_content<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
+        let items = self.every(self.of_kind(T::KIND)).await?;
+        let read = items.into_iter().map(|item| StoreError::tolerate_unreadable(item::read(without_content(item)).map(Some)));
+        read.filter_map(Result::transpose).collect()
+    }
+
+    /// Counts the records of a kind. The cost grows with their number.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn count<T: Record>(&self) -> Result<usize, StoreError> {
+        let mut pages = self.of_kind(T::KIND).select(Select::Count).into_paginator().send();
+        let mut count = 0;
+        while let Some(page) = pages.next().await {
+            count += usize::try_from(page?.count).unwrap_or_default();
+        }
+        Ok(count)
+    }
+
+    /// Returns a query for every item of a kind.
+    pub(in crate::store) fn of_kind(&self, kind: Kind) -> QueryFluentBuilder {
+        self.beginning(Keys::prefix(kind))
+    }
+}
+
+impl PointReads {
+    /// Returns a query for every item whose sort key begins with `prefix`.
+    pub(in crate::store) fn beginning(&self, prefix: AttributeValue) -> QueryFluentBuilder {
+        let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
+        query
+            .key_condition_expression("#pk = :pk AND begins_with(#sk, :sk)")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#sk", SK)
+            .expression_attribute_values(":pk", self.keys.partition())
+            .expression_attribute_values(":sk", prefix)
+    }
+
+    /// Reads all pages of a query. The query decides what it costs: those of unbounded size are made by
+    /// [`TenantStore`] only.
+    pub(in crate::store) async fn every(&self, query: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
+        let mut pages = query.into_paginator().send();
+        let mut items = Vec::new();
+        while let Some(page) = pages.next().await {
+            items.extend(page?.items.unwrap_or_default());
+        }
+        Ok(items)
+    }
+}

@@ -1,0 +1,227 @@
+//! Responses that are stored for repetitions of their request (docs/adr/0010).
+
+use crate::domain::request::{IdempotentRequest, StoredResponse};
+use crate::domain::signing::signature_image::data_url;
+use crate::domain::values::time::Timestamp;
+use crate::store::client::OPERATION_TIMEOUT;
+use crate::store::keys::{EXPIRES, Item, Key, PK, TYPE};
+use crate::store::table::content_items::Content;
+use crate::store::table::error::{StoreError, WriteError};
+use crate::store::table::transaction::{Condition, TransactionItem};
+use crate::store::table::unit_of_work::write_error;
+use crate::store::{PointReads, TenantStore};
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+use tokio::time::Instant;
+
+/// How long a response is stored, in seconds: 24 hours.
+const STORED_SECONDS: i64 = 24 * 60 * 60;
+/// The longest response that is stored, in bytes; an item holds 400 KB.
+const MAX_RESPONSE_BYTES: usize = 350 * 1024;
+/// The attribute with the hash of the request.
+pub(in crate::store) const FINGERPRINT: &str = "fingerprint";
+/// The attribute with the entries of histories that the request added: their sort keys in the index `history`. A restored
+/// table may have the response without them, which `check/responses.rs` looks for.
+pub(in crate::store) const ENTRIES: &str = "entries";
+const RESPONSE: &str = "response";
+
+/// The request that came before under the same idempotency key.
+#[derive(Debug, Clone)]
+pub enum PreviousRequest {
+    /// The same request, and its response.
+    Same(Box<StoredResponse>),
+    /// A request with another path or body.
+    Different,
+}
+
+impl PointReads {
+    /// Returns the previous request under the same idempotency key; `None` if none has taken effect in 24 hours.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
+    /// the stored response can't be read.
+    pub(crate) async fn previous_request(&self, request: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
+        let Some(item) = self.item(&self.keys.stored_response(request)).await? else { return Ok(None) };
+        let Some(previous) = self.previous_in(&item, request)? else { return Ok(None) };
+        let PreviousRequest::Same(mut response) = previous else { return Ok(Some(previous)) };
+        // The end of the second in which it was stored.
+        let stored_at = Timestamp::from_millis((expiry(&item).unwrap_or_default() - STORED_SECONDS + 1) * 1000);
+        if !response.images.is_empty() {
+            response.body = self.with_images(&response).await?;
+        }
+        let steps = response.steps.iter().map(|hash| ((Content::Steps, hash.clone()), stored_at)).collect();
+        for ((_, hash), text) in self.content_texts(steps).await? {
+            response.body = response.with_steps(&hash, &text);
+        }
+        Ok(Some(PreviousRequest::Same(response)))
+    }
+
+    /// Returns the stored responses of the first `count` parts of a request. Their changes are of assets or users, so they
+    /// have neither images nor steps.
+    ///
+    /// # Errors
+    ///
+    /// As [`PointReads::previous_request`].
+    pub(crate) async fn previous_parts(
+        &self,
+        request: &IdempotentRequest,
+        count: usize,
+    ) -> Result<Vec<Option<StoredResponse>>, StoreError> {
+        let parts: Vec<IdempotentRequest> = (0..count).map(|index| request.part(index)).collect();
+        let keys: Vec<Key> = parts.iter().map(|part| self.keys.stored_response(part)).collect();
+        let items = self.items(&keys).await?;
+        let previous = parts.iter().zip(&keys).map(|(part, key)| {
+            let previous = items.get(key).map(|item| self.previous_in(item, part)).transpose()?.flatten();
+            Ok(match previous {
+                Some(PreviousRequest::Same(response)) => Some(*response),
+                Some(PreviousRequest::Different) | None => None,
+            })
+        });
+        previous.collect()
+    }
+
+    /// Returns the previous request as its item has it; `None` if it has expired.
+    fn previous_in(&self, item: &Item, request: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
+        let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).map(String::as_str);
+        if expiry(item).is_none_or(|expires| expires <= seconds(self.store.now())) {
+            return Ok(None);
+        }
+        if text(FINGERPRINT) != Some(&request.fingerprint) {
+            return Ok(Some(PreviousRequest::Different));
+        }
+        let response = text(RESPONSE).ok_or_else(|| StoreError::broken("a stored response without text"))?;
+        Ok(Some(PreviousRequest::Same(Box::new(serde_json::from_str(response).map_err(StoreError::broken)?))))
+    }
+
+    /// Returns the body with the images that the response showed. Images are stored once, beside their instances.
+    async fn with_images(&self, response: &StoredResponse) -> Result<String, StoreError> {
+        let names: BTreeSet<_> = response.images.iter().map(|(_, name)| name.clone()).collect();
+        let images = self.signature_images(names).await?;
+        let shown: HashMap<(&str, &str), String> = response
+            .images
+            .iter()
+            .filter_map(|(path, name)| Some(((name.step.as_str(), path.as_str()), data_url(images.get(name)?))))
+            .collect();
+        let mut body: Value = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
+        insert_images(&mut body, &shown);
+        serde_json::to_string(&body).map_err(StoreError::broken)
+    }
+
+    /// Returns the write that stores a response, on condition that none is stored yet. `entries` are the sort keys, in the
+    /// index `history`, of the events that are written with it.
+    pub(in crate::store) fn store_response(
+        &self,
+        request: &IdempotentRequest,
+        response: &StoredResponse,
+        entries: Vec<AttributeValue>,
+        at: Timestamp,
+    ) -> Result<TransactionItem, WriteError> {
+        let response = serde_json::to_string(response).map_err(StoreError::broken)?;
+        if response.len() > MAX_RESPONSE_BYTES {
+            return Err(WriteError::ResponseTooLong);
+        }
+        let mut item: Item = self.keys.stored_response(request).item();
+        item.insert(TYPE.to_owned(), AttributeValue::S("stored_response".to_owned()));
+        item.insert(FINGERPRINT.to_owned(), AttributeValue::S(request.fingerprint.clone()));
+        item.insert(RESPONSE.to_owned(), AttributeValue::S(response));
+        item.insert(ENTRIES.to_owned(), AttributeValue::L(entries));
+        item.insert(EXPIRES.to_owned(), AttributeValue::N((seconds(at) + STORED_SECONDS).to_string()));
+        let put = Put::builder()
+            .table_name(&self.store.table)
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(#pk) OR #expires <= :now")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#expires", EXPIRES)
+            .expression_attribute_values(":now", AttributeValue::N(seconds(at).to_string()))
+            .build()
+            .map_err(StoreError::broken)?;
+        Ok(TransactionItem { condition: Condition::NoStoredResponse, write: TransactWriteItem::builder().put(put).build() })
+    }
+}
+
+impl TenantStore {
+    /// Stores a response without any change: that a request has begun, or that a part of it was refused.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError::AlreadyAnswered`] if one is stored already, and others as a unit of work does.
+    pub(crate) async fn store_response_alone(
+        &self,
+        request: &IdempotentRequest,
+        response: &StoredResponse,
+    ) -> Result<(), WriteError> {
+        let item = self.store_response(request, response, Vec::new(), self.store.now())?;
+        self.store.transact(vec![item], Instant::now() + OPERATION_TIMEOUT).await.map_err(write_error)
+    }
+}
+
+impl TenantStore {
+    /// Replaces the response that is stored for a request by `next`, if it is still `present`. Returns whether it was.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub(crate) async fn replace_stored_response(
+        &self,
+        request: &IdempotentRequest,
+        present: &StoredResponse,
+        next: &StoredResponse,
+    ) -> Result<bool, StoreError> {
+        let text = |response| serde_json::to_string(response).map(AttributeValue::S).map_err(StoreError::broken);
+        let update = self.store.client.update_item().table_name(&self.store.table);
+        let updated = update
+            .set_key(Some(self.keys.stored_response(request).item()))
+            .update_expression("SET #response = :next")
+            .condition_expression("#response = :present AND #fingerprint = :fingerprint")
+            .expression_attribute_names("#response", RESPONSE)
+            .expression_attribute_names("#fingerprint", FINGERPRINT)
+            .expression_attribute_values(":next", text(next)?)
+            .expression_attribute_values(":present", text(present)?)
+            .expression_attribute_values(":fingerprint", AttributeValue::S(request.fingerprint.clone()))
+            .send()
+            .await;
+        match updated {
+            Ok(_) => Ok(true),
+            Err(error) if error.as_service_error().is_some_and(UpdateItemError::is_conditional_check_failed_exception) => {
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Returns when an item expires, in seconds since 1970.
+fn expiry(item: &Item) -> Option<i64> {
+    item.get(EXPIRES)?.as_n().ok()?.parse().ok()
+}
+
+/// Returns a time in whole seconds since 1970, as DynamoDB compares expiry.
+pub(in crate::store) fn seconds(at: Timestamp) -> i64 {
+    at.millis().div_euclid(1000)
+}
+
+/// Replaces each path that stands for an image by the image, in the `step_data` of every instance in the body.
+fn insert_images(value: &mut Value, images: &HashMap<(&str, &str), String>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members.iter_mut() {
+                match member {
+                    Value::Object(data) if name == "step_data" => {
+                        for (step, value) in data.iter_mut() {
+                            let image = value.as_str().and_then(|path| images.get(&(step.as_str(), path)));
+                            if let Some(image) = image {
+                                *value = Value::String(image.clone());
+                            }
+                        }
+                    }
+                    other => insert_images(other, images),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| insert_images(value, images)),
+        _ => {}
+    }
+}

@@ -1,0 +1,226 @@
+//! The writes that a transaction consists of. Each is conditional.
+
+use crate::domain::history::event::{self, Event, Verb};
+use crate::domain::record::{Kind, Record, Stored, Unique};
+use crate::domain::values::id::{AssetId, EventId, Id};
+use crate::store::keys::{ENTRY, HS, Item, Key, Keys, LS, PK, TYPE};
+use crate::store::table::change_context::ChangeContext;
+use crate::store::table::error::StoreError;
+use crate::store::table::item::{self, LAST_EVENT, LAST_HASH, OWNER, UPDATED_AT, VERSION};
+use crate::store::table::transaction::{Condition, TransactionItem};
+use crate::store::{Store, TenantStore};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// The event of a change, ready to be committed.
+pub(in crate::store) struct NewEvent {
+    pub(in crate::store) id: EventId,
+    pub(in crate::store) hash: String,
+    pub(in crate::store) item: TransactionItem,
+}
+
+/// Returns the sort key, in the index `list_index`, of an event that assigns an asset to a user.
+fn assignment(kind: Kind, event: &Event) -> Option<AttributeValue> {
+    let user = event.changes.get("assigned_to").filter(|_| kind == Kind::Asset)?.get("new")?.as_str()?.parse().ok()?;
+    Some(Keys::assignment(user, AssetId::from_uuid(event.entity_id)))
+}
+
+/// The attribute of an event that is not the first of its record in its transaction: the version of the first.
+pub(in crate::store) const TRANSACTION_START: &str = "transaction_start";
+
+/// A change of a record, of which an event tells.
+pub(in crate::store) struct RecordChange<'a> {
+    pub(in crate::store) event_id: EventId,
+    pub(in crate::store) record: (Kind, Uuid),
+    pub(in crate::store) verb: Verb,
+    pub(in crate::store) version: u64,
+    pub(in crate::store) changes: Map<String, Value>,
+    pub(in crate::store) previous_hash: Option<&'a str>,
+    /// The version of the first change of the same record in the same transaction.
+    pub(in crate::store) transaction_start: u64,
+}
+
+impl TenantStore {
+    fn record_key<T: Record>(&self, value: &T) -> Key {
+        self.keys.record(T::KIND, value.id().uuid())
+    }
+
+    /// Returns the ids of `count` events of one record that are written together, in ascending order: the change feed is in
+    /// the order of ids, and must have the record's versions in theirs.
+    pub(in crate::store) fn event_ids(&self, count: usize) -> Result<Vec<EventId>, StoreError> {
+        let ids: Result<Vec<EventId>, StoreError> =
+            (0..count).map(|_| Ok(EventId::new(self.store.now(), self.store.random()?))).collect();
+        ids.map(|mut ids| {
+            ids.sort_unstable();
+            ids
+        })
+    }
+
+    /// Returns the event of a change to a record, as a write and as what the record keeps of it.
+    pub(in crate::store) fn event_item(&self, context: &ChangeContext, change: RecordChange<'_>) -> Result<NewEvent, StoreError> {
+        let RecordChange { event_id, record: (kind, id), verb, version, changes, previous_hash, transaction_start } = change;
+        let event = Event {
+            id: event_id,
+            at: context.at,
+            event_type: verb.event_type(kind),
+            entity_id: id,
+            version,
+            actor: context.actor.clone(),
+            changes,
+            previous_hash: previous_hash.map(str::to_owned),
+        };
+        let entry = event.canonical().map_err(StoreError::broken)?;
+        let hash = event::hash(&entry);
+        let mut item = self.keys.event(event.id).item();
+        item.extend(assignment(kind, &event).map(|key| (LS.to_owned(), key)));
+        item.insert(TYPE.to_owned(), AttributeValue::S("event".to_owned()));
+        item.insert(HS.to_owned(), Keys::history(event.entity_id, version));
+        item.insert(ENTRY.to_owned(), AttributeValue::S(entry));
+        item.insert("hash".to_owned(), AttributeValue::S(hash.clone()));
+        if version > transaction_start {
+            item.insert(TRANSACTION_START.to_owned(), number(transaction_start));
+        }
+        let item = TransactionItem { condition: Condition::Invariant, write: self.store.put_new(item)? };
+        Ok(NewEvent { id: event.id, hash, item })
+    }
+
+    /// Returns the update of a record that is at `old`'s version, from the attributes `before` to those `after`.
+    ///
+    /// It sets only those that differ: others, such as a key's last use, are written without a version.
+    pub(in crate::store) fn update_item<T: Record>(
+        &self,
+        old: &Stored<T>,
+        next: &Stored<T>,
+        before: &Item,
+        after: &Item,
+    ) -> Result<TransactWriteItem, StoreError> {
+        let mut update = Update::builder()
+            .table_name(&self.store.table)
+            .set_key(Some(self.record_key::<T>(&old.value).item()))
+            .condition_expression("#version = :old")
+            .expression_attribute_names("#version", VERSION)
+            .expression_attribute_values(":old", number(old.version));
+        let mut sets: Vec<(&str, AttributeValue)> = vec![
+            (VERSION, number(next.version)),
+            (UPDATED_AT, AttributeValue::S(next.updated_at.to_string())),
+            (LAST_HASH, AttributeValue::S(next.last_hash.clone())),
+            (LAST_EVENT, AttributeValue::S(next.last_event.short())),
+        ];
+        sets.extend(after.iter().filter(|(name, value)| before.get(*name) != Some(value)).map(|(n, v)| (n.as_str(), v.clone())));
+        let list_index_key =
+            item::list_index_key(&next.value).filter(|key| Some(key) != item::list_index_key(&old.value).as_ref());
+        sets.extend(list_index_key.map(|key| (LS, key)));
+        let removed = before.keys().filter(|name| !after.contains_key(*name));
+        let (mut set, mut remove) = (Vec::new(), Vec::new());
+        for (n, (name, value)) in sets.into_iter().enumerate() {
+            set.push(format!("#s{n} = :s{n}"));
+            update = update.expression_attribute_names(format!("#s{n}"), name);
+            update = update.expression_attribute_values(format!(":s{n}"), value);
+        }
+        for (n, name) in removed.enumerate() {
+            remove.push(format!("#r{n}"));
+            update = update.expression_attribute_names(format!("#r{n}"), name);
+        }
+        let mut expression = format!("SET {}", set.join(", "));
+        if !remove.is_empty() {
+            expression.push_str(&format!(" REMOVE {}", remove.join(", ")));
+        }
+        let update = update.update_expression(expression).build();
+        Ok(TransactWriteItem::builder().update(update.map_err(StoreError::broken)?).build())
+    }
+
+    /// Returns the check that a record has this version; for `None`, that there is none.
+    pub(in crate::store) fn version_check(&self, key: &Key, version: Option<u64>) -> Result<TransactionItem, StoreError> {
+        let check = ConditionCheck::builder().table_name(&self.store.table).set_key(Some(key.item()));
+        let check = match version {
+            None => check.condition_expression("attribute_not_exists(#pk)").expression_attribute_names("#pk", PK),
+            Some(version) => check
+                .condition_expression("#version = :version")
+                .expression_attribute_names("#version", VERSION)
+                .expression_attribute_values(":version", number(version)),
+        };
+        let write = TransactWriteItem::builder().condition_check(check.build().map_err(StoreError::broken)?).build();
+        Ok(TransactionItem { condition: Condition::RecordState, write })
+    }
+
+    /// Returns the deletion of a record that is at `old`'s version.
+    pub(in crate::store) fn delete_item<T: Record>(&self, old: &Stored<T>) -> Result<TransactWriteItem, StoreError> {
+        let delete = Delete::builder()
+            .table_name(&self.store.table)
+            .set_key(Some(self.record_key::<T>(&old.value).item()))
+            .condition_expression("#version = :version")
+            .expression_attribute_names("#version", VERSION)
+            .expression_attribute_values(":version", number(old.version))
+            .build()
+            .map_err(StoreError::broken)?;
+        Ok(TransactWriteItem::builder().delete(delete).build())
+    }
+
+    /// Returns the writes of the markers that reserve a record's unique values: `new` ones are put, `old` ones that are
+    /// not among them are deleted.
+    pub(in crate::store) fn unique_markers<T: Record>(
+        &self,
+        value: &T,
+        old: &[Unique],
+        new: &[Unique],
+    ) -> Result<Vec<TransactionItem>, StoreError> {
+        let owner = AttributeValue::S(self.record_key::<T>(value).sort().to_owned());
+        let mut items = Vec::new();
+        for unique in new.iter().filter(|unique| !old.contains(unique)) {
+            let mut marker = self.keys.unique(T::KIND, unique).item();
+            marker.insert(TYPE.to_owned(), AttributeValue::S("marker".to_owned()));
+            marker.insert(OWNER.to_owned(), owner.clone());
+            let condition = Condition::UniqueValue(T::KIND, unique.field);
+            items.push(TransactionItem { condition, write: self.store.put_new(marker)? });
+        }
+        for unique in old.iter().filter(|unique| !new.contains(unique)) {
+            let delete = Delete::builder()
+                .table_name(&self.store.table)
+                .set_key(Some(self.keys.unique(T::KIND, unique).item()))
+                .condition_expression("#owner = :owner")
+                .expression_attribute_names("#owner", OWNER)
+                .expression_attribute_values(":owner", owner.clone())
+                .build()
+                .map_err(StoreError::broken)?;
+            let write = TransactWriteItem::builder().delete(delete).build();
+            items.push(TransactionItem { condition: Condition::RecordState, write });
+        }
+        Ok(items)
+    }
+}
+
+fn number(value: u64) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+impl Store {
+    /// Returns the put of an item that must not exist yet. If it does, the error contains the present item.
+    pub(in crate::store) fn put_new(&self, item: Item) -> Result<TransactWriteItem, StoreError> {
+        let put = Put::builder()
+            .table_name(&self.table)
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(#pk)")
+            .expression_attribute_names("#pk", PK)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()
+            .map_err(StoreError::broken)?;
+        Ok(TransactWriteItem::builder().put(put).build())
+    }
+
+    /// Returns the put of an item whose key has the hash of its attribute `content`. If it exists already, it is the same.
+    pub(in crate::store) fn put_content(&self, item: Item, content: &str) -> Result<TransactionItem, StoreError> {
+        let put = Put::builder()
+            .table_name(&self.table)
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(#pk) OR attribute_exists(#content)")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#content", content)
+            .build()
+            .map_err(StoreError::broken)?;
+        let write = TransactWriteItem::builder().put(put).build();
+        Ok(TransactionItem { condition: Condition::Invariant, write })
+    }
+}

@@ -1,0 +1,184 @@
+//! Changes of records in a unit of work: each change of a record has an event, however many the transaction makes.
+
+use super::UnitOfWork;
+use crate::domain::history::event::{self, Verb};
+use crate::domain::record::{Record, Stored, Unique};
+use crate::domain::values::id::{EventId, Id};
+use crate::store::keys::Section;
+use crate::store::table::content_items::content_of;
+use crate::store::table::error::{StoreError, WriteError};
+use crate::store::table::item;
+use crate::store::table::transaction::{Condition, TransactionItem};
+use crate::store::table::transaction_items::{NewEvent, RecordChange};
+use serde_json::Map;
+
+impl UnitOfWork<'_> {
+    /// Adds a new record.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Internal`] when the record can't be stored, or when it is of a listed kind and its id was
+    /// not created at the context's time.
+    pub fn create<T: Record>(&mut self, value: T) -> Result<Stored<T>, StoreError> {
+        self.create_in_steps(value, Vec::new())
+    }
+
+    /// Adds a new record that has already changed: to each of `later`, one after another. Its history has an event for its
+    /// creation and one for each change.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnitOfWork::create`].
+    pub fn create_in_steps<T: Record>(&mut self, value: T, later: Vec<T>) -> Result<Stored<T>, StoreError> {
+        let at = self.context.at;
+        if Section::of(T::KIND, value.is_ended()).is_some() && value.id().timestamp() != at {
+            return Err(StoreError::broken("lists take a record's creation time from its id, and this id has another"));
+        }
+        let mut event_ids = self.store.event_ids(1 + later.len())?.into_iter();
+        let event = RecordChange {
+            event_id: event_ids.next().ok_or_else(|| StoreError::broken("an event without an id"))?,
+            record: (T::KIND, value.id().uuid()),
+            verb: Verb::Created,
+            version: 1,
+            changes: event::changes(&Map::new(), &value.audit()),
+            previous_hash: None,
+            transaction_start: 1,
+        };
+        let place = self.items.len();
+        let NewEvent { id: last_event, hash: last_hash, item } = self.store.event_item(self.context, event)?;
+        self.items.push(item);
+        self.items.extend(self.store.unique_markers(&value, &[], &value.unique())?);
+        self.items.extend(self.store.reference_item_put(&value)?);
+        self.count_references(&[], &value.references());
+        self.store.note_assigned(&value.id().to_string());
+        let created = Stored { value, version: 1, created_at: at, updated_at: at, last_hash, last_event };
+        let stored = self.add_changes(created, 1, later.into_iter().zip(event_ids))?;
+        let (item, content) = item::from_record(&self.store.keys, &stored)?;
+        let put = self.store.store.put_new(item)?;
+        self.put_content(content)?;
+        self.items.insert(place, TransactionItem { condition: Condition::RecordState, write: put });
+        Ok(stored)
+    }
+
+    /// Replaces `old` by `next`, if the record is still at `old`'s version.
+    ///
+    /// If the two are equal, nothing is written and the version stays.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError::PreconditionFailed`] when the request expects another version than `old`'s, and
+    /// [`WriteError::Store`] when the record can't be stored.
+    pub fn update<T: Record>(&mut self, old: &Stored<T>, next: T) -> Result<Stored<T>, WriteError> {
+        self.replace(old, vec![next], false)
+    }
+
+    /// Replaces `old` by each of `versions`, one after another, if the record is still at `old`'s version. The record is
+    /// written once, in its last version, and its history has an event for each change. Its unique values and what
+    /// references to it require must not change more than once.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnitOfWork::update`].
+    pub fn update_in_steps<T: Record>(&mut self, old: &Stored<T>, versions: Vec<T>) -> Result<Stored<T>, WriteError> {
+        self.replace(old, versions, false)
+    }
+
+    /// Requires that the record is still at `old`'s version, and leaves it as it is. The request's precondition is not about
+    /// such a record.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Internal`] if the check can't be written.
+    pub fn expect<T: Record>(&mut self, old: &Stored<T>) -> Result<(), StoreError> {
+        let key = self.store.keys.record(T::KIND, old.value.id().uuid());
+        self.items.push(self.store.version_check(&key, Some(old.version))?);
+        Ok(())
+    }
+
+    /// Replaces `old` by `next`, if the record is still at `old`'s version and nothing references it.
+    ///
+    /// # Errors
+    ///
+    /// As [`UnitOfWork::update`]. If the record is referenced, [`UnitOfWork::commit`] returns [`WriteError::InUse`].
+    pub fn update_unreferenced<T: Record>(&mut self, old: &Stored<T>, next: T) -> Result<Stored<T>, WriteError> {
+        self.replace(old, vec![next], true)
+    }
+
+    fn replace<T: Record>(&mut self, old: &Stored<T>, versions: Vec<T>, is_unreferenced: bool) -> Result<Stored<T>, WriteError> {
+        self.check_precondition(old)?;
+        // The audited fields can't decide this: an API key's secret, for one, is stored and never shown.
+        let mut states = vec![old.value.clone()];
+        states.extend(versions);
+        states.dedup();
+        let versions = states.split_off(1);
+        if versions.is_empty() {
+            return Ok(old.clone());
+        }
+        let place = self.items.len();
+        let event_ids = self.store.event_ids(versions.len())?;
+        let stored = self.add_changes(old.clone(), old.version + 1, versions.into_iter().zip(event_ids))?;
+        let (before, _) = item::attributes(&old.value)?;
+        let (after, content) = item::attributes(&stored.value)?;
+        let write = self.store.update_item(old, &stored, &before, &after)?;
+        self.updated_bytes += item::size(&after);
+        if content_of(&before) != content_of(&after) {
+            self.put_content(content)?;
+        }
+        self.items.insert(place, TransactionItem { condition: Condition::RecordState, write });
+        self.items.extend(self.store.reference_item_update(old, &stored.value, is_unreferenced)?);
+        self.items.extend(self.store.unique_markers(&stored.value, &old.value.unique(), &stored.value.unique())?);
+        if self.store.dry_run.is_some() {
+            self.updated_items.push(item::from_record(&self.store.keys, &stored)?.0);
+        }
+        Ok(stored)
+    }
+
+    /// Adds the event of each change that `stored` goes through, and counts its references: what one change adds and
+    /// another removes must meet the reference's requirements as well. Returns the record after the last change.
+    fn add_changes<T: Record>(
+        &mut self,
+        mut stored: Stored<T>,
+        transaction_start: u64,
+        versions: impl Iterator<Item = (T, EventId)>,
+    ) -> Result<Stored<T>, StoreError> {
+        for (next, event_id) in versions {
+            let (changes, version) = (stored.changes_to(&next), stored.version + 1);
+            let updated_at = if changes.keys().any(|field| T::is_shown(field)) { self.context.at } else { stored.updated_at };
+            let (record, previous_hash) = ((T::KIND, next.id().uuid()), Some(stored.last_hash.as_str()));
+            let change =
+                RecordChange { event_id, record, verb: Verb::Updated, version, changes, previous_hash, transaction_start };
+            let NewEvent { id: last_event, hash: last_hash, item } = self.store.event_item(self.context, change)?;
+            self.items.push(item);
+            self.count_references(&stored.value.references(), &next.references());
+            stored = Stored { value: next, version, updated_at, last_hash, last_event, ..stored };
+        }
+        Ok(stored)
+    }
+
+    /// Deletes a record, if it is still at `old`'s version and nothing references it. Its events stay, and a tombstone
+    /// takes its place, so that the end of its history is known.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError::PreconditionFailed`] when the request expects another version than `old`'s, and
+    /// [`WriteError::Store`] when the event can't be stored.
+    pub fn delete<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
+        self.check_precondition(old)?;
+        let changes = event::changes(&old.value.audit(), &Map::new());
+        let (version, previous_hash) = (old.version + 1, Some(old.last_hash.as_str()));
+        let record = (T::KIND, old.value.id().uuid());
+        let event_id = EventId::new(self.store.store.now(), self.store.store.random()?);
+        let change =
+            RecordChange { event_id, record, verb: Verb::Deleted, version, changes, previous_hash, transaction_start: version };
+        let event = self.store.event_item(self.context, change)?;
+        let write = self.store.delete_item(old)?;
+        let tombstone = self.store.tombstone_item(T::KIND, old.value.id().uuid(), version, &event)?;
+        self.items.extend([TransactionItem { condition: Condition::RecordState, write }, event.item]);
+        self.items.extend(self.store.reference_item_deletion(&old.value)?);
+        self.items.push(tombstone);
+        let freed: Vec<Unique> = old.value.unique().into_iter().filter(|unique| !unique.reserved_after_deletion).collect();
+        self.items.extend(self.store.unique_markers(&old.value, &freed, &[])?);
+        self.count_references(&old.value.references(), &[]);
+        Ok(())
+    }
+}

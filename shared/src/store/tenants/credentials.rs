@@ -1,0 +1,35 @@
+//! What verifying an API key writes.
+
+use crate::domain::record::Kind;
+use crate::domain::values::id::{ApiKeyId, Id};
+use crate::domain::values::time::Timestamp;
+use crate::store::keys::PK;
+use crate::store::table::error::StoreError;
+use crate::store::{PointReads, client};
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a request waits until it is recorded that its key was used.
+const TOUCH_TIMEOUT: Duration = Duration::from_millis(250);
+
+impl PointReads {
+    /// Records that a key was used. This writes no event, since nobody decided it. A request does not wait long for it.
+    pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
+        let update = self.store.client.update_item().table_name(&self.store.table);
+        let result = update
+            .set_key(Some(self.keys.record(Kind::ApiKey, id.uuid()).item()))
+            .condition_expression("attribute_exists(#pk)")
+            .update_expression("SET #used = :at")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#used", "last_used_at")
+            .expression_attribute_values(":at", AttributeValue::S(at.to_string()))
+            .customize()
+            .config_override(client::dispensable())
+            .send();
+        match timeout(TOUCH_TIMEOUT, result).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))? {
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => Ok(()),
+            other => other.map(|_| ()).map_err(StoreError::from),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Tenants: their creation, deletion and verification, and who calls.
+
+pub(in crate::store) mod credentials;
+pub(in crate::store) mod rate;
+pub(in crate::store) mod registry;
+pub(in crate::store) mod tenant_deletion;
+pub(in crate::store) mod verify_tenant;

@@ -1,0 +1,160 @@
+//! Tenants. The operator creates and lists them on the command line; the API can't.
+
+use crate::domain::keys::api_key::ApiKey;
+use crate::domain::keys::scope::{Role, Scope};
+use crate::domain::keys::token::{Secret, Token};
+use crate::domain::processes::process::{Process, SYSTEM_PROCESSES};
+use crate::domain::record::Stored;
+use crate::domain::tenants::tenant::Tenant;
+use crate::domain::user::{Email, User};
+use crate::domain::values::id::{ApiKeyId, Id, TenantId, UserId};
+use crate::domain::values::text::Name;
+use crate::domain::values::time::Timestamp;
+use crate::store::keys::{self, Key, PK, SK, TYPE};
+use crate::store::table::change_context::ChangeContext;
+use crate::store::table::error::{StoreError, WriteError};
+use crate::store::table::transaction::{Condition, TransactionItem};
+use crate::store::table::unit_of_work::UnitOfWork;
+use crate::store::tenants::tenant_deletion::{REGISTRATION, deletion_began};
+use crate::store::{Store, TenantStore};
+use aws_sdk_dynamodb::types::AttributeValue;
+
+/// A tenant that was just created. The key's text is stored nowhere.
+#[derive(Debug)]
+pub struct NewTenant {
+    /// The tenant's id.
+    pub tenant_id: TenantId,
+    /// The id of its first key.
+    pub key_id: ApiKeyId,
+    /// The text of its first key, to be shown once.
+    pub api_key: Token,
+    /// The id of its first user, if an address was given.
+    pub user_id: Option<UserId>,
+}
+
+/// A tenant in the operator's registry.
+#[derive(Debug)]
+pub struct RegisteredTenant {
+    /// The tenant's id.
+    pub id: TenantId,
+    /// Its record; `None` if that can't be read.
+    pub record: Option<Stored<Tenant>>,
+    /// When its deletion began, if that is not finished yet.
+    pub deletion_began: Option<Timestamp>,
+}
+
+impl Store {
+    /// Creates a tenant in one transaction: with a first key that has all scopes, the system processes and, if an
+    /// address is given, a first user with the role `admin`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError::Store`] when the tenant can't be written.
+    pub async fn create_tenant(&self, name: Name, admin: Option<Email>, rate_limit: u32) -> Result<NewTenant, WriteError> {
+        let context = ChangeContext::operator(self.now());
+        let tenant_id = TenantId::new(context.at, self.random()?);
+        let tenant = self.tenant(tenant_id);
+        let secret = Secret::new(self.random()?);
+        let key_name = "first key".parse().map_err(StoreError::broken)?;
+        let scopes = Scope::ALL.iter().copied().collect();
+        let key = ApiKey::new(tenant.new_id(context.at)?, key_name, scopes, secret.hash(), rate_limit);
+        let key_id = key.id;
+        let mut registration = keys::registry(tenant_id).item();
+        registration.insert(TYPE.to_owned(), AttributeValue::S(REGISTRATION.to_owned()));
+        let mut unit = UnitOfWork::new(&tenant, &context);
+        unit.add(TransactionItem { condition: Condition::Invariant, write: self.put_new(registration)? });
+        unit.create(Tenant::new(tenant_id, name))?;
+        unit.create(key)?;
+        for process in SYSTEM_PROCESSES {
+            unit.create(process.process(tenant.new_id(context.at)?).map_err(StoreError::broken)?)?;
+        }
+        let user_id = match admin {
+            None => None,
+            Some(email) => {
+                let id = tenant.new_id(context.at)?;
+                let display_name = email.as_str().parse().map_err(StoreError::broken)?;
+                unit.create(User { id, email, display_name, role: Role::Admin, is_active: true })?;
+                Some(id)
+            }
+        };
+        unit.commit().await?;
+        Ok(NewTenant { tenant_id, key_id, api_key: Token::new(tenant_id, key_id, secret), user_id })
+    }
+
+    /// Returns every tenant, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when tenants can't be read.
+    pub async fn tenants(&self) -> Result<Vec<RegisteredTenant>, StoreError> {
+        let mut tenants = Vec::new();
+        for (id, deletion_began) in self.registrations().await? {
+            match self.tenant(id).get::<Tenant>(id).await {
+                Ok(record) => tenants.extend(record.map(|record| RegisteredTenant { id, record: Some(record), deletion_began })),
+                Err(StoreError::Unreadable(_)) => tenants.push(RegisteredTenant { id, record: None, deletion_began }),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(tenants)
+    }
+
+    /// Returns the ids of all tenants that are not being deleted, in the order of their keys.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the registry can't be read.
+    pub(in crate::store) async fn tenant_ids(&self) -> Result<Vec<TenantId>, StoreError> {
+        let registrations = self.registrations().await?.into_iter();
+        Ok(registrations.filter(|(_, deletion_began)| deletion_began.is_none()).map(|(id, _)| id).collect())
+    }
+
+    /// Returns the registered tenants, and when the deletion of each began.
+    async fn registrations(&self) -> Result<Vec<(TenantId, Option<Timestamp>)>, StoreError> {
+        let query = self.client.query().table_name(&self.table).consistent_read(true);
+        let mut pages = query
+            .key_condition_expression("#pk = :pk AND begins_with(#sk, :sk)")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#sk", SK)
+            .expression_attribute_values(":pk", keys::registry_partition())
+            .expression_attribute_values(":sk", keys::registry_prefix())
+            .into_paginator()
+            .send();
+        let mut tenants = Vec::new();
+        while let Some(page) = pages.next().await {
+            let registration = |item| Some((keys::registered_tenant(&Key::of(item)?)?, deletion_began(item)));
+            tenants.extend(page?.items().iter().filter_map(registration));
+        }
+        Ok(tenants)
+    }
+}
+
+impl TenantStore {
+    /// Adds the system processes that the tenant does not have yet, and returns their slugs.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError::Store`] when processes can't be read or written.
+    pub async fn upgrade(&self) -> Result<Vec<String>, WriteError> {
+        let context = ChangeContext::operator(self.store.now());
+        let present: Vec<Stored<Process>> = self.all().await?;
+        let mut added = Vec::new();
+        for process in SYSTEM_PROCESSES {
+            let slug = process.slug();
+            if present.iter().any(|present| present.value.slug == slug) {
+                continue;
+            }
+            let process = process.process(self.new_id(context.at)?).map_err(StoreError::broken)?;
+            let mut unit = UnitOfWork::new(self, &context);
+            unit.create(process)?;
+            match unit.commit().await {
+                // Another upgrade of the same tenant has just added it.
+                Err(WriteError::Duplicate(..)) => {}
+                committed => {
+                    committed?;
+                    added.push(slug.as_str().to_owned());
+                }
+            }
+        }
+        Ok(added)
+    }
+}

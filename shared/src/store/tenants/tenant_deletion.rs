@@ -1,0 +1,223 @@
+//! Deletion of a tenant with everything that it has. Only the operator's command line does it.
+//!
+//! A deletion that is interrupted can be repeated until the registry no longer has the tenant:
+//!
+//! 1. [`TenantStore::begin_deletion`] marks the tenant's registration.
+//! 2. [`TenantStore::delete_items`] deletes the API keys, so that no further request can write, and then everything else
+//!    but the tenant's own record.
+//! 3. [`TenantStore::finish_deletion`] deletes that record and the registration together.
+//!
+//! Items are deleted without a condition: whatever version they have, they go. No event is written, since it would go too.
+
+use crate::domain::record::Kind;
+use crate::domain::values::time::Timestamp;
+use crate::store::client::OPERATION_TIMEOUT;
+use crate::store::keys::{self, Item, Key, PK, SK, TYPE};
+use crate::store::table::error::StoreError;
+use crate::store::table::retry::pause;
+use crate::store::table::transaction::{Condition, TransactionItem};
+use crate::store::table::unit_of_work::write_error;
+use crate::store::{TenantStore, WriteError};
+use aws_sdk_dynamodb::operation::query::QueryOutput;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::{AttributeValue, Delete, DeleteRequest, TransactWriteItem, WriteRequest};
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// The type of items in the registry.
+pub(in crate::store) const REGISTRATION: &str = "registration";
+/// When the deletion of a registered tenant began.
+const DELETION_BEGAN: &str = "deletion_began";
+/// How many items a BatchWriteItem deletes at most (AWS: "Quotas in Amazon DynamoDB").
+const MAX_BATCH_ITEMS: usize = 25;
+/// How often something is tried while the table throttles and nothing gets done: for about a minute.
+const MAX_ROUNDS: u32 = 200;
+
+/// Returns when the deletion of a registered tenant began.
+pub(in crate::store) fn deletion_began(registration: &Item) -> Option<Timestamp> {
+    registration.get(DELETION_BEGAN)?.as_s().ok()?.parse().ok()
+}
+
+impl TenantStore {
+    /// Returns when the tenant's deletion began, if it is not finished.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the registry can't be read.
+    pub async fn deletion_began(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.item(&keys::registry(self.id)).await?.as_ref().and_then(deletion_began))
+    }
+
+    /// Counts everything that the tenant has, by what it is. The cost grows with its size. Calls `progress` with the number of
+    /// items so far.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub async fn count_items(&self, mut progress: impl FnMut(u64)) -> Result<BTreeMap<String, u64>, StoreError> {
+        let query = self.everything().projection_expression("#sk, #type").expression_attribute_names("#type", TYPE);
+        let (mut counts, mut start) = (BTreeMap::new(), None);
+        loop {
+            let page = self.patiently(|| query.clone().set_exclusive_start_key(start.clone())).await?;
+            for item in page.items() {
+                *counts.entry(noun(item)).or_default() += 1;
+            }
+            progress(counts.values().sum());
+            start = page.last_evaluated_key;
+            if start.is_none() {
+                return Ok(counts);
+            }
+        }
+    }
+
+    /// Marks the tenant as one that is being deleted.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the registry can't be written.
+    pub async fn begin_deletion(&self) -> Result<(), StoreError> {
+        let marked = self
+            .store
+            .client
+            .update_item()
+            .table_name(&self.store.table)
+            .set_key(Some(keys::registry(self.id).item()))
+            .update_expression("SET #began = :now, #type = :type")
+            .condition_expression("attribute_not_exists(#began)")
+            .expression_attribute_names("#began", DELETION_BEGAN)
+            .expression_attribute_names("#type", TYPE)
+            .expression_attribute_values(":now", AttributeValue::S(self.store.now().to_string()))
+            .expression_attribute_values(":type", AttributeValue::S(REGISTRATION.to_owned()));
+        match marked.send().await {
+            // An earlier deletion was interrupted.
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => Ok(()),
+            result => Ok(result.map(drop)?),
+        }
+    }
+
+    /// Deletes everything that the tenant has but its own record. Ends when `settle` has passed since the last API key was
+    /// deleted and nothing is left, because requests that were verified before may still write. Calls `progress` with the
+    /// number of deleted items so far, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table throttles or doesn't respond for about a minute.
+    pub async fn delete_items(&self, settle: Duration, mut progress: impl FnMut(u64)) -> Result<u64, StoreError> {
+        let (mut deleted, mut keyless_since) = (0, Instant::now());
+        loop {
+            let keys = self.delete_all(|| self.of_kind(Kind::ApiKey), |_| {}).await?;
+            if keys > 0 {
+                keyless_since = Instant::now();
+            }
+            let items = self.delete_all(|| self.everything(), |now| progress(deleted + keys + now)).await?;
+            deleted += keys + items;
+            if keys + items == 0 {
+                let left = settle.saturating_sub(keyless_since.elapsed());
+                if left.is_zero() {
+                    return Ok(deleted);
+                }
+                tokio::time::sleep(left).await;
+            }
+        }
+    }
+
+    /// Deletes the tenant's own record and its registration, the last of it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError::Stale`] when its deletion has not begun, and [`WriteError::Store`] when the table can't be
+    /// written.
+    pub async fn finish_deletion(&self) -> Result<(), WriteError> {
+        let delete = |key: Key| Delete::builder().table_name(&self.store.table).set_key(Some(key.item()));
+        let registration = delete(keys::registry(self.id)).condition_expression("attribute_exists(#began)");
+        let registration = registration.expression_attribute_names("#began", DELETION_BEGAN);
+        let items = [delete(self.own_record()), registration].map(|delete| {
+            let write = TransactWriteItem::builder().delete(delete.build()?).build();
+            Ok(TransactionItem { condition: Condition::RecordState, write })
+        });
+        let items: Result<Vec<_>, aws_sdk_dynamodb::error::BuildError> = items.into_iter().collect();
+        let deadline = Instant::now() + OPERATION_TIMEOUT;
+        self.store.transact(items.map_err(StoreError::broken)?, deadline).await.map_err(write_error)
+    }
+
+    fn own_record(&self) -> Key {
+        self.keys.record(Kind::Tenant, Uuid::nil())
+    }
+
+    /// Returns a query for every item of the tenant.
+    fn everything(&self) -> QueryFluentBuilder {
+        let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
+        query
+            .key_condition_expression("#pk = :pk")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#sk", SK)
+            .expression_attribute_values(":pk", self.keys.partition())
+            .projection_expression("#pk, #sk")
+    }
+
+    /// Deletes all items of a query but the tenant's own record, and returns how many they were.
+    async fn delete_all(&self, query: impl Fn() -> QueryFluentBuilder, mut progress: impl FnMut(u64)) -> Result<u64, StoreError> {
+        let (mut deleted, mut start) = (0, None);
+        loop {
+            let page =
+                self.patiently(|| query().projection_expression("#pk, #sk").set_exclusive_start_key(start.clone())).await?;
+            let own = self.own_record();
+            let keys: Vec<Key> = page.items().iter().filter_map(Key::of).filter(|key| *key != own).collect();
+            for batch in keys.chunks(MAX_BATCH_ITEMS) {
+                self.delete_batch(batch).await?;
+                deleted += batch.len() as u64;
+                progress(deleted);
+            }
+            start = page.last_evaluated_key;
+            if start.is_none() {
+                return Ok(deleted);
+            }
+        }
+    }
+
+    async fn delete_batch(&self, keys: &[Key]) -> Result<(), StoreError> {
+        let delete = |key: &Key| DeleteRequest::builder().set_key(Some(key.item())).build();
+        let request = |key| delete(key).map(|delete| WriteRequest::builder().delete_request(delete).build());
+        let requests: Result<Vec<_>, _> = keys.iter().map(request).collect();
+        let (mut left, mut round) = (requests.map_err(StoreError::broken)?, 0);
+        while !left.is_empty() {
+            let before = left.len();
+            let batch = self.store.client.batch_write_item().request_items(&self.store.table, left.clone());
+            match batch.send().await.map_err(StoreError::from) {
+                Ok(output) => {
+                    left = output.unprocessed_items.into_iter().flat_map(HashMap::into_values).flatten().collect();
+                }
+                Err(StoreError::Unavailable(_)) if round < MAX_ROUNDS => {}
+                Err(error) => return Err(error),
+            }
+            round = if left.len() < before { 0 } else { round + 1 };
+            if round > MAX_ROUNDS {
+                return Err(StoreError::Unavailable("the table left every deletion of a batch unprocessed".into()));
+            }
+            if !left.is_empty() {
+                pause(&self.store, round).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a query until the table responds.
+    async fn patiently(&self, query: impl Fn() -> QueryFluentBuilder) -> Result<QueryOutput, StoreError> {
+        for round in 0.. {
+            match query().send().await.map_err(StoreError::from) {
+                Err(StoreError::Unavailable(_)) if round < MAX_ROUNDS => pause(&self.store, round).await,
+                result => return result,
+            }
+        }
+        unreachable!("the loop ends by returning")
+    }
+}
+
+/// Returns what an item is: its type, or what its key begins with.
+fn noun(item: &Item) -> String {
+    let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
+    let prefix = || text(SK).map(|key| key.split('#').next().unwrap_or_default().to_lowercase());
+    text(TYPE).or_else(prefix).unwrap_or_default()
+}

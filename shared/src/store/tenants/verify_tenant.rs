@@ -1,0 +1,255 @@
+//! Verification of all hash chains of a tenant against its records, for the operator.
+
+use crate::domain::history::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry, subject};
+use crate::domain::record::Kind;
+use crate::domain::values::id::{EventId, Id};
+use crate::domain::values::time::Timestamp;
+use crate::store::TenantStore;
+use crate::store::history::history_head::{HistoryHead, MAX_LOOKS, may_be_in_flight, pause_before_look};
+use crate::store::keys::{self, Item, Key};
+use crate::store::lists::list_index::max_event_delay;
+use crate::store::table::error::StoreError;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use uuid::Uuid;
+
+/// The result of verifying a tenant's chains.
+#[derive(Debug, Clone)]
+pub struct TenantVerification {
+    /// How many records exist or existed.
+    pub records: usize,
+    /// How many events were checked.
+    pub events: u64,
+    /// The first broken link of each chain that has one, with the kind and the id of the chain's record. Oldest record
+    /// first.
+    pub broken_links: Vec<(Option<Kind>, Uuid, BrokenLink)>,
+}
+
+/// A verification in progress.
+struct ChainScan {
+    /// When it began. Records and events may have changed since.
+    began: Timestamp,
+    /// The chains by their record's id, oldest record first.
+    chains: BTreeMap<Uuid, (Option<Kind>, Chain)>,
+    /// The events that were checked and may be read again, with their records.
+    recent: HashMap<EventId, Option<Uuid>>,
+    /// How many events the records should have.
+    expected_events: u64,
+    /// How many events were checked.
+    events: u64,
+    /// The only records to go on with; `None` for all.
+    only: Option<HashSet<Uuid>>,
+    /// How many chains are finished, and no longer in `chains`.
+    closed: usize,
+    broken_links: Vec<(Option<Kind>, Uuid, BrokenLink)>,
+    /// Records that don't say where their history ends. Their chains can't be verified.
+    damaged: HashSet<Uuid>,
+}
+
+impl TenantStore {
+    /// Recomputes every chain of the tenant and compares it with its record. Others may write at the same time.
+    ///
+    /// `progress` is called with the number of checked events and the number of all events, as far as it is known.
+    /// Needs about 350 bytes of memory for each record that exists or existed.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when records or events can't be read, and [`StoreError::Unsettled`] when a chain seems
+    /// broken only because a change of the last seconds may not be visible as a whole yet.
+    pub async fn verify_chains(&self, mut progress: impl FnMut(u64, u64)) -> Result<TenantVerification, StoreError> {
+        // Records are read before events, so that the events contain all changes of each record.
+        let mut scan = self.begin_scan().await?;
+        let recent = scan.began.plus(-max_event_delay());
+        self.scan_events(&mut scan, Timestamp::from_millis(0), &mut progress).await?;
+        // Events that were written during the scan may have an earlier id than those that were read already. So recent
+        // events are read again, and once more for chains that are still incomplete while others keep writing.
+        for looks in 1..=MAX_LOOKS {
+            self.scan_events(&mut scan, recent, &mut progress).await?;
+            let incomplete = self.incomplete_chains(&mut scan).await?;
+            if incomplete.is_empty() {
+                break;
+            }
+            if looks == MAX_LOOKS && self.may_be_incomplete(&scan, &incomplete).await? {
+                return Err(StoreError::Unsettled("changes of the last seconds are still being written"));
+            }
+            scan.only = Some(incomplete);
+            pause_before_look(looks).await;
+        }
+        Ok(scan.finish())
+    }
+
+    /// Returns a scan with all records of the tenant, deleted ones included, and no events.
+    async fn begin_scan(&self) -> Result<ChainScan, StoreError> {
+        let mut scan = ChainScan::new(self.store.now());
+        for kind in Kind::ALL {
+            let record = |item: &Item| {
+                let in_key = || keys::record_id(*kind, &Key::of(item)?);
+                let own = || item.get("id")?.as_s().ok()?.parse().ok();
+                Some((Some(*kind), in_key().or_else(own)?))
+            };
+            self.scan_heads(&mut scan, self.of_kind(*kind), record).await?;
+        }
+        // After the records, so that none is missed that is deleted in between.
+        let tombstones = self.beginning(AttributeValue::S(keys::TOMBSTONES.to_owned()));
+        self.scan_heads(&mut scan, tombstones, |item| keys::deleted_record(&Key::of(item)?)).await?;
+        Ok(scan)
+    }
+
+    /// Adds the records or tombstones that a query finds. `record` returns the kind and the id of each.
+    async fn scan_heads(
+        &self,
+        scan: &mut ChainScan,
+        query: QueryFluentBuilder,
+        record: impl Fn(&Item) -> Option<(Option<Kind>, Uuid)>,
+    ) -> Result<(), StoreError> {
+        let mut query =
+            query.projection_expression("#pk, #sk, #id, #version, #hash, #event").expression_attribute_names("#id", "id");
+        for (name, attribute) in HistoryHead::ATTRIBUTES {
+            query = query.expression_attribute_names(name, attribute);
+        }
+        let mut pages = query.into_paginator().send();
+        while let Some(page) = pages.next().await {
+            for item in page?.items.unwrap_or_default() {
+                let head = HistoryHead::of(&item).ok();
+                let (Some((kind, id)), Some(HistoryHead { chain: head, .. })) = (record(&item), head) else {
+                    // One damaged item must not hide what is wrong with others.
+                    let (kind, id) = record(&item).unwrap_or((None, Uuid::nil()));
+                    scan.damaged.insert(id);
+                    let link = BrokenLink { event_id: None, version: 0, reason: ChainError::WrongHead };
+                    scan.broken_links.push((kind, id, link));
+                    continue;
+                };
+                scan.expected_events += head.version;
+                scan.chains.insert(id, (kind, Chain::new(Some(head))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds every event since `since` to its chain.
+    async fn scan_events(
+        &self,
+        scan: &mut ChainScan,
+        since: Timestamp,
+        progress: &mut impl FnMut(u64, u64),
+    ) -> Result<(), StoreError> {
+        let add = |entries: Vec<HistoryEntry>| {
+            entries.iter().for_each(|entry| scan.add(entry));
+            progress(scan.events, scan.expected_events.max(scan.events));
+        };
+        self.each_page_of_entries(since, add).await
+    }
+
+    /// Returns the records whose chain has a gap, ends with neither a record nor a deletion, or goes on beyond its
+    /// record. Chains of records that were created or changed during the scan are finished here, once the present
+    /// record agrees with them.
+    async fn incomplete_chains(&self, scan: &mut ChainScan) -> Result<HashSet<Uuid>, StoreError> {
+        let mut incomplete: HashSet<Uuid> =
+            scan.chains.iter().filter(|(_, (_, chain))| chain.has_gap()).map(|(id, _)| *id).collect();
+        let open = scan
+            .chains
+            .iter()
+            .filter(|(_, (_, chain))| chain.ends_open() || chain.is_beyond())
+            .map(|(id, (kind, _))| (*id, *kind));
+        for (id, kind) in open.collect::<Vec<_>>() {
+            let head = match kind {
+                Some(kind) => self.history_head(kind, id).await?,
+                None => None,
+            };
+            if !scan.close(id, head.map(|head| head.chain).as_ref()) {
+                // If it was created and deleted during the scan, the next round reads its deletion.
+                incomplete.insert(id);
+            }
+        }
+        Ok(incomplete)
+    }
+
+    /// Returns whether one of these chains may be incomplete only because a transaction is not visible as a whole yet.
+    async fn may_be_incomplete(&self, scan: &ChainScan, incomplete: &HashSet<Uuid>) -> Result<bool, StoreError> {
+        let now = self.store.now();
+        let in_flight = scan.recent.iter().filter(|(event, _)| may_be_in_flight(**event, now));
+        if in_flight.filter_map(|(_, record)| *record).any(|record| incomplete.contains(&record)) {
+            return Ok(true);
+        }
+        for id in incomplete {
+            let Some((Some(kind), _)) = scan.chains.get(id) else { continue };
+            let head = self.history_head(*kind, *id).await?;
+            if head.is_some_and(|head| may_be_in_flight(head.last_event, now)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl ChainScan {
+    fn new(began: Timestamp) -> Self {
+        Self {
+            began,
+            chains: BTreeMap::new(),
+            recent: HashMap::new(),
+            expected_events: 0,
+            events: 0,
+            only: None,
+            closed: 0,
+            broken_links: Vec::new(),
+            damaged: HashSet::new(),
+        }
+    }
+
+    fn add(&mut self, entry: &HistoryEntry) {
+        if self.recent.contains_key(&entry.id) {
+            return;
+        }
+        let subject = subject(&entry.text);
+        if entry.id.timestamp() >= self.began.plus(-max_event_delay()) {
+            self.recent.insert(entry.id, subject.map(|((_, id), _)| id));
+        }
+        if let (Some(only), Some(((_, id), _))) = (&self.only, &subject)
+            && !only.contains(id)
+        {
+            return;
+        }
+        self.events += 1;
+        match subject {
+            Some(((_, id), _)) if self.damaged.contains(&id) => {}
+            Some(((kind, id), version)) => {
+                self.chains.entry(id).or_insert_with(|| (kind, Chain::default())).1.add(version, entry);
+            }
+            None => {
+                let unreadable = BrokenLink { event_id: Some(entry.id), version: 0, reason: ChainError::Unreadable };
+                self.broken_links.push((None, Uuid::nil(), unreadable));
+            }
+        }
+    }
+
+    /// Finishes the chain of a record that was created, changed or deleted during the scan, if `head`, the record's
+    /// present one, has reached the chain's end. Returns whether it has.
+    fn close(&mut self, id: Uuid, head: Option<&ChainHead>) -> bool {
+        let Some((kind, chain)) = self.chains.get(&id) else { return true };
+        let checked = chain.next() - 1;
+        if !chain.agrees_with(head) {
+            if head.is_none_or(|head| head.version < checked) {
+                return false;
+            }
+            let link = BrokenLink { event_id: None, version: checked, reason: ChainError::WrongHead };
+            self.broken_links.push((*kind, id, link));
+        }
+        self.closed += 1;
+        self.chains.remove(&id);
+        true
+    }
+
+    fn finish(self) -> TenantVerification {
+        let records = self.chains.len() + self.closed;
+        let ends = self.chains.into_iter().filter_map(|(id, (kind, chain))| {
+            let beyond = BrokenLink { event_id: None, version: chain.next() - 1, reason: ChainError::WrongHead };
+            let beyond = chain.is_beyond().then_some(beyond);
+            Some((kind, id, beyond.or(chain.finish().broken)?))
+        });
+        let mut broken_links = self.broken_links;
+        broken_links.extend(ends);
+        TenantVerification { records, events: self.events, broken_links }
+    }
+}

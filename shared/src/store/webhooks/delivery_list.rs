@@ -1,0 +1,112 @@
+//! Lists of the deliveries to a webhook, newest first.
+
+use crate::domain::values::id::{EventId, WebhookId};
+use crate::domain::webhook::{Delivery, DeliveryStatus};
+use crate::store::keys::{EXPIRES, Item, Key, Keys, LIST_INDEX, LS, PK, SK, delivered_event};
+use crate::store::lists::filters::{Page, PageRequest};
+use crate::store::table::error::StoreError;
+use crate::store::table::stored_responses::seconds;
+use crate::store::{PointReads, TenantStore};
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use serde_dynamo::aws_sdk_dynamodb_1::from_item;
+
+/// How many deliveries a list counts and shows at most: the newest.
+pub const MAX_LISTED_DELIVERIES: usize = 1_000;
+/// The attribute with a delivery's status.
+const STATUS: &str = "status";
+
+impl PointReads {
+    /// Returns the record of a delivery; `None` if there is none, or its time is over.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when the
+    /// record can't be read.
+    pub async fn find_delivery(&self, webhook: WebhookId, event: EventId) -> Result<Option<Delivery>, StoreError> {
+        let item = self.item(&self.keys.delivery(webhook, event)).await?;
+        item.filter(|item| self.is_kept(item)).map(|item| from_item(item).map_err(StoreError::broken)).transpose()
+    }
+
+    /// Returns whether an item's time is not over. DynamoDB may take days to delete one whose time is.
+    fn is_kept(&self, item: &Item) -> bool {
+        let expires = item.get(EXPIRES).and_then(|value| value.as_n().ok()?.parse::<i64>().ok());
+        expires.is_none_or(|expires| expires > seconds(self.store.now()))
+    }
+}
+
+impl TenantStore {
+    /// Returns a page of the deliveries to a webhook, newest first: of the newest [`MAX_LISTED_DELIVERIES`] of all, or of the
+    /// newest that are pending or failed. Those that were delivered are found among the newest of all.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when a record
+    /// can't be read.
+    pub async fn list_deliveries(
+        &self,
+        webhook: WebhookId,
+        status: Option<DeliveryStatus>,
+        request: PageRequest,
+    ) -> Result<Page<Delivery>, StoreError> {
+        let found = match status {
+            // Delivered ones are not in the index.
+            None | Some(DeliveryStatus::Delivered) => self.newest(self.all_deliveries(webhook)).await?,
+            Some(status) => self.newest(self.deliveries_by_status(webhook, status)).await?,
+        };
+        let has_status = |item: &&Item| {
+            status
+                .is_none_or(|status| item.get(STATUS).and_then(|value| value.as_s().ok()).is_some_and(|it| it == status.as_str()))
+        };
+        let ids = found.iter().filter(|item| self.is_kept(item)).filter(has_status).filter_map(event_of).collect();
+        let Page { items: ids, total, request, unreadable } = Page::cut_from(ids, request);
+        let keys: Vec<Key> = ids.into_iter().map(|event| self.keys.delivery(webhook, event)).collect();
+        let mut items = self.items(&keys).await?;
+        let read = keys.iter().filter_map(|key| items.remove(key)).map(|item| from_item(item).map_err(StoreError::broken));
+        let mut deliveries: Vec<Delivery> = read.collect::<Result<_, _>>()?;
+        // The index may lag behind the table.
+        deliveries.retain(|delivery| status.is_none_or(|status| delivery.status == status));
+        Ok(Page { items: deliveries, total, request, unreadable })
+    }
+
+    /// Reads the first items of a query, as many as a list has, without the attempts.
+    async fn newest(&self, query: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
+        let query = query
+            .scan_index_forward(false)
+            .limit(i32::try_from(MAX_LISTED_DELIVERIES).unwrap_or(i32::MAX))
+            .expression_attribute_names("#sk", SK)
+            .expression_attribute_names("#status", STATUS);
+        let mut pages = query.into_paginator().send();
+        let mut items = Vec::new();
+        while let Some(page) = pages.next().await {
+            items.extend(page?.items.unwrap_or_default());
+            if items.len() >= MAX_LISTED_DELIVERIES {
+                items.truncate(MAX_LISTED_DELIVERIES);
+                break;
+            }
+        }
+        Ok(items)
+    }
+
+    /// Returns a query for the deliveries to a webhook.
+    fn all_deliveries(&self, webhook: WebhookId) -> QueryFluentBuilder {
+        let query = self.beginning(Keys::delivery_prefix(webhook));
+        query.projection_expression("#pk, #sk, #status, #expires").expression_attribute_names("#expires", EXPIRES)
+    }
+
+    /// Returns a query for the deliveries to a webhook that are pending or failed. The index does not have their ends.
+    fn deliveries_by_status(&self, webhook: WebhookId, status: DeliveryStatus) -> QueryFluentBuilder {
+        let query = self.store.client.query().table_name(&self.store.table).index_name(LIST_INDEX);
+        query
+            .key_condition_expression("#pk = :pk AND begins_with(#ls, :ls)")
+            .projection_expression("#pk, #sk, #status")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#ls", LS)
+            .expression_attribute_values(":pk", self.keys.partition())
+            .expression_attribute_values(":ls", Keys::delivery_status_prefix(webhook, status))
+    }
+}
+
+/// Returns the event of a delivery's item.
+fn event_of(item: &Item) -> Option<EventId> {
+    delivered_event(&Key::of(item)?)
+}

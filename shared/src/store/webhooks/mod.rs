@@ -1,0 +1,5 @@
+//! Webhooks and their deliveries.
+
+pub(in crate::store) mod deliveries;
+pub(in crate::store) mod delivery_list;
+pub(in crate::store) mod registry;

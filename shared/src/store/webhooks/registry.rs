@@ -1,0 +1,35 @@
+//! A tenant's webhooks.
+
+use crate::domain::record::{Stored, Unique};
+use crate::domain::webhook::{MAX_WEBHOOKS, Webhook};
+use crate::store::lists::filters::{Page, PageRequest};
+use crate::store::table::error::StoreError;
+use crate::store::{PointReads, TenantStore};
+
+impl PointReads {
+    /// Returns the numbers of webhooks that the tenant can still create. Takes one round trip.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn free_webhook_slots(&self) -> Result<Vec<u8>, StoreError> {
+        let slots: Vec<Unique> = (0..MAX_WEBHOOKS).map(Webhook::unique_slot).collect();
+        let owners = self.owners::<Webhook>(&slots).await?;
+        Ok((0..MAX_WEBHOOKS)
+            .zip(&slots)
+            .filter(|(_, unique)| !owners.contains_key(&unique.value))
+            .map(|(slot, _)| slot)
+            .collect())
+    }
+}
+
+impl TenantStore {
+    /// Returns a page of the tenant's webhooks, newest first.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub async fn list_webhooks(&self, request: PageRequest) -> Result<Page<Stored<Webhook>>, StoreError> {
+        self.list_all(request, |_: &Webhook| true).await
+    }
+}
