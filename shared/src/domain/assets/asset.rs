@@ -1,4 +1,4 @@
-//! Assets. [`super::asset_change`] has the rules for changing them.
+//! Assets. [`super::change`] has the rules for changing them.
 
 use crate::domain::assets::custom_fields::CustomFields;
 use crate::domain::catalog::{AssetKind, AssetType, Manufacturer, Model};
