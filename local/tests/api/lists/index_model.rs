@@ -258,7 +258,7 @@ impl World {
     }
 }
 
-/// After any mix of writes, the lists of both replicas equal those of the one without a list index, which `lists.rs`
+/// After any mix of writes, the lists of both replicas equal those of the one without a list index, which `indexed_lists.rs`
 /// compares with a plain filter.
 #[test]
 fn lists_of_two_replicas_equal_the_table() {
