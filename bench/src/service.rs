@@ -87,7 +87,7 @@ impl Service {
 
     /// Sends a request and returns the body of the response, which must be successful.
     pub async fn send(&self, method: &str, path: &str, body: &str) -> Result<Value> {
-        let (status, response) = self.client.send(method, path, body, None).await?;
+        let (status, response) = self.client.send(method, path, body).await?;
         if !status.is_success() {
             bail!("{method} {path} returned {status}: {response}");
         }
@@ -109,16 +109,13 @@ pub struct ApiClient {
 }
 
 impl ApiClient {
-    /// Sends a request, optionally with an idempotency key; returns status and body of the response.
-    pub async fn send(&self, method: &str, path: &str, body: &str, idempotency_key: Option<&str>) -> Result<(StatusCode, Value)> {
-        let mut request = Request::builder()
+    /// Sends a request; returns status and body of the response.
+    pub async fn send(&self, method: &str, path: &str, body: &str) -> Result<(StatusCode, Value)> {
+        let request = Request::builder()
             .method(method)
             .uri(format!("/v1{path}"))
             .header("authorization", format!("Bearer {}", self.api_key))
             .header("content-type", "application/json");
-        if let Some(key) = idempotency_key {
-            request = request.header("idempotency-key", key);
-        }
         let response = self.router.clone().oneshot(request.body(Body::from(body.to_owned()))?).await?;
         let status = response.status();
         let bytes = to_bytes(response.into_body(), usize::MAX).await?;

@@ -114,7 +114,7 @@ impl Target {
 
     /// Returns the OpenAPI document, as the service serves it.
     pub async fn document(&self) -> Result<Value> {
-        Ok(self.client.send("GET", "/openapi.json", "", None).await?.1)
+        Ok(self.client.send("GET", "/openapi.json", "").await?.1)
     }
 
     /// Returns the resources that requests can name: the tenant's own, then the other tenant's.
@@ -135,7 +135,7 @@ impl Target {
             Sender::Exhausted => {
                 // A new minute begins from time to time: this request uses it up.
                 let limited = ApiClient { router: self.client.router.clone(), api_key: self.exhausted.clone() };
-                limited.send("GET", "/assets?limit=1", "", None).await?;
+                limited.send("GET", "/assets?limit=1", "").await?;
                 Some(self.exhausted.as_str())
             }
             Sender::Stranger => Some(self.stranger.as_str()),
@@ -175,7 +175,7 @@ impl Target {
         ] {
             self.read_all(list, judge).await?;
         }
-        let (status, settings) = self.client.send("GET", "/settings", "", None).await?;
+        let (status, settings) = self.client.send("GET", "/settings", "").await?;
         if !status.is_success() {
             judge.faults.push(format!("the settings can't be read: {settings}"));
         }
@@ -191,14 +191,14 @@ impl Target {
     async fn read_all(&self, list: &str, judge: &mut Judge) -> Result<()> {
         let (path, separator) = (list.split('?').next().unwrap_or(list), if list.contains('?') { '&' } else { '?' });
         for page in 1.. {
-            let (status, body) = self.client.send("GET", &format!("{list}{separator}page={page}&limit=100"), "", None).await?;
+            let (status, body) = self.client.send("GET", &format!("{list}{separator}page={page}&limit=100"), "").await?;
             if !status.is_success() {
                 judge.faults.push(format!("{list} can't be read: {body}"));
                 return Ok(());
             }
             let records = body["data"].as_array().map(Vec::as_slice).unwrap_or_default();
             for id in records.iter().filter_map(|record| record["id"].as_str()) {
-                let (status, body) = self.client.send("GET", &format!("{path}/{id}"), "", None).await?;
+                let (status, body) = self.client.send("GET", &format!("{path}/{id}"), "").await?;
                 if !status.is_success() {
                     judge.faults.push(format!("{path}/{id} is in the list, but can't be read: {body}"));
                 }
@@ -235,12 +235,12 @@ async fn create_tenant(store: &Store, router: &Router, name: &str) -> Result<(Te
 }
 
 async fn create_key(client: &ApiClient, body: Value) -> Result<String> {
-    let (_, response) = client.send("POST", "/keys", &body.to_string(), None).await?;
+    let (_, response) = client.send("POST", "/keys", &body.to_string()).await?;
     Ok(response["data"]["api_key"].as_str().with_context(|| format!("no key: {response}"))?.to_owned())
 }
 
 async fn create(client: &ApiClient, path: &str, body: &Value) -> Result<String> {
-    let (_, response) = client.send("POST", path, &body.to_string(), None).await?;
+    let (_, response) = client.send("POST", path, &body.to_string()).await?;
     Ok(response["data"]["id"].as_str().with_context(|| format!("POST {path}: {response}"))?.to_owned())
 }
 
@@ -248,7 +248,7 @@ async fn create(client: &ApiClient, path: &str, body: &Value) -> Result<String> 
 async fn create_link(client: &ApiClient, resources: &[Resource]) -> Result<(Resource, String)> {
     let instance = resources.iter().find(|resource| resource.collection == "/v1/processes/instances").context("no instance")?;
     let links = format!("/processes/instances/{}/links", instance.id);
-    let (_, response) = client.send("POST", &links, &json!({"signer": {"name": "Signer"}}).to_string(), None).await?;
+    let (_, response) = client.send("POST", &links, &json!({"signer": {"name": "Signer"}}).to_string()).await?;
     let text = |name: &str| response["data"][name].as_str().with_context(|| format!("POST {links}: {response}"));
     let (_, secret) = text("url")?.split_once('#').context("the link has no secret")?;
     Ok((Resource { collection: format!("/v1{links}"), id: text("id")?.to_owned() }, secret.to_owned()))
@@ -286,7 +286,7 @@ async fn fill(client: &ApiClient, word: &str) -> Result<Vec<Resource>> {
     let instance = create(client, &start, &json!({"asset_id": assets[0]})).await?;
     let image = data_url(&images::black(3, 2)?);
     let steps = json!({"step_data": {"who": user, "sign": image, "text": word}}).to_string();
-    client.send("POST", &format!("/processes/instances/{instance}/advance"), &steps, None).await?;
+    client.send("POST", &format!("/processes/instances/{instance}/advance"), &steps).await?;
     let movement = create(client, &start, &json!({"asset_ids": &assets[1..4]})).await?;
     let resources = [
         ("catalog/asset-types", asset_type),

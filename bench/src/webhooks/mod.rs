@@ -122,7 +122,7 @@ async fn set_up(options: &Options) -> Result<Setup> {
 
 /// Sends a request, which must succeed, and returns the response.
 async fn send(client: &ApiClient, method: &str, path: &str, body: &Value) -> Result<Value> {
-    let (status, response) = client.send(method, path, &body.to_string(), None).await?;
+    let (status, response) = client.send(method, path, &body.to_string()).await?;
     ensure!(status.is_success(), "{method} {path} returned {status}: {response}");
     Ok(response)
 }
