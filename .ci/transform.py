@@ -1,6 +1,6 @@
 """Transforms template.yaml as AWS does and checks the result for errors that linters don't find.
 
-local/tests/api/deployment/template.rs and policies.rs compare routes and permissions with the code.
+tests/api/deployment/template.rs and policies.rs compare routes and permissions with the code.
 """
 
 import json
@@ -9,44 +9,12 @@ import sys
 from collections import Counter
 
 import boto3
+from aws_metrics import METRICS
 from samtranslator.parser.parser import Parser
 from samtranslator.translator.translator import Translator
 from samtranslator.yaml_helper import yaml_parse
 
 ERRORS = []
-
-# The metrics that AWS publishes for each set of dimensions, as far as they are used here ("Metrics and dimensions" in the
-# guides of API Gateway, Lambda, SQS and DynamoDB). For a metric that doesn't exist, AWS raises neither an alarm nor an error.
-METRICS = {
-    ("AWS/ApiGateway", ("ApiId",)): {"Count", "4xx", "5xx", "Latency"},
-    ("AWS/Lambda", ("FunctionName",)): {"Errors", "Throttles", "Duration", "ConcurrentExecutions", "IteratorAge"},
-    ("AWS/SQS", ("QueueName",)): {
-        "ApproximateAgeOfOldestMessage",
-        "ApproximateNumberOfMessagesDelayed",
-        "ApproximateNumberOfMessagesNotVisible",
-        "ApproximateNumberOfMessagesVisible",
-        "NumberOfMessagesDeleted",
-        "NumberOfMessagesReceived",
-        "NumberOfMessagesSent",
-    },
-    ("AWS/DynamoDB", ("TableName",)): {
-        "ReadThrottleEvents",
-        "WriteThrottleEvents",
-        "TransactionConflict",
-        "ConditionalCheckFailedRequests",
-        "ConsumedReadCapacityUnits",
-        "ConsumedWriteCapacityUnits",
-    },
-    ("AWS/DynamoDB", ("GlobalSecondaryIndexName", "TableName")): {
-        "ReadThrottleEvents",
-        "WriteThrottleEvents",
-        "ConsumedReadCapacityUnits",
-        "ConsumedWriteCapacityUnits",
-    },
-    ("AWS/DynamoDB", ("Operation", "TableName")): {"SystemErrors", "SuccessfulRequestLatency"},
-    # Our own, which metric filters of the template count.
-    ("${AWS::StackName}", ()): {"UncountedRequests", "UnreadableRecords", "UnusedSnapshots"},
-}
 
 # The functions that don't serve requests, and how long each may take.
 BACKGROUND = {"SnapshotsFunction": 840, "FanoutFunction": 60, "DeliverFunction": 30}
@@ -118,7 +86,7 @@ def check_functions(template):
     functions = of_type(template, "AWS::Lambda::Function")
     groups = of_type(template, "AWS::Logs::LogGroup")
     roles = of_type(template, "AWS::IAM::Role")
-    check(len(functions) == 13, f"{len(functions)} functions")
+    check(len(functions) == 11, f"{len(functions)} functions")
     # One for each function, and that of the pipe.
     check(len(roles) == len(functions) + 1, "SAM generates a role: " + ", ".join(roles))
     for name, properties in functions.items():
@@ -133,27 +101,39 @@ def check_functions(template):
             check(1 <= properties["Timeout"] < 30, f"{name} can take longer than the gateway waits")
         check(name == "SnapshotsFunction" or 128 <= properties["MemorySize"] <= 1024, f"{name}: memory")
         check(properties["TracingConfig"] == {"Mode": "Active"}, f"{name} is not traced")
-        check(properties["LoggingConfig"] == {"LogFormat": "JSON", "LogGroup": {"Ref": f"{own}Logs"}}, f"{name}: logs")
+        check(properties["LoggingConfig"] == {"LogFormat": "JSON", "LogGroup": {"Ref": "FunctionLogs"}}, f"{name}: logs")
         variables = properties["Environment"]["Variables"]
         check("TABLE_NAME" in variables, f"{name} has no TABLE_NAME")
         check("AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH" in variables, f"{name} would see the stage in paths")
         check("ReservedConcurrentExecutions" in properties, f"{name}: reserved concurrency")
     for name, properties in groups.items():
         check(properties["RetentionInDays"] == {"Ref": "LogRetentionDays"}, f"{name} does not expire its logs")
-    check(len(groups) == len(functions) + 1, "a function or the gateway has no log group")
+    check(set(groups) == {"FunctionLogs", "ApiLogs"}, f"log groups {sorted(groups)}")
 
 
 def check_roles(template):
+    shared = of_type(template, "AWS::IAM::ManagedPolicy")
+    used = set()
     for name, properties in of_type(template, "AWS::IAM::Role").items():
-        check("ManagedPolicyArns" not in properties, f"{name} has a managed policy")
-        for policy in properties["Policies"]:
-            for statement in policy["PolicyDocument"]["Statement"]:
-                actions, resource = statement["Action"], statement["Resource"]
-                actions = actions if isinstance(actions, list) else [actions]
-                check(not any("*" in action for action in actions), f"{name}: {actions}")
-                check(resource != "*" or statement["Sid"] == "Traces", f"{name}: {statement['Sid']} allows every resource")
-                table = any(action.startswith("dynamodb:") and action not in STREAM_ACTIONS for action in actions)
-                check(not table or "dynamodb:LeadingKeys" in str(statement.get("Condition")), f"{name}: no condition on leading keys")
+        for arn in properties.get("ManagedPolicyArns", []):
+            # Not those of AWS, which allow more.
+            check(arn.get("Ref") in shared if isinstance(arn, dict) else False, f"{name} has the policy {arn}")
+            used.add(str(arn))
+        check_policies(name, properties.get("Policies", []))
+    for name, properties in shared.items():
+        check(str({"Ref": name}) in used, f"{name} is not used")
+        check_policies(name, [properties])
+
+
+def check_policies(name, policies):
+    for policy in policies:
+        for statement in policy["PolicyDocument"]["Statement"]:
+            actions, resource = statement["Action"], statement["Resource"]
+            actions = actions if isinstance(actions, list) else [actions]
+            check(not any("*" in action for action in actions), f"{name}: {actions}")
+            check(resource != "*" or statement["Sid"] == "Traces", f"{name}: {statement['Sid']} allows every resource")
+            table = any(action.startswith("dynamodb:") and action not in STREAM_ACTIONS for action in actions)
+            check(not table or "dynamodb:LeadingKeys" in str(statement.get("Condition")), f"{name}: no condition on leading keys")
 
 
 def check_api(template):
@@ -179,15 +159,14 @@ def check_api(template):
         if properties["Principal"] == "apigateway.amazonaws.com":
             permissions[properties["FunctionName"]["Ref"]] += 1
         check("SourceArn" in properties, "any API may invoke a function")
-    # The permission for $default covers every route to its function.
-    permissions["MetaFunction"] += routes["MetaFunction"] - 1
     check(routes == permissions, f"routes {routes}, permissions {permissions}")
     check(max(permissions.values()) * PERMISSION_BYTES < MAX_POLICY_BYTES, "the policy of a function would exceed 20 KB")
     stage = of_type(template, "AWS::ApiGatewayV2::Stage")["ApiApiGatewayDefaultStage"]
     check(stage["StageName"] == "$default" and stage["AutoDeploy"] is True, "the stage is in the path")
     settings = {"ThrottlingRateLimit", "ThrottlingBurstLimit", "DetailedMetricsEnabled"}
     check(set(stage["DefaultRouteSettings"]) == settings, f"route settings {stage['DefaultRouteSettings']}")
-    known = {f"{method.upper()} {path}" for path, item in body["paths"].items() for method in item}
+    names = {"x-amazon-apigateway-any-method": "ANY"}
+    known = {f"{names.get(method, method.upper())} {path}" for path, item in body["paths"].items() for method in item}
     for route, limits in stage["RouteSettings"].items():
         # AWS refuses settings of routes that don't exist.
         check(route in known, f"RouteSettings: there is no route {route}")
@@ -225,8 +204,8 @@ def check_alarms(template):
         functions = set(of_type(template, "AWS::Lambda::Function"))
         check(watched == functions, f"no alarm watches {metric} of {sorted(functions - watched)}")
     total = sum(len([q for q in alarm.get("Metrics", [{"MetricStat": 1}]) if "MetricStat" in q]) for alarm in alarms.values())
-    with open("docs/deploy.md", encoding="utf-8") as file:
-        check(f"alarm metric ({total} here)" in file.read(), f"docs/deploy.md: the alarms watch {total} metrics")
+    with open("docs/costs.md", encoding="utf-8") as file:
+        check(f"alarm metric ({total} here)" in file.read(), f"docs/costs.md: the alarms watch {total} metrics")
 
 
 def check_metric_filters(template):
@@ -321,12 +300,12 @@ def check_rest(template):
     check(table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain", "the table is deleted with the stack")
     for name, properties in of_type(template, "AWS::CloudWatch::Alarm").items():
         check(properties["AlarmActions"] == [{"Ref": "AlarmTopic"}], f"{name} notifies nobody")
-        with open("docs/deploy.md", encoding="utf-8") as file:
+        with open("docs/runbook.md", encoding="utf-8") as file:
             headings = [line.strip("# \n").lower().replace(" ", "-") for line in file if line.startswith("#")]
-        anchor = properties["AlarmDescription"].split("docs/deploy.md#")[-1]
-        check(anchor in headings, f"{name}: docs/deploy.md has no section {anchor}")
+        anchor = properties["AlarmDescription"].split("docs/runbook.md#")[-1]
+        check(anchor in headings, f"{name}: docs/runbook.md has no section {anchor}")
     check(len(of_type(template, "AWS::CloudWatch::Alarm")) >= 13, "alarms are missing")
-    check(len(template["Resources"]) < 400, "close to CloudFormation's limit of 500 resources")
+    check(len(template["Resources"]) <= 160, "more resources than one stack needs; CloudFormation's limit is 500")
 
 
 def main():

@@ -1,4 +1,4 @@
-"""The tour in README.md with a generated client. docs/guides/clients.md shows parts of it."""
+"""A tour of the API with a generated client. docs/guides/clients.md shows parts of it."""
 
 import os
 from collections.abc import Iterator

@@ -2,15 +2,12 @@
 //!
 //! For example: `cargo run --release -p bench -- lists`.
 
-mod capacity_limit;
 mod coldstart;
-mod hostile;
 mod import;
 mod lists;
 mod schemas;
 mod service;
 mod simulate;
-mod usage;
 mod webhooks;
 
 use clap::{Parser, Subcommand};
@@ -42,9 +39,6 @@ enum Command {
     /// Simulate clients on a table that is as weak as AWS permits, and compare every response with a model.
     #[command(after_help = examples("bench simulate --seed 7\nbench simulate --seeds 4"))]
     Simulate(simulate::Options),
-    /// Send hostile requests, known attacks and random ones, and judge each response.
-    #[command(after_help = examples("bench hostile --seconds 20 --seed 7"))]
-    Hostile(hostile::Options),
     /// Deliver events to healthy, dead, slow and failing receivers, and measure how long the healthy ones wait.
     #[command(after_help = examples("bench webhooks\nbench webhooks --events 600 --rate 20 --hurry 300 --report"))]
     Webhooks(webhooks::Options),
@@ -64,7 +58,6 @@ async fn main() -> ExitCode {
         Command::Import(options) => import::run(options).await,
         Command::Schemas(options) => schemas::run(&options),
         Command::Simulate(options) => simulate::run(options),
-        Command::Hostile(options) => hostile::run(options).await,
         Command::Webhooks(options) => webhooks::run(options).await,
         Command::Coldstart(options) => coldstart::run(options).await,
     };

@@ -1,7 +1,7 @@
 //! What compiling a schema at the limit takes, by what makes it expensive: processor time and memory.
 
 use anyhow::{Context, Result, ensure};
-use local::cpu_time::cpu_time;
+use dev_server::cpu_time::cpu_time;
 use rig::memory::memory_kilobytes;
 use serde_json::{Value, json};
 use shared::domain::assets::custom_fields::FieldsSchema;

@@ -1,6 +1,5 @@
 //! The service in this process, with an engine, a table and a tenant of its own.
 
-use crate::capacity_limit::{CapacityLimit, read_partition};
 use crate::lists::GeneratedIndex;
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
@@ -8,10 +7,11 @@ use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
-use local::engine::{self, Engine};
-use local::meter::Meter;
-use local::server::{self, TABLE};
-use local::table;
+use dev_server::engine::{self, Engine};
+use dev_server::faulty_table::{CapacityLimit, Usage};
+use dev_server::meter::Meter;
+use dev_server::server::{self, TABLE};
+use dev_server::table;
 use serde_json::Value;
 use shared::app::{App, system_clock};
 use shared::domain::keys::api_key::MAX_RATE_LIMIT;
@@ -55,7 +55,7 @@ impl Service {
             TimeoutConfig::builder().operation_timeout(ENGINE_TIMEOUT).operation_attempt_timeout(ENGINE_TIMEOUT).build();
         let config = engine::config(&engine.url).timeout_config(timeouts).interceptor(meter.clone());
         let generated_index = GeneratedIndex::new(aws_smithy_http_client::Builder::new().build_http());
-        let read_limit = CapacityLimit::new(generated_index.clone(), READ_UNITS_PER_SECOND, read_partition);
+        let read_limit = CapacityLimit::new(generated_index.clone(), Usage::Read, READ_UNITS_PER_SECOND);
         let config = config.http_client(read_limit.clone());
         let dynamo = Client::from_conf(config.build());
         table::create(&dynamo, TABLE).await?;

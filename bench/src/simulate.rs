@@ -1,7 +1,7 @@
-//! Simulations of clients on a weak table, one for each seed.
+//! Simulations of clients on a faulty table, one for each seed.
 
 use anyhow::{Context, Result, anyhow, bail};
-use local::simulation::{self, Length, Report};
+use dev_server::simulation::{self, Length, Report};
 use std::io::Write;
 
 /// How many violations of a simulation are printed.
@@ -49,8 +49,8 @@ fn print(seed: u64, report: &Report) -> Result<()> {
     let (requests, violations) = (report.requests, report.violations.len());
     writeln!(
         out,
-        "seed {seed}: {requests} requests, {} snapshots read, {violations} violations; statuses {:?}",
-        report.snapshots, report.responses
+        "seed {seed}: {requests} requests, {} hostile ones accepted, {} snapshots read, {violations} violations; statuses {:?}",
+        report.accepted_attacks, report.snapshots, report.responses
     )?;
     for violation in report.violations.iter().take(MAX_PRINTED) {
         writeln!(out, "  VIOLATION: {violation}")?;

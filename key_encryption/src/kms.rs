@@ -9,7 +9,7 @@ use aws_sdk_kms::primitives::Blob;
 use futures_util::future::{BoxFuture, FutureExt};
 use shared::domain::values::id::TenantId;
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
-use shared::store::client::{Environment, EnvironmentError, endpoint, function_environment};
+use shared::store::environment::{Environment, EnvironmentError, endpoint, function_environment};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::Duration;

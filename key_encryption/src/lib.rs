@@ -8,7 +8,7 @@ pub use file::FileKeyEncryption;
 pub use kms::{Connect, KmsKeyEncryption, configure, function_client};
 
 use shared::key_encryption::KeyEncryption;
-use shared::store::client::variable;
+use shared::store::environment::variable;
 use std::path::Path;
 use std::sync::Arc;
 

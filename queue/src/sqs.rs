@@ -10,7 +10,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use shared::domain::values::id::Id;
 use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError, is_arn_of};
-use shared::store::client::{EnvironmentError, endpoint, function_environment};
+use shared::store::environment::{EnvironmentError, endpoint, function_environment};
 use std::sync::OnceLock;
 use std::time::Duration;
 

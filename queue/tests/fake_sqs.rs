@@ -12,7 +12,7 @@ use queue::{Sqs, configure};
 use serde_json::{Value, json};
 use shared::domain::values::id::{Id, TenantId, WebhookId};
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhook::Message;
+use shared::domain::webhooks::Message;
 use shared::queue::{NewMessage, Queue};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

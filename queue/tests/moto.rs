@@ -8,7 +8,7 @@ use queue::{QUEUE_URL, RETRY_QUEUE_URL, Sqs, configure};
 use serde_json::json;
 use shared::domain::values::id::{EventId, Id, TenantId, WebhookId};
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhook::Message;
+use shared::domain::webhooks::Message;
 use shared::queue::{NewMessage, Queue, QueueError};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

@@ -1,13 +1,13 @@
 //! What a function keeps between requests.
 
 use crate::domain::assets::custom_fields::{CompiledSchemas, Validations};
-use crate::domain::keys::verified_keys::VerifiedKeys;
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
-use crate::domain::webhook::AddressPolicy;
+use crate::domain::webhooks::AddressPolicy;
 use crate::key_encryption::KeyEncryption;
 use crate::queue::Queue;
 use crate::store::{Clock, Store};
+use crate::verified_keys::VerifiedKeys;
 use std::sync::Arc;
 
 /// The table, the compiled schemas, the keys verified lately, and the encryption of signing keys. Cheap to clone.

@@ -1,7 +1,7 @@
 //! The queues between the functions `fanout` and `deliver`: one of first attempts, and one of retries. What waits in the latter
 //! takes nothing from the former. The crate `queue` has SQS; the dev server has queues of its own.
 
-use crate::domain::webhook::Message;
+use crate::domain::webhooks::Message;
 use futures_util::future::BoxFuture;
 use std::error::Error;
 use std::time::Duration;

@@ -165,7 +165,7 @@ fn the_reference_has_a_table_of_contents_of_all_its_headings() {
 #[test]
 fn tables_of_contents_are_complete() {
     let pages = pages().expect("the pages");
-    for path in ["docs/deploy.md", "docs/assetctl.md", "docs/scope.md"] {
+    for path in ["docs/deploy.md", "docs/runbook.md", "docs/admin.md", "docs/assetctl.md", "docs/scope.md"] {
         let page = &pages[Path::new(path)];
         let at_top: BTreeSet<&str> =
             page.links.iter().filter(|(_, _, before)| *before == 1).map(|link| link.1.as_str()).collect();

@@ -21,7 +21,7 @@ async fn each_function_returns_the_expected_status_for_the_sample_events() {
         let response = functions[&sample.function].invoke(&sample.event).await.unwrap();
         assert_eq!(response["statusCode"], sample.status, "{}: {response}", sample.name);
     }
-    assert_eq!(functions.len(), 10);
+    assert_eq!(functions.len(), 8);
 }
 
 #[tokio::test]

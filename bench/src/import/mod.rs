@@ -4,15 +4,15 @@
 mod client;
 mod raw;
 
-use crate::capacity_limit::{CapacityLimit, written_partition};
 use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
+use dev_server::engine::{self, Engine};
+use dev_server::faulty_table::{CapacityLimit, Usage};
+use dev_server::server::{self, TABLE};
+use dev_server::table;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use local::engine::{self, Engine};
-use local::server::{self, TABLE};
-use local::table;
 use raw::Recorder;
 use serde_json::Value;
 use shared::app::{App, system_clock};
@@ -75,8 +75,8 @@ impl Target {
     async fn start() -> Result<Self> {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
         let http = aws_smithy_http_client::Builder::new().build_http();
-        let (recorder, limit) = (Recorder::default(), CapacityLimit::new(http, UNITS_PER_SECOND, written_partition));
-        let config = engine::config(&engine.url).http_client(limit.clone()).interceptor(local::meter::Meter::default());
+        let (recorder, limit) = (Recorder::default(), CapacityLimit::new(http, Usage::Write, UNITS_PER_SECOND));
+        let config = engine::config(&engine.url).http_client(limit.clone()).interceptor(dev_server::meter::Meter::default());
         let client = Client::from_conf(config.interceptor(recorder.clone()).build());
         table::create(&client, TABLE).await?;
         let store = Store::new(client, TABLE, system_clock());
@@ -138,7 +138,7 @@ fn rows(first: usize, count: usize) -> Result<String> {
 /// Returns an error when a row is refused, or a figure misses its goal.
 pub async fn run(options: Options) -> Result<()> {
     if let Some(assetctl) = &options.assetctl {
-        let beside = std::env::current_exe()?.with_file_name(local::options::NAME);
+        let beside = std::env::current_exe()?.with_file_name(dev_server::options::NAME);
         client::measure(assetctl, options.server.as_ref().unwrap_or(&beside), options.report)?;
     }
     let share = compare_with_raw(options.rows).await?;

@@ -7,10 +7,10 @@ use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsInput;
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::BeforeSerializationInterceptorContextRef;
+use dev_server::engine::{self, Engine};
+use dev_server::server::TABLE;
+use dev_server::table;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use local::engine::{self, Engine};
-use local::server::TABLE;
-use local::table;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 

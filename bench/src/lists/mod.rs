@@ -10,12 +10,12 @@ pub use generated_index::GeneratedIndex;
 use crate::service::Service;
 use anyhow::{Result, ensure};
 use aws_sdk_dynamodb::types::AttributeValue;
-use local::meter::Cost;
-use local::server::TABLE;
-use local::snapshot_folder::SnapshotFolder;
+use dev_server::SnapshotFolder;
+use dev_server::meter::Cost;
+use dev_server::server::TABLE;
 use report::{Measurement, Report};
 use shared::app::system_clock;
-use shared::store::client;
+use shared::store::environment;
 use shared::store::keys::{Keys, LIST_INDEX};
 use shared::store::object_store::{ObjectStore, S3};
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ pub async fn run(options: Options) -> Result<()> {
 /// Returns where snapshots are stored: in a bucket, or in a folder.
 fn snapshot_store(url: Option<&str>, folder: &std::path::Path) -> Result<Arc<dyn ObjectStore>> {
     Ok(match url {
-        Some(url) => Arc::new(S3::new(url, &client::function_environment()?, system_clock())),
+        Some(url) => Arc::new(S3::new(url, &environment::function_environment()?, system_clock())),
         None => Arc::new(SnapshotFolder::new(folder.to_owned())),
     })
 }

@@ -6,8 +6,8 @@ use anyhow::{Result, ensure};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use chrono::TimeDelta;
+use dev_server::cpu_time::cpu_time;
 use futures_util::future::join_all;
-use local::cpu_time::cpu_time;
 use std::time::{Duration, Instant};
 use tower::ServiceExt;
 

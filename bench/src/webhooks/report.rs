@@ -2,7 +2,7 @@
 
 use super::receivers::{Behaviour, Receiver};
 use anyhow::Result;
-use local::queue::Counts;
+use dev_server::queue::Counts;
 use std::time::Duration;
 
 /// What was measured while three receivers failed.

@@ -25,7 +25,7 @@ class Receiver(BaseHTTPRequestHandler):
             self.answer(401)
             return
         event = delivery["data"]
-        # The ID is the same at every attempt. What is stored already is ignored.
+        # The ID is the same at every attempt: a known one is ignored.
         row = (self.headers["webhook-id"], event["entity_id"], event["version"], body.decode())
         stored = inbox.execute("INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?, ?, FALSE)", row)
         self.answer(204)
@@ -48,7 +48,7 @@ def react() -> None:
         arrived.clear()
         waiting = inbox.execute("SELECT id, entity_id, version, body FROM deliveries WHERE NOT done ORDER BY id").fetchall()
         for webhook_id, entity_id, version, body in waiting:
-            # Deliveries can overtake each other: what is older than something that has come already is out of date.
+            # Deliveries can overtake each other: an older version than the newest one is out of date.
             newer = inbox.execute("SELECT 1 FROM deliveries WHERE entity_id = ? AND version > ?", (entity_id, version))
             if newer.fetchone():
                 print("out of date: version", version, flush=True)

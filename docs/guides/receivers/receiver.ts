@@ -31,7 +31,7 @@ async function receive(request: IncomingMessage, response: ServerResponse): Prom
   reactions = reactions.then(react);
 }
 
-// The ID is the same at every attempt. What is stored already is ignored.
+// The ID is the same at every attempt: a known one is ignored.
 async function store(id: string, body: Buffer): Promise<boolean> {
   if (existsSync(`inbox/${id}.json`) || existsSync(`done/${id}.json`)) return false;
   await writeFile(`inbox/${id}.part`, body);
@@ -39,7 +39,7 @@ async function store(id: string, body: Buffer): Promise<boolean> {
   return true;
 }
 
-// Deliveries can overtake each other: what is older than something that has come already is out of date.
+// Deliveries can overtake each other: an older version than the newest one is out of date.
 const newest = new Map<string, number>();
 function isNewest({ entity_id, version }: Delivery["data"]): boolean {
   if (version < (newest.get(entity_id) ?? 0)) return false;

@@ -6,12 +6,12 @@ use shared::domain::history::filter::{EventFilter, EventTypes};
 use shared::domain::keys::scope::Scope;
 use shared::domain::values::field_error::ValueError;
 use shared::domain::values::id::{EventId, Id};
+use shared::event_view::{FeedEntry, feed_entries};
 use shared::http::error::ApiError;
-use shared::http::extract::QueryParams;
-use shared::http::feed::{FeedEntry, feed_entries};
 use shared::http::openapi::ListErrors;
-use shared::http::params::{FromParam, Limit};
-use shared::http::response::Json;
+use shared::http::requests::extract::QueryParams;
+use shared::http::requests::params::{FromParam, Limit};
+use shared::http::responses::Json;
 use utoipa::ToSchema;
 
 /// How many events a response has by default.

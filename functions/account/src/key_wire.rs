@@ -7,8 +7,8 @@ use shared::domain::record::Stored;
 use shared::domain::values::id::{ApiKeyId, UserId};
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
-use shared::http::body::{BoundedInteger, RateLimit};
-use shared::http::params::{Limit, PageNumber};
+use shared::http::requests::body::{BoundedInteger, RateLimit};
+use shared::http::requests::params::{Limit, PageNumber};
 use utoipa::ToSchema;
 
 /// Read-only fields of an API key.

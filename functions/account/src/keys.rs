@@ -6,16 +6,15 @@ use shared::domain::keys::api_key::{ApiKey, DEFAULT_RATE_LIMIT, prefix};
 use shared::domain::keys::rate::Rate;
 use shared::domain::keys::scope::Scope;
 use shared::domain::keys::token::{Secret, Token};
-use shared::domain::record::Stored;
 use shared::domain::user::User;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::ApiKeyId;
 use shared::http::error::ApiError;
-use shared::http::extract::{JsonBody, OptionalJsonBody, PathId, QueryParams};
 use shared::http::openapi::{ChangeConflict, DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors, RequestConflict};
-use shared::http::params;
-use shared::http::response::{Created, Data, Success, Versioned, found};
-use shared::store::{Page, UnitOfWork, WriteError};
+use shared::http::requests::extract::{JsonBody, OptionalJsonBody, PathId, QueryParams};
+use shared::http::requests::params;
+use shared::http::responses::{Created, Data, Success, Versioned, or_not_found};
+use shared::store::{Page, UnitOfWork};
 
 /// List API keys
 ///
@@ -35,8 +34,7 @@ pub async fn list_keys(request: UnverifiedRequest, query: QueryParams<KeyQuery>)
 /// Without its secret.
 #[utoipa::path(get, path = "/keys/{id}", tag = "keys", security(("api_key" = ["keys:read"])), responses(GetErrors))]
 pub async fn get_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Result<Versioned<KeyView>, ApiError> {
-    let (_, key) = request.authorize(Scope::KeysRead, async |store| found(store.get::<ApiKey>(id.parse()?).await?)).await?;
-    Ok(Versioned { version: key.version, data: key.into() })
+    request.get::<ApiKey, _>(Scope::KeysRead, id).await
 }
 
 /// Create an API key
@@ -91,7 +89,6 @@ pub async fn create_key(request: UnverifiedRequest, body: JsonBody<NewKey>) -> R
     Ok(created(NewKeyView { api_key: expose(&caller, id, secret), record: key.into() }, id))
 }
 
-/// Returns the text of a new key.
 fn expose(caller: &Caller, id: ApiKeyId, secret: Secret) -> String {
     let api_key = Token::new(caller.store.id(), id, secret).expose();
     caller.store.note_assigned(&api_key);
@@ -107,8 +104,7 @@ fn created<T>(key: T, id: ApiKeyId) -> Created<T> {
 /// The next request with it is refused. Returns the key as it was.
 #[utoipa::path(delete, path = "/keys/{id}", tag = "keys", security(("api_key" = ["keys:write"])), responses(DeleteErrors, ChangeConflict))]
 pub async fn delete_key(request: UnverifiedRequest, id: PathId<ApiKeyId>) -> Result<Data<KeyView>, ApiError> {
-    let (caller, key) = request.authorize(Scope::KeysWrite, async |store| found(store.get::<ApiKey>(id.parse()?).await?)).await?;
-    Ok(Data { data: caller.delete(key, |_| Ok(())).await?.into() })
+    request.delete::<ApiKey, _>(Scope::KeysWrite, id, |_| Ok(())).await
 }
 
 /// Rotate an API key
@@ -123,27 +119,17 @@ pub async fn rotate_key(
 ) -> Result<Data<NewKeyView>, ApiError> {
     let (caller, key) = request.authorize(Scope::KeysWrite, async |store| Ok(store.get::<ApiKey>(id.parse()?).await?)).await?;
     let rotation = body.parse(&caller)?;
-    let key = found(key)?;
+    let key = or_not_found(key)?;
     // The caller holds the key afterwards.
     check_grantable(&caller, &key.value)?;
     let now = caller.context.at;
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
     let secret = Secret::new(caller.store.store().random()?);
     let next = key.value.rotated(secret.hash(), now, now.plus_seconds(grace));
-    let rotated = commit_rotation(&caller, &key, next).await?;
+    // The stored response must not have the secret.
+    let rotated = caller.replace(&key, next, |rotated| Data { data: KeyView::from(rotated) }).await?;
     let api_key = expose(&caller, rotated.value.id, secret);
     Ok(Data { data: NewKeyView { api_key, record: rotated.into() } })
-}
-
-/// Commits a rotation, in one attempt: a second one would end the secret that a concurrent rotation has just returned.
-async fn commit_rotation(caller: &Caller, key: &Stored<ApiKey>, next: ApiKey) -> Result<Stored<ApiKey>, ApiError> {
-    let mut unit = UnitOfWork::new(&caller.store, &caller.context);
-    let rotated = unit.update(key, next)?;
-    let stored_response = || Data { data: KeyView::from(rotated.clone()) }.to_stored(Vec::new());
-    match unit.commit_with(stored_response).await {
-        Err(WriteError::Stale) if caller.store.get::<ApiKey>(key.value.id).await?.is_none() => Err(ApiError::NotFound),
-        committed => Ok(committed.map(|()| rotated)?),
-    }
 }
 
 /// Returns an error if `key` is stronger than the caller's in some respect: nobody hands out what they don't have.

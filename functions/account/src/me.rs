@@ -13,7 +13,7 @@ use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::openapi::ListErrors;
-use shared::http::response::Data;
+use shared::http::responses::Data;
 use utoipa::ToSchema;
 
 /// The API key of a request, its tenant and its owner.

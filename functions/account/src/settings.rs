@@ -11,10 +11,10 @@ use shared::domain::tenants::tenant::{NumberRange, Tenant, TenantChange, Transit
 use shared::domain::tenants::time_zone::TimeZone;
 use shared::domain::values::text::Name;
 use shared::http::error::ApiError;
-use shared::http::extract::JsonBody;
 use shared::http::openapi::{ChangeConflict, ListErrors, SettingsErrors};
-use shared::http::response::Versioned;
-use shared::store::UnverifiedStore;
+use shared::http::requests::extract::JsonBody;
+use shared::http::responses::Versioned;
+use shared::store::BoundedReads;
 use utoipa::ToSchema;
 
 /// How many number ranges are shown.
@@ -39,23 +39,7 @@ shared::body! {
         /// Address that codes of labels hold, http or https, with `{asset_tag}` or `{id}` in it. Null for the asset tag.
         nullable label_url_template: LabelUrlTemplate,
     }
-    unchanged: &["number_ranges", "number_range_count"]
-}
-
-impl From<SettingsPatch> for TenantChange {
-    fn from(patch: SettingsPatch) -> Self {
-        let SettingsPatch {
-            name,
-            asset_tag_prefix,
-            asset_tag_template,
-            status_transitions,
-            time_zone,
-            locale,
-            label_url_template,
-            unchanged: _,
-        } = patch;
-        Self { name, asset_tag_prefix, asset_tag_template, status_transitions, time_zone, locale, label_url_template }
-    }
+    unchanged: &["number_ranges", "number_range_count"], into: TenantChange
 }
 
 /// A range of asset tag numbers.
@@ -134,8 +118,7 @@ impl SettingsView {
     }
 }
 
-/// Reads the tenant and its number ranges.
-async fn read(store: UnverifiedStore) -> Result<(Stored<Tenant>, Vec<NumberRange>), ApiError> {
+async fn read(store: BoundedReads) -> Result<(Stored<Tenant>, Vec<NumberRange>), ApiError> {
     let ranges = async { store.verified().await.number_ranges().await };
     let (tenant, ranges) = tokio::try_join!(store.get::<Tenant>(store.id()), ranges)?;
     let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;

@@ -8,9 +8,9 @@ use shared::domain::user::{Email, User};
 use shared::domain::values::field_error::ValueError;
 use shared::domain::values::id::UserId;
 use shared::domain::values::text::Name;
-use shared::http::body::ReadOnlyFields;
 use shared::http::error::ApiError;
-use shared::http::params::FromParam;
+use shared::http::requests::body::ReadOnlyFields;
+use shared::http::requests::params::FromParam;
 use shared::store::{BatchGet, BatchResult, StoreError};
 use utoipa::ToSchema;
 
@@ -63,7 +63,7 @@ impl ExpandedUsers {
     ) -> Result<Self, ApiError> {
         let Some(Expand::AssignedTo) = expand else { return Ok(Self(None)) };
         caller.check_scope(Scope::UsersRead)?;
-        Ok(Self(Some(caller.store.batch_get_without_content(BatchGet::new().with_all::<User>(ids)).await?)))
+        Ok(Self(Some(caller.store.batch_get_without_blobs(BatchGet::new().with_all::<User>(ids)).await?)))
     }
 
     /// Returns what an asset that is assigned to this user shows. Users who are gone or can't be read are shown as null.

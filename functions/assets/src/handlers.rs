@@ -1,22 +1,25 @@
 //! The endpoints of assets.
 
-use crate::commands::{self, AssetInputs, CreateAsset, UpdateAsset};
+use crate::bulk::operation::AssetOperation;
+use crate::bulk::write::{Action, Target};
 use crate::expand::{ExpandedUsers, without_users};
 use crate::query::{AssetQuery, OneAssetQuery};
-use crate::wire::{AssetPatch, AssetView, DeletedAsset, NewAsset};
+use crate::wire::{AssetPatch, AssetView, DELETED, DeletedAsset, NewAsset};
 use shared::auth::{Command, UnverifiedRequest};
 use shared::domain::assets::asset::Asset;
 use shared::domain::keys::scope::Scope;
+use shared::domain::record::Stored;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
-use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{
     AssetConflict, AssetDeletionConflict, DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors, RequestConflict,
 };
-use shared::http::params;
-use shared::http::response::{Created, Json, Versioned, found};
-use shared::store::Page;
+use shared::http::requests::body::ReadOnlyFields;
+use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::params;
+use shared::http::responses::{Created, Json, Versioned, or_not_found};
+use shared::store::{AssetFilter, Page, TenantStore};
 
 /// List assets
 ///
@@ -26,7 +29,8 @@ pub async fn list_assets(request: UnverifiedRequest, query: QueryParams<AssetQue
     let (caller, (page, expand)) = request
         .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
             let (page, expand) = (params::page(query.page, query.limit), query.expand);
-            Ok((store.list_assets(&query.into(), page).await?, expand))
+            let filter = AssetFilter { sort: query.sort.unwrap_or_default(), ..query.filter.into() };
+            Ok((store.list_assets(&filter, page).await?, expand))
         })
         .await?;
     let mut page = page.map(|(asset, names)| AssetView::new(asset, names));
@@ -42,15 +46,16 @@ pub async fn list_assets(request: UnverifiedRequest, query: QueryParams<AssetQue
 /// The service generates the asset tag from the tenant's template.
 #[utoipa::path(post, path = "/assets", tag = "assets", security(("api_key" = ["assets:write"])), responses(PostErrors, RequestConflict))]
 pub async fn create_asset(request: UnverifiedRequest, body: JsonBody<NewAsset>) -> Result<Created<AssetView>, ApiError> {
-    let (caller, (command, inputs)) = request
+    let (caller, (operation, inputs)) = request
         .authorize(Scope::AssetsWrite, async |store| {
             let (body, errors) = body.parse_early(&store).await?;
-            let (name, change) = body.into_change(errors);
-            let inputs = AssetInputs::read(&store, None, &change).await?;
-            Ok((CreateAsset { name, change }, inputs))
+            let action = Action::set(body, ReadOnlyFields::default(), errors);
+            let operation = AssetOperation::alone(Target::New, action);
+            let inputs = operation.read(&store).await?;
+            Ok((operation, inputs))
         })
         .await?;
-    command.execute(&caller, inputs).await
+    Ok(operation.create(&caller, inputs).await?.created())
 }
 
 /// Get an asset
@@ -65,13 +70,13 @@ pub async fn get_asset(
     let (caller, (asset, names, expand)) = request
         .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
             let id = id.parse()?;
-            let Some(at) = query.as_of else { return Ok((found(store.get::<Asset>(id).await?)?, None, query.expand)) };
+            let Some(at) = query.as_of else { return Ok((or_not_found(store.get::<Asset>(id).await?)?, None, query.expand)) };
             params::check_past("as_of", at, store.store().now())?;
             if query.expand.is_some() {
                 let detail = "can't be sent with as_of: it shows users as they are now";
                 return Err(ApiError::Invalid(vec![FieldError::parameter("expand", detail)]));
             }
-            let (asset, names) = found(store.asset_as_of(id, at).await?)?;
+            let (asset, names) = or_not_found(store.asset_as_of(id, at).await?)?;
             Ok((asset, Some(names), query.expand))
         })
         .await?;
@@ -79,7 +84,7 @@ pub async fn get_asset(
     let view = async {
         match names {
             Some(names) => Ok(Versioned { version: asset.version, data: AssetView::new(asset.clone(), names) }),
-            None => commands::view(&caller.store, asset.clone()).await,
+            None => view(&caller.store, asset.clone()).await,
         }
     };
     let (mut view, users) = tokio::try_join!(view, users)?;
@@ -96,19 +101,26 @@ pub async fn update_asset(
     id: PathId<AssetId>,
     body: JsonBody<AssetPatch>,
 ) -> Result<Versioned<AssetView>, ApiError> {
-    let (caller, (command, inputs)) = request
+    let (caller, (operation, inputs)) = request
         .authorize(Scope::AssetsWrite, async |store| {
             let id = id.parse()?;
             let (mut body, errors) = body.parse_early(&store).await?;
             let unchanged = without_users(std::mem::take(&mut body.unchanged));
-            let mut command = UpdateAsset { id, change: body.into_change(errors) };
-            let inputs = command.read(&store).await?;
-            command.check_unchanged(&unchanged, &inputs, &store).await?;
-            Ok((command, inputs))
+            let action = Action::set(body, ReadOnlyFields::default(), errors);
+            let mut operation = AssetOperation::alone(Target::Id(id), action);
+            let inputs = operation.read(&store).await?;
+            operation.check_unchanged(&unchanged, &inputs, &store).await?;
+            Ok((operation, inputs))
         })
         .await?;
-    let asset = caller.execute(&command, inputs).await?;
-    commands::view(&caller.store, asset).await
+    let changed = caller.execute(&operation, inputs).await?;
+    view(&caller.store, changed.asset).await
+}
+
+async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<Versioned<AssetView>, ApiError> {
+    let mut names = store.catalog_names(std::slice::from_ref(&asset)).await?;
+    let names = names.pop().ok_or_else(|| ApiError::Internal("no catalog names for an asset".into()))?;
+    Ok(Versioned { version: asset.version, data: AssetView::new(asset, names) })
 }
 
 /// Delete an asset
@@ -116,8 +128,13 @@ pub async fn update_asset(
 /// Removes the asset permanently; its history remains readable. Consider setting the status to `scrapped` instead.
 #[utoipa::path(delete, path = "/assets/{id}", tag = "assets", security(("api_key" = ["assets:write"])), responses(DeleteErrors, AssetDeletionConflict))]
 pub async fn delete_asset(request: UnverifiedRequest, id: PathId<AssetId>) -> Result<Json<DeletedAsset>, ApiError> {
-    let (caller, asset) =
-        request.authorize(Scope::AssetsWrite, async |store| found(store.get::<Asset>(id.parse()?).await?)).await?;
-    caller.delete(asset, commands::check_deletable).await?;
-    Ok(Json(DeletedAsset { message: "Asset deleted." }))
+    let (caller, (operation, inputs)) = request
+        .authorize(Scope::AssetsWrite, async |store| {
+            let operation = AssetOperation::alone(Target::Id(id.parse()?), Action::Delete);
+            let inputs = operation.read(&store).await?;
+            Ok((operation, inputs))
+        })
+        .await?;
+    caller.execute(&operation, inputs).await?;
+    Ok(Json(DELETED))
 }

@@ -1,15 +1,27 @@
-//! `/v1/assets`: the inventory.
+//! `/v1/assets`: the inventory, its labels, and `/v1/stats`, which counts it.
 
-pub mod bulk;
-mod commands;
-pub mod details;
+mod bulk;
 mod expand;
 mod handlers;
+mod history;
+mod inputs;
+mod labels;
 mod query;
+mod startable;
+mod stats;
 mod wire;
 
+use bulk::{batch, by_serial, export, import};
 pub use wire::AssetView;
 
 shared::endpoints! {
     handlers: list_assets, create_asset, get_asset, update_asset, delete_asset;
+    batch: batch_assets;
+    import: import_assets;
+    export: export_assets;
+    by_serial: put_asset_by_serial;
+    history: get_asset_history;
+    startable: list_asset_processes;
+    labels: get_asset_label, get_label_page;
+    stats: get_stats;
 }

@@ -5,7 +5,7 @@ use shared::domain::catalog::AssetKind;
 use shared::domain::values::id::{AssetTypeId, ModelId};
 use shared::domain::values::text::SearchText;
 use shared::domain::values::time::{Date, Timestamp};
-use shared::http::params::{Limit, PageNumber};
+use shared::http::requests::params::{Limit, PageNumber};
 use shared::store::{AssetFilter, AssetSort, Assignee, Statuses};
 use utoipa::ToSchema;
 
@@ -16,12 +16,8 @@ use utoipa::ToSchema;
 pub struct SortText(());
 
 shared::query! {
-    /// Assets to list.
-    pub struct AssetQuery {
-        /// Page number. Default 1.
-        page: PageNumber as PageNumber,
-        /// Items per page. Default 20, maximum 100.
-        limit: Limit as Limit,
+    /// Assets to list or to export.
+    pub struct AssetFilterQuery {
         /// Search text. Every word must occur in the name, asset tag or serial number.
         q: SearchText as SearchText,
         /// Filter by status: one, or several separated by commas.
@@ -42,6 +38,17 @@ shared::query! {
         warranty_before: Date as Date,
         /// Filter by `updated_at`: assets that were changed at this time or later.
         updated_since: Timestamp as Timestamp,
+    }
+}
+
+shared::query! {
+    /// Assets to list.
+    pub struct AssetQuery {
+        /// Page number. Default 1.
+        page: PageNumber as PageNumber,
+        /// Items per page. Default 20, maximum 100.
+        limit: Limit as Limit,
+        ..filter: AssetFilterQuery,
         /// `created_at`, `updated_at`, `name`, `asset_tag` or `status`, with a leading `-` for descending order. Default
         /// `-created_at`.
         sort: AssetSort as SortText,
@@ -50,8 +57,8 @@ shared::query! {
     }
 }
 
-impl From<AssetQuery> for AssetFilter {
-    fn from(query: AssetQuery) -> Self {
+impl From<AssetFilterQuery> for AssetFilter {
+    fn from(query: AssetFilterQuery) -> Self {
         Self {
             q: query.q.map(String::from),
             status: query.status,
@@ -63,7 +70,7 @@ impl From<AssetQuery> for AssetFilter {
             serial_number: query.serial_number.map(String::from),
             warranty_before: query.warranty_before,
             updated_since: query.updated_since,
-            sort: query.sort.unwrap_or_default(),
+            sort: AssetSort::default(),
         }
     }
 }

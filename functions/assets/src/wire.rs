@@ -8,7 +8,6 @@ use shared::domain::assets::change::AssetChange;
 use shared::domain::assets::custom_fields::CustomFields;
 use shared::domain::catalog::AssetKind;
 use shared::domain::record::Stored;
-use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::values::money::{Price, PriceNumber};
 use shared::domain::values::text::{Line, Name, Notes};
@@ -58,7 +57,7 @@ shared::body! {
         /// Assigned user, who must be active.
         nullable assigned_to: UserId,
     }
-    read_only: READ_ONLY
+    read_only: READ_ONLY, into: AssetChange { errors: Vec::new() }
 }
 
 shared::body! {
@@ -91,53 +90,7 @@ shared::body! {
         /// Assigned user, who must be active. Null ends the assignment.
         nullable assigned_to: UserId,
     }
-    unchanged: READ_ONLY
-}
-
-impl NewAsset {
-    /// Returns the name, which a new asset must have, and all other fields.
-    pub(crate) fn into_change(self, errors: Vec<FieldError>) -> (Name, AssetChange) {
-        let change = AssetChange {
-            name: None,
-            status: self.status,
-            asset_type_id: self.asset_type_id,
-            model_id: self.model_id,
-            manufacturer: self.manufacturer,
-            model: self.model,
-            serial_number: self.serial_number,
-            purchase_date: self.purchase_date,
-            purchase_price: self.purchase_price,
-            warranty_until: self.warranty_until,
-            assigned_to: self.assigned_to,
-            notes: self.notes,
-            custom_fields: self.custom_fields,
-            errors,
-        };
-        (self.name, change)
-    }
-}
-
-impl AssetPatch {
-    /// Returns what the body says about each field.
-    pub(crate) fn into_change(self, errors: Vec<FieldError>) -> AssetChange {
-        let patch = self;
-        AssetChange {
-            name: patch.name,
-            status: patch.status,
-            asset_type_id: patch.asset_type_id,
-            model_id: patch.model_id,
-            manufacturer: patch.manufacturer,
-            model: patch.model,
-            serial_number: patch.serial_number,
-            purchase_date: patch.purchase_date,
-            purchase_price: patch.purchase_price,
-            warranty_until: patch.warranty_until,
-            assigned_to: patch.assigned_to,
-            notes: patch.notes,
-            custom_fields: patch.custom_fields,
-            errors,
-        }
-    }
+    unchanged: READ_ONLY, into: AssetChange { errors: Vec::new() }
 }
 
 /// An asset.
@@ -245,5 +198,7 @@ impl AssetView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DeletedAsset {
     /// Always `Asset deleted.`
-    pub(crate) message: &'static str,
+    message: &'static str,
 }
+
+pub(crate) const DELETED: DeletedAsset = DeletedAsset { message: "Asset deleted." };

@@ -12,12 +12,12 @@ use shared::domain::values::id::AssetTypeId;
 use shared::domain::values::text::{Name, SearchText};
 use shared::domain::values::time::Timestamp;
 use shared::http::error::{ApiError, ConflictCode};
-use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{
     DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict,
 };
-use shared::http::params::{self, FromParam, Limit, PageNumber};
-use shared::http::response::{Created, Data, Versioned, found};
+use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::params::{self, FromParam, Limit, PageNumber};
+use shared::http::responses::{Created, Data, Versioned};
 use shared::store::{AssetTypeFilter, Page};
 use utoipa::ToSchema;
 
@@ -80,14 +80,7 @@ shared::body! {
         /// JSON Schema (2020-12). Existing assets are checked against it when they next change.
         nullable custom_fields_schema: FieldsSchema,
     }
-    unchanged: super::READ_ONLY
-}
-
-impl From<AssetTypePatch> for AssetTypeChange {
-    fn from(patch: AssetTypePatch) -> Self {
-        let AssetTypePatch { name, code, kind, custom_fields_schema, unchanged: _ } = patch;
-        Self { name, code, kind, custom_fields_schema }
-    }
+    unchanged: super::READ_ONLY, into: AssetTypeChange
 }
 
 /// An asset type.
@@ -141,9 +134,7 @@ pub async fn list_asset_types(
 /// Includes the JSON Schema of its custom fields.
 #[utoipa::path(get, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(GetErrors))]
 pub async fn get_asset_type(request: UnverifiedRequest, id: PathId<AssetTypeId>) -> Result<Versioned<AssetTypeView>, ApiError> {
-    let (_, asset_type) =
-        request.authorize(Scope::CatalogRead, async |store| found(store.get::<AssetType>(id.parse()?).await?)).await?;
-    Ok(Versioned { version: asset_type.version, data: asset_type.into() })
+    request.get::<AssetType, _>(Scope::CatalogRead, id).await
 }
 
 /// Create an asset type
@@ -160,15 +151,14 @@ pub async fn create_asset_type(
         let detail = format!("A tenant can have at most {MAX_ASSET_TYPES} asset types. Delete those that are not in use.");
         return Err(ApiError::conflict(ConflictCode::Conflict, detail, Value::Null));
     }
-    let id = caller.store.new_id(caller.context.at)?;
     let value = AssetType {
-        id,
+        id: caller.store.new_id(caller.context.at)?,
         name: body.name,
         code: body.code,
         kind: body.kind,
         custom_fields_schema: body.custom_fields_schema.or(None),
     };
-    caller.create(value, |stored| Created::new("catalog/asset-types", id, stored.clone().into())).await
+    caller.create(value, |stored| Created::of("catalog/asset-types", stored)).await
 }
 
 /// Update an asset type
@@ -180,14 +170,9 @@ pub async fn update_asset_type(
     id: PathId<AssetTypeId>,
     body: JsonBody<AssetTypePatch>,
 ) -> Result<Versioned<AssetTypeView>, ApiError> {
-    let (caller, asset_type) =
-        request.authorize(Scope::CatalogWrite, async |store| Ok(store.get::<AssetType>(id.parse()?).await?)).await?;
-    let (body, errors) = body.parse_with_errors(&caller)?;
-    let asset_type = found(asset_type)?;
-    body.unchanged.check(&AssetTypeView::from(asset_type.clone()), errors)?;
+    let (caller, old, body) = request.patch::<_, AssetTypeView, _>(Scope::CatalogWrite, id, body, |_, _, _| None).await?;
     let change = AssetTypeChange::from(body);
-    let asset_type = caller.update(asset_type, |old| Ok(old.changed(&change))).await?;
-    Ok(Versioned { version: asset_type.version, data: asset_type.into() })
+    Ok(caller.update(old, |old| Ok(old.changed(&change))).await?.into())
 }
 
 /// Delete an asset type
@@ -195,7 +180,5 @@ pub async fn update_asset_type(
 /// Refused while models or assets have it. Returns the asset type as it was.
 #[utoipa::path(delete, path = "/catalog/asset-types/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors, InUseConflict))]
 pub async fn delete_asset_type(request: UnverifiedRequest, id: PathId<AssetTypeId>) -> Result<Data<AssetTypeView>, ApiError> {
-    let (caller, asset_type) =
-        request.authorize(Scope::CatalogWrite, async |store| found(store.get::<AssetType>(id.parse()?).await?)).await?;
-    Ok(Data { data: caller.delete(asset_type, |_| Ok(())).await?.into() })
+    request.delete::<AssetType, _>(Scope::CatalogWrite, id, |_| Ok(())).await
 }

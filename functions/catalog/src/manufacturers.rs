@@ -9,12 +9,12 @@ use shared::domain::values::id::ManufacturerId;
 use shared::domain::values::text::{Name, Notes, SearchText};
 use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
-use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{
     DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict,
 };
-use shared::http::params::{self, Limit, PageNumber};
-use shared::http::response::{Created, Data, Versioned, found};
+use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::params::{self, Limit, PageNumber};
+use shared::http::responses::{Created, Data, Versioned};
 use shared::store::{ManufacturerFilter, Page};
 use utoipa::ToSchema;
 
@@ -61,14 +61,7 @@ shared::body! {
         /// Internal notes.
         nullable notes: Notes,
     }
-    unchanged: super::READ_ONLY
-}
-
-impl From<ManufacturerPatch> for ManufacturerChange {
-    fn from(patch: ManufacturerPatch) -> Self {
-        let ManufacturerPatch { name, website, notes, unchanged: _ } = patch;
-        Self { name, website, notes }
-    }
+    unchanged: super::READ_ONLY, into: ManufacturerChange
 }
 
 /// A manufacturer.
@@ -123,9 +116,7 @@ pub async fn get_manufacturer(
     request: UnverifiedRequest,
     id: PathId<ManufacturerId>,
 ) -> Result<Versioned<ManufacturerView>, ApiError> {
-    let (_, manufacturer) =
-        request.authorize(Scope::CatalogRead, async |store| found(store.get::<Manufacturer>(id.parse()?).await?)).await?;
-    Ok(Versioned { version: manufacturer.version, data: manufacturer.into() })
+    request.get::<Manufacturer, _>(Scope::CatalogRead, id).await
 }
 
 /// Create a manufacturer
@@ -140,7 +131,7 @@ pub async fn create_manufacturer(
     let body = body.parse(&caller)?;
     let id = caller.store.new_id(caller.context.at)?;
     let value = Manufacturer { id, name: body.name, website: body.website.or(None), notes: body.notes.or(None) };
-    caller.create(value, |stored| Created::new("catalog/manufacturers", id, stored.clone().into())).await
+    caller.create(value, |stored| Created::of("catalog/manufacturers", stored)).await
 }
 
 /// Update a manufacturer
@@ -152,14 +143,9 @@ pub async fn update_manufacturer(
     id: PathId<ManufacturerId>,
     body: JsonBody<ManufacturerPatch>,
 ) -> Result<Versioned<ManufacturerView>, ApiError> {
-    let (caller, manufacturer) =
-        request.authorize(Scope::CatalogWrite, async |store| Ok(store.get::<Manufacturer>(id.parse()?).await?)).await?;
-    let (body, errors) = body.parse_with_errors(&caller)?;
-    let manufacturer = found(manufacturer)?;
-    body.unchanged.check(&ManufacturerView::from(manufacturer.clone()), errors)?;
+    let (caller, old, body) = request.patch::<_, ManufacturerView, _>(Scope::CatalogWrite, id, body, |_, _, _| None).await?;
     let change = ManufacturerChange::from(body);
-    let manufacturer = caller.update(manufacturer, |old| Ok(old.changed(&change))).await?;
-    Ok(Versioned { version: manufacturer.version, data: manufacturer.into() })
+    Ok(caller.update(old, |old| Ok(old.changed(&change))).await?.into())
 }
 
 /// Delete a manufacturer
@@ -170,7 +156,5 @@ pub async fn delete_manufacturer(
     request: UnverifiedRequest,
     id: PathId<ManufacturerId>,
 ) -> Result<Data<ManufacturerView>, ApiError> {
-    let (caller, manufacturer) =
-        request.authorize(Scope::CatalogWrite, async |store| found(store.get::<Manufacturer>(id.parse()?).await?)).await?;
-    Ok(Data { data: caller.delete(manufacturer, |_| Ok(())).await?.into() })
+    request.delete::<Manufacturer, _>(Scope::CatalogWrite, id, |_| Ok(())).await
 }

@@ -10,13 +10,13 @@ use shared::domain::values::id::{AssetTypeId, ManufacturerId, ModelId};
 use shared::domain::values::text::{Name, Notes, SearchText};
 use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
-use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{
     DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, ModelConflict, PatchErrors, PostErrors,
 };
-use shared::http::params;
-use shared::http::params::{Limit, PageNumber};
-use shared::http::response::{Created, Data, Versioned, found};
+use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::params;
+use shared::http::requests::params::{Limit, PageNumber};
+use shared::http::responses::{Created, Data, Versioned, or_not_found};
 use shared::store::{BatchGet, BatchResult, ModelFilter, Page};
 use utoipa::ToSchema;
 
@@ -72,14 +72,7 @@ shared::body! {
         /// Internal notes.
         nullable notes: Notes,
     }
-    unchanged: super::READ_ONLY
-}
-
-impl From<ModelPatch> for ModelChange {
-    fn from(patch: ModelPatch) -> Self {
-        let ModelPatch { name, manufacturer_id, asset_type_id, notes, unchanged: _ } = patch;
-        Self { name, manufacturer_id, asset_type_id, notes }
-    }
+    unchanged: super::READ_ONLY, into: ModelChange
 }
 
 /// A model.
@@ -158,8 +151,7 @@ pub async fn list_models(request: UnverifiedRequest, query: QueryParams<ModelQue
 /// Returns its `ETag`, for a change with `If-Match`.
 #[utoipa::path(get, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:read"])), responses(GetErrors))]
 pub async fn get_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Result<Versioned<ModelView>, ApiError> {
-    let (_, model) = request.authorize(Scope::CatalogRead, async |store| found(store.get::<Model>(id.parse()?).await?)).await?;
-    Ok(Versioned { version: model.version, data: model.into() })
+    request.get::<Model, _>(Scope::CatalogRead, id).await
 }
 
 /// Create a model
@@ -171,14 +163,14 @@ pub async fn create_model(request: UnverifiedRequest, body: JsonBody<NewModel>) 
         .authorize(Scope::CatalogWrite, async |store| {
             let (body, errors) = body.parse_early(&store).await?;
             let references = References::of(Some(body.manufacturer_id), Some(body.asset_type_id));
-            references.check(&store.batch_get_without_content(references.batch()).await?, errors)?;
+            references.check(&store.batch_get_without_blobs(references.batch()).await?, errors)?;
             Ok(body)
         })
         .await?;
     let id = caller.store.new_id(caller.context.at)?;
     let NewModel { name, manufacturer_id, asset_type_id, notes } = body;
     let value = Model { id, name, manufacturer_id, asset_type_id, notes: notes.or(None) };
-    caller.create(value, |stored| Created::new("catalog/models", id, stored.clone().into())).await
+    caller.create(value, |stored| Created::of("catalog/models", stored)).await
 }
 
 /// Update a model
@@ -197,8 +189,8 @@ pub async fn update_model(
             let unchanged = std::mem::take(&mut body.unchanged);
             let change = ModelChange::from(body);
             let references = References::of(change.manufacturer_id, change.asset_type_id);
-            let batch = store.batch_get_without_content(references.batch().with::<Model>(Some(id))).await?;
-            let model = found(batch.get::<Model>(Some(id))?)?;
+            let batch = store.batch_get_without_blobs(references.batch().with::<Model>(Some(id))).await?;
+            let model = or_not_found(batch.get::<Model>(Some(id))?)?;
             errors.extend(unchanged.errors(&ModelView::from(model.clone()))?);
             references.check(&batch, errors)?;
             Ok((change, model))
@@ -211,7 +203,7 @@ pub async fn update_model(
             Ok(if is_another_product { unit.update_unreferenced(old, next) } else { unit.update(old, next) }?)
         })
         .await?;
-    Ok(Versioned { version: model.version, data: model.into() })
+    Ok(model.into())
 }
 
 /// Delete a model
@@ -219,7 +211,5 @@ pub async fn update_model(
 /// Refused while assets have it. Returns the model as it was.
 #[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", security(("api_key" = ["catalog:write"])), responses(DeleteErrors, InUseConflict))]
 pub async fn delete_model(request: UnverifiedRequest, id: PathId<ModelId>) -> Result<Data<ModelView>, ApiError> {
-    let (caller, model) =
-        request.authorize(Scope::CatalogWrite, async |store| found(store.get::<Model>(id.parse()?).await?)).await?;
-    Ok(Data { data: caller.delete(model, |_| Ok(())).await?.into() })
+    request.delete::<Model, _>(Scope::CatalogWrite, id, |_| Ok(())).await
 }

@@ -5,12 +5,12 @@ use chrono::TimeDelta;
 use futures_util::future::{join, try_join, try_join_all};
 use shared::domain::values::id::Id;
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhook::{
+use shared::domain::webhooks::{
     Attempt, Decision, Delivery, DeliveryRequest, DeliveryStatus, HealthChange, Race, Retries, TEST_EVENT, Webhook,
     WebhookSecret, after_race, decide, delivery_body, test_event,
 };
-use shared::http::feed::{FeedEntry, feed_entries};
-use shared::http::history::EventView;
+use shared::event_view::{EventView, FeedEntry, feed_entries};
+
 use shared::log::error_chain;
 use shared::store::{DeliveryInputs, RecordNames, TenantStore, WriteError};
 

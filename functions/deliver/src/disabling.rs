@@ -2,7 +2,7 @@
 
 use super::{Deliver, Failure};
 use shared::domain::record::Stored;
-use shared::domain::webhook::{DisabledReason, Webhook};
+use shared::domain::webhooks::{DisabledReason, Webhook};
 use shared::store::{TenantStore, WriteError};
 
 /// How often a webhook is disabled while others change it.

@@ -14,7 +14,7 @@ use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::TimeDelta;
 use futures_util::future::join_all;
 use secrets::Secrets;
-use shared::domain::webhook::{Message, RETRY_DELAYS};
+use shared::domain::webhooks::{Message, RETRY_DELAYS};
 use shared::key_encryption::KeyEncryption;
 use shared::lambda::BatchHandler;
 use shared::log::error_chain;

@@ -4,7 +4,7 @@ use super::{Deliver, Failure, Outcome};
 use chrono::TimeDelta;
 use shared::domain::history::filter::EventFilter;
 use shared::domain::values::id::{EventId, Id};
-use shared::domain::webhook::{Message, ReplayRequest, Webhook};
+use shared::domain::webhooks::{Message, ReplayRequest, Webhook};
 use shared::queue::NewMessage;
 
 /// How many events one message of a replay leads to at most.

@@ -1,7 +1,7 @@
 //! The secrets that sign deliveries, decrypted.
 
 use shared::domain::values::id::TenantId;
-use shared::domain::webhook::{EncryptedSecret, WebhookSecret};
+use shared::domain::webhooks::{EncryptedSecret, WebhookSecret};
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -3,7 +3,7 @@
 use super::{Sender, SignedDelivery};
 use futures_util::future::BoxFuture;
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhook::Attempt;
+use shared::domain::webhooks::Attempt;
 
 /// Takes a delivery to its receiver. Tests have their own.
 pub trait Transport: Send + Sync {

@@ -6,7 +6,7 @@ use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use futures_util::stream::{self, StreamExt};
 use shared::domain::values::id::{Id, TenantId};
-use shared::domain::webhook::{DeliveryRequest, Message, Webhook};
+use shared::domain::webhooks::{DeliveryRequest, Message, Webhook};
 use shared::lambda::BatchHandler;
 use shared::log::error_chain;
 use shared::queue::{NewMessage, Queue};

@@ -5,9 +5,9 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use shared::app::App;
 use shared::http::error::ApiError;
-use shared::http::html;
 use shared::http::openapi::OpenErrors;
-use shared::http::response::ApiResponse;
+use shared::http::responses::ApiResponse;
+use shared::http::responses::html;
 
 /// The viewer's script, compressed by gzip.
 static VIEWER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/viewer.js.gz"));

@@ -5,7 +5,7 @@ use serde::Serialize;
 use shared::app::App;
 use shared::http::error::ApiError;
 use shared::http::openapi::OpenErrors;
-use shared::http::response::{ApiResponse, Json};
+use shared::http::responses::{ApiResponse, Json};
 use utoipa::ToSchema;
 
 /// The state of the service.

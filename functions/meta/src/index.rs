@@ -4,8 +4,8 @@ use askama::Template;
 use axum::http::{HeaderMap, HeaderValue, header};
 use serde::Serialize;
 use shared::http::error::ApiError;
-use shared::http::html;
-use shared::http::response::{ApiResponse, Json, Success};
+use shared::http::responses::html;
+use shared::http::responses::{ApiResponse, Json, Success};
 
 const STYLE: &str = include_str!("../templates/index.css");
 

@@ -7,8 +7,8 @@ use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::TenantId;
 use shared::http::error::ApiError;
 use shared::http::openapi::ListErrors;
-use shared::http::params::{FromQuery, Params};
-use shared::http::response::Json;
+use shared::http::requests::params::{FromQuery, Params};
+use shared::http::responses::Json;
 
 shared::query! {
     /// Tenant whose keys to return.

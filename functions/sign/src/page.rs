@@ -4,9 +4,9 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use shared::app::App;
 use shared::http::error::ApiError;
-use shared::http::html;
 use shared::http::openapi::OpenErrors;
-use shared::http::response::ApiResponse;
+use shared::http::responses::ApiResponse;
+use shared::http::responses::html;
 
 const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/sign.html"));
 

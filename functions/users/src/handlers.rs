@@ -1,17 +1,19 @@
 //! The endpoints of users.
 
+use crate::bulk::operation::{Action, Target, UserOperation};
 use crate::wire::{NewUser, UserPatch, UserQuery, UserView};
-use shared::auth::{Caller, UnverifiedRequest};
+use shared::auth::UnverifiedRequest;
 use shared::domain::keys::scope::Scope;
-use shared::domain::user::{User, UserChange};
+use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::error::ApiError;
-use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{
     DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors, UniqueConflict,
 };
-use shared::http::params;
-use shared::http::response::{Created, Data, Versioned, found};
+use shared::http::requests::body::ReadOnlyFields;
+use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::params;
+use shared::http::responses::{Created, Data, Versioned, or_not_found};
 use shared::store::Page;
 
 /// List users
@@ -22,7 +24,7 @@ pub async fn list_users(request: UnverifiedRequest, query: QueryParams<UserQuery
     let (_, page) = request
         .authorize_with_query(Scope::UsersRead, query, async |store, query| {
             let page = params::page(query.page, query.limit);
-            Ok(store.list_users(&query.into(), page).await?)
+            Ok(store.list_users(&query.filter.into(), page).await?)
         })
         .await?;
     Ok(page.map(UserView::from))
@@ -33,8 +35,7 @@ pub async fn list_users(request: UnverifiedRequest, query: QueryParams<UserQuery
 /// Returns its `ETag`, for a change with `If-Match`.
 #[utoipa::path(get, path = "/users/{id}", tag = "users", security(("api_key" = ["users:read"])), responses(GetErrors))]
 pub async fn get_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<Versioned<UserView>, ApiError> {
-    let (_, user) = request.authorize(Scope::UsersRead, async |store| found(store.get::<User>(id.parse()?).await?)).await?;
-    Ok(Versioned { version: user.version, data: user.into() })
+    request.get::<User, _>(Scope::UsersRead, id).await
 }
 
 /// Create a user
@@ -43,11 +44,9 @@ pub async fn get_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<
 #[utoipa::path(post, path = "/users", tag = "users", security(("api_key" = ["users:write"])), responses(PostErrors, DuplicateConflict))]
 pub async fn create_user(request: UnverifiedRequest, body: JsonBody<NewUser>) -> Result<Created<UserView>, ApiError> {
     let (caller, ()) = request.authorize(Scope::UsersWrite, async |_| Ok(())).await?;
-    let body = body.parse(&caller)?;
-    let user = body.into_user(caller.store.new_id(caller.context.at)?);
-    caller.role.check_grant(None, user.role)?;
-    let id = user.id;
-    caller.create(user, |user| Created::new("users", id, user.clone().into())).await
+    let action = Action::set(body.parse(&caller)?, ReadOnlyFields::default(), Vec::new());
+    let operation = UserOperation::alone(&caller, caller.store.new_id(caller.context.at)?, Target::New, action);
+    Ok(Created::of("users", caller.execute(&operation, None).await?.user))
 }
 
 /// Update a user
@@ -59,22 +58,10 @@ pub async fn update_user(
     id: PathId<UserId>,
     body: JsonBody<UserPatch>,
 ) -> Result<Versioned<UserView>, ApiError> {
-    let (caller, user) = request.authorize(Scope::UsersWrite, async |store| Ok(store.get::<User>(id.parse()?).await?)).await?;
-    let (body, errors) = body.parse_with_errors(&caller)?;
-    let user = found(user)?;
-    body.unchanged.check(&UserView::from(user.clone()), errors)?;
-    let change = UserChange::from(body);
-    let user = caller.update(user, |old| changed(&caller, old, &change)).await?;
-    Ok(Versioned { version: user.version, data: user.into() })
-}
-
-/// Returns a user with `change` applied, if the caller may give the role that the user has afterwards.
-pub(crate) fn changed(caller: &Caller, old: &User, change: &UserChange) -> Result<User, ApiError> {
-    let next = old.changed(change);
-    // Whoever becomes active again gets the role again.
-    let present = (old.is_active || !next.is_active).then_some(old.role);
-    caller.role.check_grant(present, next.role)?;
-    Ok(next)
+    let (caller, user, body) = request.patch::<User, UserView, _>(Scope::UsersWrite, id, body, |_, _, _| None).await?;
+    let (id, action) = (user.value.id, Action::set(body, ReadOnlyFields::default(), Vec::new()));
+    let operation = UserOperation::alone(&caller, id, Target::Id(id), action);
+    Ok(caller.execute(&operation, Some(user)).await?.user.into())
 }
 
 /// Delete a user
@@ -82,6 +69,8 @@ pub(crate) fn changed(caller: &Caller, old: &User, change: &UserChange) -> Resul
 /// Refused while assets are assigned to the user. Returns the user as it was.
 #[utoipa::path(delete, path = "/users/{id}", tag = "users", security(("api_key" = ["users:write"])), responses(DeleteErrors, InUseConflict))]
 pub async fn delete_user(request: UnverifiedRequest, id: PathId<UserId>) -> Result<Data<UserView>, ApiError> {
-    let (caller, user) = request.authorize(Scope::UsersWrite, async |store| found(store.get::<User>(id.parse()?).await?)).await?;
-    Ok(Data { data: caller.delete(user, |_| Ok(())).await?.into() })
+    let (caller, user) =
+        request.authorize(Scope::UsersWrite, async |store| or_not_found(store.get::<User>(id.parse()?).await?)).await?;
+    let operation = UserOperation::alone(&caller, user.value.id, Target::Id(user.value.id), Action::Delete);
+    Ok(Data { data: caller.execute(&operation, Some(user)).await?.user.into() })
 }

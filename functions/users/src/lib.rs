@@ -1,9 +1,16 @@
-//! `/v1/users`: the people that assets are assigned to.
+//! `/v1/users`: the people that assets are assigned to, and what they have and had.
 
-pub mod bulk;
+mod bulk;
 mod handlers;
+mod user_assets;
 mod wire;
+
+use bulk::{batch, export, import};
 
 shared::endpoints! {
     handlers: list_users, create_user, get_user, update_user, delete_user;
+    batch: batch_users;
+    import: import_users;
+    export: export_users;
+    user_assets: list_user_assets;
 }

@@ -7,7 +7,7 @@ use shared::domain::user::{Email, User, UserChange};
 use shared::domain::values::id::UserId;
 use shared::domain::values::text::{Name, SearchText};
 use shared::domain::values::time::Timestamp;
-use shared::http::params::{Limit, PageNumber};
+use shared::http::requests::params::{Limit, PageNumber};
 use shared::store::UserFilter;
 use utoipa::ToSchema;
 
@@ -26,7 +26,7 @@ shared::body! {
         /// Whether assets can be assigned to the user. Default true.
         optional is_active: bool,
     }
-    read_only: READ_ONLY
+    read_only: READ_ONLY, into: UserChange
 }
 
 shared::body! {
@@ -41,30 +41,12 @@ shared::body! {
         /// Whether assets can be assigned to the user.
         optional is_active: bool,
     }
-    unchanged: READ_ONLY
-}
-
-impl NewUser {
-    pub(crate) fn into_user(self, id: UserId) -> User {
-        let (role, is_active) = (self.role.unwrap_or(Role::Viewer), self.is_active.unwrap_or(true));
-        User { id, email: self.email, display_name: self.display_name, role, is_active }
-    }
-}
-
-impl From<UserPatch> for UserChange {
-    fn from(patch: UserPatch) -> Self {
-        let UserPatch { email, display_name, role, is_active, unchanged: _ } = patch;
-        Self { email, display_name, role, is_active }
-    }
+    unchanged: READ_ONLY, into: UserChange
 }
 
 shared::query! {
-    /// Users to list.
-    pub struct UserQuery {
-        /// Page number. Default 1.
-        page: PageNumber as PageNumber,
-        /// Items per page. Default 20, maximum 100.
-        limit: Limit as Limit,
+    /// Users to list or to export.
+    pub struct UserFilterQuery {
         /// Search text. Every word must occur in the display name or e-mail address.
         q: SearchText as SearchText,
         /// Filter by role.
@@ -76,9 +58,20 @@ shared::query! {
     }
 }
 
-impl From<UserQuery> for UserFilter {
-    fn from(query: UserQuery) -> Self {
-        let UserQuery { q, role, is_active, email, .. } = query;
+shared::query! {
+    /// Users to list.
+    pub struct UserQuery {
+        /// Page number. Default 1.
+        page: PageNumber as PageNumber,
+        /// Items per page. Default 20, maximum 100.
+        limit: Limit as Limit,
+        ..filter: UserFilterQuery,
+    }
+}
+
+impl From<UserFilterQuery> for UserFilter {
+    fn from(query: UserFilterQuery) -> Self {
+        let UserFilterQuery { q, role, is_active, email } = query;
         Self { q: q.map(String::from), role, is_active, email }
     }
 }

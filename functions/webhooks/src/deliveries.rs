@@ -8,13 +8,13 @@ use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;
 use shared::domain::values::id::{EventId, WebhookId};
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhook::{Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT, TestEvent, Webhook};
+use shared::domain::webhooks::{Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT, TestEvent, Webhook};
 use shared::http::error::{ApiError, ConflictCode};
-use shared::http::extract::{PathDeliveryId, PathId, QueryParams};
-use shared::http::no_body::NoBody;
 use shared::http::openapi::{ActionErrors, GetErrors, RequestConflict};
-use shared::http::params;
-use shared::http::response::{Data, found};
+use shared::http::requests::extract::{PathId, QueryParams};
+use shared::http::requests::no_body::NoBody;
+use shared::http::requests::params;
+use shared::http::responses::{Data, or_not_found};
 use shared::store::Page;
 
 /// List deliveries
@@ -34,7 +34,7 @@ pub async fn list_deliveries(
                 let page = params::page(query.page, query.limit);
                 Ok(store.verified().await.list_deliveries(id, query.status, page).await?)
             };
-            let webhook = async { found(store.get::<Webhook>(id).await?) };
+            let webhook = async { or_not_found(store.get::<Webhook>(id).await?) };
             let (_, page) = tokio::try_join!(webhook, deliveries)?;
             Ok(page)
         })
@@ -53,7 +53,7 @@ pub async fn test_webhook(
     body: NoBody,
 ) -> Result<Data<TestDeliveryView>, ApiError> {
     let (caller, webhook) =
-        request.authorize(Scope::WebhooksWrite, async |store| found(store.get::<Webhook>(id.parse()?).await?)).await?;
+        request.authorize(Scope::WebhooksWrite, async |store| or_not_found(store.get::<Webhook>(id.parse()?).await?)).await?;
     body.check(&caller)?;
     let now = caller.context.at;
     let event_id: EventId = caller.store.new_id(now)?;
@@ -80,14 +80,14 @@ pub async fn test_webhook(
 pub async fn retry_delivery(
     request: UnverifiedRequest,
     id: PathId<WebhookId>,
-    delivery: PathDeliveryId,
+    delivery: PathId<EventId>,
     body: NoBody,
 ) -> Result<Data<DeliveryView>, ApiError> {
     let (caller, (webhook, delivery)) = request
         .authorize(Scope::WebhooksWrite, async |store| {
             let (id, event) = (id.parse()?, delivery.parse()?);
             let (webhook, delivery) = tokio::try_join!(store.get::<Webhook>(id), store.find_delivery(id, event))?;
-            Ok((found(webhook)?, found(delivery)?))
+            Ok((or_not_found(webhook)?, or_not_found(delivery)?))
         })
         .await?;
     body.check(&caller)?;
@@ -107,7 +107,6 @@ fn later(now: Timestamp, before: Timestamp) -> Timestamp {
     now.max(Timestamp::from_millis(before.millis() + 1))
 }
 
-/// Returns an error if a webhook is not active.
 pub(crate) fn check_active(webhook: &Webhook) -> Result<(), ApiError> {
     if webhook.is_active {
         return Ok(());
@@ -129,6 +128,6 @@ async fn ask_for<V: From<Delivery> + Serialize>(caller: &Caller, delivery: Deliv
         test: is_test.then(|| TestEvent { actor: caller.context.actor.clone() }),
     });
     let response = Data { data: V::from(delivery) };
-    caller.send_once(queue, message, &response).await?;
+    caller.idempotent_enqueue(queue, message, &response).await?;
     Ok(response)
 }

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use shared::domain::values::id::{EventId, Id, WebhookId};
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhook::{Attempt, AttemptFailure, Delivery, DeliveryStatus};
-use shared::http::params::{Limit, PageNumber};
+use shared::domain::webhooks::{Attempt, AttemptFailure, Delivery, DeliveryStatus};
+use shared::http::requests::params::{Limit, PageNumber};
 use utoipa::ToSchema;
 
 shared::query! {

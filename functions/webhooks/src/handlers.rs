@@ -4,15 +4,15 @@ use crate::new_webhook::{CreateWebhook, created, too_many};
 use crate::secrets::NewSecret;
 use crate::unavailable;
 use crate::wire::{NewWebhook, NewWebhookView, WebhookPatch, WebhookQuery, WebhookView, check_url};
-use shared::auth::UnverifiedRequest;
+use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;
 use shared::domain::values::id::WebhookId;
-use shared::domain::webhook::{Webhook, WebhookChange};
+use shared::domain::webhooks::{Webhook, WebhookChange};
 use shared::http::error::ApiError;
-use shared::http::extract::{JsonBody, PathId, QueryParams};
 use shared::http::openapi::{ChangeConflict, DeleteErrors, GetErrors, ListErrors, PatchErrors, PostErrors, RequestConflict};
-use shared::http::params;
-use shared::http::response::{Created, Data, Versioned, found};
+use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::params;
+use shared::http::responses::{Created, Data, Versioned};
 use shared::store::Page;
 
 /// List webhooks
@@ -33,9 +33,7 @@ pub async fn list_webhooks(request: UnverifiedRequest, query: QueryParams<Webhoo
 /// Without its secret.
 #[utoipa::path(get, path = "/webhooks/{id}", tag = "webhooks", security(("api_key" = ["webhooks:read"])), responses(GetErrors))]
 pub async fn get_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> Result<Versioned<WebhookView>, ApiError> {
-    let (_, webhook) =
-        request.authorize(Scope::WebhooksRead, async |store| found(store.get::<Webhook>(id.parse()?).await?)).await?;
-    Ok(Versioned { version: webhook.version, data: webhook.into() })
+    request.get::<Webhook, _>(Scope::WebhooksRead, id).await
 }
 
 /// Create a webhook
@@ -72,18 +70,14 @@ pub async fn update_webhook(
     id: PathId<WebhookId>,
     body: JsonBody<WebhookPatch>,
 ) -> Result<Versioned<WebhookView>, ApiError> {
-    let (caller, webhook) =
-        request.authorize(Scope::WebhooksWrite, async |store| Ok(store.get::<Webhook>(id.parse()?).await?)).await?;
-    let (body, mut errors) = body.parse_with_errors(&caller)?;
-    let webhook = found(webhook)?;
-    // The present address may have been allowed by another policy. It can be sent back.
-    let new_url = body.url.as_ref().filter(|url| **url != webhook.value.url);
-    errors.extend(new_url.and_then(|url| check_url(url, caller.app.address_policy())));
-    body.unchanged.check(&WebhookView::from(webhook.clone()), errors)?;
-    let change = WebhookChange::from(body);
-    let now = caller.context.at;
-    let webhook = caller.update(webhook, |old| Ok(old.changed(&change, now))).await?;
-    Ok(Versioned { version: webhook.version, data: webhook.into() })
+    let check = |caller: &Caller, old: &Webhook, body: &WebhookPatch| {
+        // The present address may have been allowed by another policy. It can be sent back.
+        let new_url = body.url.as_ref().filter(|url| **url != old.url);
+        new_url.and_then(|url| check_url(url, caller.app.address_policy()))
+    };
+    let (caller, old, body) = request.patch::<_, WebhookView, _>(Scope::WebhooksWrite, id, body, check).await?;
+    let (change, now) = (WebhookChange::from(body), caller.context.at);
+    Ok(caller.update(old, |old| Ok(old.changed(&change, now))).await?.into())
 }
 
 /// Delete a webhook
@@ -91,7 +85,5 @@ pub async fn update_webhook(
 /// Deliveries that are pending are dropped. Returns the webhook as it was.
 #[utoipa::path(delete, path = "/webhooks/{id}", tag = "webhooks", security(("api_key" = ["webhooks:write"])), responses(DeleteErrors, ChangeConflict))]
 pub async fn delete_webhook(request: UnverifiedRequest, id: PathId<WebhookId>) -> Result<Data<WebhookView>, ApiError> {
-    let (caller, webhook) =
-        request.authorize(Scope::WebhooksWrite, async |store| found(store.get::<Webhook>(id.parse()?).await?)).await?;
-    Ok(Data { data: caller.delete(webhook, |_| Ok(())).await?.into() })
+    request.delete::<Webhook, _>(Scope::WebhooksWrite, id, |_| Ok(())).await
 }

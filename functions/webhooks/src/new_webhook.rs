@@ -2,14 +2,14 @@
 
 use crate::wire::{NewWebhook, WebhookView};
 use serde_json::json;
-use shared::auth::{Command, Requester};
+use shared::auth::{Command, Principal};
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::values::slots::choose;
-use shared::domain::webhook::{EncryptedSecret, MAX_WEBHOOKS, Webhook};
+use shared::domain::webhooks::{EncryptedSecret, MAX_WEBHOOKS, Webhook};
 use shared::http::error::{ApiError, ConflictCode};
-use shared::http::response::{Created, Success};
-use shared::store::{AttemptError, PointReads, StoreError, UnitOfWork, WriteError};
+use shared::http::responses::{Created, Success};
+use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
 
 /// The creation of a webhook.
 pub(crate) struct CreateWebhook {
@@ -17,14 +17,12 @@ pub(crate) struct CreateWebhook {
     pub(crate) secret: EncryptedSecret,
 }
 
-/// Returns the response to a creation.
 pub(crate) fn created<T>(webhook: &Stored<Webhook>, view: T) -> Created<T> {
     Created::new("webhooks", webhook.value.id, view).without_etag()
 }
 
-/// Returns the error for a webhook that is one too many.
 pub(crate) fn too_many() -> ApiError {
-    let detail = format!("There are {MAX_WEBHOOKS} webhooks already, which is the most.");
+    let detail = format!("The limit of {MAX_WEBHOOKS} webhooks is reached.");
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"limit": MAX_WEBHOOKS}))
 }
 
@@ -33,18 +31,18 @@ impl Command for CreateWebhook {
     type Inputs = Vec<u8>;
     type Outcome = Stored<Webhook>;
 
-    async fn read(&self, reads: &PointReads) -> Result<Vec<u8>, ApiError> {
+    async fn read(&self, reads: &TenantReads) -> Result<Vec<u8>, ApiError> {
         Ok(reads.free_webhook_slots().await?)
     }
 
     fn decide(
         &self,
-        requester: &Requester,
+        principal: &Principal,
         unit: &mut UnitOfWork<'_>,
         free_slots: &Vec<u8>,
-    ) -> Result<Stored<Webhook>, AttemptError<ApiError>> {
-        let now = requester.context.at;
-        let id = requester.store.new_id(now)?;
+    ) -> Result<Stored<Webhook>, CommitFailure<ApiError>> {
+        let now = principal.context.at;
+        let id = principal.store.new_id(now)?;
         let slot = choose(free_slots, id).ok_or_else(too_many)?;
         let NewWebhook { url, description, events, is_active } = &self.body;
         Ok(unit.create(Webhook {
@@ -59,7 +57,7 @@ impl Command for CreateWebhook {
             secret: self.secret.clone(),
             previous_secret: None,
             rotated_at: None,
-            created_by: requester.context.actor.key_id,
+            created_by: principal.context.actor.key_id,
         })?)
     }
 
@@ -68,10 +66,10 @@ impl Command for CreateWebhook {
         created(webhook, WebhookView::from(webhook.clone())).to_stored(Vec::new())
     }
 
-    fn judge(&self, error: WriteError, _: &Stored<Webhook>) -> AttemptError<ApiError> {
+    fn classify_failure(&self, error: WriteError, _: &Stored<Webhook>) -> CommitFailure<ApiError> {
         match error {
             // Another creation has taken the slot: the next attempt takes one that is left.
-            WriteError::Duplicate(..) => AttemptError::Outdated(WriteError::Stale),
+            WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
             error => error.into(),
         }
     }

@@ -8,11 +8,11 @@ use shared::domain::keys::scope::Scope;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::WebhookId;
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhook::{Message, ReplayRequest, Webhook, WebhookEvents};
+use shared::domain::webhooks::{Message, ReplayRequest, Webhook, WebhookEvents};
 use shared::http::error::ApiError;
-use shared::http::extract::{JsonBody, PathId};
 use shared::http::openapi::{ActionErrors, RequestConflict};
-use shared::http::response::{Data, found};
+use shared::http::requests::extract::{JsonBody, PathId};
+use shared::http::responses::{Data, or_not_found};
 use shared::store::keys::Keys;
 use utoipa::ToSchema;
 
@@ -60,7 +60,7 @@ pub async fn replay_events(
     let (caller, webhook) =
         request.authorize(Scope::WebhooksWrite, async |store| Ok(store.get::<Webhook>(id.parse()?).await?)).await?;
     let (body, errors) = body.parse_with_errors(&caller)?;
-    let webhook = found(webhook)?.value;
+    let webhook = or_not_found(webhook)?.value;
     let now = caller.context.at;
     check_times(&body, now, errors)?;
     check_active(&webhook)?;
@@ -76,7 +76,7 @@ pub async fn replay_events(
         requested_at: now,
     });
     let response = Data { data: ReplayView { webhook_id: webhook.id, since, until, events, requested_at: now } };
-    caller.send_once(queue, message, &response).await?;
+    caller.idempotent_enqueue(queue, message, &response).await?;
     Ok(response)
 }
 
@@ -85,7 +85,7 @@ fn check_times(body: &Replay, now: Timestamp, mut errors: Vec<FieldError>) -> Re
     let until = body.until.unwrap_or(now);
     let is_known = !errors.iter().any(|error| error.is_at("until"));
     if until > now.plus_seconds(MAX_CLOCK_DIFFERENCE) {
-        errors.push(FieldError::field("until", format!("must not be in the future; it is {now} now")));
+        errors.push(FieldError::field("until", format!("must not be in the future; server time: {now}")));
     } else if is_known && body.since >= until {
         errors.push(FieldError::field("since", format!("must be before the end of the replay, {until}")));
     }

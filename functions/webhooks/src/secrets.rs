@@ -6,13 +6,12 @@ use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
 use shared::domain::values::id::WebhookId;
-use shared::domain::webhook::{EncryptedSecret, Webhook, WebhookSecret};
+use shared::domain::webhooks::{EncryptedSecret, Webhook, WebhookSecret};
 use shared::http::error::ApiError;
-use shared::http::extract::{OptionalJsonBody, PathId};
 use shared::http::openapi::{PatchErrors, RequestConflict};
-use shared::http::response::{Data, Success, found};
+use shared::http::requests::extract::{OptionalJsonBody, PathId};
+use shared::http::responses::{Data, or_not_found};
 use shared::key_encryption::Purpose;
-use shared::store::{UnitOfWork, WriteError};
 
 /// A new secret: as receivers verify with it, and as it is stored.
 pub(crate) struct NewSecret {
@@ -21,7 +20,6 @@ pub(crate) struct NewSecret {
 }
 
 impl NewSecret {
-    /// Makes a secret on behalf of a caller.
     pub(crate) async fn make(caller: &Caller) -> Result<Self, ApiError> {
         let key_encryption = unavailable::key_encryption(&caller.app)?;
         let secret = WebhookSecret::new(caller.store.store().random()?);
@@ -49,23 +47,12 @@ pub async fn rotate_webhook(
     let (caller, webhook) =
         request.authorize(Scope::WebhooksWrite, async |store| Ok(store.get::<Webhook>(id.parse()?).await?)).await?;
     let rotation = body.parse(&caller)?;
-    let webhook = found(webhook)?;
+    let webhook = or_not_found(webhook)?;
     let now = caller.context.at;
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
     let secret = NewSecret::make(&caller).await?;
     let next = webhook.value.rotated(secret.encrypted.clone(), now, now.plus_seconds(grace));
-    let rotated = commit_rotation(&caller, &webhook, next).await?;
-    Ok(Data { data: secret.show(&caller, rotated) })
-}
-
-/// Commits a rotation, in one attempt: a second one would end the secret that a concurrent rotation has just returned.
-async fn commit_rotation(caller: &Caller, webhook: &Stored<Webhook>, next: Webhook) -> Result<Stored<Webhook>, ApiError> {
-    let mut unit = UnitOfWork::new(&caller.store, &caller.context);
-    let rotated = unit.update(webhook, next)?;
     // The stored response must not have the secret.
-    let stored_response = || Data { data: WebhookView::from(rotated.clone()) }.to_stored(Vec::new());
-    match unit.commit_with(stored_response).await {
-        Err(WriteError::Stale) if caller.store.get::<Webhook>(webhook.value.id).await?.is_none() => Err(ApiError::NotFound),
-        committed => Ok(committed.map(|()| rotated)?),
-    }
+    let rotated = caller.replace(&webhook, next, |rotated| Data { data: WebhookView::from(rotated) }).await?;
+    Ok(Data { data: secret.show(&caller, rotated) })
 }

@@ -16,7 +16,6 @@ pub(crate) fn key_encryption(app: &App) -> Result<&dyn KeyEncryption, ApiError> 
     app.key_encryption().ok_or_else(|| unavailable("an encryption key for their secrets"))
 }
 
-/// Returns the queue of deliveries.
 pub(crate) fn queue(app: &App) -> Result<&dyn Queue, ApiError> {
     app.queue().ok_or_else(|| unavailable("a queue for deliveries"))
 }

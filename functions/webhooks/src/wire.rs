@@ -6,11 +6,11 @@ use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::WebhookId;
 use shared::domain::values::text::Notes;
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhook::{
+use shared::domain::webhooks::{
     AddressPolicy, DisabledReason, MAX_GRACE_SECONDS, Webhook, WebhookChange, WebhookEvents, WebhookUrl,
 };
-use shared::http::body::BoundedInteger;
-use shared::http::params::{Limit, PageNumber};
+use shared::http::requests::body::BoundedInteger;
+use shared::http::requests::params::{Limit, PageNumber};
 use utoipa::ToSchema;
 
 /// Read-only fields of a webhook.
@@ -47,7 +47,7 @@ shared::body! {
         /// Whether events are sent. `true` also takes the `disabled_reason` away.
         optional is_active: bool,
     }
-    unchanged: READ_ONLY
+    unchanged: READ_ONLY, into: WebhookChange
 }
 
 shared::body! {
@@ -59,16 +59,8 @@ shared::body! {
     read_only: &[]
 }
 
-/// Returns the error of an address that a webhook must not have.
 pub(crate) fn check_url(url: &WebhookUrl, policy: AddressPolicy) -> Option<FieldError> {
     url.check(policy).err().map(|error| FieldError::field("url", error.to_string()))
-}
-
-impl From<WebhookPatch> for WebhookChange {
-    fn from(patch: WebhookPatch) -> Self {
-        let WebhookPatch { url, description, events, is_active, unchanged: _ } = patch;
-        Self { url, description, events, is_active }
-    }
 }
 
 shared::query! {

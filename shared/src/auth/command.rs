@@ -1,14 +1,18 @@
-//! Changes that take more than writing one record.
+//! The one way to write on behalf of whoever sent a request: a command decides, and decides again from fresh data when
+//! another writer was faster (optimistic locking).
 
-use super::Requester;
+use super::Principal;
 use crate::domain::request::StoredResponse;
 use crate::http::error::ApiError;
-use crate::store::{AttemptError, PointReads, StoreError, UnitOfWork, WriteError, retry};
+use crate::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError, has_time_for_operation, pause};
 
-/// A change of several records, decided from what was read.
+/// How often a change is decided before the caller is told to try again.
+const MAX_ATTEMPTS: u32 = 5;
+
+/// A change of one or several records, decided from what was read.
 ///
 /// The handler reads the inputs with [`Command::read`] while the key is verified, and hands them to
-/// [`Requester::execute`].
+/// [`Principal::execute`].
 pub trait Command: Sync {
     /// What the decision needs to know of the table.
     type Inputs: Send;
@@ -16,24 +20,28 @@ pub trait Command: Sync {
     type Outcome: Send;
 
     /// Reads the inputs.
-    fn read(&self, reads: &PointReads) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;
+    fn read(&self, reads: &TenantReads) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;
 
     /// Reads the inputs again, for another attempt.
-    fn reread(&self, _previous: Self::Inputs, reads: &PointReads) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send {
-        self.read(reads)
+    fn reread(
+        &self,
+        _previous: Self::Inputs,
+        principal: &Principal,
+    ) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send {
+        self.read(&principal.store)
     }
 
     /// Decides the change and adds it to `unit`. Does nothing else: it is called again when another writer was faster.
     ///
     /// # Errors
     ///
-    /// Returns why the change is not possible, or [`AttemptError::Outdated`] if the inputs contradict each other.
+    /// Returns why the change is not possible, or [`CommitFailure::Outdated`] if the inputs contradict each other.
     fn decide(
         &self,
-        requester: &Requester,
+        principal: &Principal,
         unit: &mut UnitOfWork<'_>,
         inputs: &Self::Inputs,
-    ) -> Result<Self::Outcome, AttemptError<ApiError>>;
+    ) -> Result<Self::Outcome, CommitFailure<ApiError>>;
 
     /// Returns the response that is stored for a repetition of the request. Only POST requests are repeatable.
     ///
@@ -41,36 +49,45 @@ pub trait Command: Sync {
     ///
     /// Returns [`StoreError::Internal`] for a change that no POST makes, or if the response can't be serialized.
     fn stored_response(&self, _: &Self::Outcome) -> Result<StoredResponse, StoreError> {
-        Err(not_repeatable())
+        Err(StoreError::broken("a repeatable request without a response to store"))
     }
 
     /// Returns what a failed commit means: another attempt, or an error.
-    fn judge(&self, error: WriteError, _: &Self::Outcome) -> AttemptError<ApiError> {
+    fn classify_failure(&self, error: WriteError, _: &Self::Outcome) -> CommitFailure<ApiError> {
         error.into()
     }
 }
 
-/// Returns the error for a change that has an idempotency key although no POST makes it.
-pub(super) fn not_repeatable() -> StoreError {
-    StoreError::broken("a repeatable request without a response to store")
-}
-
-impl Requester {
-    /// Decides and commits a change. Reads the inputs again and decides again when another writer was faster.
+impl Principal {
+    /// Decides a change from `inputs` and commits it in one transaction. When another writer was faster, pauses, reads the
+    /// inputs again and decides again, up to five times.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the command, and [`ApiError::Conflict`] if other writers were faster five times.
-    pub async fn execute<C: Command>(&self, command: &C, inputs: C::Inputs) -> Result<C::Outcome, ApiError> {
-        retry(
-            &self.store,
-            &self.context,
-            inputs,
-            |previous| command.reread(previous, &self.store),
-            |unit, inputs| command.decide(self, unit, inputs),
-            |outcome| command.stored_response(outcome),
-            |error, outcome| command.judge(error, outcome),
-        )
-        .await
+    /// Returns the errors of the command, what it makes of a failed commit, or the last [`WriteError`] if every attempt was
+    /// outdated.
+    pub async fn execute<C: Command>(&self, command: &C, mut inputs: C::Inputs) -> Result<C::Outcome, ApiError> {
+        let mut attempt = 1;
+        loop {
+            let mut unit = UnitOfWork::new(&self.store, &self.context);
+            let failure = match command.decide(self, &mut unit, &inputs) {
+                Err(failure) => failure,
+                Ok(outcome) => match unit.commit_with(|| command.stored_response(&outcome)).await {
+                    Ok(()) => return Ok(outcome),
+                    Err(error) => command.classify_failure(error, &outcome),
+                },
+            };
+            match failure {
+                CommitFailure::Failed(error) => return Err(error),
+                CommitFailure::Outdated(error) if attempt == MAX_ATTEMPTS || !has_time_for_operation() => {
+                    return Err(error.into());
+                }
+                CommitFailure::Outdated(_) => {
+                    pause(self.store.store(), attempt - 1).await;
+                    inputs = command.reread(inputs, self).await?;
+                }
+            }
+            attempt += 1;
+        }
     }
 }

@@ -6,15 +6,18 @@
 
 mod caller;
 mod command;
+mod idempotent_enqueue;
+mod one_record;
 mod operations;
 mod request_headers;
-mod send_once;
+mod resource;
 mod signer;
 mod unverified;
 mod verify;
 
-pub use caller::{Caller, Requester, unknown_reference};
+pub use caller::{Caller, Principal};
 pub use command::Command;
+pub use one_record::unknown_reference;
 pub use operations::{CONCURRENT_OPERATIONS, Operation};
 pub use signer::SigningRequester;
 pub use unverified::UnverifiedRequest;

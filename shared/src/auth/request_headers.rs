@@ -4,8 +4,7 @@ use crate::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest
 use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::{Id, TenantId};
 use crate::http::error::ApiError;
-use crate::http::list_header;
-use crate::http::receive::media_type;
+use crate::http::requests::receive::{list_header, media_type};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use uuid::Uuid;

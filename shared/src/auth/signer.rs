@@ -1,29 +1,29 @@
 //! Verifies the secret of a signing link.
 
 use super::verify::counted_requests;
-use super::{Requester, UnverifiedRequest};
+use super::{Principal, UnverifiedRequest};
 use crate::domain::history::event::Actor;
 use crate::domain::keys::rate::Rate;
 use crate::domain::record::Stored;
 use crate::domain::signing::link::{Link, RATE_LIMIT};
 use crate::domain::values::id::{Id, LinkId};
 use crate::http::error::ApiError;
-use crate::http::extract::QueryParams;
-use crate::http::params::FromQuery;
-use crate::store::{ChangeContext, StoreError, UnverifiedStore};
+use crate::http::requests::extract::QueryParams;
+use crate::http::requests::params::FromQuery;
+use crate::store::{BoundedReads, ChangeContext, StoreError};
 use std::ops::Deref;
 
 /// The holder of a signing link whose secret is verified.
 pub struct SigningRequester {
-    requester: Requester,
+    principal: Principal,
     /// The link as it was when the request arrived: open, or used less than 24 hours ago.
     pub link: Stored<Link>,
 }
 
 impl Deref for SigningRequester {
-    type Target = Requester;
-    fn deref(&self) -> &Requester {
-        &self.requester
+    type Target = Principal;
+    fn deref(&self) -> &Principal {
+        &self.principal
     }
 }
 
@@ -40,7 +40,7 @@ impl UnverifiedRequest<LinkId> {
     /// [`ApiError::RateLimited`]; then the errors of the headers, of unknown query parameters, and of `read`.
     pub async fn authorize_signer<T, F: Future<Output = Result<T, ApiError>>>(
         self,
-        read: impl FnOnce(UnverifiedStore, Stored<Link>) -> F,
+        read: impl FnOnce(BoundedReads, Stored<Link>) -> F,
     ) -> Result<(SigningRequester, T), ApiError> {
         let received = self.received.clone();
         let read = |store, link| async move {
@@ -58,14 +58,14 @@ impl UnverifiedRequest<LinkId> {
     pub async fn authorize_signer_with_query<Q: FromQuery, T, F: Future<Output = Result<T, ApiError>>>(
         self,
         query: QueryParams<Q>,
-        read: impl FnOnce(UnverifiedStore, Stored<Link>, Q) -> F,
+        read: impl FnOnce(BoundedReads, Stored<Link>, Q) -> F,
     ) -> Result<(SigningRequester, T), ApiError> {
         self.authorize_any_query(|store, link| async move { read(store, link, query.parse()?).await }).await
     }
 
     async fn authorize_any_query<T, F: Future<Output = Result<T, ApiError>>>(
         self,
-        read: impl FnOnce(UnverifiedStore, Stored<Link>) -> F,
+        read: impl FnOnce(BoundedReads, Stored<Link>) -> F,
     ) -> Result<(SigningRequester, T), ApiError> {
         let token = self.token.as_ref().ok_or(ApiError::BadLink(None))?;
         let now = self.app.store().now();
@@ -89,8 +89,8 @@ impl UnverifiedRequest<LinkId> {
         let signer = &link.value.signer;
         let actor = Actor::signer(link.value.id, &signer.name, signer.user_id);
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None };
-        let requester = Requester { store, context, app: self.app.clone(), validations: self.app.validations() };
-        let (context, _) = self.context_with_headers(&requester, idempotency?)?;
-        Ok((SigningRequester { requester: Requester { context, ..requester }, link }, inputs?))
+        let principal = Principal { store, context, app: self.app.clone(), validations: self.app.validations() };
+        let (context, _) = self.context_with_headers(&principal, idempotency?)?;
+        Ok((SigningRequester { principal: Principal { context, ..principal }, link }, inputs?))
     }
 }

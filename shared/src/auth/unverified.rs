@@ -2,21 +2,24 @@
 
 use super::request_headers::RequestHeaders;
 use super::verify::KeyCheck;
-use super::{Caller, Requester};
+use super::{Caller, Principal};
 use crate::app::App;
 use crate::domain::keys::scope::Scope;
 use crate::domain::keys::token::{BearerToken, Credential};
 use crate::domain::request::IdempotentRequest;
 use crate::domain::values::id::ApiKeyId;
-use crate::http::RequestNotes;
+use crate::http::RequestContext;
 use crate::http::error::ApiError;
-use crate::http::extract::{QueryParams, received};
-use crate::http::params::FromQuery;
-use crate::http::receive::{ReceivedBody, ReceivedRequest, bearer_token};
-use crate::store::{ChangeContext, PendingStore, PreviousRequest, UnverifiedStore, WriteError};
+use crate::http::openapi::describe::{Describe, Schemas};
+use crate::http::requests::extract::QueryParams;
+use crate::http::requests::params::FromQuery;
+use crate::http::requests::receive::{ReceivedBody, ReceivedRequest, bearer_token};
+use crate::http::requests::unread::received;
+use crate::store::{BoundedReads, ChangeContext, PendingStore, PreviousRequest, WriteError};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use std::sync::Arc;
+use utoipa::openapi::path::Operation;
 
 /// A request whose credential is not verified yet: an API key, unless another kind is named. Every handler of an endpoint that
 /// needs a credential takes one.
@@ -25,7 +28,7 @@ pub struct UnverifiedRequest<C = ApiKeyId> {
     pub(super) token: Option<BearerToken<C>>,
     pub(super) received: Arc<ReceivedRequest>,
     headers: RequestHeaders,
-    pub(super) notes: RequestNotes,
+    pub(super) notes: RequestContext,
 }
 
 impl<C: Credential> FromRequestParts<App> for UnverifiedRequest<C> {
@@ -37,9 +40,14 @@ impl<C: Credential> FromRequestParts<App> for UnverifiedRequest<C> {
             token: bearer_token(&parts.headers),
             received: received(parts)?,
             headers: RequestHeaders::of(parts),
-            notes: parts.extensions.get::<RequestNotes>().cloned().unwrap_or_default(),
+            notes: parts.extensions.get::<RequestContext>().cloned().unwrap_or_default(),
         })
     }
+}
+
+impl<C> Describe for UnverifiedRequest<C> {
+    /// The attribute of the handler names the scope.
+    fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
 impl UnverifiedRequest {
@@ -54,7 +62,7 @@ impl UnverifiedRequest {
     pub async fn authorize<T, F: Future<Output = Result<T, ApiError>>>(
         self,
         scope: Scope,
-        read: impl FnOnce(UnverifiedStore) -> F,
+        read: impl FnOnce(BoundedReads) -> F,
     ) -> Result<(Caller, T), ApiError> {
         self.authorize_without_query(Some(scope), read).await
     }
@@ -66,7 +74,7 @@ impl UnverifiedRequest {
     /// As [`UnverifiedRequest::authorize`], without [`ApiError::Forbidden`].
     pub async fn authorize_any_key<T, F: Future<Output = Result<T, ApiError>>>(
         self,
-        read: impl FnOnce(UnverifiedStore) -> F,
+        read: impl FnOnce(BoundedReads) -> F,
     ) -> Result<(Caller, T), ApiError> {
         self.authorize_without_query(None, read).await
     }
@@ -80,7 +88,7 @@ impl UnverifiedRequest {
         self,
         scope: Scope,
         query: QueryParams<Q>,
-        read: impl FnOnce(UnverifiedStore, Q) -> F,
+        read: impl FnOnce(BoundedReads, Q) -> F,
     ) -> Result<(Caller, T), ApiError> {
         self.authorize_any_query(Some(scope), |store| async move { read(store, query.parse()?).await }).await
     }
@@ -88,7 +96,7 @@ impl UnverifiedRequest {
     fn authorize_without_query<T, F: Future<Output = Result<T, ApiError>>>(
         self,
         scope: Option<Scope>,
-        read: impl FnOnce(UnverifiedStore) -> F,
+        read: impl FnOnce(BoundedReads) -> F,
     ) -> impl Future<Output = Result<(Caller, T), ApiError>> {
         let received = Arc::clone(&self.received);
         let read = |store| async move {
@@ -101,7 +109,7 @@ impl UnverifiedRequest {
     async fn authorize_any_query<T, F: Future<Output = Result<T, ApiError>>>(
         self,
         scope: Option<Scope>,
-        read: impl FnOnce(UnverifiedStore) -> F,
+        read: impl FnOnce(BoundedReads) -> F,
     ) -> Result<(Caller, T), ApiError> {
         let token = self.token.as_ref().ok_or(ApiError::Unauthorized)?;
         let (pending, verification) = self.app.store().unverified_tenant(token.tenant, self.received.dry_run());
@@ -129,14 +137,14 @@ impl<C: Credential> UnverifiedRequest<C> {
     /// layer around all routes then sends the stored response.
     pub(super) fn context_with_headers(
         &self,
-        requester: &Requester,
+        principal: &Principal,
         idempotency: Idempotency,
     ) -> Result<(ChangeContext, bool), ApiError> {
         let id = ["link_id", "id"].iter().find_map(|name| self.received.path_parameter(name).ok()?.parse().ok());
-        let precondition = self.headers.precondition(id, requester.store.id())?;
-        let mut context = ChangeContext { precondition, ..requester.context.clone() };
+        let precondition = self.headers.precondition(id, principal.store.id())?;
+        let mut context = ChangeContext { precondition, ..principal.context.clone() };
         let mut is_resumed = false;
-        if let Some(dry_run) = requester.store.dry_run() {
+        if let Some(dry_run) = principal.store.dry_run() {
             self.headers.refuse_idempotency_key("can't be sent with dry_run")?;
             self.notes.note_dry_run(dry_run.clone());
         }
@@ -144,7 +152,7 @@ impl<C: Credential> UnverifiedRequest<C> {
             is_resumed = matches!(&previous, Some(PreviousRequest::Same(response)) if response.is_in_parts);
             let previous = previous.filter(|_| !is_resumed);
             let is_repeated = previous.is_some();
-            self.notes.note_idempotent_request(requester.store.clone(), request.clone(), previous);
+            self.notes.note_idempotent_request(principal.store.clone(), request.clone(), previous);
             if is_repeated {
                 // The layer around all routes sends the stored response.
                 return Err(WriteError::AlreadyAnswered.into());

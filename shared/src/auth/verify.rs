@@ -1,6 +1,6 @@
 //! Verifies an API key: its secret, its owner, its rate limit and its scope, in this order.
 
-use super::{Caller, Requester};
+use super::{Caller, Principal};
 use crate::app::App;
 use crate::domain::history::event::Actor;
 use crate::domain::keys::api_key::ApiKey;
@@ -10,10 +10,10 @@ use crate::domain::keys::token::Token;
 use crate::domain::user::User;
 use crate::domain::values::id::{Id, TenantId};
 use crate::domain::values::time::Timestamp;
-use crate::http::RequestNotes;
+use crate::http::RequestContext;
 use crate::http::error::ApiError;
 use crate::log::error_chain;
-use crate::store::{ChangeContext, PointReads, StoreError, Verification};
+use crate::store::{ChangeContext, ReadGate, StoreError, TenantReads};
 use uuid::Uuid;
 
 /// How old a key's `last_used_at` gets before it is written again.
@@ -28,7 +28,7 @@ pub(super) struct KeyCheck<'a> {
     pub(super) token: &'a Token,
     /// The scope that the request needs, if any.
     pub(super) scope: Option<Scope>,
-    pub(super) notes: &'a RequestNotes,
+    pub(super) notes: &'a RequestContext,
 }
 
 /// A key's record and the user whom it is bound to, as they are now.
@@ -49,7 +49,7 @@ impl KeyCheck<'_> {
     ///
     /// Returns [`ApiError::Unauthorized`] for an unknown key, a wrong secret, or an owner who is inactive or deleted,
     /// [`ApiError::RateLimited`] and [`ApiError::Forbidden`].
-    pub(super) async fn verify(&self, verification: Verification) -> Result<Caller, ApiError> {
+    pub(super) async fn verify(&self, verification: ReadGate) -> Result<Caller, ApiError> {
         let (token, now) = (self.token, self.app.store().now());
         let reads = verification.reads();
         let count = reads.count_request(token.id.uuid(), now);
@@ -98,13 +98,13 @@ impl KeyCheck<'_> {
         let role = key.role(owner.map(|owner| owner.role));
         let (app, notes) = (self.app.clone(), self.notes.clone());
         let Credentials { key, owner } = credentials;
-        let requester = Requester { validations: app.validations(), store, context, app };
-        Ok(Caller { requester, scopes, role, key, owner, notes, is_resumed: false })
+        let principal = Principal { validations: app.validations(), store, context, app };
+        Ok(Caller { principal, scopes, role, key, owner, notes, is_resumed: false })
     }
 
     /// Reads the key and, once its secret is known to be right, the owner of a bound key: one round trip, two for a bound
     /// key.
-    async fn credentials(&self, reads: &PointReads, now: Timestamp) -> Result<Credentials, ApiError> {
+    async fn credentials(&self, reads: &TenantReads, now: Timestamp) -> Result<Credentials, ApiError> {
         let credentials = self.read_credentials(reads, now).await?;
         match &credentials {
             Some(Credentials { key, owner }) => {
@@ -116,7 +116,7 @@ impl KeyCheck<'_> {
     }
 
     /// Returns `None` for a key that must be refused.
-    async fn read_credentials(&self, reads: &PointReads, now: Timestamp) -> Result<Option<Credentials>, ApiError> {
+    async fn read_credentials(&self, reads: &TenantReads, now: Timestamp) -> Result<Option<Credentials>, ApiError> {
         // A key or an owner that can't be read can't be verified.
         let key = StoreError::tolerate_unreadable(reads.get::<ApiKey>(self.token.id).await)?.map(|stored| stored.value);
         let Some(key) = key.filter(|key| self.token.secret.is_one_of(&key.accepted_hashes(now))) else { return Ok(None) };
@@ -129,7 +129,7 @@ impl KeyCheck<'_> {
 
     /// Counts the request against the limits that a new key shares with those that created it. Returns the rate of the
     /// first one that is exceeded.
-    async fn shared_rate(&self, reads: &PointReads, key: &ApiKey, now: Timestamp) -> Result<Option<Rate>, StoreError> {
+    async fn shared_rate(&self, reads: &TenantReads, key: &ApiKey, now: Timestamp) -> Result<Option<Rate>, StoreError> {
         let limits = key.shared_limits(now);
         let counts = futures_util::future::join_all(limits.iter().map(|limit| reads.count_request(limit.key.uuid(), now))).await;
         for (limit, counted) in limits.iter().zip(counts) {

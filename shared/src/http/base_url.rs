@@ -4,7 +4,8 @@
 //! A header of the caller decides only where there is no gateway of AWS: in the dev server, `sam local` and
 //! `cargo lambda watch`.
 
-use crate::store::client::variable;
+use super::openapi::describe::{Describe, Schemas};
+use crate::store::environment::variable;
 use axum::Router;
 use axum::extract::{Extension, FromRequestParts, Request};
 use axum::http::header::HOST;
@@ -14,6 +15,7 @@ use axum::middleware::map_request;
 use lambda_http::request::RequestContext;
 use std::convert::Infallible;
 use std::net::Ipv6Addr;
+use utoipa::openapi::path::Operation;
 
 /// The header in which `lambda.rs` hands on the caller's `Host`.
 pub(crate) const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -129,6 +131,10 @@ impl<S: Sync> FromRequestParts<S> for BaseUrl {
         };
         Ok(configured.or_else(of_gateway).unwrap_or_default())
     }
+}
+
+impl Describe for BaseUrl {
+    fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
 #[cfg(test)]

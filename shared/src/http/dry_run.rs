@@ -1,7 +1,7 @@
 //! The query parameter `dry_run`, which every write has: how it is read, answered and described.
 
-use super::describe::{Schemas, dry_run_schema};
 use super::openapi::RESPONSE_NAME;
+use super::openapi::describe::{Schemas, dry_run_schema};
 use crate::store::DryRun;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -18,7 +18,7 @@ pub(super) const PARAMETER: &str = "dry_run";
 /// Marks the response to a dry run.
 const DRY_RUN: HeaderName = HeaderName::from_static("dry-run");
 
-/// Returns the response to a dry run: in JSON, null takes the place of what only the request in earnest would assign.
+/// Returns the response to a dry run: in JSON, null takes the place of what only the real request would assign.
 /// Successes are marked, and name no resource and no version.
 pub(super) async fn into_dry_run(response: Response, dry_run: &DryRun) -> Response {
     let (mut parts, body) = response.into_parts();

@@ -1,8 +1,8 @@
 //! A function's endpoints: one list makes both its routes and its part of the OpenAPI document.
 
-use super::describe::{DescribedHandler, Schemas};
 use super::dry_run;
-use super::receive::receive;
+use super::openapi::describe::{DescribedHandler, Schemas};
+use super::requests::receive::receive;
 use crate::app::App;
 use axum::Router;
 use axum::handler::Handler;

@@ -2,12 +2,13 @@
 
 use super::dry_run::into_dry_run;
 use super::error::ApiError;
-use super::request_notes::RequestNotes;
+use super::request_context::RequestContext;
+use super::requests::receive::list_header;
 use crate::app::App;
 use crate::domain::request::if_none_match_contains;
 use crate::log::error_chain;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -27,7 +28,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     let request_id = request_id(&app, &request);
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
-    let notes = RequestNotes::new(request_id.clone());
+    let notes = RequestContext::new(request_id.clone());
     request.extensions_mut().insert(notes.clone());
 
     let if_none_match = list_header(request.headers(), &header::IF_NONE_MATCH);
@@ -72,12 +73,6 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
         }
     }
     response
-}
-
-/// Returns the text of a header whose value is a list. It may be spread over several lines (RFC 9110 §5.3).
-pub(crate) fn list_header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
-    let lines: Vec<&str> = headers.get_all(name).iter().map(HeaderValue::to_str).collect::<Result<_, _>>().ok()?;
-    (!lines.is_empty()).then(|| lines.join(", "))
 }
 
 /// Turns a response into a 304 if `If-None-Match` names its `ETag`. A header that is not a list of entity tags names

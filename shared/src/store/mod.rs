@@ -3,14 +3,15 @@
 //! Nothing of a tenant is read or written except through one of three handles, each of which makes keys of one tenant
 //! only:
 //!
-//! - [`PointReads`] reads single items.
-//! - [`UnverifiedStore`] is what a request has while its key is verified: point reads and reads of bounded size. Unless the
+//! - [`TenantReads`] reads single items.
+//! - [`BoundedReads`] is what a request has while its key is verified: point reads and reads of bounded size. Unless the
 //!   key was verified lately, it gets even this only once its secret has been checked.
 //! - [`TenantStore`] reads and writes everything.
 
 mod assets;
 mod check;
 pub mod client;
+pub mod environment;
 mod history;
 pub mod keys;
 mod lists;
@@ -28,17 +29,19 @@ pub use history::record_names::RecordNames;
 pub use lists::export::{AssetExport, Chunk};
 pub use lists::filter_values::{Assignee, Statuses};
 pub use lists::filters::{
-    AssetFilter, AssetSort, AssetTypeFilter, InstanceFilter, ManufacturerFilter, ModelFilter, Page, PageRequest, ProcessFilter,
-    SortField, UserFilter,
+    AssetFilter, AssetSort, AssetTypeFilter, InstanceFilter, ManufacturerFilter, ModelFilter, ProcessFilter, SortField,
+    UserFilter,
 };
-pub use lists::list_index::{MAX_SNAPSHOT_TIME, SnapshotReport, max_event_delay};
+pub use lists::list_index::{MAX_SNAPSHOT_TIME, SnapshotReport};
+pub use lists::page::{Page, PageRequest};
 pub use signing::receipt_keys::KeyError;
+pub(crate) use table::backoff::pause;
 pub use table::change_context::ChangeContext;
 pub use table::deadline::{has_time_for_operation, with_deadline};
+pub use table::delays::max_event_delay;
 pub use table::dry_run::DryRun;
-pub use table::error::{StoreError, UnreadableRecord, WriteError};
+pub use table::error::{CommitFailure, StoreError, UnreadableRecord, WriteError};
 pub use table::read::{BatchGet, BatchResult};
-pub use table::retry::{AttemptError, retry};
 pub use table::stored_responses::PreviousRequest;
 pub use table::unit_of_work::{MAX_TRANSACTION_ITEMS, UnitOfWork};
 pub use tenants::registry::{NewTenant, RegisteredTenant};
@@ -54,7 +57,7 @@ use lists::list_index::ListIndexCache;
 use object_store::ObjectStore;
 use std::ops::Deref;
 use std::sync::Arc;
-use table::content_cache::ContentCache;
+use table::blob_cache::BlobCache;
 use tokio::sync::SetOnce;
 
 /// Returns the present time. Tests pass a clock of their own.
@@ -73,12 +76,12 @@ pub struct Store {
     random: Random,
     list_indexes: Arc<ListIndexCache>,
     snapshots: Option<Arc<dyn ObjectStore>>,
-    content: Arc<ContentCache>,
+    blobs: Arc<BlobCache>,
 }
 
 /// Reads of single items of one tenant: one read unit for each 4 KB.
 #[derive(Clone)]
-pub struct PointReads {
+pub struct TenantReads {
     store: Store,
     keys: Keys,
     id: TenantId,
@@ -91,40 +94,40 @@ pub struct PointReads {
 /// One tenant's part of the table, for a caller whose key is verified.
 #[derive(Clone)]
 pub struct TenantStore {
-    reads: PointReads,
+    reads: TenantReads,
 }
 
 /// One tenant's part of the table while the caller's key is being verified.
 ///
 /// Reads of bounded size share a round trip with the key check if this function instance verified the key lately.
-/// Whatever costs more needs the [`TenantStore`] that [`UnverifiedStore::verified`] returns.
+/// Whatever costs more needs the [`TenantStore`] that [`BoundedReads::verified`] returns.
 #[derive(Clone)]
-pub struct UnverifiedStore {
-    reads: PointReads,
+pub struct BoundedReads {
+    reads: TenantReads,
 }
 
 /// One tenant's part of the table while nothing of it may be read but the caller's key.
 pub(crate) struct PendingStore {
-    store: UnverifiedStore,
+    store: BoundedReads,
     begun: Arc<SetOnce<()>>,
 }
 
 /// The verification of a key: what it reads, and the means to say what the request may read.
-pub(crate) struct Verification {
-    store: UnverifiedStore,
+pub(crate) struct ReadGate {
+    store: BoundedReads,
     begun: Arc<SetOnce<()>>,
 }
 
 impl Deref for TenantStore {
-    type Target = PointReads;
-    fn deref(&self) -> &PointReads {
+    type Target = TenantReads;
+    fn deref(&self) -> &TenantReads {
         &self.reads
     }
 }
 
-impl Deref for UnverifiedStore {
-    type Target = PointReads;
-    fn deref(&self) -> &PointReads {
+impl Deref for BoundedReads {
+    type Target = TenantReads;
+    fn deref(&self) -> &TenantReads {
         &self.reads
     }
 }
@@ -135,7 +138,7 @@ impl Store {
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
         let random: Random = Arc::new(|bytes| getrandom::fill(bytes).map_err(|error| error.to_string()));
         let list_indexes = Arc::new(ListIndexCache::new(lists::memory_budget::from_env()));
-        Self { client, table: table.into(), clock, random, list_indexes, snapshots: None, content: Arc::default() }
+        Self { client, table: table.into(), clock, random, list_indexes, snapshots: None, blobs: Arc::default() }
     }
 
     /// Returns the same table with a place for snapshots of list indexes.
@@ -171,16 +174,16 @@ impl Store {
     #[must_use]
     pub fn tenant(&self, id: TenantId) -> TenantStore {
         let verified = Arc::new(SetOnce::new_with(Some(())));
-        TenantStore { reads: PointReads { store: self.clone(), keys: Keys::of(id), id, verified, dry_run: None } }
+        TenantStore { reads: TenantReads { store: self.clone(), keys: Keys::of(id), id, verified, dry_run: None } }
     }
 
     /// Returns one tenant's part of the table for a caller whose key is still to be verified, and the means to say how far
     /// that is. With `dry_run`, nothing of it is written.
-    pub(crate) fn unverified_tenant(&self, id: TenantId, dry_run: Option<DryRun>) -> (PendingStore, Verification) {
-        let reads = PointReads { store: self.clone(), keys: Keys::of(id), id, verified: Arc::default(), dry_run };
-        let store = UnverifiedStore { reads };
+    pub(crate) fn unverified_tenant(&self, id: TenantId, dry_run: Option<DryRun>) -> (PendingStore, ReadGate) {
+        let reads = TenantReads { store: self.clone(), keys: Keys::of(id), id, verified: Arc::default(), dry_run };
+        let store = BoundedReads { reads };
         let begun = Arc::default();
-        (PendingStore { store: store.clone(), begun: Arc::clone(&begun) }, Verification { store, begun })
+        (PendingStore { store: store.clone(), begun: Arc::clone(&begun) }, ReadGate { store, begun })
     }
 
     /// Returns the present time.
@@ -211,7 +214,7 @@ impl Store {
     }
 }
 
-impl PointReads {
+impl TenantReads {
     /// Returns the tenant's ID.
     #[must_use]
     pub fn id(&self) -> TenantId {
@@ -250,7 +253,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`PointReads::new_id`].
+    /// As [`TenantReads::new_id`].
     pub fn new_ids<I: crate::domain::values::id::Id + Ord>(&self, at: Timestamp, count: usize) -> Result<Vec<I>, StoreError> {
         let mut ids = (0..count).map(|_| self.new_id(at)).collect::<Result<Vec<I>, _>>()?;
         ids.sort_unstable();
@@ -258,12 +261,12 @@ impl TenantStore {
     }
 
     /// Returns the handle for code that also serves callers whose key is not verified yet.
-    pub(super) fn as_unverified(&self) -> UnverifiedStore {
-        UnverifiedStore { reads: self.reads.clone() }
+    pub(super) fn as_unverified(&self) -> BoundedReads {
+        BoundedReads { reads: self.reads.clone() }
     }
 }
 
-impl UnverifiedStore {
+impl BoundedReads {
     /// Waits until the caller's key is verified. Never returns if it is not: the request then ends with its error, and
     /// this future is dropped.
     pub async fn verified(&self) -> TenantStore {
@@ -275,15 +278,15 @@ impl UnverifiedStore {
 impl PendingStore {
     /// Waits until reads of bounded size may begin. Never returns if they may not: the request then ends with its error,
     /// and this future is dropped.
-    pub(crate) async fn begun(&self) -> UnverifiedStore {
+    pub(crate) async fn begun(&self) -> BoundedReads {
         self.begun.wait().await;
         self.store.clone()
     }
 }
 
-impl Verification {
+impl ReadGate {
     /// Returns the reads that the verification itself needs.
-    pub(crate) fn reads(&self) -> &PointReads {
+    pub(crate) fn reads(&self) -> &TenantReads {
         &self.store.reads
     }
 

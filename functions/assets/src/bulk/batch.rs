@@ -1,24 +1,21 @@
 //! The endpoint of batches.
 
 use super::assets_in_bulk::AssetsInBulk;
-use super::operation::{Action, AssetOperation, AssetOutcome, AssetWrite, Target};
+use super::operation::AssetOperation;
+use super::write::{Action, Target};
 use crate::expand::without_users;
-use crate::wire::{AssetPatch, AssetView, DeletedAsset, NewAsset};
+use crate::wire::{AssetPatch, NewAsset};
 use shared::auth::UnverifiedRequest;
-use shared::domain::assets::change::AssetChange;
 use shared::domain::keys::scope::Scope;
-use shared::domain::request::StoredResponse;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetId, Id};
-use shared::http::body::ReadOnlyFields;
 use shared::http::bulk::batch::{Batch, BatchResult};
-use shared::http::bulk::import::RowResult;
 use shared::http::bulk::operations::{OperationKind, RawOperation};
 use shared::http::error::ApiError;
-use shared::http::extract::JsonBody;
 use shared::http::openapi::{AssetBatchConflict, BatchErrors};
-use shared::http::response::{Created, Data, Json, Success, Versioned};
-use shared::store::StoreError;
+use shared::http::requests::body::ReadOnlyFields;
+use shared::http::requests::extract::JsonBody;
+use shared::http::responses::Json;
 use std::sync::Arc;
 
 /// Change several assets
@@ -31,7 +28,7 @@ pub async fn batch_assets(request: UnverifiedRequest, body: JsonBody<Batch>) -> 
     let (operations, is_atomic) = body.parse(&caller)?.into_operations()?;
     let assets = Arc::new(AssetsInBulk::default());
     let operations: Vec<AssetOperation> = operations.iter().map(|raw| operation(raw, &assets)).collect();
-    BatchResult::of(&caller, &operations, is_atomic).await.map(Json)
+    caller.execute_batch(&operations, is_atomic).await.map(Json)
 }
 
 fn operation(raw: &RawOperation, assets: &Arc<AssetsInBulk>) -> AssetOperation {
@@ -41,36 +38,17 @@ fn operation(raw: &RawOperation, assets: &Arc<AssetsInBulk>) -> AssetOperation {
     };
     let action = match raw.kind {
         OperationKind::Delete => Ok(Action::Delete),
-        OperationKind::Create => raw.read::<NewAsset>().map(|(body, errors)| {
-            let (name, change) = body.into_change(errors);
-            write(Some(name), change, ReadOnlyFields::default())
-        }),
+        OperationKind::Create => {
+            raw.read::<NewAsset>().map(|(body, errors)| Action::set(body, ReadOnlyFields::default(), errors))
+        }
         OperationKind::Update => raw.read::<AssetPatch>().map(|(mut body, errors)| {
             let unchanged = without_users(std::mem::take(&mut body.unchanged));
-            let mut change = body.into_change(errors);
-            write(change.name.take(), change, unchanged)
+            Action::set(body, unchanged, errors)
         }),
     };
     let action = action.unwrap_or_else(|error| match error {
         ApiError::Invalid(errors) => Action::Refuse(errors),
         error => Action::Refuse(vec![FieldError::whole(error.to_string())]),
     });
-    AssetOperation { if_match: raw.if_match.clone(), ..AssetOperation::new(assets, target, action, respond) }
-}
-
-fn write(name: Option<shared::domain::values::text::Name>, change: AssetChange, unchanged: ReadOnlyFields) -> Action {
-    Action::Write(Box::new(AssetWrite { name, change, unchanged, ..AssetWrite::default() }))
-}
-
-/// Returns the response that the single request would have.
-pub(crate) fn respond(changed: &AssetOutcome) -> Result<StoredResponse, StoreError> {
-    if changed.is_deleted {
-        return Data { data: DeletedAsset { message: "Asset deleted." } }.to_stored(Vec::new());
-    }
-    let (id, version) = (changed.asset.value.id, changed.asset.version);
-    let data = AssetView::new(changed.asset.clone(), changed.names.clone());
-    match changed.result {
-        RowResult::Created => Created::new("assets", id, data).to_stored(Vec::new()),
-        _ => Versioned { version, data }.to_stored(Vec::new()),
-    }
+    AssetOperation { if_match: raw.if_match.clone(), ..AssetOperation::new(assets, target, action) }
 }

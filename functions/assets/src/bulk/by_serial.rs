@@ -1,17 +1,19 @@
 //! The endpoint of upserts by serial number.
 
 use super::assets_in_bulk::AssetsInBulk;
-use super::batch::respond;
-use super::operation::{Action, AssetOperation, AssetWrite, Target};
+use super::operation::AssetOperation;
+use super::write::{Action, Target};
 use crate::wire::{AssetView, NewAsset};
 use shared::auth::UnverifiedRequest;
+use shared::domain::assets::change::AssetChange;
 use shared::domain::keys::scope::Scope;
 use shared::domain::record::Patch;
 use shared::domain::values::field_error::FieldError;
 use shared::http::error::ApiError;
-use shared::http::extract::{JsonBody, PathSerial};
 use shared::http::openapi::{PatchErrors, SerialNumberConflict};
-use shared::http::response::Upserted;
+use shared::http::requests::body::ReadOnlyFields;
+use shared::http::requests::extract::{JsonBody, PathSerial};
+use shared::http::responses::Upserted;
 use std::sync::Arc;
 
 /// Create or update an asset by its serial number
@@ -29,13 +31,10 @@ pub async fn put_asset_by_serial(
     if body.serial_number != Patch::Absent && body.serial_number != Patch::Value(serial.clone()) {
         errors.push(FieldError::field("serial_number", "differs from the one in the path"));
     }
-    let (name, mut change) = body.into_change(errors);
-    change.serial_number = Patch::Value(serial.clone());
-    let assets = Arc::new(AssetsInBulk::default());
-    let write = AssetWrite { name: Some(name), change, ..AssetWrite::default() };
-    let (target, action) = (Target::Serial(String::from(serial)), Action::Write(Box::new(write)));
+    let change = AssetChange { serial_number: Patch::Value(serial.clone()), ..body.into() };
+    let (target, action) = (Target::Serial(String::from(serial)), Action::set(change, ReadOnlyFields::default(), errors));
     // The path has no ID that the precondition could be about.
     let if_match = caller.take_precondition().map(|precondition| precondition.expected);
-    let operation = AssetOperation { if_match, ..AssetOperation::new(&assets, target, action, respond) };
+    let operation = AssetOperation { if_match, ..AssetOperation::new(&Arc::new(AssetsInBulk::default()), target, action) };
     Upserted::from_stored(caller.execute_alone(&operation).await?)
 }

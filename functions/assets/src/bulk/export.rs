@@ -1,22 +1,23 @@
 //! The endpoint of exports.
 
+use crate::query::AssetFilterQuery;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use shared::auth::UnverifiedRequest;
 use shared::domain::assets::asset::{Asset, Status};
-use shared::domain::catalog::{AssetKind, AssetType, TypeCode};
+use shared::domain::catalog::{AssetType, TypeCode};
 use shared::domain::keys::scope::Scope;
 use shared::domain::record::Stored;
 use shared::domain::user::{Email, User};
 use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::values::money::Price;
-use shared::domain::values::text::{Line, Name, Notes, SearchText};
+use shared::domain::values::text::{Line, Name, Notes};
 use shared::domain::values::time::{Date, Timestamp};
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::error::ApiError;
-use shared::http::extract::QueryParams;
 use shared::http::openapi::ListErrors;
-use shared::store::{AssetFilter, AssetSort, Assignee, BatchGet, Statuses, StoreError, TenantStore, has_time_for_operation};
+use shared::http::requests::extract::QueryParams;
+use shared::store::{BatchGet, StoreError, TenantStore, has_time_for_operation};
 use std::collections::HashMap;
 
 shared::query! {
@@ -26,26 +27,7 @@ shared::query! {
         format: ExportFormat as ExportFormat,
         /// The asset after which to go on: given by the header `Link`.
         after: AssetId as AssetId,
-        /// Search text. Every word must occur in the name, asset tag or serial number.
-        q: SearchText as SearchText,
-        /// Filter by status: one, or several separated by commas.
-        status: Statuses as Statuses,
-        /// Filter by asset type.
-        asset_type_id: AssetTypeId as AssetTypeId,
-        /// Filter by kind: `physical` or `logical`.
-        kind: AssetKind as AssetKind,
-        /// Filter by assigned user. `none` for assets that are not assigned.
-        assigned_to: Assignee as Assignee,
-        /// Filter by catalog model.
-        model_id: ModelId as ModelId,
-        /// Filter by asset tag, exactly.
-        asset_tag: SearchText as SearchText,
-        /// Filter by serial number, exactly.
-        serial_number: SearchText as SearchText,
-        /// Filter by a warranty that ends before this day.
-        warranty_before: Date as Date,
-        /// Filter by `updated_at`: assets that were changed at this time or later.
-        updated_since: Timestamp as Timestamp,
+        ..filter: AssetFilterQuery,
     }
 }
 
@@ -137,20 +119,7 @@ pub async fn export_assets(
     let text = query.text().to_owned();
     let (caller, query) = request.authorize_with_query(Scope::AssetsRead, query, async |_, query| Ok(query)).await?;
     let mut export = Export::new(query.format.unwrap_or(ExportFormat::Csv), "/v1/assets/export", &text);
-    let assets = caller.store.asset_export(AssetFilter {
-        q: query.q.map(String::from),
-        status: query.status,
-        asset_type_id: query.asset_type_id,
-        kind: query.kind,
-        assigned_to: query.assigned_to,
-        model_id: query.model_id,
-        asset_tag: query.asset_tag.map(String::from),
-        serial_number: query.serial_number.map(String::from),
-        warranty_before: query.warranty_before,
-        updated_since: query.updated_since,
-        sort: AssetSort::default(),
-    });
-    let assets = assets.await?;
+    let assets = caller.store.asset_export(query.filter.into()).await?;
     let mut known = ExportNames { has_emails: caller.scopes.contains(&Scope::UsersRead), ..ExportNames::default() };
     let mut after = query.after;
     for _ in 0..MAX_CHUNKS {
@@ -181,7 +150,7 @@ impl ExportNames {
         let users = users.filter(|id| self.has_emails && !self.emails.contains_key(id));
         let (types, users): (Vec<_>, Vec<_>) = (types.collect(), users.collect());
         let batch = BatchGet::new().with_all::<AssetType>(types.iter().copied()).with_all::<User>(users.iter().copied());
-        let found = store.batch_get_without_content(batch).await?;
+        let found = store.batch_get_without_blobs(batch).await?;
         for id in types {
             self.codes.insert(id, found.get_readable::<AssetType>(Some(id))?.map(|stored| stored.value.code));
         }

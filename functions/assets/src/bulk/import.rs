@@ -1,19 +1,21 @@
 //! The endpoint of imports.
 
 use super::assets_in_bulk::AssetsInBulk;
-use super::operation::{AssetOperation, AssetOutcome, AssetWrite};
+use super::operation::{AssetOperation, AssetOutcome};
 use super::references::{NamedRecords, NamesInRows};
 use super::row::{COLUMNS, ImportRow};
+use super::write::AssetWrite;
 use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::keys::scope::Scope;
 use shared::domain::request::StoredResponse;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::Id;
-use shared::http::bulk::import::{self, AssetMatch, ImportResult, OnError, row_response};
+use shared::http::bulk::import::{AssetMatch, ImportResult, OnError, row_response};
+use shared::http::bulk::rows_body::RowsBody;
 use shared::http::error::ApiError;
-use shared::http::extract::{QueryParams, RowsBody};
 use shared::http::openapi::{ImportConflict, ImportErrors};
-use shared::http::response::Json;
+use shared::http::requests::extract::QueryParams;
+use shared::http::responses::Json;
 use shared::store::StoreError;
 use std::sync::Arc;
 
@@ -44,11 +46,12 @@ pub async fn import_assets(
     let matching = query.r#match.unwrap_or(AssetMatch::None);
     let matched = Some(matching.as_str()).filter(|_| matching != AssetMatch::None);
     let rows = body.parse(&caller, COLUMNS, matched)?;
-    import::execute(&caller, query.on_error.unwrap_or(OnError::Skip), |caller| {
-        let rows = rows.iter().cloned().map(ImportRow::new).collect();
-        operations(caller, rows, matching)
-    })
-    .await
+    caller
+        .execute_import(query.on_error.unwrap_or(OnError::Skip), |caller| {
+            let rows = rows.iter().cloned().map(ImportRow::new).collect();
+            operations(caller, rows, matching)
+        })
+        .await
 }
 
 async fn operations(caller: Caller, rows: Vec<ImportRow>, matching: AssetMatch) -> Result<Vec<AssetOperation>, ApiError> {
@@ -62,7 +65,7 @@ async fn operations(caller: Caller, rows: Vec<ImportRow>, matching: AssetMatch) 
     let named = NamedRecords::read(&caller.store, &names).await?;
     let operation = |row: ImportRow| {
         let (target, action) = row.into_action(matching, &named);
-        AssetOperation { locate, missing, ..AssetOperation::new(&assets, target, action, respond) }
+        AssetOperation { respond, locate, missing, ..AssetOperation::new(&assets, target, action) }
     };
     Ok(rows.into_iter().map(operation).collect())
 }

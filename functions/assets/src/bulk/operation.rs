@@ -1,71 +1,29 @@
-//! One change of an asset among several in a request.
+//! One change of an asset: of a request of its own, or among several.
+
+mod new_asset;
 
 use super::assets_in_bulk::AssetsInBulk;
-use crate::commands::{AssetInputs, change_error, check_deletable, free_tag};
-use crate::wire::AssetView;
-use serde_json::{Map, Value, json};
-use shared::auth::{Caller, Operation};
+use super::write::{Action, AssetWrite, Target};
+use crate::inputs::{AssetInputs, change_error, process_running, several_assets};
+use crate::wire::{AssetView, DELETED};
+use new_asset::Reserved;
+use shared::auth::{Command, Operation, Principal};
 use shared::domain::assets::asset::{Asset, CatalogNames};
 use shared::domain::assets::change::AssetChange;
-use shared::domain::assets::csv_cell;
-use shared::domain::assets::custom_fields::{CustomFields, FieldsSchema};
-use shared::domain::assets::tag::TagRange;
-use shared::domain::record::{Patch, Stored};
+use shared::domain::assets::custom_fields::Validations;
+use shared::domain::record::Stored;
 use shared::domain::request::{ExpectedVersions, StoredResponse};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::AssetId;
-use shared::domain::values::text::Name;
-use shared::http::body::ReadOnlyFields;
 use shared::http::bulk::import::RowResult;
-use shared::http::bulk::rows::CustomCell;
-use shared::http::error::{ApiError, ConflictCode};
-use shared::store::{AttemptError, SerialMatch, StoreError, UnitOfWork, WriteError};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-
-/// Which asset an operation is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// A new one.
-    New,
-    /// The one with this id.
-    Id(AssetId),
-    /// The only one with this serial number, or a new one.
-    Serial(String),
-}
-
-impl Target {
-    /// Returns the serial number that names the asset.
-    pub(crate) fn serial(&self) -> Option<&str> {
-        if let Self::Serial(serial) = self { Some(serial) } else { None }
-    }
-}
-
-/// What an operation does with its asset.
-pub(crate) enum Action {
-    /// Sets fields.
-    Write(Box<AssetWrite>),
-    /// Deletes it.
-    Delete,
-    /// Nothing: the request has these errors.
-    Refuse(Vec<FieldError>),
-}
-
-/// The fields that an operation sets.
-#[derive(Default)]
-pub(crate) struct AssetWrite {
-    /// The name; required for a new asset.
-    pub(crate) name: Option<Name>,
-    /// All other fields. If there are single custom fields, it sets some, so that the asset type is read.
-    pub(crate) change: AssetChange,
-    /// Single custom fields.
-    pub(crate) custom_fields: Vec<(String, CustomCell)>,
-    /// Read-only fields that were sent along.
-    pub(crate) unchanged: ReadOnlyFields,
-    /// Fields that were given by a name in another column, with this column.
-    pub(crate) named_columns: Vec<(&'static str, &'static str)>,
-}
+use shared::http::error::ApiError;
+use shared::http::requests::body::ReadOnlyFields;
+use shared::http::responses::{Created, Data, Success, Versioned};
+use shared::store::{CommitFailure, SerialMatch, StoreError, TenantReads, UnitOfWork, WriteError};
+use std::sync::{Arc, OnceLock};
 
 /// An asset as an operation leaves it.
+#[derive(Clone)]
 pub(crate) struct AssetOutcome {
     pub(crate) asset: Stored<Asset>,
     pub(crate) names: CatalogNames,
@@ -73,11 +31,30 @@ pub(crate) struct AssetOutcome {
     pub(crate) is_deleted: bool,
 }
 
+impl AssetOutcome {
+    pub(crate) fn created(self) -> Created<AssetView> {
+        Created::new("assets", self.asset.value.id, AssetView::new(self.asset, self.names))
+    }
+
+    fn changed(self) -> Versioned<AssetView> {
+        Versioned { version: self.asset.version, data: AssetView::new(self.asset, self.names) }
+    }
+}
+
+/// Returns the response that the single request would have.
+fn respond(outcome: &AssetOutcome) -> Result<StoredResponse, StoreError> {
+    match outcome.result {
+        _ if outcome.is_deleted => Data { data: DELETED }.to_stored(Vec::new()),
+        RowResult::Created => outcome.clone().created().to_stored(Vec::new()),
+        _ => outcome.clone().changed().to_stored(Vec::new()),
+    }
+}
+
 /// An operation.
 pub(crate) struct AssetOperation {
-    pub(crate) assets: Arc<AssetsInBulk>,
-    pub(crate) target: Target,
-    pub(crate) action: Action,
+    pub(super) assets: Arc<AssetsInBulk>,
+    pub(super) target: Target,
+    pub(super) action: Action,
     pub(crate) if_match: Option<ExpectedVersions>,
     /// Makes the response that is sent and stored.
     pub(crate) respond: fn(&AssetOutcome) -> Result<StoredResponse, StoreError>,
@@ -86,15 +63,7 @@ pub(crate) struct AssetOperation {
     /// Makes the error of an asset that is missing say where it is named.
     pub(crate) missing: fn(ApiError) -> ApiError,
     /// What the asset has, if the operation creates one.
-    pub(crate) reserved: OnceLock<Reserved>,
-}
-
-/// What is reserved for the asset that an operation may create.
-pub(crate) struct Reserved {
-    id: AssetId,
-    tag: Option<String>,
-    /// What it looks like, still without its tag, until it is attempted.
-    draft: Mutex<Option<Asset>>,
+    pub(super) reserved: OnceLock<Reserved>,
 }
 
 /// What the decision needs.
@@ -106,26 +75,37 @@ pub(crate) struct Inputs {
 }
 
 impl AssetOperation {
-    /// Returns an operation without a precondition that reports errors where they are in a JSON body.
-    pub(crate) fn new(
-        assets: &Arc<AssetsInBulk>,
-        target: Target,
-        action: Action,
-        respond: fn(&AssetOutcome) -> Result<StoredResponse, StoreError>,
-    ) -> Self {
+    /// Returns an operation without a precondition that responds as a single request, and reports errors where they are in a
+    /// JSON body.
+    pub(crate) fn new(assets: &Arc<AssetsInBulk>, target: Target, action: Action) -> Self {
         let (assets, reserved) = (Arc::clone(assets), OnceLock::new());
         let (locate, missing): (fn(&AssetWrite, FieldError) -> FieldError, _) = (|_, error| error, |error| error);
         Self { assets, target, action, if_match: None, respond, locate, missing, reserved }
     }
 
-    /// Notes the ID of the asset that the operation may create and, if it probably does, its tag and what it looks like.
-    pub(crate) fn reserve(&self, id: AssetId, tag: Option<String>, draft: Option<Asset>) {
-        // Only done once.
-        let _ = self.reserved.set(Reserved { id, tag, draft: Mutex::new(draft) });
+    /// Returns the operation of a request that has no other. Its inputs are read with [`Command::read`].
+    pub(crate) fn alone(target: Target, action: Action) -> Self {
+        Self::new(&Arc::new(AssetsInBulk::alone()), target, action)
+    }
+
+    /// Adds an error for each read-only field that is sent along and is not what it is. Names of the catalog take a round
+    /// trip.
+    pub(crate) async fn check_unchanged(
+        &mut self,
+        unchanged: &ReadOnlyFields,
+        inputs: &Inputs,
+        reads: &TenantReads,
+    ) -> Result<(), ApiError> {
+        if let (Some(asset), Action::Write(write), false) = (&inputs.asset.asset, &mut self.action, unchanged.is_empty()) {
+            let names = reads.catalog_names(std::slice::from_ref(asset)).await?;
+            let present = names.into_iter().next().map(|names| AssetView::new(asset.clone(), names));
+            write.change.errors.extend(unchanged.errors(&present)?);
+        }
+        Ok(())
     }
 
     /// Returns the id of the asset that the operation changes, as far as that is known.
-    pub(crate) fn asset_id(&self) -> Option<AssetId> {
+    fn asset_id(&self) -> Option<AssetId> {
         match &self.target {
             Target::Id(id) => Some(*id),
             Target::Serial(serial) => self.assets.by_serial(serial).assets.first().map(|asset| asset.value.id),
@@ -133,16 +113,8 @@ impl AssetOperation {
         }
     }
 
-    pub(crate) fn change(&self) -> Option<&AssetChange> {
+    fn change(&self) -> Option<&AssetChange> {
         if let Action::Write(write) = &self.action { Some(&write.change) } else { None }
-    }
-
-    /// Returns what the asset looks like and the range of its tag, if the operation creates one.
-    pub(crate) fn new_asset(&self, caller: &Caller, id: AssetId) -> Option<(Asset, TagRange)> {
-        let (Action::Write(write), Ok((None, _))) = (&self.action, self.found()) else { return None };
-        let inputs = self.assets.inputs(None, &write.change);
-        let draft = self.draft(caller, write, &inputs, id).ok()?;
-        Some((draft, inputs.tag_range(caller).ok()?))
     }
 
     /// Returns the asset to change; `None` if the operation creates one.
@@ -164,17 +136,20 @@ impl AssetOperation {
         }
     }
 
-    /// Decides what a new asset looks like, still without its tag.
-    fn draft(&self, caller: &Caller, write: &AssetWrite, inputs: &AssetInputs, id: AssetId) -> Result<Asset, ApiError> {
-        let mut change = write.with_custom_fields(None, inputs);
-        write.unchanged.refuse_in_creation(&mut change.errors);
-        if write.name.is_none() && !change.errors.iter().any(|error| error.is_about("name")) {
-            change.errors.push(FieldError::field("name", "is required"));
+    /// Returns the inputs as far as they were read: a new asset has neither ID nor tag.
+    fn loaded(&self) -> Result<Inputs, ApiError> {
+        if let Action::Refuse(errors) = &self.action {
+            return Err(ApiError::Invalid(errors.clone()));
         }
-        // Without a name there is an error, and no asset; the others are found nevertheless.
-        let name = write.name.clone().unwrap_or_else(|| Name::from_stored(String::new()));
-        let created = Asset::create(id, name, &change, &inputs.references, &caller.validations);
-        created.map_err(|error| self.located(write, change_error(error)))
+        let (found, matched) = self.found()?;
+        let asset = self.assets.inputs(found, self.change().unwrap_or(&AssetChange::default()))?;
+        Ok(Inputs { asset, matched, draft: None })
+    }
+
+    /// Returns what may still be validated. Each attempt of a single change may cost as much as the first; those of several
+    /// changes share what a request may cost.
+    fn validations(&self, principal: &Principal) -> Validations {
+        if self.assets.is_alone() { principal.app.validations() } else { principal.validations.clone() }
     }
 
     /// Returns the error with each field error where the client finds it.
@@ -190,53 +165,78 @@ impl AssetOperation {
     }
 }
 
-impl AssetWrite {
-    /// Returns the fields to set. Single custom fields are set beside those that the asset has.
-    fn with_custom_fields(&self, current: Option<&Asset>, inputs: &AssetInputs) -> AssetChange {
-        let mut change = self.change.clone();
-        if self.custom_fields.is_empty() {
-            return change;
-        }
-        let schema = inputs.references.asset_type.as_ref().and_then(|stored| stored.value.custom_fields_schema.as_ref());
-        let present = current.map(|asset| asset.custom_fields.as_map().clone()).unwrap_or_default();
-        let fields = Value::Object(merged(present, &self.custom_fields, schema));
-        match CustomFields::from_json(&fields.to_string()) {
-            Ok(fields) => change.custom_fields = Patch::Value(fields),
-            Err(error) => change.errors.push(FieldError::field("custom_fields", error.to_string())),
-        }
-        change
-    }
-}
-
-/// Returns custom fields with what the cells of a row say.
-fn merged(mut fields: Map<String, Value>, cells: &[(String, CustomCell)], schema: Option<&FieldsSchema>) -> Map<String, Value> {
-    for (name, cell) in cells {
-        match cell {
-            CustomCell::Clear => drop(fields.shift_remove(name)),
-            // What an export shows of the present value means this value, also if the schema is newer.
-            CustomCell::Text(text) if fields.get(name).is_some_and(|present| csv_cell::value_text(present) == *text) => {}
-            CustomCell::Text(text) => drop(fields.insert(name.clone(), csv_cell::to_value(text, name, schema))),
-            CustomCell::Value(value) => drop(fields.insert(name.clone(), value.clone())),
-        }
-    }
-    fields
-}
-
-fn several_assets(assets: &[Stored<Asset>]) -> ApiError {
-    let ids: Vec<AssetId> = assets.iter().map(|asset| asset.value.id).collect();
-    let detail = format!("{} assets have this serial number. Change one of them by its ID.", ids.len());
-    ApiError::conflict(ConflictCode::Duplicate, detail, json!({"field": "serial_number", "asset_ids": ids}))
-}
-
-impl Operation for AssetOperation {
+impl Command for AssetOperation {
     type Inputs = Inputs;
     type Outcome = AssetOutcome;
 
-    async fn prepare(caller: &Caller, operations: &[&Self]) -> Result<(), ApiError> {
-        match operations.first() {
-            Some(first) => first.assets.prepare(caller, operations).await,
-            None => Ok(()),
+    async fn read(&self, reads: &TenantReads) -> Result<Inputs, ApiError> {
+        self.assets.load(reads, &[(self.asset_id(), self.change())]).await?;
+        self.loaded()
+    }
+
+    async fn reread(&self, _: Inputs, principal: &Principal) -> Result<Inputs, ApiError> {
+        self.inputs_alone(principal, true).await
+    }
+
+    fn decide(
+        &self,
+        principal: &Principal,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &Inputs,
+    ) -> Result<AssetOutcome, CommitFailure<ApiError>> {
+        if let (Some(draft), None) = (&inputs.draft, &self.if_match) {
+            let asset = unit.create(draft.clone())?;
+            if let Target::Serial(serial) = &self.target {
+                unit.claim_serial(&principal.store, serial, &inputs.matched, draft.id)?;
+            }
+            return Ok(self.changed(asset, RowResult::Created, false));
         }
+        // A new asset has no version to match.
+        let old = inputs.asset.asset.as_ref().ok_or(ApiError::PreconditionFailed)?;
+        if self.if_match.as_ref().is_some_and(|expected| !expected.contains(old.version)) {
+            return Err(ApiError::PreconditionFailed.into());
+        }
+        let Action::Write(write) = &self.action else {
+            if let Some(instance) = old.value.running_instance_id {
+                return Err(process_running(instance).into());
+            }
+            unit.delete(old)?;
+            return Ok(self.changed(old.clone(), RowResult::Updated, true));
+        };
+        let mut change = write.with_custom_fields(Some(&old.value), &inputs.asset);
+        if !write.unchanged.is_empty() {
+            change.errors.extend(write.unchanged.errors(&AssetView::new(old.clone(), self.assets.names(&old.value)))?);
+        }
+        let validations = self.validations(principal);
+        let next = old.value.changed(&change, &inputs.asset.references, &validations, inputs.asset.transitions());
+        let next = next.map_err(|error| self.located(write, change_error(error)))?;
+        let asset = unit.update(old, next)?;
+        let result = if asset.version == old.version { RowResult::Unchanged } else { RowResult::Updated };
+        Ok(self.changed(asset, result, false))
+    }
+
+    fn stored_response(&self, outcome: &AssetOutcome) -> Result<StoredResponse, StoreError> {
+        (self.respond)(outcome)
+    }
+
+    fn classify_failure(&self, error: WriteError, _: &AssetOutcome) -> CommitFailure<ApiError> {
+        match error {
+            // An older template gave a tag.
+            WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
+            error => error.into(),
+        }
+    }
+}
+
+impl Operation for AssetOperation {
+    async fn prepare(principal: &Principal, operations: &[&Self]) -> Result<(), ApiError> {
+        let Some(first) = operations.first() else { return Ok(()) };
+        let serials = operations.iter().filter_map(|operation| operation.target.serial().map(str::to_owned)).collect();
+        first.assets.load_serials(&principal.store, &serials).await?;
+        let changes: Vec<_> = operations.iter().map(|operation| (operation.asset_id(), operation.change())).collect();
+        first.assets.load(&principal.store, &changes).await?;
+        let unreserved = operations.iter().filter(|operation| operation.reserved.get().is_none());
+        Self::reserve_all(principal, &unreserved.copied().collect::<Vec<_>>()).await
     }
 
     fn subjects(&self) -> Vec<String> {
@@ -244,84 +244,14 @@ impl Operation for AssetOperation {
         self.asset_id().map(|id| format!("asset {id}")).into_iter().chain(serial).collect()
     }
 
-    /// A new asset gets its tag here, once nothing else is wrong with it.
-    async fn inputs(&self, caller: &Caller, is_retry: bool) -> Result<Inputs, ApiError> {
-        let write = match &self.action {
-            Action::Refuse(errors) => return Err(ApiError::Invalid(errors.clone())),
-            Action::Write(write) => Some(write),
-            Action::Delete => None,
-        };
-        let (found, matched) = self.found()?;
-        let change = write.map(|write| write.change.clone()).unwrap_or_default();
-        let is_new = found.is_none();
-        let asset = self.assets.inputs(found, &change);
-        let Some(write) = write.filter(|_| is_new) else { return Ok(Inputs { asset, matched, draft: None }) };
-        let reserved = self.reserved.get().ok_or_else(|| ApiError::Internal("an operation without an ID".into()))?;
-        let drafted = reserved.draft.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut draft = match drafted.filter(|_| !is_retry) {
-            Some(draft) => draft,
-            None => self.draft(caller, write, &asset, reserved.id)?,
-        };
-        let range = asset.tag_range(caller)?;
-        draft.asset_tag = match &reserved.tag {
-            _ if is_retry => free_tag(caller, &range, &draft).await?,
-            Some(tag) => tag.clone(),
-            None => range.tag(caller.store.next_number(&range, 1).await?),
-        };
-        Ok(Inputs { asset, matched, draft: Some(draft) })
+    async fn inputs(&self, principal: &Principal, is_retry: bool) -> Result<Inputs, ApiError> {
+        self.with_tag(principal, self.loaded()?, is_retry).await
     }
 
-    fn decide(
-        &self,
-        caller: &Caller,
-        unit: &mut UnitOfWork<'_>,
-        inputs: &Inputs,
-    ) -> Result<AssetOutcome, AttemptError<ApiError>> {
-        if let (Some(draft), None) = (&inputs.draft, &self.if_match) {
-            let asset = unit.create(draft.clone())?;
-            if let Target::Serial(serial) = &self.target {
-                unit.claim_serial(&caller.store, serial, &inputs.matched, draft.id)?;
-            }
-            return Ok(self.changed(asset, RowResult::Created, false));
-        }
-        // What is only created has no version that it could be expected to have.
-        let old = inputs.asset.asset.as_ref().ok_or(ApiError::PreconditionFailed)?;
-        if self.if_match.as_ref().is_some_and(|expected| !expected.contains(old.version)) {
-            return Err(ApiError::PreconditionFailed.into());
-        }
-        let Action::Write(write) = &self.action else {
-            check_deletable(&old.value)?;
-            unit.delete(old)?;
-            return Ok(self.changed(old.clone(), RowResult::Updated, true));
-        };
-        let mut change = write.with_custom_fields(Some(&old.value), &inputs.asset);
-        change.name = write.name.clone();
-        if !write.unchanged.is_empty() {
-            change.errors.extend(write.unchanged.errors(&AssetView::new(old.clone(), self.assets.names(&old.value)))?);
-        }
-        let next = old.value.changed(&change, &inputs.asset.references, &caller.validations, inputs.asset.transitions());
-        let next = next.map_err(|error| self.located(write, change_error(error)))?;
-        let asset = unit.update(old, next)?;
-        let result = if asset.version == old.version { RowResult::Unchanged } else { RowResult::Updated };
-        Ok(self.changed(asset, result, false))
-    }
-
-    fn judge(error: WriteError) -> AttemptError<ApiError> {
-        match error {
-            // An older template gave a tag.
-            WriteError::Duplicate(..) => AttemptError::Outdated(WriteError::Stale),
-            error => error.into(),
-        }
-    }
-
-    fn respond(&self, changed: &AssetOutcome) -> Result<StoredResponse, StoreError> {
-        (self.respond)(changed)
-    }
-
-    fn note(&self, changed: &AssetOutcome) {
-        match changed.is_deleted {
-            true => self.assets.remove(changed.asset.value.id),
-            false => self.assets.put(&changed.asset),
+    fn note(&self, outcome: &AssetOutcome) {
+        match outcome.is_deleted {
+            true => self.assets.remove(outcome.asset.value.id),
+            false => self.assets.put(&outcome.asset),
         }
     }
 }

@@ -36,10 +36,6 @@ fn unique(field: &'static str, values: &BTreeSet<String>) -> Vec<Unique> {
 
 impl NamedRecords {
     /// Finds the records. Takes one round trip; for models it reads the whole catalog, of which a tenant has little.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`StoreError`] when the table can't be read.
     pub(crate) async fn read(store: &TenantStore, names: &NamesInRows) -> Result<Self, StoreError> {
         let (codes, emails, tags) =
             (unique("code", &names.type_codes), unique("email", &names.emails), unique("asset_tag", &names.tags));
@@ -53,7 +49,6 @@ impl NamedRecords {
         Ok(Self { types, users, assets, models })
     }
 
-    /// Returns the asset type with a code.
     pub(crate) fn asset_type(&self, code: &str) -> Option<AssetTypeId> {
         self.types.get(code).copied()
     }
@@ -63,7 +58,6 @@ impl NamedRecords {
         self.users.get(email).copied()
     }
 
-    /// Returns the asset with a tag.
     pub(crate) fn asset(&self, tag: &str) -> Option<AssetId> {
         self.assets.get(tag).copied()
     }
@@ -79,7 +73,7 @@ impl NamedRecords {
 
 async fn models_by_name(store: &TenantStore) -> Result<HashMap<(String, String), Vec<ModelId>>, StoreError> {
     let (manufacturers, models) =
-        tokio::try_join!(store.all_without_content::<Manufacturer>(), store.all_without_content::<Model>())?;
+        tokio::try_join!(store.all_without_blobs::<Manufacturer>(), store.all_without_blobs::<Model>())?;
     let names: HashMap<_, _> = manufacturers.iter().map(|stored| (stored.value.id, fold(&stored.value.name))).collect();
     let mut by_name: HashMap<(String, String), Vec<ModelId>> = HashMap::new();
     for model in models {

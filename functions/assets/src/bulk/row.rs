@@ -1,7 +1,7 @@
 //! The row of an import: an asset's fields, and the names of other records in place of their ids.
 
-use super::operation::{Action, AssetWrite, Target};
 use super::references::{NamedRecords, NamesInRows};
+use super::write::{Action, AssetWrite, Target};
 use shared::domain::assets::asset::Status;
 use shared::domain::assets::change::AssetChange;
 use shared::domain::assets::custom_fields::CustomFields;
@@ -92,7 +92,6 @@ pub(crate) struct ImportRow {
 }
 
 impl ImportRow {
-    /// Reads the fields of a row.
     pub(crate) fn new(row: Row) -> Self {
         let (fields, errors) = row.read::<AssetRow>();
         Self { row, fields, errors }
@@ -170,7 +169,7 @@ impl ImportRow {
             custom_fields = Patch::Value(CustomFields::default());
         }
         let change = AssetChange {
-            name: None,
+            name: fields.name,
             status: fields.status,
             asset_type_id,
             model_id,
@@ -186,7 +185,7 @@ impl ImportRow {
             errors,
         };
         let (custom_fields, unchanged) = (row.custom_fields, fields.unchanged);
-        let write = AssetWrite { name: fields.name, change, custom_fields, unchanged, named_columns };
+        let write = AssetWrite { change, custom_fields, unchanged, named_columns };
         (target, Action::Write(Box::new(write)))
     }
 
@@ -230,7 +229,7 @@ fn either<I: PartialEq + Copy, N>(
         },
     };
     if !by_id.is_absent() && by_id != by_name {
-        errors.push(FieldError::column(name_column, "names another one than the ID does"));
+        errors.push(FieldError::column(name_column, "conflicts with the ID column"));
     }
     by_name
 }

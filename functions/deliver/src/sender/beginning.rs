@@ -2,7 +2,7 @@
 
 use http_body_util::BodyExt;
 use hyper::body::{Body, Bytes};
-use shared::domain::webhook::MAX_RESPONSE_BYTES;
+use shared::domain::webhooks::MAX_RESPONSE_BYTES;
 use tokio::time::{Instant, timeout_at};
 
 /// Reads the beginning of a body, as far as it arrives in time. Returns `None` if it is empty.

@@ -9,7 +9,7 @@ use hyper::Uri;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
-use shared::domain::webhook::AttemptFailure;
+use shared::domain::webhooks::AttemptFailure;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};

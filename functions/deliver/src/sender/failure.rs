@@ -1,6 +1,6 @@
 //! Why there is no response, from what the libraries say.
 
-use shared::domain::webhook::AttemptFailure;
+use shared::domain::webhooks::AttemptFailure;
 use std::error::Error;
 use std::fmt;
 use std::io;

@@ -22,7 +22,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rules::Rules;
 use rustls::RootCertStore;
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhook::{AddressPolicy, Attempt, AttemptFailure, WebhookUrl};
+use shared::domain::webhooks::{AddressPolicy, Attempt, AttemptFailure, WebhookUrl};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};

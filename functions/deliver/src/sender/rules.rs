@@ -1,6 +1,6 @@
 //! Which addresses a connection may be made to.
 
-use shared::domain::webhook::{AddressPolicy, PUBLIC_PORTS, is_public};
+use shared::domain::webhooks::{AddressPolicy, PUBLIC_PORTS, is_public};
 use std::net::IpAddr;
 
 /// A policy, and what counts as public.

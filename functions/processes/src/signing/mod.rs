@@ -4,7 +4,7 @@ mod receipt;
 mod session;
 mod session_wire;
 mod submit;
-mod through_link;
+mod submit_with_link;
 
 shared::endpoints! {
     session: get_signing_session;

@@ -1,29 +1,21 @@
 //! The receipt, for the signer.
 
-use crate::link_subject::{LinkSubject, representative};
 use crate::receipts::{self, ReceiptQuery, ReceiptResponse};
-use serde::Serialize;
+use crate::subject::Subject;
 use shared::auth::UnverifiedRequest;
 use shared::domain::receipts::signed::{SignedMovementReceipt, SignedReceipt};
 use shared::domain::signing::link::LinkStatus;
 use shared::domain::values::id::LinkId;
-use shared::http::describe::{Schemas, add_schema, schema_or_reference};
 use shared::http::error::ApiError;
-use shared::http::extract::QueryParams;
+use shared::http::openapi::describe::{Schemas, add_schema, schema_or_reference};
 use shared::http::openapi::{ListErrors, ReceiptConflict};
+use shared::http::requests::extract::QueryParams;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The receipt of what a signing link has opened.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub enum SigningReceipt {
-    /// The receipt of a process instance.
-    Instance(Box<SignedReceipt>),
-    /// The receipt of a movement.
-    Movement(Box<SignedMovementReceipt>),
-}
+/// What the receipt of a signing link may be. It has a schema and no values.
+pub enum SigningReceipt {}
 
 // Any of the two, not one: a validator can't tell them apart by their members alone.
 impl PartialSchema for SigningReceipt {
@@ -51,20 +43,11 @@ pub async fn get_signing_receipt(
 ) -> Result<ReceiptResponse<SigningReceipt>, ApiError> {
     let (signer, (format, subject)) = request
         .authorize_signer_with_query(query, async |store, link, query| {
-            Ok((query.format, LinkSubject::read(&store, link.value.target).await?))
+            Ok((query.format, Subject::read(&store, link.value.subject).await?))
         })
         .await?;
     if signer.link.value.status(signer.context.at, subject.position()) == LinkStatus::Ended {
         return Err(ApiError::BadLink(Some(LinkStatus::Ended)));
     }
-    match &subject.movement {
-        None => {
-            let receipt = receipts::of_instance(&signer, representative(&subject.instances)?, format).await?;
-            Ok(receipt.map(SigningReceipt::Instance))
-        }
-        Some(movement) => {
-            let receipt = receipts::of_movement(&signer, movement, &subject.instances, format).await?;
-            Ok(receipt.map(SigningReceipt::Movement))
-        }
-    }
+    receipts::respond(&signer, &subject, format).await
 }

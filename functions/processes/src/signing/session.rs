@@ -1,13 +1,11 @@
 //! What the signer sees.
 
 use super::session_wire::{SessionAsset, SessionSigner, SessionStep, SessionView};
-use crate::link_subject::{LinkSubject, representative};
+use crate::subject::Subject;
 use shared::auth::UnverifiedRequest;
 use shared::domain::assets::asset::Asset;
 use shared::domain::processes::instance::{Instance, InstanceStatus};
-use shared::domain::processes::movement::position;
 use shared::domain::processes::process::StepKind;
-use shared::domain::record::Stored;
 use shared::domain::signing::link::{Link, LinkStatus};
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::User;
@@ -15,13 +13,13 @@ use shared::domain::values::id::{AssetId, LinkId, TenantId, UserId};
 use shared::domain::values::text::{Line, Name};
 use shared::http::error::ApiError;
 use shared::http::openapi::ListErrors;
-use shared::http::response::Data;
-use shared::store::{BatchGet, PointReads};
+use shared::http::responses::Data;
+use shared::store::{BatchGet, TenantReads};
 use std::collections::HashMap;
 
 /// What a session shows besides the link.
 pub(super) struct Session {
-    pub(super) subject: LinkSubject,
+    pub(super) subject: Subject,
     organization: Name,
     assets: HashMap<AssetId, Asset>,
     user_names: HashMap<UserId, Name>,
@@ -30,9 +28,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Reads the session of a link.
-    pub(super) async fn read(reads: &PointReads, link: &Link) -> Result<Self, ApiError> {
-        let subject = LinkSubject::read(reads, link.target).await?;
+    pub(super) async fn read(reads: &TenantReads, link: &Link) -> Result<Self, ApiError> {
+        let subject = Subject::read(reads, link.subject).await?;
         let assets = subject.instances.iter().map(|it| it.value.asset_id);
         let picked = subject.instances.iter().flat_map(|it| it.value.picked_users());
         let users: Vec<UserId> = picked.chain(link.signer.user_id).collect();
@@ -66,25 +63,24 @@ impl Session {
         self.user_names.insert(user.id, user.display_name.clone());
     }
 
-    /// Returns whether the name of this user is known.
     pub(super) fn knows(&self, user: UserId) -> bool {
         self.user_names.contains_key(&user)
     }
 
-    /// Returns the view of the session with this link and these instances, which are as they were read or later.
-    pub(super) fn view(&self, link: &Link, instances: &[Stored<Instance>]) -> Result<SessionView, ApiError> {
-        let instance = representative(instances)?;
-        let (status, open) = position(instances);
+    /// Returns the view of the session with this link and this subject, which are as they were read or later.
+    pub(super) fn view(&self, link: &Link, subject: &Subject) -> Result<SessionView, ApiError> {
+        let instance = subject.representative()?;
+        let (status, open) = subject.position();
         let steps = instance.value.steps.as_slice().iter().enumerate();
         // What was cancelled is not handed over with the rest of a movement.
         let is_cancelled = status == InstanceStatus::Cancelled;
-        let handled = instances.iter().filter(|it| is_cancelled || it.value.status() != InstanceStatus::Cancelled);
+        let handled = subject.instances.iter().filter(|it| is_cancelled || it.value.status() != InstanceStatus::Cancelled);
         let is_shown = |index: usize| status == InstanceStatus::InProgress && index >= open && link.steps.contains(index);
         Ok(SessionView {
             link_id: link.id,
             organization: self.organization.clone(),
             process_name: instance.value.process_name.clone(),
-            movement_number: self.subject.movement.as_ref().map(|movement| movement.value.number.clone()),
+            movement_number: subject.movement.as_ref().map(|movement| movement.value.number.clone()),
             assets: handled.map(|instance| self.asset(&instance.value)).collect(),
             signer: SessionSigner { name: link.signer.name.clone(), user_id: self.signer },
             status: if link.used_at.is_some() { LinkStatus::Used } else { LinkStatus::Open },
@@ -142,5 +138,5 @@ pub async fn get_signing_session(request: UnverifiedRequest<LinkId>) -> Result<D
             Ok(_) => {}
         }
     }
-    Ok(Data { data: session.view(&link.value, &session.subject.instances)? })
+    Ok(Data { data: session.view(&link.value, &session.subject)? })
 }

@@ -2,26 +2,24 @@
 
 use super::session::Session;
 use super::session_wire::SessionView;
-use super::through_link::ThroughLink;
-use crate::commands::AdvanceInstance;
-use crate::instance_wire::StepIndex;
-use crate::link_subject::steps;
-use crate::movement_commands::AdvanceMovement;
-use crate::submission::{Submission, value_error};
+use super::submit_with_link::SubmitWithLink;
+use crate::instances::wire::StepIndex;
+use crate::subject::advance::AdvanceSubject;
+use crate::subject::submission::{Submission, value_error};
 use futures_util::future::try_join_all;
 use serde_json::{Map, Value, json};
 use shared::auth::{Command, UnverifiedRequest};
 use shared::domain::processes::process::{Step, StepKind};
-use shared::domain::signing::link::{LinkStatus, LinkSteps, LinkTarget};
+use shared::domain::signing::link::{LinkStatus, LinkSteps};
 use shared::domain::user::{Email, User};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{LinkId, UserId};
-use shared::http::body::{StepData, StepKeys};
 use shared::http::error::ApiError;
-use shared::http::extract::JsonBody;
 use shared::http::openapi::{PostErrors, SubmissionConflict};
-use shared::http::response::Data;
-use shared::store::{PointReads, StoreError};
+use shared::http::requests::body::{StepData, StepKeys};
+use shared::http::requests::extract::JsonBody;
+use shared::http::responses::Data;
+use shared::store::{StoreError, TenantReads};
 
 shared::body! {
     /// Step data to submit with a signing link.
@@ -39,12 +37,6 @@ shared::body! {
     read_only: &[]
 }
 
-/// The submission, to what the link opens.
-enum Target {
-    Instance(ThroughLink<AdvanceInstance>, Box<<ThroughLink<AdvanceInstance> as Command>::Inputs>),
-    Movement(ThroughLink<AdvanceMovement>, Box<<ThroughLink<AdvanceMovement> as Command>::Inputs>),
-}
-
 /// Submit steps with a signing link
 ///
 /// Submits the open step, and those that follow up to `through`, as the signer. Returns the session as it is afterwards.
@@ -53,7 +45,7 @@ pub async fn submit_with_link(
     request: UnverifiedRequest<LinkId>,
     body: JsonBody<SubmissionBody>,
 ) -> Result<Data<SessionView>, ApiError> {
-    let (signer, target) = request
+    let (signer, (command, inputs)) = request
         .authorize_signer(async |store, link| {
             let (body, mut errors) = body.parse_early(&store).await?;
             // A repetition gets its stored response nevertheless.
@@ -61,7 +53,7 @@ pub async fn submit_with_link(
                 return Err(ApiError::BadLink(Some(LinkStatus::Used)));
             }
             let mut session = Session::read(&store, &link.value).await?;
-            errors.extend(not_opened(&link.value.steps, steps(&session.subject.instances), &body));
+            errors.extend(not_opened(&link.value.steps, session.subject.steps(), &body));
             let SubmissionBody { step_data, current_step, through, typed_signatures } = body;
             let data = with_users(&store, &mut session, &link.value.steps, step_data.0, &mut errors).await?;
             let typed = typed_signatures.map(|keys| keys.0).unwrap_or_default();
@@ -69,26 +61,14 @@ pub async fn submit_with_link(
                 expected_step: current_step.map(|step| step.0 as usize),
                 ..Submission::at_start(Some(StepData(data)), through, errors)
             };
-            let submission = submission.with_typed(typed);
-            match link.value.target {
-                LinkTarget::InstanceId(id) => {
-                    let command = ThroughLink { submitted: AdvanceInstance { id, submission }, session, link: link.value.id };
-                    let inputs = command.read(&store).await?;
-                    Ok(Target::Instance(command, Box::new(inputs)))
-                }
-                LinkTarget::MovementId(id) => {
-                    let command = ThroughLink { submitted: AdvanceMovement { id, submission }, session, link: link.value.id };
-                    let inputs = command.read(&store).await?;
-                    Ok(Target::Movement(command, Box::new(inputs)))
-                }
-            }
+            let submitted = AdvanceSubject { id: link.value.subject, submission: submission.with_typed(typed) };
+            let command = SubmitWithLink { submitted, session, link: link.value.id };
+            let inputs = command.read(&store).await?;
+            Ok((command, inputs))
         })
         .await?;
-    let data = match target {
-        Target::Instance(command, inputs) => command.view(&signer.execute(&command, *inputs).await?)?,
-        Target::Movement(command, inputs) => command.view(&signer.execute(&command, *inputs).await?)?,
-    };
-    Ok(Data { data })
+    let outcome = signer.execute(&command, inputs).await?;
+    Ok(Data { data: command.view(&outcome)? })
 }
 
 /// Returns an error for each step of a submission that the link does not open.
@@ -106,14 +86,14 @@ fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<
 /// Returns the values with the IDs of users in place of their e-mail addresses. The signer sees no list of users. The session
 /// learns the names of all whom the values pick.
 async fn with_users(
-    reads: &PointReads,
+    reads: &TenantReads,
     session: &mut Session,
     opened: &LinkSteps,
     mut data: Map<String, Value>,
     errors: &mut Vec<FieldError>,
 ) -> Result<Map<String, Value>, ApiError> {
     // Of a step that the link doesn't open, nobody learns whether an address is known.
-    let steps = steps(&session.subject.instances).iter().enumerate().filter(|(index, _)| opened.contains(*index));
+    let steps = session.subject.steps().iter().enumerate().filter(|(index, _)| opened.contains(*index));
     let pickers = steps.filter(|(_, step)| step.kind == StepKind::UserPicker);
     let picked = pickers.filter_map(|(_, step)| Some((step.key.clone(), data.get(&step.key)?.as_str()?)));
     let found = try_join_all(picked.map(async |(key, text)| match text.parse::<UserId>() {
@@ -122,7 +102,7 @@ async fn with_users(
             let user = StoreError::tolerate_unreadable(reads.get::<User>(id).await)?;
             Ok::<_, ApiError>(Some((key, user.filter(|user| user.value.is_active))))
         }
-        // What is no address gets the error of a value that is no ID.
+        // Values that aren't addresses are reported as invalid IDs.
         Err(_) if !text.contains('@') => Ok(None),
         Err(_) => {
             let user = match text.parse::<Email>() {

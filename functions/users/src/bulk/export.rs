@@ -1,18 +1,19 @@
 //! The endpoint of exports.
 
+use crate::wire::UserFilterQuery;
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;
 use shared::domain::keys::scope::{Role, Scope};
 use shared::domain::record::Stored;
 use shared::domain::user::{Email, User};
 use shared::domain::values::id::UserId;
-use shared::domain::values::text::{Name, SearchText};
+use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::error::ApiError;
-use shared::http::extract::QueryParams;
 use shared::http::openapi::ListErrors;
-use shared::store::{UserFilter, has_time_for_operation};
+use shared::http::requests::extract::QueryParams;
+use shared::store::has_time_for_operation;
 
 shared::query! {
     /// Users to export.
@@ -21,14 +22,7 @@ shared::query! {
         format: ExportFormat as ExportFormat,
         /// The user after whom to go on: given by the header `Link`.
         after: UserId as UserId,
-        /// Search text. Every word must occur in the display name or e-mail address.
-        q: SearchText as SearchText,
-        /// Filter by role.
-        role: Role as Role,
-        /// Filter by whether users are active.
-        is_active: bool as bool,
-        /// Filter by e-mail address, exactly but without regard to case.
-        email: Email as Email,
+        ..filter: UserFilterQuery,
     }
 }
 
@@ -78,7 +72,7 @@ pub async fn export_users(
     let text = query.text().to_owned();
     let (caller, query) = request.authorize_with_query(Scope::UsersRead, query, async |_, query| Ok(query)).await?;
     let mut export = Export::new(query.format.unwrap_or(ExportFormat::Csv), "/v1/users/export", &text);
-    let filter = UserFilter { q: query.q.map(String::from), role: query.role, is_active: query.is_active, email: query.email };
+    let filter = query.filter.into();
     let mut after = query.after;
     for _ in 0..MAX_CHUNKS {
         let chunk = caller.store.users_after(&filter, after).await?;

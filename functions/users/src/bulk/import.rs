@@ -1,6 +1,6 @@
 //! The endpoint of imports.
 
-use super::operation::{Action, Target, UserOperation, UserOutcome, UserWrite};
+use super::operation::{Action, Target, UserOperation, UserOutcome};
 use super::users_in_bulk::UsersInBulk;
 use shared::auth::{Caller, UnverifiedRequest};
 use shared::domain::keys::scope::{Role, Scope};
@@ -9,12 +9,13 @@ use shared::domain::user::{Email, UserChange};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
 use shared::domain::values::text::Name;
-use shared::http::bulk::import::{self, ImportResult, OnError, UserMatch, row_response};
+use shared::http::bulk::import::{ImportResult, OnError, UserMatch, row_response};
 use shared::http::bulk::rows::{CellType, ColumnNames, Row};
+use shared::http::bulk::rows_body::RowsBody;
 use shared::http::error::ApiError;
-use shared::http::extract::{QueryParams, RowsBody};
 use shared::http::openapi::{ImportConflict, ImportErrors};
-use shared::http::response::Json;
+use shared::http::requests::extract::QueryParams;
+use shared::http::responses::Json;
 use shared::store::StoreError;
 use std::sync::Arc;
 
@@ -70,16 +71,16 @@ pub async fn import_users(
     let matched = Some(matching.as_str()).filter(|_| matching != UserMatch::None);
     let rows = body.parse(&caller, COLUMNS, matched)?;
     let rows = &rows;
-    import::execute(&caller, query.on_error.unwrap_or(OnError::Skip), |caller| operations(caller, rows, matching)).await
+    caller.execute_import(query.on_error.unwrap_or(OnError::Skip), |caller| operations(caller, rows, matching)).await
 }
 
 async fn operations(caller: Caller, rows: &[Row], matching: UserMatch) -> Result<Vec<UserOperation>, ApiError> {
     let users = Arc::new(UsersInBulk::default());
     let ids = caller.store.new_ids(caller.context.at, rows.len())?;
-    Ok(rows.iter().zip(ids).map(|(row, id)| operation(row, id, matching, &users)).collect())
+    Ok(rows.iter().zip(ids).map(|(row, id)| operation(&caller, row, id, matching, &users)).collect())
 }
 
-fn operation(row: &Row, new_id: UserId, matching: UserMatch, users: &Arc<UsersInBulk>) -> UserOperation {
+fn operation(caller: &Caller, row: &Row, new_id: UserId, matching: UserMatch, users: &Arc<UsersInBulk>) -> UserOperation {
     let (fields, mut errors) = row.read::<UserRow>();
     let mut target = Target::New;
     let action = match fields {
@@ -93,12 +94,11 @@ fn operation(row: &Row, new_id: UserId, matching: UserMatch, users: &Arc<UsersIn
                 (UserMatch::Email, _, Some(email)) => target = Target::Email(email.folded()),
                 _ => {}
             }
-            let change = UserChange { email, display_name, role, is_active };
-            Action::Write(Box::new(UserWrite { change, unchanged, errors }))
+            Action::set(UserChange { email, display_name, role, is_active }, unchanged, errors)
         }
     };
-    let users = Arc::clone(users);
-    UserOperation { users, target, action, if_match: None, respond, locate: FieldError::in_column, missing, new_id }
+    let operation = UserOperation::new(caller, users, new_id, target, action);
+    UserOperation { respond, locate: FieldError::in_column, missing, ..operation }
 }
 
 fn respond(changed: &UserOutcome) -> Result<StoredResponse, StoreError> {

@@ -1,13 +1,7 @@
 //! Many users at once: batches, imports and exports.
 
-mod batch;
-mod export;
-mod import;
-mod operation;
+pub mod batch;
+pub mod export;
+pub mod import;
+pub(crate) mod operation;
 mod users_in_bulk;
-
-shared::endpoints! {
-    batch: batch_users;
-    import: import_users;
-    export: export_users;
-}

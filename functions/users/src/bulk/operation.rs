@@ -1,19 +1,20 @@
-//! One change of a user among several in a request.
+//! One change of a user: of a request of its own, or among several.
 
 use super::users_in_bulk::UsersInBulk;
-use crate::handlers::changed;
 use crate::wire::UserView;
-use shared::auth::{Caller, Operation};
+use shared::auth::{Caller, Command, Operation, Principal};
 use shared::domain::keys::scope::Role;
 use shared::domain::record::{Kind, Record, Stored};
 use shared::domain::request::{ExpectedVersions, StoredResponse};
 use shared::domain::user::{User, UserChange};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
-use shared::http::body::ReadOnlyFields;
 use shared::http::bulk::import::RowResult;
 use shared::http::error::ApiError;
-use shared::store::{AttemptError, StoreError, UnitOfWork, WriteError};
+use shared::http::requests::body::ReadOnlyFields;
+use shared::http::responses::{Created, Data, Success, Versioned};
+use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Which user an operation is about.
@@ -37,6 +38,12 @@ pub(crate) enum Action {
     Refuse(Vec<FieldError>),
 }
 
+impl Action {
+    pub(crate) fn set(change: impl Into<UserChange>, unchanged: ReadOnlyFields, errors: Vec<FieldError>) -> Self {
+        Self::Write(Box::new(UserWrite { change: change.into(), unchanged, errors }))
+    }
+}
+
 /// The fields that an operation sets.
 pub(crate) struct UserWrite {
     pub(crate) change: UserChange,
@@ -56,6 +63,8 @@ pub(crate) struct UserOutcome {
 /// An operation.
 pub(crate) struct UserOperation {
     pub(crate) users: Arc<UsersInBulk>,
+    /// The caller's role: nobody can give more than it.
+    pub(crate) role: Role,
     pub(crate) target: Target,
     pub(crate) action: Action,
     pub(crate) if_match: Option<ExpectedVersions>,
@@ -70,6 +79,27 @@ pub(crate) struct UserOperation {
 }
 
 impl UserOperation {
+    /// Returns an operation that responds as a single request, and reports errors where they are in a JSON body.
+    pub(crate) fn new(caller: &Caller, users: &Arc<UsersInBulk>, new_id: UserId, target: Target, action: Action) -> Self {
+        let users = Arc::clone(users);
+        let (locate, missing): (fn(FieldError) -> FieldError, _) = (|error| error, |error| error);
+        Self { users, role: caller.role, target, action, if_match: None, respond, locate, missing, new_id }
+    }
+
+    /// Returns the operation of a request that changes this user and no other.
+    pub(crate) fn alone(caller: &Caller, id: UserId, target: Target, action: Action) -> Self {
+        Self::new(caller, &Arc::default(), id, target, action)
+    }
+
+    /// Reads the users that the operations are about, and those who have their e-mail addresses.
+    async fn load(reads: &TenantReads, operations: &[&Self]) -> Result<(), ApiError> {
+        let Some(first) = operations.first() else { return Ok(()) };
+        let id = |operation: &&Self| if let Target::Id(id) = operation.target { Some(id) } else { None };
+        let ids: BTreeSet<UserId> = operations.iter().filter_map(id).collect();
+        let emails = operations.iter().filter_map(|operation| operation.email()).collect();
+        Ok(first.users.load(reads, ids, &emails).await?)
+    }
+
     /// Returns the e-mail address that the operation sets or names, folded.
     pub(crate) fn email(&self) -> Option<String> {
         match (&self.target, &self.action) {
@@ -121,45 +151,35 @@ impl UserOperation {
     }
 }
 
-impl Operation for UserOperation {
+/// Returns the response that the single request would have.
+fn respond(changed: &UserOutcome) -> Result<StoredResponse, StoreError> {
+    let user = changed.user.clone();
+    match changed.result {
+        _ if changed.is_deleted => Data { data: UserView::from(user) }.to_stored(Vec::new()),
+        RowResult::Created => Created::<UserView>::of("users", user).to_stored(Vec::new()),
+        _ => Versioned::<UserView>::from(user).to_stored(Vec::new()),
+    }
+}
+
+impl Command for UserOperation {
     type Inputs = Option<Stored<User>>;
     type Outcome = UserOutcome;
 
-    async fn prepare(caller: &Caller, operations: &[&Self]) -> Result<(), ApiError> {
-        match operations.first() {
-            Some(first) => first.users.prepare(caller, operations).await,
-            None => Ok(()),
-        }
-    }
-
-    fn unique_values(&self) -> Vec<(&'static str, String)> {
-        self.email().into_iter().map(|email| ("email", email)).collect()
-    }
-
-    fn subjects(&self) -> Vec<String> {
-        let user = self.found().ok().flatten();
-        let present = user.as_ref().map(|user| user.value.email.folded());
-        let emails = [present, self.email()].into_iter().flatten().map(|email| format!("email {email}"));
-        emails.chain(user.map(|user| format!("user {}", user.value.id))).collect()
-    }
-
-    async fn inputs(&self, _: &Caller, _: bool) -> Result<Self::Inputs, ApiError> {
-        match &self.action {
-            Action::Refuse(errors) => Err(ApiError::Invalid(errors.clone())),
-            _ => self.found(),
-        }
+    async fn read(&self, reads: &TenantReads) -> Result<Self::Inputs, ApiError> {
+        Self::load(reads, &[self]).await?;
+        self.found()
     }
 
     fn decide(
         &self,
-        caller: &Caller,
+        _: &Principal,
         unit: &mut UnitOfWork<'_>,
         found: &Self::Inputs,
-    ) -> Result<UserOutcome, AttemptError<ApiError>> {
+    ) -> Result<UserOutcome, CommitFailure<ApiError>> {
         let Some(old) = found else {
             let Action::Write(write) = &self.action else { return Err(ApiError::NotFound.into()) };
             let user = self.new_user(write)?;
-            caller.role.check_grant(None, user.role).map_err(ApiError::from)?;
+            self.role.check_grant(None, user.role).map_err(ApiError::from)?;
             self.check_email(&user)?;
             return Ok(UserOutcome { user: unit.create(user)?, result: RowResult::Created, is_deleted: false });
         };
@@ -175,23 +195,50 @@ impl Operation for UserOperation {
         if !errors.is_empty() {
             return Err(self.invalid(errors).into());
         }
-        let next = changed(caller, &old.value, &write.change)?;
+        let next = old.value.changed(&write.change);
+        // Whoever becomes active again gets the role again.
+        let present = (old.value.is_active || !next.is_active).then_some(old.value.role);
+        self.role.check_grant(present, next.role).map_err(ApiError::from)?;
         self.check_email(&next)?;
         let user = unit.update(old, next)?;
         let result = if user.version == old.version { RowResult::Unchanged } else { RowResult::Updated };
         Ok(UserOutcome { user, result, is_deleted: false })
     }
 
-    fn judge(error: WriteError) -> AttemptError<ApiError> {
-        match error {
-            // Another request was faster: the next attempt finds the user who has the address.
-            WriteError::Duplicate(..) => AttemptError::Outdated(error),
-            error => error.into(),
-        }
+    fn stored_response(&self, changed: &UserOutcome) -> Result<StoredResponse, StoreError> {
+        (self.respond)(changed)
     }
 
-    fn respond(&self, changed: &UserOutcome) -> Result<StoredResponse, StoreError> {
-        (self.respond)(changed)
+    fn classify_failure(&self, error: WriteError, _: &UserOutcome) -> CommitFailure<ApiError> {
+        match (&error, &self.target) {
+            // Another request was faster: the next attempt finds the user who has the address.
+            (WriteError::Duplicate(..), Target::Email(_)) => CommitFailure::Outdated(error),
+            _ => error.into(),
+        }
+    }
+}
+
+impl Operation for UserOperation {
+    async fn prepare(principal: &Principal, operations: &[&Self]) -> Result<(), ApiError> {
+        Self::load(&principal.store, operations).await
+    }
+
+    fn unique_values(&self) -> Vec<(&'static str, String)> {
+        self.email().into_iter().map(|email| ("email", email)).collect()
+    }
+
+    fn subjects(&self) -> Vec<String> {
+        let user = self.found().ok().flatten();
+        let present = user.as_ref().map(|user| user.value.email.folded());
+        let emails = [present, self.email()].into_iter().flatten().map(|email| format!("email {email}"));
+        emails.chain(user.map(|user| format!("user {}", user.value.id))).collect()
+    }
+
+    async fn inputs(&self, _: &Principal, _: bool) -> Result<Self::Inputs, ApiError> {
+        match &self.action {
+            Action::Refuse(errors) => Err(ApiError::Invalid(errors.clone())),
+            _ => self.found(),
+        }
     }
 
     fn note(&self, changed: &UserOutcome) {

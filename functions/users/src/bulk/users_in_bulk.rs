@@ -1,12 +1,10 @@
 //! What the operations of one request read and change: each sees what those before it have done.
 
-use super::operation::{Target, UserOperation};
-use shared::auth::Caller;
 use shared::domain::record::{Record, Stored};
 use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::error::ApiError;
-use shared::store::{BatchGet, StoreError, TenantStore, UnreadableRecord};
+use shared::store::{BatchGet, StoreError, TenantReads, UnreadableRecord};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,35 +26,18 @@ impl UsersInBulk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what the operations need. Takes two round trips.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Unavailable`] when the table does not respond.
-    pub(crate) async fn prepare(&self, caller: &Caller, operations: &[&UserOperation]) -> Result<(), ApiError> {
-        let ids = operations.iter().filter_map(|operation| match operation.target {
-            Target::Id(id) => Some(id),
-            _ => None,
-        });
-        let emails = operations.iter().filter_map(|operation| operation.email()).collect();
-        Ok(self.load(&caller.store, ids.collect(), &emails).await?)
-    }
-
-    /// Reads these users, and those with these e-mail addresses, folded.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`StoreError`] when the table can't be read.
+    /// Reads these users, and those with these e-mail addresses, folded. Takes a round trip, and another one before it for
+    /// the addresses.
     pub(crate) async fn load(
         &self,
-        store: &TenantStore,
+        reads: &TenantReads,
         mut ids: BTreeSet<UserId>,
         emails: &BTreeSet<String>,
     ) -> Result<(), StoreError> {
         let unique = |email: &String| User::unique_email(email.clone());
-        let owners = store.owners::<User>(&emails.iter().map(unique).collect::<Vec<_>>()).await?;
+        let owners = reads.owners::<User>(&emails.iter().map(unique).collect::<Vec<_>>()).await?;
         ids.extend(owners.values());
-        let found = store.batch_get(BatchGet::new().with_all::<User>(ids.iter().copied())).await?;
+        let found = reads.batch_get(BatchGet::new().with_all::<User>(ids.iter().copied())).await?;
         let mut state = self.state();
         for id in &ids {
             match found.get::<User>(Some(*id)) {
@@ -98,7 +79,6 @@ impl UsersInBulk {
         state.users.insert(id, user.clone());
     }
 
-    /// Notes that an operation has deleted a user.
     pub(crate) fn remove(&self, id: UserId) {
         let mut state = self.state();
         state.by_email.retain(|_, owner| *owner != id);

@@ -3,17 +3,16 @@
 //! With an idempotency key, each change is a part of the request with a stored response of its own, written in the
 //! transaction of the change. A repetition of the request takes those responses and executes the rest.
 
+mod bulk;
 mod together;
 mod waves;
 
-use super::Caller;
+use super::{Caller, Command, Principal};
 use crate::domain::request::{IdempotentRequest, StoredResponse};
 use crate::domain::values::field_error::{ErrorLocation, FieldError};
 use crate::http::error::{ApiError, Dependency};
 use crate::log::error_chain;
-use crate::store::{
-    AttemptError, ChangeContext, DryRun, PreviousRequest, StoreError, UnitOfWork, WriteError, has_time_for_operation, retry,
-};
+use crate::store::{ChangeContext, DryRun, PreviousRequest, WriteError, has_time_for_operation};
 use futures_util::StreamExt;
 use futures_util::stream;
 use std::error::Error;
@@ -25,15 +24,10 @@ use waves::waves;
 /// on no faster, and others that share the table wait longer.
 pub const CONCURRENT_OPERATIONS: usize = 5;
 
-/// One of the changes of a request.
-pub trait Operation: Sync + Sized {
-    /// What the decision needs to know.
-    type Inputs: Send;
-    /// What the change leads to.
-    type Outcome: Send;
-
+/// A command that can be one of several in a request.
+pub trait Operation: Command + Sized {
     /// Reads what these operations need, all together. Called again for an operation whose inputs are outdated.
-    fn prepare(caller: &Caller, operations: &[&Self]) -> impl Future<Output = Result<(), ApiError>> + Send;
+    fn prepare(principal: &Principal, operations: &[&Self]) -> impl Future<Output = Result<(), ApiError>> + Send;
 
     /// Names what the operation touches. Operations that name the same thing are executed one after another, in the
     /// request's order.
@@ -45,29 +39,15 @@ pub trait Operation: Sync + Sized {
     }
 
     /// Returns the inputs, from what was read for all operations together.
-    fn inputs(&self, caller: &Caller, is_retry: bool) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;
+    fn inputs(&self, principal: &Principal, is_retry: bool) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;
 
-    /// Decides the change and adds it to the unit of work.
-    ///
-    /// # Errors
-    ///
-    /// Returns why the change is not possible.
-    fn decide(
-        &self,
-        caller: &Caller,
-        unit: &mut UnitOfWork<'_>,
-        inputs: &Self::Inputs,
-    ) -> Result<Self::Outcome, AttemptError<ApiError>>;
-
-    /// Returns what a failed commit means: another attempt, or an error.
-    fn judge(error: WriteError) -> AttemptError<ApiError>;
-
-    /// Returns the response, the same that is stored for a repetition.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Internal`] if it can't be serialized.
-    fn respond(&self, outcome: &Self::Outcome) -> Result<StoredResponse, StoreError>;
+    /// Reads the inputs of this operation alone, and returns them.
+    fn inputs_alone(&self, principal: &Principal, is_retry: bool) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send {
+        async move {
+            Self::prepare(principal, &[self]).await?;
+            self.inputs(principal, is_retry).await
+        }
+    }
 
     /// Notes what the operations that follow must know.
     fn note(&self, outcome: &Self::Outcome);
@@ -166,7 +146,7 @@ impl Caller {
     }
 
     /// Checks that what is stored under the request's key says that the same request has begun. For any other response,
-    /// the layer around all routes looks what it is.
+    /// the layer around all routes looks it up.
     async fn has_begun(&self, request: &IdempotentRequest) -> Result<(), ApiError> {
         match self.store.previous_request(request).await? {
             Some(PreviousRequest::Same(response)) if response.is_in_parts => Ok(()),
@@ -185,10 +165,19 @@ impl Caller {
         let is_outdated = progress.is_outdated.load(Ordering::Relaxed);
         let result = match progress.halted.get() {
             Some(dependency) => Err(ApiError::Unavailable(*dependency, "not executed".into())),
-            None => match caller.commit_operation(operation, is_outdated).await {
-                Ok(response) => Ok(response),
-                Err(error) => caller.settle(error, progress).await,
-            },
+            None => {
+                let executed = async {
+                    let inputs = match is_outdated {
+                        true => operation.inputs_alone(&caller, true).await?,
+                        false => operation.inputs(&caller, false).await?,
+                    };
+                    caller.commit_operation(operation, inputs).await
+                };
+                match executed.await {
+                    Ok(response) => Ok(response),
+                    Err(error) => caller.settle(error, progress).await,
+                }
+            }
         };
         result.unwrap_or_else(|error| {
             if let ApiError::Unavailable(dependency, _) = &error {
@@ -202,30 +191,15 @@ impl Caller {
     ///
     /// # Errors
     ///
-    /// Returns the errors of the operation, and [`ApiError::Conflict`] if other writers were faster five times.
+    /// As [`Principal::execute`].
     pub async fn execute_alone<O: Operation>(&self, operation: &O) -> Result<StoredResponse, ApiError> {
-        O::prepare(self, &[operation]).await?;
-        self.commit_operation(operation, false).await
+        self.commit_operation(operation, operation.inputs_alone(self, false).await?).await
     }
 
-    /// Executes an operation whose inputs were read, or are to be read again.
-    async fn commit_operation<O: Operation>(&self, operation: &O, is_outdated: bool) -> Result<StoredResponse, ApiError> {
-        let read_again = async || {
-            O::prepare(self, &[operation]).await?;
-            operation.inputs(self, true).await
-        };
-        let outcome = retry(
-            &self.store,
-            &self.context,
-            if is_outdated { read_again().await? } else { operation.inputs(self, false).await? },
-            |_| read_again(),
-            |unit, inputs| operation.decide(self, unit, inputs),
-            |outcome| operation.respond(outcome),
-            |error, _| O::judge(error),
-        )
-        .await?;
+    async fn commit_operation<O: Operation>(&self, operation: &O, inputs: O::Inputs) -> Result<StoredResponse, ApiError> {
+        let outcome = self.execute(operation, inputs).await?;
         operation.note(&outcome);
-        Ok(operation.respond(&outcome)?)
+        Ok(operation.stored_response(&outcome)?)
     }
 
     /// Returns the response of a part that has failed, or its error if the part is to be executed again. A refusal is
@@ -258,7 +232,7 @@ impl Caller {
     pub fn with_dry_run(&self) -> Self {
         let mut checker = self.without_idempotency_key();
         if !checker.store.is_dry_run() {
-            checker.requester.store = checker.requester.store.in_dry_run(DryRun::default());
+            checker.principal.store = checker.principal.store.in_dry_run(DryRun::default());
         }
         checker
     }

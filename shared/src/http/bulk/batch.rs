@@ -1,12 +1,11 @@
 //! Batches: several changes in one request.
 
 use super::operations::{Operations, RawOperation};
-use crate::auth::{Caller, Operation};
 use crate::domain::request::{StoredResponse, entity_tag};
 use crate::domain::values::field_error::FieldError;
 use crate::domain::values::json;
 use crate::http::error::ApiError;
-use crate::http::problem::Problem;
+use crate::http::error::problem::Problem;
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -124,29 +123,10 @@ struct Body {
 }
 
 impl BatchResult {
-    /// Executes the operations of a batch.
-    ///
-    /// # Errors
-    ///
-    /// As [`Caller::execute_each`] or, if they are atomic, [`Caller::execute_together`].
-    pub async fn of<O: Operation>(caller: &Caller, operations: &[O], is_atomic: bool) -> Result<Self, ApiError> {
-        caller.refuse_precondition()?;
-        let is_dry_run = caller.store.is_dry_run();
-        if !is_atomic {
-            return Self::new(&caller.execute_each(operations).await?, is_dry_run);
-        }
-        let respond = |responses: &[StoredResponse]| {
-            let body = serde_json::to_string(&Self::new(responses, is_dry_run)?).map_err(StoreError::broken)?;
-            Ok(StoredResponse::new(200, body))
-        };
-        let response = caller.execute_together(operations, respond).await?;
-        Ok(serde_json::from_str(&response.body).map_err(StoreError::broken)?)
-    }
-
     /// Returns the result with the responses to the operations. Once they are too large for a response, only what identifies
     /// the others is left of them: the ID of a record, and an error without its list of fields. Entity tags are left out
     /// where `is_dry_run`, as there is nothing yet that has a version.
-    fn new(responses: &[StoredResponse], is_dry_run: bool) -> Result<Self, ApiError> {
+    pub(crate) fn new(responses: &[StoredResponse], is_dry_run: bool) -> Result<Self, ApiError> {
         let (mut entries, mut bytes) = (Vec::new(), 0);
         for (index, response) in responses.iter().enumerate() {
             let StoredResponse { status, version, body, .. } = response;

@@ -6,9 +6,9 @@ use crate::domain::record::{Record, Stored};
 use crate::domain::values::id::Id;
 use crate::domain::values::json;
 use crate::domain::values::string_enum::string_enum;
-use crate::http::describe::{Describe, Schemas, add_response};
 use crate::http::error::ApiError;
-use crate::http::response::{ApiResponse, Success};
+use crate::http::openapi::describe::{Describe, Schemas, add_response};
+use crate::http::responses::{ApiResponse, Success};
 use crate::store::{Chunk, StoreError};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -37,6 +37,8 @@ string_enum! {
         Ndjson = "ndjson",
     }
 }
+
+crate::http::requests::params::from_param! { ExportFormat, }
 
 /// A record as exports show it: what an import can set, with the names that people know.
 pub trait ExportRow: Serialize {

@@ -1,10 +1,8 @@
 //! Imports: what a request says besides its rows, and what became of each row.
 
-use crate::auth::{Caller, Operation};
 use crate::domain::request::StoredResponse;
 use crate::domain::values::string_enum::string_enum;
 use crate::http::error::{ApiError, is_temporary};
-use crate::http::response::{Json, Success};
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -49,6 +47,8 @@ string_enum! {
         Email = "email",
     }
 }
+
+crate::http::requests::params::from_param! { AssetMatch, OnError, UserMatch, }
 
 string_enum! {
     /// What became of a row.
@@ -175,11 +175,16 @@ impl RowOutcome {
 
 impl ImportResult {
     /// Returns whether no row was left out for a reason that is only temporary.
-    fn is_final(&self) -> bool {
+    pub(crate) fn is_final(&self) -> bool {
         self.data.iter().flat_map(|row| &row.errors).all(|error| !is_temporary(&error.code))
     }
 
-    fn new(responses: &[StoredResponse], skips_good_rows: bool) -> Result<Self, ApiError> {
+    /// Returns what became of the rows. With `skips_good_rows`, the good ones were not written.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Internal`] for a response that is none of [`row_response`] and no problem document.
+    pub(crate) fn new(responses: &[StoredResponse], skips_good_rows: bool) -> Result<Self, ApiError> {
         let outcomes = responses.iter().enumerate().map(|(index, response)| RowOutcome::new(index, response));
         let mut data = outcomes.collect::<Result<Vec<_>, _>>()?;
         if skips_good_rows {
@@ -197,34 +202,4 @@ impl ImportResult {
         };
         Ok(Self { data, meta })
     }
-}
-
-/// Writes the rows, each in a transaction of its own. `operations` makes the rows' operations; it is called again to
-/// write what has been checked.
-///
-/// # Errors
-///
-/// Returns the errors of `operations`, and [`ApiError::Unavailable`] if the table can't be reached at the beginning.
-pub async fn execute<O: Operation, F: Future<Output = Result<Vec<O>, ApiError>>>(
-    caller: &Caller,
-    on_error: OnError,
-    operations: impl Fn(Caller) -> F,
-) -> Result<Json<ImportResult>, ApiError> {
-    caller.refuse_precondition()?;
-    // What was checked once is written to the end, also if the request was interrupted.
-    if on_error == OnError::Abort && !caller.is_resumed() {
-        let checker = caller.with_dry_run();
-        let checked = checker.execute_each(&operations(checker.clone()).await?).await?;
-        let is_good = checked.iter().all(|response| response.status < 300);
-        let result = ImportResult::new(&checked, !is_good)?;
-        if is_good && caller.store.is_dry_run() {
-            return Ok(Json(result));
-        }
-        // A repetition gets the same answer, unless the check could not be completed.
-        if !is_good && (!result.is_final() || caller.store_refusal(&Json(&result).to_stored(Vec::new())?).await?) {
-            return Ok(Json(result));
-        }
-    }
-    let rows = operations(caller.clone()).await?;
-    Ok(Json(ImportResult::new(&caller.execute_each(&rows).await?, false)?))
 }

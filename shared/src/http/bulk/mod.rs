@@ -5,3 +5,4 @@ pub mod export;
 pub mod import;
 pub mod operations;
 pub mod rows;
+pub mod rows_body;

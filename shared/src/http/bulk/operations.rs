@@ -4,8 +4,8 @@ use crate::domain::request::ExpectedVersions;
 use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
 use crate::domain::values::id::{AssetId, Id};
 use crate::domain::values::string_enum::string_enum;
-use crate::http::body::{Fields, FromBody, FromJson};
 use crate::http::error::ApiError;
+use crate::http::requests::body::{Fields, FromBody, FromJson};
 use serde_json::value::RawValue;
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
@@ -92,6 +92,13 @@ impl RawOperation {
             }
             None => Err(errors),
         }
+    }
+}
+
+impl FromJson for OperationKind {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        // A value that is no text gets the same error as a text that is no kind: it lists them.
+        serde_json::from_str::<String>(text).unwrap_or_default().parse()
     }
 }
 

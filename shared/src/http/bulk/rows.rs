@@ -4,8 +4,8 @@
 use crate::domain::assets::csv_cell::{self, CLEAR};
 use crate::domain::values::field_error::FieldError;
 use crate::domain::values::suggestions::unknown_name;
-use crate::http::body::{Fields, FromBody};
 use crate::http::error::ApiError;
+use crate::http::requests::body::{Fields, FromBody};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
 use std::io::Read;
@@ -217,7 +217,7 @@ fn parse_csv(body: &[u8], names: ColumnNames) -> Result<ParsedRows, ApiError> {
 fn csv_row(record: &csv::ByteRecord, columns: &[String], types: &[Option<CellType>], is_cut_off: bool) -> Row {
     let mut row = Row::default();
     if is_cut_off {
-        row.errors.push(FieldError::whole("A quoted cell of the row is not closed, so that all that follows is part of it."));
+        row.errors.push(FieldError::whole("Unclosed quote: the rest of the file was read as one cell."));
     } else if record.len() != columns.len() {
         let detail = format!("The row has {} cells, and the header row has {}.", record.len(), columns.len());
         row.errors.push(FieldError::whole(detail));
@@ -283,7 +283,7 @@ fn column_errors(columns: &[String], names: ColumnNames) -> Vec<FieldError> {
         if !seen.insert(column) {
             errors.push(FieldError::column(&shown(), "must occur once"));
         } else if !is_custom && !known.contains(&column.as_str()) {
-            let detail = unknown_name(&shown(), &known, "a column", errors.len());
+            let detail = unknown_name(&shown(), &known, "column", errors.len());
             errors.push(FieldError::column(&shown(), detail));
         }
     }

@@ -11,21 +11,22 @@ use crate::domain::values::id::{AssetId, Id, UserId};
 use crate::domain::values::time::Timestamp;
 use crate::store::history::as_of::{CONCURRENT_HISTORIES, MAX_EVENT_AFTER_REQUEST};
 use crate::store::keys::{self, Item, Key, Keys, LS, PK};
-use crate::store::lists::filters::{Page, PageRequest};
-use crate::store::lists::list_index::{ChangeEvent, max_secondary_index_delay};
+use crate::store::lists::list_index::ChangeEvent;
+use crate::store::lists::page::{Page, PageRequest};
+use crate::store::table::delays::max_secondary_index_delay;
 use crate::store::table::error::StoreError;
-use crate::store::{TenantStore, UnverifiedStore};
+use crate::store::{BoundedReads, TenantStore};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-impl UnverifiedStore {
+impl BoundedReads {
     /// Returns a page of the assets that a user had at `at`, newest first, each with the catalog names that it showed then;
     /// `None` if there never was such a user.
     ///
     /// # Errors
     ///
-    /// As [`UnverifiedStore::asset_as_of`].
+    /// As [`BoundedReads::asset_as_of`].
     pub async fn assets_of_user_as_of(
         &self,
         user: UserId,

@@ -19,7 +19,7 @@ use crate::store::table::unit_of_work::UnitOfWork;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use std::collections::{BTreeSet, HashMap};
 
-/// How long a claim is kept, in seconds: 24 hours.
+/// The lifetime of a claim, in seconds: 24 hours.
 const CLAIM_SECONDS: i64 = 24 * 60 * 60;
 
 /// The assets with a serial number, and the claim that the creation of another one must replace.

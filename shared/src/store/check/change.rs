@@ -6,7 +6,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::history::of_record::entry_of;
 use crate::store::keys::{Item, Key, Keys, PK, SK, event_id};
-use crate::store::lists::list_index::max_event_delay;
+use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::StoreError;
 use crate::store::table::item::{LAST_HASH, VERSION};
 use crate::store::table::transaction::{Condition, TransactionError, TransactionItem};
@@ -21,7 +21,7 @@ const RECORD_STATE: [&str; 2] = [VERSION, LAST_HASH];
 /// Longer values are not compared. Items that have them have others that differ as well.
 const MAX_COMPARED_BYTES: usize = 1024;
 
-/// How long a repair waits for others to stop writing, and how often it looks.
+/// The longest wait of a repair for others to stop writing, and the pause between looks.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_millis(500);
 
@@ -31,7 +31,7 @@ pub(super) struct Change {
     /// Readers of the change feed rely on an event being written soon after its id was made.
     deadline: Instant,
     items: Vec<TransactionItem>,
-    /// What the items will be.
+    /// The items as they will be.
     planned: Vec<(Key, Option<Item>)>,
 }
 

@@ -1,4 +1,4 @@
-//! What the check remembers of each record: a few hundred bytes.
+//! The facts that the check keeps of each record: a few hundred bytes.
 
 use crate::domain::assets::asset::Asset;
 use crate::domain::history::chain::ChainHead;
@@ -7,14 +7,15 @@ use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Kind, Record, Stored, Unique};
 use crate::domain::values::id::{AssetId, Id, InstanceId, MovementId};
 use crate::store::TenantStore;
+use crate::store::history::history_head::HistoryHead;
 use crate::store::keys::Item;
 use std::any::Any;
 use uuid::Uuid;
 
-/// What is known of a record.
+/// The facts about a record.
 #[derive(Debug, Clone)]
 pub(super) struct RecordFacts {
-    pub(super) head: ChainHead,
+    pub(super) head: HistoryHead,
     /// The records that it refers to.
     pub(super) references: Vec<(Kind, Uuid)>,
     pub(super) unique: Vec<Unique>,
@@ -23,7 +24,7 @@ pub(super) struct RecordFacts {
     pub(super) role: Role,
 }
 
-/// What processes need to know of a record.
+/// The facts about a record that matter to processes.
 #[derive(Debug, Clone)]
 pub(super) enum Role {
     Asset { running: Option<InstanceId> },
@@ -32,7 +33,7 @@ pub(super) enum Role {
     Other,
 }
 
-/// What is known of a process instance.
+/// The facts about a process instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InstanceFacts {
     pub(super) asset: AssetId,
@@ -47,8 +48,9 @@ impl RecordFacts {
     /// Returns what to remember of a record.
     pub(super) fn of<T: Record>(store: &TenantStore, stored: &Stored<T>) -> Self {
         let references = stored.value.references().into_iter().map(|reference| (reference.kind, reference.id)).collect();
+        let chain = ChainHead { version: stored.version, last_hash: stored.last_hash.clone() };
         Self {
-            head: ChainHead { version: stored.version, last_hash: stored.last_hash.clone() },
+            head: HistoryHead { chain, last_event: stored.last_event },
             references,
             unique: stored.value.unique(),
             reference_item: store.reference_item(&stored.value, 0),
@@ -102,7 +104,7 @@ impl super::TenantCheck<'_> {
         })
     }
 
-    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = (Uuid, &RecordFacts)> {
+    pub(super) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = (Uuid, &RecordFacts)> {
         let all = (kind, Uuid::nil())..=(kind, Uuid::max());
         self.records.range(all).map(|((_, id), facts)| (*id, facts))
     }

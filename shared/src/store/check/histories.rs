@@ -1,38 +1,30 @@
 //! Records that disagree with their events.
 
-use super::chain_state::{ChainState, classify};
 use super::record_repair::Present;
-use super::scan::ScannedChain;
+use super::scan::{ORDER, ScannedChain};
 use super::{TenantCheck, named};
+use crate::domain::history::chain::Chain;
+use crate::domain::history::chain::state::{ChainState, classify};
 use crate::domain::history::restore::Restore;
 use crate::domain::record::Kind;
 use crate::domain::values::id::Id;
-use crate::store::lists::list_index::max_event_delay;
+use crate::store::history::history_head::HistoryHead;
+use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::StoreError;
 use uuid::Uuid;
 
-/// All kinds, in the order of repairs: what a record is restored from comes before it.
-pub(super) const ORDER: [Kind; 13] = [
-    Kind::Tenant,
-    Kind::ApiKey,
-    Kind::User,
-    Kind::AssetType,
-    Kind::Manufacturer,
-    Kind::Model,
-    Kind::Process,
-    Kind::Asset,
-    Kind::Instance,
-    Kind::Movement,
-    Kind::ReceiptKeys,
-    Kind::Link,
-    Kind::Webhook,
-];
+/// Returns the state of a record whose item says `head`, and whose event with the highest version is `last`.
+pub(super) fn state_of(chain: Chain, head: Option<&HistoryHead>, last: Option<&HistoryHead>) -> ChainState {
+    let is_named = head.zip(last).is_none_or(|(head, last)| head.last_event == last.last_event);
+    classify(chain, head.map(|head| &head.chain), last.map_or(0, |last| last.chain.version), is_named)
+}
 
 impl TenantCheck<'_> {
     /// Compares every record with its events and repairs those that differ.
     pub(super) async fn check_histories(&mut self) -> Result<(), StoreError> {
         let mut differing: Vec<(usize, Uuid, Kind, ChainState)> = Vec::new();
-        for (id, ScannedChain { kind, chain, newest, deletion }) in std::mem::take(&mut self.chains) {
+        for (id, ScannedChain { kind, chain, last }) in std::mem::take(&mut self.chains) {
+            let newest = last.as_ref().map_or(0, |last| last.chain.version);
             if self.unreadable.contains_key(&id) {
                 self.history_lengths.insert(id, newest);
                 continue;
@@ -42,12 +34,12 @@ impl TenantCheck<'_> {
                 self.report(format!("record {id}"), "its type is unknown", "use the release that wrote it");
                 continue;
             };
-            self.deletions.extend(deletion.filter(|_| chain.ends_with_deletion()).map(|head| ((kind, id), head)));
+            self.deletions.extend(last.clone().filter(|_| chain.ends_with_deletion()).map(|head| ((kind, id), head)));
             let head = self.records.get(&(kind, id)).map(|facts| &facts.head);
             // A chain that is broken in the middle still tells how long it is.
-            let length = newest.max(head.map_or(0, |head| head.version));
+            let length = newest.max(head.map_or(0, |head| head.chain.version));
             self.history_lengths.insert(id, length);
-            let state = classify(chain, head, newest);
+            let state = state_of(chain, head, last.as_ref());
             let rank = ORDER.iter().position(|known| *known == kind).unwrap_or(ORDER.len());
             if state != ChainState::Consistent {
                 differing.push((rank, id, kind, state));
@@ -87,13 +79,16 @@ impl TenantCheck<'_> {
             return Ok(());
         };
         let present = self.present::<T>(id).await?;
-        let length = past.events.len() as u64;
+        let length = past.version();
         match (state, present) {
             (ChainState::RecordBehind, Some(present)) if present.stored.version < length => {
                 self.roll_forward(present, &past).await
             }
             (ChainState::EventLost, Some(present)) if present.stored.version > length && !self.is_recent(&present) => {
-                self.replace_entry(present, &past).await
+                self.replace_entries(present, &past).await
+            }
+            (ChainState::OtherEvent, Some(present)) if present.stored.version == length => {
+                self.name_last_event(present, &past).await
             }
             (ChainState::RecordLost, None) => self.restore_record::<T>(id, &past).await,
             (ChainState::RecordLeft, Some(present)) if present.stored.version < length => {

@@ -3,20 +3,19 @@
 //! Every change of the service is one transaction. Only a point-in-time restore can take one apart: the restored table
 //! may hold a part of what was written last. The check looks for such parts and completes them:
 //!
-//! 1. `histories.rs`, `record_history.rs`, `tombstones.rs`: each record agrees with its events. A record that is behind or
+//! 1. `histories.rs`, `record_history.rs`: each record agrees with its events. A record that is behind or
 //!    lost becomes what its events say. A lost event is replaced by an entry of the operator's. No event is ever changed,
 //!    and none removed but the rest of a transaction that has lost an earlier event of the same record
 //!    (`torn_histories.rs`).
 //! 2. `responses.rs`: each stored response tells of something that happened.
 //! 3. `processes.rs`: movements, their instances and the assets agree.
-//! 4. `derived.rs`, `references.rs`: what can be computed from the records: unique markers, reference items, counters, the
-//!    registry.
+//! 4. `derived.rs`, `counters.rs`: items that can be computed from the records.
 //!
 //! Claims of serial numbers need no check: an upsert replaces one whose asset doesn't exist, and one that is lost was needed
 //! only until lists show its asset.
 //!
 //! Each repair is a transaction of its own, on condition that its items are still as they were read. The decisions are
-//! pure functions in `chain_state.rs`, `process_links.rs` and `tag_counters.rs`.
+//! pure functions: `domain::history::chain::state`, `process_links.rs` and `tag_counters.rs`.
 
 /// Evaluates an expression with `$T` as the type of the records of a kind.
 macro_rules! with_type {
@@ -25,7 +24,7 @@ macro_rules! with_type {
             $kind, $T => $value;
             tenants::tenant as Tenant, keys::api_key as ApiKey, user as User, catalog as AssetType, catalog as Manufacturer,
             catalog as Model, processes::process as Process, assets::asset as Asset, processes::instance as Instance,
-            processes::movement as Movement, receipts::key as ReceiptKeys, signing::link as Link, webhook as Webhook
+            processes::movement as Movement, receipts::key as ReceiptKeys, signing::link as Link, webhooks as Webhook
         )
     };
     ($kind:expr, $T:ident => $value:expr; $($($module:ident)::+ as $name:ident),*) => {
@@ -38,9 +37,9 @@ macro_rules! with_type {
     };
 }
 
-mod chain_state;
+mod blobs;
 mod change;
-mod content;
+mod counters;
 mod derived;
 mod facts;
 mod histories;
@@ -49,12 +48,10 @@ mod process_links;
 mod processes;
 mod record_history;
 mod record_repair;
-mod references;
 mod removal;
 mod responses;
 mod scan;
 mod tag_counters;
-mod tombstones;
 mod torn_histories;
 mod unreadable;
 
@@ -65,7 +62,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::history::history_head::HistoryHead;
 use crate::store::keys::{Item, Key};
-use crate::store::table::content_items::ContentName;
+use crate::store::table::deduplicated_blobs::BlobName;
 use crate::store::table::error::StoreError;
 use facts::RecordFacts;
 pub use removal::Removal;
@@ -79,9 +76,9 @@ use uuid::Uuid;
 pub struct Finding {
     /// The record or item that it is about.
     pub subject: String,
-    /// What is wrong.
+    /// The violated rule.
     pub problem: String,
-    /// What repairs it, or why the check can't.
+    /// The repair, or the reason why there is none.
     pub repair: Result<String, String>,
     /// Whether it was repaired.
     pub is_repaired: bool,
@@ -90,11 +87,11 @@ pub struct Finding {
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckReport {
-    /// How many records were read.
+    /// The number of records that were read.
     pub records: usize,
-    /// How many events were read.
+    /// The number of events that were read.
     pub events: u64,
-    /// What was found, in the order in which it was repaired.
+    /// The findings, in the order of their repairs.
     pub findings: Vec<Finding>,
 }
 
@@ -126,7 +123,7 @@ impl TenantStore {
             return Ok(CheckReport { records: 0, events: 0, findings: check.findings });
         }
         check.scan_responses().await?;
-        check.scan_content().await?;
+        check.scan_blobs().await?;
         check.scan_records().await?;
         check.scan_events(&mut progress).await?;
         let records = check.records.len();
@@ -157,16 +154,16 @@ struct TenantCheck<'a> {
     mode: CheckMode,
     began: Timestamp,
     findings: Vec<Finding>,
-    /// How many events were read.
+    /// The number of events that were read.
     events: u64,
-    /// What is known of each record, as it will be after the repairs so far.
+    /// The facts about each record, as it will be after the repairs so far.
     records: BTreeMap<RecordKey, RecordFacts>,
     chains: BTreeMap<Uuid, ScannedChain>,
     /// The records whose history ends with a deletion, and that end.
     deletions: BTreeMap<RecordKey, HistoryHead>,
     /// Records whose history can't be repaired.
     unrepaired: HashSet<Uuid>,
-    /// How many entries each record's history has.
+    /// The number of entries of each record's history.
     history_lengths: HashMap<Uuid, u64>,
     /// Recent events by record. The index `history` may still lack them.
     recent: HashMap<Uuid, Vec<HistoryEntry>>,
@@ -181,13 +178,13 @@ struct TenantCheck<'a> {
     /// Whether others write to the tenant.
     is_disturbed: bool,
     responses: Vec<ResponseFacts>,
-    /// The content of records, by its name.
-    content: HashMap<ContentName, String>,
+    /// The blobs of records, by name.
+    blobs: HashMap<BlobName, String>,
     /// Records whose item can't be read, with the item and why.
     unreadable: BTreeMap<Uuid, (Kind, Item, String)>,
     /// Records of which the check doesn't know what they are: they can't be read, or are lost and can't be restored.
     unknown: HashSet<Uuid>,
-    /// What the repairs so far lead to, if they are not written.
+    /// The items that the repairs so far lead to, if they are not written.
     planned: HashMap<Key, Option<Item>>,
 }
 
@@ -215,7 +212,7 @@ impl<'a> TenantCheck<'a> {
             latest_event: None,
             is_disturbed: false,
             responses: Vec::new(),
-            content: HashMap::new(),
+            blobs: HashMap::new(),
             unreadable: BTreeMap::new(),
             unknown: HashSet::new(),
             planned: HashMap::new(),

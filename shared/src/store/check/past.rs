@@ -1,13 +1,12 @@
 //! The history of one record, read to repair it.
 
 use super::TenantCheck;
-use crate::domain::assets::asset::Asset;
 use crate::domain::history::chain::{Chain, ChainError, HistoryEntry, subject};
 use crate::domain::history::event::Event;
-use crate::domain::history::restore::{AuditFields, Origin, replay, restore};
-use crate::domain::processes::process::Process;
+use crate::domain::history::restore::{HistoryFields, Origin, Restore, replay, restore};
 use crate::domain::values::id::Id;
 use crate::domain::values::time::Timestamp;
+use crate::store::history::history_head::HistoryHead;
 use crate::store::history::of_record::entry_of;
 use crate::store::keys::{HISTORY, HS, Item, Key, Keys, LAST_VERSION, PK};
 use crate::store::table::error::StoreError;
@@ -25,13 +24,28 @@ pub(super) struct Past {
 }
 
 impl Past {
+    /// Returns the number of events, which is the version of the last.
+    pub(super) fn version(&self) -> u64 {
+        self.events.len() as u64
+    }
+
+    /// Returns the end of the history; `None` if it has no events.
+    pub(super) fn head(&self) -> Option<HistoryHead> {
+        self.last.as_ref().map(|last| HistoryHead::after(self.version(), last))
+    }
+
+    /// Returns the events after this version.
+    pub(super) fn since(&self, version: u64) -> &[Event] {
+        self.events.get(usize::try_from(version).unwrap_or(usize::MAX)..).unwrap_or_default()
+    }
+
     /// Returns the fields of the record after its last event.
-    pub(super) fn fields(&self) -> AuditFields {
+    pub(super) fn fields(&self) -> HistoryFields {
         replay(Map::new(), &self.events)
     }
 
     /// Returns the fields of the record at `at`. Its first event always counts: clocks differ.
-    fn fields_at(&self, at: Timestamp) -> AuditFields {
+    fn fields_at(&self, at: Timestamp) -> HistoryFields {
         let past = self.events.iter().enumerate().filter(|(index, event)| *index == 0 || event.at <= at);
         replay(Map::new(), past.map(|(_, event)| event))
     }
@@ -64,20 +78,18 @@ impl TenantCheck<'_> {
         Ok(unbroken(entries))
     }
 
-    /// Returns the process definition as it was at `at`.
-    pub(super) async fn process_at(&self, id: Uuid, at: Timestamp) -> Result<Option<Process>, StoreError> {
-        let Some(past) = self.past(id).await? else { return Ok(None) };
-        let Some(first) = past.events.first() else { return Ok(None) };
-        Ok(restore(Id::from_uuid(id), &past.fields_at(at), &Origin::unknown(&first.actor)).ok())
-    }
-
-    /// Returns the asset as it was at `at`, without its model.
-    pub(super) async fn asset_at(&self, id: Uuid, at: Timestamp) -> Result<Option<Asset>, StoreError> {
+    /// Returns the record as it was at `at`, without the fields `left_out`.
+    pub(super) async fn record_at<T: Restore>(
+        &self,
+        id: Uuid,
+        at: Timestamp,
+        left_out: &[&str],
+    ) -> Result<Option<T>, StoreError> {
         let Some(past) = self.past(id).await? else { return Ok(None) };
         let Some(first) = past.events.first() else { return Ok(None) };
         let mut fields = past.fields_at(at);
-        fields.remove("model_id");
-        Ok(restore(Id::from_uuid(id), &fields, &Origin::unknown(&first.actor)).ok())
+        fields.retain(|name, _| !left_out.contains(&name.as_str()));
+        Ok(restore(T::Id::from_uuid(id), &fields, &Origin::unknown(&first.actor)).ok())
     }
 }
 

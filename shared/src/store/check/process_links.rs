@@ -1,11 +1,11 @@
-//! How assets, process instances and movements can disagree.
+//! Disagreements between assets, process instances and movements.
 
 use super::facts::InstanceFacts;
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::values::id::{AssetId, InstanceId, MovementId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is wrong with the instance that an asset names.
+/// A fault of the instance that an asset names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AssetProblem {
     /// The instance has ended.
@@ -14,7 +14,7 @@ pub(super) enum AssetProblem {
     Unknown(AssetId, InstanceId),
 }
 
-/// What is wrong with an instance in progress.
+/// A fault of an instance in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InstanceProblem {
     /// Its asset names none.
@@ -23,7 +23,7 @@ pub(super) enum InstanceProblem {
     Displaced(AssetId, InstanceId),
 }
 
-/// What is wrong with a movement.
+/// A fault of a movement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MovementProblem {
     /// It is missing, and these are its instances.

@@ -9,14 +9,14 @@ use super::{TenantCheck, named};
 use crate::domain::assets::asset::Asset;
 use crate::domain::assets::tag::{TagPrefix, TagTemplate};
 use crate::domain::history::event::Verb;
-use crate::domain::history::restore::{AuditFields, Origin, canonical, restore};
+use crate::domain::history::restore::{HistoryFields, Origin, canonical, restore};
 use crate::domain::processes::instance::{ImageName, Instance, InstanceStatus};
 use crate::domain::processes::movement::{Movement, NUMBER_TEMPLATE};
 use crate::domain::record::{Kind, Record, Stored, Unique};
 use crate::domain::values::id::{AssetId, Id, InstanceId, MovementId};
 use crate::store::keys::{Key, SIGNATURES};
 use crate::store::table::error::StoreError;
-use crate::store::table::item::{self, OWNER};
+use crate::store::table::item::OWNER;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -32,7 +32,7 @@ impl TenantCheck<'_> {
             match problem {
                 MovementProblem::Missing(movement, instances) => self.restore_movement(movement, &instances).await?,
                 MovementProblem::OtherInstances(movement, instances) => self.rename_instances(movement, instances).await?,
-                MovementProblem::Behind(instance, leader) => self.catch_up(instance, leader).await?,
+                MovementProblem::Behind(instance, leader) => self.catch_up_with_leader(instance, leader).await?,
             }
         }
         for problem in asset_problems(self.assets(), &self.instances().collect()) {
@@ -77,7 +77,7 @@ impl TenantCheck<'_> {
             started_by_name: instance.started_by_name,
         };
         let record = (Kind::Movement, id.uuid());
-        let changed = (&AuditFields::new(), &movement.audit());
+        let changed = (&HistoryFields::new(), &movement.history_fields());
         let (change, head) = self.add_entry(self.change(), record, (Verb::Created, 1), changed, None)?;
         let at = id.timestamp();
         let repair = format!("makes it again from its instances, with the number {}", movement.number);
@@ -89,11 +89,7 @@ impl TenantCheck<'_> {
             last_hash: head.chain.last_hash,
             last_event: head.last_event,
         };
-        let change = change.insert(item::from_record(&self.store.keys, &stored)?.0)?;
-        if self.repair(named(record), "its instances name it, but it is lost", repair, change).await? {
-            self.learn(&stored);
-        }
-        Ok(())
+        self.write(change, None, &stored, "its instances name it, but it is lost", repair).await.map(drop)
     }
 
     /// Returns the movement number that is reserved for this record.
@@ -108,50 +104,45 @@ impl TenantCheck<'_> {
     }
 
     async fn rename_instances(&mut self, id: MovementId, instances: Vec<InstanceId>) -> Result<(), StoreError> {
-        let Some(present) = self.present::<Movement>(id.uuid()).await? else { return Ok(()) };
-        let next = Movement { instance_ids: instances, ..present.stored.value.clone() };
         let problem = "it names other instances than those that belong to it";
-        self.update(&present, next, problem, "names those that belong to it").await
+        let next = |movement: &Movement| Some(Movement { instance_ids: instances, ..movement.clone() });
+        self.update(id.uuid(), problem, "names those that belong to it", next).await
     }
 
     /// Submits to an instance of a movement what another instance of it got. All instances of a movement get the same.
-    async fn catch_up(&mut self, id: InstanceId, leader: InstanceId) -> Result<(), StoreError> {
-        let Some(present) = self.present::<Instance>(id.uuid()).await? else { return Ok(()) };
+    async fn catch_up_with_leader(&mut self, id: InstanceId, leader: InstanceId) -> Result<(), StoreError> {
         let Some(leader) = self.present::<Instance>(leader.uuid()).await? else { return Ok(()) };
         let leader = leader.stored.value;
         let repair = format!("brings it to the step of instance {}", leader.id);
-        let next = Instance { state: leader.state, step_values: leader.step_values, ..present.stored.value.clone() };
-        self.update(&present, next, "it is behind the other instances of its movement", repair).await
+        let next =
+            |instance: &Instance| Some(Instance { state: leader.state, step_values: leader.step_values, ..instance.clone() });
+        self.update(id.uuid(), "it is behind the other instances of its movement", repair, next).await
     }
 
     /// Gives an ended instance its effect on its asset.
     async fn end_on_asset(&mut self, asset: AssetId, instance: InstanceId) -> Result<(), StoreError> {
-        let (Some(present), Some(ended)) =
-            (self.present::<Asset>(asset.uuid()).await?, self.present::<Instance>(instance.uuid()).await?)
-        else {
-            return Ok(());
-        };
-        let next = ended.stored.value.asset_after(&present.stored.value);
-        let problem = format!("it names instance {instance}, which is {}", ended.stored.value.status());
-        self.update(&present, next, problem, "gives it the state that the end of the instance leads to").await
+        let Some(ended) = self.present::<Instance>(instance.uuid()).await? else { return Ok(()) };
+        let ended = ended.stored.value;
+        let problem = format!("it names instance {instance}, which is {}", ended.status());
+        let repair = "gives it the state that the end of the instance leads to";
+        self.update(asset.uuid(), problem, repair, |asset| Some(ended.asset_after(asset))).await
     }
 
     /// Frees an asset of an instance that does not exist.
     async fn free_asset(&mut self, asset: AssetId, instance: InstanceId) -> Result<(), StoreError> {
-        let Some(present) = self.present::<Asset>(asset.uuid()).await? else { return Ok(()) };
-        let next = Asset { running_instance_id: None, ..present.stored.value.clone() };
         let problem = format!("it names instance {instance}, which does not exist");
-        self.update(&present, next, problem, "frees it: the start did not take effect").await
+        let next = |asset: &Asset| Some(Asset { running_instance_id: None, ..asset.clone() });
+        self.update(asset.uuid(), problem, "frees it: the start did not take effect", next).await
     }
 
     /// Makes an asset name its instance in progress. If the instance had been named and then ended, the end is lost: the
     /// asset goes back to what it was before, so that the last step can be submitted again.
     async fn name_instance(&mut self, asset: AssetId, instance: InstanceId) -> Result<(), StoreError> {
         let Some(present) = self.present::<Asset>(asset.uuid()).await? else { return Ok(()) };
-        let fields = canonical(&present.stored.value.audit());
+        let fields = canonical(&present.stored.value.history_fields());
         let id = Value::String(instance.to_string());
         let events = self.past(asset.uuid()).await?.map(|past| past.events).unwrap_or_default();
-        let ends = |changes: &AuditFields| changes.get("running_instance_id").is_some_and(|change| change["old"] == id);
+        let ends = |changes: &HistoryFields| changes.get("running_instance_id").is_some_and(|change| change["old"] == id);
         let end = events.iter().rfind(|event| ends(&event.changes));
         let mut next_fields = fields.clone();
         for name in CHANGED_BY_PROCESSES {
@@ -171,7 +162,7 @@ impl TenantCheck<'_> {
             None => "names the instance",
         };
         match restore(asset, &next_fields, &origin) {
-            Ok(next) => self.update(&present, next, problem, repair).await,
+            Ok(next) => self.update(asset.uuid(), problem, repair, |_| Some(next)).await,
             Err(error) => {
                 self.report(named((Kind::Asset, asset.uuid())), problem, error.to_string());
                 Ok(())
@@ -181,11 +172,9 @@ impl TenantCheck<'_> {
 
     /// Cancels an instance that can't go on.
     async fn cancel(&mut self, id: InstanceId) -> Result<(), StoreError> {
-        let Some(present) = self.present::<Instance>(id.uuid()).await? else { return Ok(()) };
         let reason = "The asset is missing or has another process in progress after a restore.".parse().ok();
-        let Ok(next) = present.stored.value.cancelled(reason, self.context().at) else { return Ok(()) };
-        let problem = "it is in progress, but its asset is missing or names another instance";
-        self.update(&present, next, problem, "cancels it").await
+        let (problem, at) = ("it is in progress, but its asset is missing or names another instance", self.context().at);
+        self.update(id.uuid(), problem, "cancels it", |instance: &Instance| instance.cancelled(reason, at).ok()).await
     }
 
     /// Looks for signatures whose image is lost, and takes them back: the step must be signed again.

@@ -1,20 +1,18 @@
 //! Repairs of one record and its history.
 
 use super::past::Past;
-use super::record_repair::Present;
+use super::record_repair::{Present, with_head};
 use super::{TenantCheck, named};
 use crate::domain::assets::asset::Asset;
 use crate::domain::catalog::Model;
-use crate::domain::history::chain::{ChainHead, HistoryEntry};
 use crate::domain::history::event::{Event, Verb};
-use crate::domain::history::restore::{AuditFields, Origin, Restore, RestoreError, replay, restore};
+use crate::domain::history::restore::{HistoryFields, Origin, Restore, RestoreError, replay, restore};
 use crate::domain::processes::process::Process;
 use crate::domain::record::{Kind, Record, Stored};
 use crate::domain::values::id::Id;
 use crate::domain::values::time::Timestamp;
-use crate::store::history::history_head::HistoryHead;
 use crate::store::keys::{Item, Key};
-use crate::store::lists::list_index::max_event_delay;
+use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::StoreError;
 use crate::store::table::item;
 use serde_json::Value;
@@ -25,143 +23,101 @@ impl TenantCheck<'_> {
     /// returns to the record's own state.
     pub(super) async fn roll_forward<T: Restore>(&mut self, present: Present<T>, past: &Past) -> Result<(), StoreError> {
         let Present { item, stored: old } = &present;
-        let new_events = past.events.get(usize::try_from(old.version).unwrap_or(usize::MAX)..).unwrap_or_default();
-        let fields = replay(old.value.audit(), new_events);
-        let (Some(first), Some(last)) = (past.events.first(), &past.last) else { return Ok(()) };
-        let (id, version) = (old.value.id(), past.events.len() as u64);
-        let record = (T::KIND, id.uuid());
-        let model = self.model_of(&fields).await?;
-        let origin = Origin { old: Some(&old.value), model: model.as_ref(), ..Origin::unknown(&first.actor) };
+        let (id, version) = (old.value.id(), past.version());
         let problem = format!("it is at version {}, but its history is at {version}", old.version);
-        let updated_at = shown_change::<T>(new_events).unwrap_or(old.updated_at);
-        match restore(id, &fields, &origin) {
-            Ok(value) => {
-                let stored = Stored { value, updated_at, ..old.clone() }.at(end(version, last));
-                let (next, content) = item::from_record(&self.store.keys, &stored)?;
-                let change = self.add_content(self.change(), content)?.replace(item, next)?;
+        let error = match self.restored(id.uuid(), past, Some(old)).await? {
+            Ok(stored) => {
                 let repair = format!("sets it to what its history says of version {version}");
-                if self.repair(named(record), problem, repair, change).await? {
-                    self.learn(&stored);
-                }
+                return self.write(self.change(), Some(item), &stored, problem, repair).await.map(drop);
             }
-            Err(error) => {
-                let change = self.remove_responses(self.change(), id.uuid(), old.version + 1)?;
-                let changed = (&fields, &old.value.audit());
-                let (change, head) = self.add_entry(change, record, (Verb::Updated, version + 1), changed, Some(&last.hash))?;
-                let stored = Stored { updated_at: self.context().at, ..old.clone() }.at(head);
-                let change = change.replace(item, item::from_record(&self.store.keys, &stored)?.0)?;
-                let repair = format!("keeps its present state and says so in a new entry, because {error}{}", advice(T::KIND));
-                if self.repair(named(record), problem, repair, change).await? {
-                    self.learn(&stored);
-                }
-            }
-        }
-        Ok(())
+            Err(error) => error,
+        };
+        let change = self.remove_responses(self.change(), id.uuid(), old.version + 1)?;
+        let changed = (&replay(old.value.history_fields(), past.since(old.version)), &old.value.history_fields());
+        let (change, head) = self.extend_history(change, (T::KIND, id.uuid()), past, (Verb::Updated, version + 1), changed)?;
+        let stored = with_head(Stored { updated_at: self.context().at, ..old.clone() }, head);
+        let repair = format!("keeps its present state and says so in a new entry, because {error}{}", advice(T::KIND));
+        self.write(change, Some(item), &stored, problem, repair).await.map(drop)
     }
 
     /// Replaces the lost last entries of a history by the operator's: the last has all of the changes.
-    pub(super) async fn replace_entry<T: Restore>(&mut self, present: Present<T>, past: &Past) -> Result<(), StoreError> {
+    pub(super) async fn replace_entries<T: Restore>(&mut self, present: Present<T>, past: &Past) -> Result<(), StoreError> {
         let Present { item, stored: old } = &present;
-        let record = (T::KIND, old.value.id().uuid());
-        let (before, after) = (past.fields(), old.value.audit());
-        let (mut change, mut head) = (self.change(), None);
-        let first = past.events.len() as u64 + 1;
-        for version in first..=old.version {
-            let verb = if version == 1 { Verb::Created } else { Verb::Updated };
-            let changed = if version == old.version { (&before, &after) } else { (&before, &before) };
-            let latest: Option<&HistoryHead> = head.as_ref();
-            let previous =
-                latest.map(|head| head.chain.last_hash.as_str()).or(past.last.as_ref().map(|entry| entry.hash.as_str()));
-            let (added, next) = self.add_entry(change, record, (verb, version), changed, previous)?;
-            (change, head) = (added, Some(next));
-        }
-        let Some(head) = head else { return Ok(()) };
-        let stored = old.clone().at(head);
-        let change = change.replace(item, item::from_record(&self.store.keys, &stored)?.0)?;
+        let (record, first) = ((T::KIND, old.value.id().uuid()), past.version() + 1);
+        let changed = (&past.fields(), &old.value.history_fields());
+        let (change, head) = self.extend_history(self.change(), record, past, (Verb::Updated, old.version), changed)?;
         let problem = match old.version - first {
             0 => format!("its history lacks the entry of version {first}"),
             _ => format!("its history lacks the entries from version {first} to {}", old.version),
         };
         let repair = "adds an entry of the operator's with the same change";
-        if self.repair(named(record), problem, repair, change).await? {
-            self.learn(&stored);
-        }
-        Ok(())
+        self.write(change, Some(item), &with_head(old.clone(), head), problem, repair).await.map(drop)
     }
 
-    /// Restores a lost record from its history. If it was deleted, or can't be restored, closes the history.
+    /// Makes a record name its last event.
+    pub(super) async fn name_last_event<T: Restore>(&mut self, present: Present<T>, past: &Past) -> Result<(), StoreError> {
+        let (Present { item, stored }, Some(head)) = (present, past.head()) else { return Ok(()) };
+        let problem = "it names another event than its last";
+        self.write(self.change(), Some(&item), &with_head(stored, head), problem, "names its last event").await.map(drop)
+    }
+
+    /// Restores a lost record from its history. If it was deleted, or can't be restored, ends the history with an entry of
+    /// the operator's.
     pub(super) async fn restore_record<T: Restore>(&mut self, id: Uuid, past: &Past) -> Result<(), StoreError> {
-        let Some(last) = &past.last else { return Ok(()) };
-        let (fields, version) = (past.fields(), past.events.len() as u64);
-        let reason = match self.restored::<T>(id, past).await? {
+        let reason = match self.restored::<T>(id, past, None).await? {
             Ok(stored) if self.was_deleted(&stored.value, past).await? => "its deletion took effect".to_owned(),
             Ok(stored) => {
-                let (item, content) = item::from_record(&self.store.keys, &stored)?;
-                let change = self.add_content(self.change(), content)?.insert(item)?;
-                let repair = format!("restores it from its history, at version {version}");
-                if self.repair(named((T::KIND, id)), "the record is lost", repair, change).await? {
-                    self.learn(&stored);
-                }
-                return Ok(());
+                let repair = format!("restores it from its history, at version {}", past.version());
+                return self.write(self.change(), None, &stored, "the record is lost", repair).await.map(drop);
             }
             Err(error) if T::KIND == Kind::ApiKey => format!("{error}; create another key"),
             Err(error) if T::KIND == Kind::Link => format!("{error}; make another link"),
             Err(error) if T::KIND == Kind::Webhook => format!("{error}; create another webhook"),
             Err(error) => format!("{error}{}", advice(T::KIND)),
         };
-        self.close_history::<T>(id, &fields, version + 1, &last.hash, &reason).await
+        let (record, change) = ((T::KIND, id), self.change());
+        let change = self.remove_responses(change, id, 1)?;
+        let (change, head) = self.end_history(change, record, past).await?;
+        let problem = "its history ends without a deletion, but the record is missing";
+        let repair = format!("ends the history with an entry of the operator's, because {reason}");
+        if self.repair(named(record), problem, repair, change).await? {
+            self.forget(T::KIND, id, head.chain.version);
+            self.deletions.insert(record, head);
+        }
+        Ok(())
     }
 
-    /// Returns the record that a history describes, or why it does not say all of it.
+    /// Returns the record that a history describes, as far as possible from its earlier state `old`; or why the history does
+    /// not say all of it.
     pub(super) async fn restored<T: Restore>(
         &self,
         id: Uuid,
         past: &Past,
+        old: Option<&Stored<T>>,
     ) -> Result<Result<Stored<T>, RestoreError>, StoreError> {
-        let (Some(first), Some(last)) = (past.events.first(), &past.last) else {
+        let (Some(first), Some(head)) = (past.events.first(), past.head()) else {
             return Ok(Err(RestoreError::NotShown("any entry")));
         };
-        let fields = past.fields();
+        let new_events = past.since(old.map_or(0, |old| old.version));
+        let fields = replay(old.map(|old| old.value.history_fields()).unwrap_or_default(), new_events);
         let (model, process, asset) =
             (self.model_of(&fields).await?, self.process_of(&fields, first.at).await?, self.asset_of(&fields, first.at).await?);
-        let origin =
-            Origin { model: model.as_ref(), process: process.as_ref(), asset: asset.as_ref(), ..Origin::unknown(&first.actor) };
-        let updated_at = shown_change::<T>(&past.events).unwrap_or(first.at);
+        let origin = Origin {
+            old: old.map(|old| &old.value),
+            creator: &first.actor,
+            model: model.as_ref(),
+            process: process.as_ref(),
+            asset: asset.as_ref(),
+        };
+        let (created_at, updated_at) = old.map_or((first.at, first.at), |old| (old.created_at, old.updated_at));
         Ok(restore(T::Id::from_uuid(id), &fields, &origin).map(|value| Stored {
             value,
-            version: past.events.len() as u64,
-            created_at: first.at,
-            updated_at,
-            last_hash: last.hash.clone(),
-            last_event: last.id,
+            version: head.chain.version,
+            created_at,
+            updated_at: shown_change::<T>(new_events).unwrap_or(updated_at),
+            last_hash: head.chain.last_hash,
+            last_event: head.last_event,
         }))
-    }
-
-    /// Ends the history of a record that no longer exists with an entry of the operator's.
-    async fn close_history<T: Restore>(
-        &mut self,
-        id: Uuid,
-        fields: &AuditFields,
-        version: u64,
-        previous_hash: &str,
-        reason: &str,
-    ) -> Result<(), StoreError> {
-        let change = self.remove_responses(self.change(), id, 1)?;
-        let changed = (fields, &AuditFields::new());
-        let record = (T::KIND, id);
-        let (change, head) = self.add_entry(change, record, (Verb::Deleted, version), changed, Some(previous_hash))?;
-        let tombstone = self.store.tombstone(T::KIND, id, &head);
-        let change = match self.item(&self.store.keys.tombstone(T::KIND, id)).await? {
-            Some(present) => change.replace(&present, tombstone)?,
-            None => change.insert(tombstone)?,
-        };
-        let problem = "its history ends without a deletion, but the record is missing";
-        let repair = format!("ends the history with an entry of the operator's, because {reason}");
-        if self.repair(named((T::KIND, id)), problem, repair, change).await? {
-            self.deletions.insert(record, head);
-            self.forget(T::KIND, id, version);
-        }
-        Ok(())
     }
 
     /// Removes a record that its history says was deleted.
@@ -170,7 +126,7 @@ impl TenantCheck<'_> {
         let change = self.change().remove(&present.item)?;
         let problem = "it still exists, but its history says that it was deleted";
         if self.repair(named((T::KIND, id)), problem, "deletes it", change).await? {
-            self.forget(T::KIND, id, past.events.len() as u64);
+            self.forget(T::KIND, id, past.version());
         }
         Ok(())
     }
@@ -204,34 +160,29 @@ impl TenantCheck<'_> {
         Ok(false)
     }
 
-    async fn model_of(&self, fields: &AuditFields) -> Result<Option<Model>, StoreError> {
+    async fn model_of(&self, fields: &HistoryFields) -> Result<Option<Model>, StoreError> {
         match id_in(fields, "model_id") {
             Some(id) => Ok(self.present::<Model>(id).await?.map(|present| present.stored.value)),
             None => Ok(None),
         }
     }
 
-    async fn process_of(&self, fields: &AuditFields, at: Timestamp) -> Result<Option<Process>, StoreError> {
+    async fn process_of(&self, fields: &HistoryFields, at: Timestamp) -> Result<Option<Process>, StoreError> {
         match id_in(fields, "process_id") {
-            Some(id) => self.process_at(id, at).await,
+            Some(id) => self.record_at(id, at, &[]).await,
             None => Ok(None),
         }
     }
 
-    async fn asset_of(&self, fields: &AuditFields, at: Timestamp) -> Result<Option<Asset>, StoreError> {
+    async fn asset_of(&self, fields: &HistoryFields, at: Timestamp) -> Result<Option<Asset>, StoreError> {
         match id_in(fields, "asset_id") {
-            Some(id) => self.asset_at(id, at).await,
+            Some(id) => self.record_at(id, at, &["model_id"]).await,
             None => Ok(None),
         }
     }
 }
 
-/// Returns the end of a history whose last entry is `last`.
-fn end(version: u64, last: &HistoryEntry) -> HistoryHead {
-    HistoryHead { chain: ChainHead { version, last_hash: last.hash.clone() }, last_event: last.id }
-}
-
-fn id_in(fields: &AuditFields, name: &str) -> Option<Uuid> {
+fn id_in(fields: &HistoryFields, name: &str) -> Option<Uuid> {
     fields.get(name).and_then(Value::as_str)?.parse().ok()
 }
 

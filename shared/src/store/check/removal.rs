@@ -3,16 +3,15 @@
 use super::{CheckMode, TenantCheck};
 use crate::domain::history::chain::{HistoryEntry, subject};
 use crate::domain::history::event::Verb;
-use crate::domain::history::restore::AuditFields;
 use crate::domain::record::Kind;
 use crate::store::TenantStore;
 use crate::store::keys::Item;
-use crate::store::lists::list_index::max_secondary_index_delay;
+use crate::store::table::delays::max_secondary_index_delay;
 use crate::store::table::error::StoreError;
 use crate::store::table::item;
 use uuid::Uuid;
 
-/// What became of a record that was to be removed.
+/// The outcome of the removal of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
     /// It is removed.
@@ -45,7 +44,7 @@ impl TenantStore {
         let key = self.keys.record(kind, id);
         let Some(item) = self.item(&key).await? else { return Ok(Removal::Missing) };
         let mut filled = [item.clone()];
-        self.fill_in_content(&mut filled).await?;
+        self.fill_in_blobs(&mut filled).await?;
         let [filled] = filled;
         if is_readable(kind, filled) {
             return Ok(Removal::Readable);
@@ -58,17 +57,9 @@ impl TenantStore {
         let record = (kind, id);
         // A history that is broken, or that ends with a deletion, can't go on.
         if let Some(past) = check.past(id).await?
-            && let Some(last) = &past.last
-            && past.events.last().is_none_or(|event| event.event_type != Verb::Deleted.event_type(kind))
+            && past.events.last().is_some_and(|event| event.event_type != Verb::Deleted.event_type(kind))
         {
-            let (fields, version) = (past.fields(), past.events.len() as u64 + 1);
-            let changed = (&fields, &AuditFields::new());
-            let (with_entry, head) = check.add_entry(change, record, (Verb::Deleted, version), changed, Some(&last.hash))?;
-            let tombstone = self.tombstone(kind, id, &head);
-            change = match self.item(&self.keys.tombstone(kind, id)).await? {
-                Some(present) => with_entry.replace(&present, tombstone)?,
-                None => with_entry.insert(tombstone)?,
-            };
+            change = check.end_history(change, record, &past).await?.0;
         }
         let is_removed = check.repair(super::named(record), "it can't be read", "removes it", change).await?;
         Ok(if is_removed { Removal::Removed } else { Removal::Changing })
@@ -79,7 +70,7 @@ impl TenantCheck<'_> {
     /// Returns whether the history of a record that can't be read says all of it.
     async fn is_restorable(&self, kind: Kind, id: Uuid) -> Result<bool, StoreError> {
         let Some(past) = self.past(id).await? else { return Ok(false) };
-        Ok(with_type!(kind, T => self.restored::<T>(id, &past).await?.is_ok()))
+        Ok(with_type!(kind, T => self.restored::<T>(id, &past, None).await?.is_ok()))
     }
 
     /// Reads the entries of a record that the index `history` may still lack.

@@ -13,7 +13,7 @@ use crate::store::table::stored_responses::{ENTRIES, FINGERPRINT};
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-/// What is known of a stored response.
+/// The facts about a stored response.
 #[derive(Debug, Clone)]
 pub(super) struct ResponseFacts {
     /// Its item, without the response itself.

@@ -1,18 +1,34 @@
 //! Reading everything that a tenant has, page after page.
 
 use super::facts::RecordFacts;
-use super::histories::ORDER;
 use super::{RecordKey, TenantCheck, named};
-use crate::domain::history::chain::{Chain, ChainHead, HistoryEntry, is_by_operator, is_deletion, subject};
+use crate::domain::history::chain::{Chain, HistoryEntry, is_by_operator, subject};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::Id;
 use crate::domain::values::time::Timestamp;
 use crate::store::history::history_head::HistoryHead;
 use crate::store::keys::{Item, Key, LS, TYPE};
-use crate::store::lists::list_index::max_secondary_index_delay;
+use crate::store::table::delays::max_secondary_index_delay;
 use crate::store::table::error::{StoreError, UnreadableRecord};
 use crate::store::table::item;
 use uuid::Uuid;
+
+/// All kinds, in the order of repairs: what a record is restored from comes before it.
+pub(super) const ORDER: [Kind; 13] = [
+    Kind::Tenant,
+    Kind::ApiKey,
+    Kind::User,
+    Kind::AssetType,
+    Kind::Manufacturer,
+    Kind::Model,
+    Kind::Process,
+    Kind::Asset,
+    Kind::Instance,
+    Kind::Movement,
+    Kind::ReceiptKeys,
+    Kind::Link,
+    Kind::Webhook,
+];
 
 /// The events of a record, while they are read.
 #[derive(Debug, Default)]
@@ -20,10 +36,8 @@ pub(super) struct ScannedChain {
     /// `None` if this version of the service does not know the kind.
     pub(super) kind: Option<Kind>,
     pub(super) chain: Chain,
-    /// The highest version among the events.
-    pub(super) newest: u64,
-    /// The entry of the record's deletion.
-    pub(super) deletion: Option<HistoryHead>,
+    /// The event with the highest version.
+    pub(super) last: Option<HistoryHead>,
 }
 
 impl TenantCheck<'_> {
@@ -56,7 +70,7 @@ impl TenantCheck<'_> {
 
     async fn scan_record<T: Record>(&mut self, item: Item) -> Result<(), StoreError> {
         let key = Key::of(&item).ok_or_else(|| StoreError::broken("an item without a key"))?;
-        let stored = match item::read::<T>(self.with_content(item.clone()).await?) {
+        let stored = match item::read::<T>(self.with_blob(item.clone()).await?) {
             Ok(stored) => stored,
             Err(StoreError::Unreadable(UnreadableRecord { id, cause, .. })) => {
                 // Of some kinds a tenant has one record, with an id that is not in its key.
@@ -75,7 +89,7 @@ impl TenantCheck<'_> {
         };
         let record: RecordKey = (T::KIND, stored.value.id().uuid());
         let facts = RecordFacts::of(self.store, &stored);
-        let chain = Chain::new(Some(facts.head.clone()));
+        let chain = Chain::new(Some(facts.head.chain.clone()));
         self.chains.insert(record.1, ScannedChain { kind: Some(T::KIND), chain, ..ScannedChain::default() });
         self.records.insert(record, facts);
         let (expected, _) = item::from_record(&self.store.keys, &stored)?;
@@ -105,11 +119,9 @@ impl TenantCheck<'_> {
                 };
                 let scanned = self.chains.entry(id).or_default();
                 scanned.kind = scanned.kind.or(kind);
-                scanned.newest = scanned.newest.max(version);
                 scanned.chain.add(version, &entry);
-                if is_deletion(&entry.text) {
-                    let chain = ChainHead { version, last_hash: entry.hash.clone() };
-                    scanned.deletion = Some(HistoryHead { chain, last_event: entry.id });
+                if scanned.last.as_ref().is_none_or(|last| last.chain.version < version) {
+                    scanned.last = Some(HistoryHead::after(version, &entry));
                 }
                 if entry.id.timestamp() >= recent_since {
                     self.recent.entry(id).or_default().push(entry);

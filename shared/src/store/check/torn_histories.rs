@@ -1,9 +1,11 @@
 //! Transactions that wrote several events of one record, of which a restore has the later and not the earlier ones.
 
-use super::chain_state::{ChainState, classify};
+use super::histories::state_of;
 use super::{TenantCheck, named};
+use crate::domain::history::chain::state::ChainState;
 use crate::domain::history::chain::{BrokenLink, Chain, ChainError, subject};
 use crate::domain::record::Record;
+use crate::store::history::history_head::HistoryHead;
 use crate::store::history::of_record::entry_of;
 use crate::store::keys::Item;
 use crate::store::table::error::StoreError;
@@ -42,12 +44,13 @@ impl TenantCheck<'_> {
             self.forget(T::KIND, id, 0);
             return Ok(Some(ChainState::Consistent));
         }
-        self.history_lengths.insert(id, head.as_ref().map_or(0, |head| head.version).max(lost - 1));
-        let mut chain = Chain::new(head.clone());
+        self.history_lengths.insert(id, head.as_ref().map_or(0, |head| head.chain.version).max(lost - 1));
+        let (mut chain, mut last) = (Chain::new(head.as_ref().map(|head| head.chain.clone())), None);
         for (version, entry) in kept.iter().filter_map(|(version, item)| Some((*version, entry_of(item)?))) {
             chain.add(version, &entry);
+            last = Some(HistoryHead::after(version, &entry));
         }
-        Ok(Some(classify(chain, head.as_ref(), lost - 1)))
+        Ok(Some(state_of(chain, head.as_ref(), last.as_ref())))
     }
 }
 

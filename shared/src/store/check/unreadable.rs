@@ -1,12 +1,12 @@
 //! Records whose item can't be read: they become what their history says.
 
-use super::histories::ORDER;
+use super::scan::ORDER;
 use super::{TenantCheck, named};
 use crate::domain::history::restore::Restore;
 use crate::domain::record::Kind;
 use crate::store::keys::Item;
 use crate::store::table::error::StoreError;
-use crate::store::table::item::{self, VERSION};
+use crate::store::table::item::VERSION;
 use uuid::Uuid;
 
 impl TenantCheck<'_> {
@@ -25,27 +25,22 @@ impl TenantCheck<'_> {
     async fn restore_unreadable<T: Restore>(&mut self, id: Uuid, item: &Item, cause: &str) -> Result<(), StoreError> {
         let subject = named((T::KIND, id));
         let restored = match self.past(id).await? {
-            Some(past) => self.restored::<T>(id, &past).await?.ok(),
+            Some(past) => self.restored::<T>(id, &past, None).await?.ok(),
             None => None,
         };
-        let Some(stored) = restored else {
-            if self.is_unwritten(id, item) {
-                let change = self.change().remove(item)?;
-                let problem = "it can't be read, and its creation is not in its history: it was written in part";
-                return self.repair(subject, problem, "removes it", change).await.map(drop);
+        if let Some(stored) = restored {
+            let repair = format!("restores it from its history, at version {}", stored.version);
+            if !self.write(self.change(), Some(item), &stored, problem(cause), repair).await? {
+                self.unknown.insert(id);
             }
+        } else if self.is_unwritten(id, item) {
+            let change = self.change().remove(item)?;
+            let problem = "it can't be read, and its creation is not in its history: it was written in part";
+            self.repair(subject, problem, "removes it", change).await?;
+        } else {
             self.unrepaired.insert(id);
             self.unknown.insert(id);
             self.report_unreadable(T::KIND, subject, cause);
-            return Ok(());
-        };
-        let (next, content) = item::from_record(&self.store.keys, &stored)?;
-        let change = self.add_content(self.change(), content)?.replace(item, next)?;
-        let repair = format!("restores it from its history, at version {}", stored.version);
-        if self.repair(subject, problem(cause), repair, change).await? {
-            self.learn(&stored);
-        } else {
-            self.unknown.insert(id);
         }
         Ok(())
     }

@@ -9,24 +9,24 @@ use crate::domain::values::id::{AssetId, Id, ModelId};
 use crate::domain::values::text::Name;
 use crate::domain::values::time::Timestamp;
 use crate::store::table::error::StoreError;
-use crate::store::{TenantStore, UnverifiedStore};
+use crate::store::{BoundedReads, TenantStore};
 use chrono::TimeDelta;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::{BTreeSet, HashMap};
 use uuid::Uuid;
 
-/// How long after its request a change gets the id of its event, at most. Entries that are later need not be read.
+/// The longest time from a request to the id of the event of its change. Entries that are later need not be read.
 pub(in crate::store) const MAX_EVENT_AFTER_REQUEST: TimeDelta = TimeDelta::minutes(1);
-/// How many histories are read at the same time.
+/// The number of histories that are read at the same time.
 pub(in crate::store) const CONCURRENT_HISTORIES: usize = 8;
 
-impl UnverifiedStore {
+impl BoundedReads {
     /// Returns an asset as it was at `at`, and the catalog names that it showed then; `None` if it did not exist.
     ///
     /// # Errors
     ///
     /// Returns [`StoreError::Internal`] when an entry of a history is lost or can't be read. As
-    /// [`UnverifiedStore::history`] otherwise.
+    /// [`BoundedReads::history`] otherwise.
     pub async fn asset_as_of(&self, id: AssetId, at: Timestamp) -> Result<Option<(Stored<Asset>, CatalogNames)>, StoreError> {
         let Some(state) = self.past_state(Asset::KIND, id.uuid(), at).await? else { return Ok(None) };
         let mut assets = self.verified().await.past_assets(vec![(id, state)], at).await?;

@@ -7,14 +7,14 @@ use crate::domain::values::json;
 use crate::domain::values::time::Timestamp;
 use crate::store::history::of_record::entry_of;
 use crate::store::keys::{self, Key, Keys, PK, SK};
-use crate::store::lists::list_index::{max_event_delay, max_secondary_index_delay};
+use crate::store::table::delays::{max_event_delay, max_secondary_index_delay};
 use crate::store::table::error::StoreError;
-use crate::store::{PointReads, TenantStore};
+use crate::store::{TenantReads, TenantStore};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-/// How many bytes a body may reach before parts of it are left out: images of signatures, changes of a history, further
+/// The size in bytes from which parts of a body are left out: images of signatures, changes of a history, further
 /// events. Well below the 6 MB that a Lambda response may have.
 pub const MAX_BODY_BEFORE_OMISSION: usize = 4 * 1024 * 1024;
 
@@ -28,13 +28,13 @@ pub struct Feed {
     pub last: Option<EventId>,
     /// Whether more events follow already.
     pub has_more: bool,
-    /// How many bytes the entries take in a response.
+    /// The bytes of the entries in a response.
     bytes: usize,
 }
 
-/// How many events a response reads at most if not all of them match.
+/// The most events that a response reads if not all of them match.
 const MAX_READ: usize = 1_000;
-/// How many of these one request to the table reads.
+/// The number of these that one request to the table reads.
 const READ_AT_ONCE: usize = 250;
 
 impl Feed {
@@ -177,7 +177,7 @@ impl TenantStore {
     }
 }
 
-impl PointReads {
+impl TenantReads {
     /// Returns a query for the tenant's events between two keys, both included.
     pub(in crate::store) fn events_query(&self, from: AttributeValue, to: AttributeValue) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);

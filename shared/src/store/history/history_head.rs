@@ -1,27 +1,27 @@
 //! The end of a record's history, as the record itself states it or, once it is deleted, the tombstone in its place.
 
-use crate::domain::history::chain::ChainHead;
+use crate::domain::history::chain::{ChainHead, HistoryEntry};
 use crate::domain::record::Kind;
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{Item, Key, TYPE};
-use crate::store::lists::list_index::max_event_delay;
+use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::StoreError;
 use crate::store::table::item::{LAST_EVENT, LAST_HASH, VERSION};
 use crate::store::table::transaction::{Condition, TransactionItem};
 use crate::store::table::transaction_items::NewEvent;
-use crate::store::{PointReads, TenantStore};
+use crate::store::{TenantReads, TenantStore};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How often items that contradict each other are read at most. Reads of several items are not isolated from a
+/// The most reads of items that contradict each other. Reads of several items are not isolated from a
 /// transaction: they may see one of its items before and another after it.
 pub(in crate::store) const MAX_LOOKS: u32 = 5;
 /// The pause before items are read again. Each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a record, or its tombstone, says of the record's history.
+/// The end of a record's history, as the record or its tombstone states it.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct HistoryHead {
     /// The number of entries, and the hash of the latest.
@@ -34,6 +34,11 @@ impl HistoryHead {
     /// Returns the attributes that [`HistoryHead::of`] needs, for a projection.
     pub(in crate::store) const ATTRIBUTES: [(&str, &str); 3] =
         [("#version", VERSION), ("#hash", LAST_HASH), ("#event", LAST_EVENT)];
+
+    /// Returns the head of a history whose latest entry is this one.
+    pub(in crate::store) fn after(version: u64, entry: &HistoryEntry) -> Self {
+        Self { chain: ChainHead { version, last_hash: entry.hash.clone() }, last_event: entry.id }
+    }
 
     /// Reads the head from a record's or a tombstone's item.
     pub(in crate::store) fn of(item: &Item) -> Result<Self, StoreError> {
@@ -57,7 +62,7 @@ pub(in crate::store) async fn pause_before_look(looks: u32) {
     tokio::time::sleep(FIRST_PAUSE * (1 << looks.saturating_sub(1).min(MAX_LOOKS))).await;
 }
 
-impl PointReads {
+impl TenantReads {
     /// Returns the head of a record's history: from the record or, if that is missing, from its tombstone.
     pub(in crate::store) async fn history_head(&self, kind: Kind, id: Uuid) -> Result<Option<HistoryHead>, StoreError> {
         // In this order, so that a deletion in between is not missed.

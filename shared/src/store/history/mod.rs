@@ -1,4 +1,4 @@
-//! What has happened to records, and the feed of events.
+//! The histories of records, and the feed of events.
 
 pub(in crate::store) mod as_of;
 pub(in crate::store) mod feed;

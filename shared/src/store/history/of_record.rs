@@ -10,16 +10,17 @@ use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::store::history::history_head::{HistoryHead, MAX_LOOKS, may_be_in_flight, pause_before_look};
 use crate::store::keys::{self, HS, Item, Key, Keys, PK};
-use crate::store::lists::filters::PageRequest;
-use crate::store::lists::list_index::{Rereads, max_secondary_index_delay};
+use crate::store::lists::page::PageRequest;
+use crate::store::table::delays::max_secondary_index_delay;
 use crate::store::table::error::StoreError;
-use crate::store::{PointReads, UnverifiedStore};
+use crate::store::table::torn_reads::TornReadRetry;
+use crate::store::{BoundedReads, TenantReads};
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use uuid::Uuid;
 
-/// How long the index may lag before an entry that it lacks counts as lost. Far longer than it ever takes, so that a
+/// The longest lag of the index before an entry that it lacks counts as lost. Far longer than it ever takes, so that a
 /// slow index is not reported as a broken chain.
 const LOST_AFTER: TimeDelta = TimeDelta::hours(1);
 /// The longest that clients are told to wait for entries, in seconds.
@@ -30,18 +31,18 @@ const MAX_RETRY_AFTER: u64 = 60;
 pub struct HistoryPage {
     /// The entries. A lost entry leaves a gap in the versions.
     pub entries: Vec<HistoryEntry>,
-    /// How many entries the whole history has.
+    /// The number of entries of the whole history.
     pub total: u64,
     /// Which page this is.
     pub request: PageRequest,
 }
 
-/// What is known of a record's history before its entries are read.
+/// The facts about a record's history that are read before its entries.
 pub(in crate::store) struct HistoryState {
     /// Which kind the record must be of: permission to read histories of one kind is not permission for all.
     kind: Kind,
     entity: Uuid,
-    /// What the record or its tombstone says; `None` if both are missing.
+    /// The head that the record or its tombstone names; `None` if both are missing.
     pub(in crate::store) head: Option<HistoryHead>,
     /// The events that are known without reading them, by version.
     events: BTreeMap<u64, EventId>,
@@ -95,7 +96,7 @@ impl HistoryState {
     }
 }
 
-impl UnverifiedStore {
+impl BoundedReads {
     /// Returns a page of a record's history, also of a deleted record; `None` if no such record ever existed.
     ///
     /// Takes two round trips for the first page and three for others.
@@ -124,7 +125,7 @@ impl UnverifiedStore {
         self.history_state_of(T::KIND, id.uuid(), rows).await
     }
 
-    /// [`UnverifiedStore::history_state`] of a record of this kind.
+    /// [`BoundedReads::history_state`] of a record of this kind.
     pub(in crate::store) async fn history_state_of(
         &self,
         kind: Kind,
@@ -197,13 +198,13 @@ impl UnverifiedStore {
         if let Some(recent) = &state.recent {
             found.extend(recent.range(versions.clone()).map(|(version, entry)| (*version, entry.clone())));
         }
-        let mut rereads = Rereads::default();
+        let mut torn_read_retry = TornReadRetry::default();
         loop {
             // The record may be visible before the event of the same transaction.
             let is_late =
                 |(version, event): &(&u64, &EventId)| !found.contains_key(version) && may_be_in_flight(**event, self.store.now());
             let late: Vec<_> = state.events.range(versions.clone()).filter(is_late).collect();
-            if late.is_empty() || !rereads.pause(&self.store).await {
+            if late.is_empty() || !torn_read_retry.pause(&self.store).await {
                 break;
             }
             found.extend(self.entries_of(late).await?);
@@ -219,7 +220,7 @@ impl UnverifiedStore {
     }
 }
 
-impl PointReads {
+impl TenantReads {
     /// Reads the entries of these events, by version. Those that the table does not have are left out.
     async fn entries_of<'e>(
         &self,

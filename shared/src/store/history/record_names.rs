@@ -1,8 +1,8 @@
-//! What people call the records that events are about.
+//! The names, for people, of the records that events are about.
 
 use crate::domain::history::event::Event;
 use crate::domain::record::Kind;
-use crate::store::PointReads;
+use crate::store::TenantReads;
 use crate::store::history::history_head::HistoryHead;
 use crate::store::history::of_record::entry_of;
 use crate::store::keys::{Item, Key};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
-/// What people call a record: now or, if it was deleted, at last.
+/// The names of a record for people: the present ones or, if it was deleted, the last ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordNames {
     /// Its name: of an instance the asset's, of a movement the number.
@@ -48,7 +48,7 @@ impl RecordNames {
     }
 }
 
-impl PointReads {
+impl TenantReads {
     /// Returns the names of these records. Takes one round trip, and two more if some were deleted. Records that exist
     /// nowhere have none.
     ///

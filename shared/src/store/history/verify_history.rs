@@ -7,7 +7,7 @@ use crate::store::TenantStore;
 use crate::store::history::history_head::{MAX_LOOKS, may_be_in_flight, pause_before_look};
 use crate::store::table::error::StoreError;
 
-/// How many entries are read at once while a chain is verified.
+/// The number of entries that are read at once while a chain is verified.
 const ENTRIES_PER_READ: u64 = 1_000;
 
 impl TenantStore {
@@ -15,7 +15,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`UnverifiedStore::history`](crate::store::UnverifiedStore::history).
+    /// As [`BoundedReads::history`](crate::store::BoundedReads::history).
     pub async fn whole_history<T: Record>(&self, id: T::Id) -> Result<Option<Vec<HistoryEntry>>, StoreError> {
         let store = self.as_unverified();
         let Some(mut state) = store.history_state::<T>(id, None).await? else { return Ok(None) };
@@ -27,7 +27,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`UnverifiedStore::history`](crate::store::UnverifiedStore::history). What may only be late is never reported as a
+    /// As [`BoundedReads::history`](crate::store::BoundedReads::history). What may only be late is never reported as a
     /// broken chain, but returns [`StoreError::Unsettled`].
     pub async fn verify_history<T: Record>(&self, id: T::Id) -> Result<Option<Verification>, StoreError> {
         let store = self.as_unverified();

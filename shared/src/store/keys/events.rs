@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 /// The prefix of events' sort keys.
 pub const EVENTS: &str = "EVENT#";
-/// How many digits a version has in the index `history`.
+/// The digits of a version in the index `history`.
 const VERSION_DIGITS: usize = 10;
 /// The highest version that has a key in the index `history`.
 pub const LAST_VERSION: u64 = 9_999_999_999;

@@ -7,9 +7,9 @@ use crate::domain::values::id::{AssetId, Id, UserId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-/// How many digits the number of a bucket has.
+/// The digits of the number of a bucket.
 const BUCKET_DIGITS: usize = 2;
-/// How many buckets the index `list_index` has for each section.
+/// The buckets of each section of the index `list_index`.
 pub const BUCKETS: usize = 62 * 62;
 
 /// The letter that the keys of events begin with that assign an asset to a user.

@@ -2,14 +2,14 @@
 
 use super::{Key, Keys};
 use crate::domain::values::id::{EventId, Id, WebhookId};
-use crate::domain::webhook::DeliveryStatus;
+use crate::domain::webhooks::DeliveryStatus;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 /// The prefix of deliveries' sort keys.
 const DELIVERIES: &str = "DELIVERY#";
 /// The prefix of the sort keys of webhooks' health. No record has it: webhooks begin with `WEBHOOK#`.
 const HEALTH: &str = "WEBHOOKHEALTH#";
-/// What the keys of deliveries begin with in the index `list_index`. No section has this letter.
+/// The prefix of the keys of deliveries in the index `list_index`. No section has this letter.
 const BY_STATUS: char = 'D';
 
 impl Keys {

@@ -1,4 +1,4 @@
-//! Pages, filters and orders of lists.
+//! Filters and orders of lists.
 
 use crate::domain::assets::asset::Status;
 use crate::domain::catalog::{AssetKind, TypeCode};
@@ -16,53 +16,8 @@ use crate::store::lists::list_index::{
 };
 use uuid::Uuid;
 
-/// The page of a list that a request selects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PageRequest {
-    /// The page's number, from 1.
-    pub number: u32,
-    /// How many items a page has, 1 to 100.
-    pub limit: u32,
-}
-
-impl PageRequest {
-    /// Returns how many items come before the page.
-    pub(in crate::store) fn skip(self) -> usize {
-        (self.number as usize).saturating_sub(1).saturating_mul(self.limit as usize)
-    }
-}
-
-/// One page of a list.
-#[derive(Debug, Clone)]
-pub struct Page<T> {
-    /// The items of the page, in the list's order.
-    pub items: Vec<T>,
-    /// The number of items on all pages.
-    pub total: usize,
-    /// The requested page.
-    pub request: PageRequest,
-    /// Records that `items` lacks because they can't be read.
-    pub unreadable: Vec<Uuid>,
-}
-
-impl<T> Page<T> {
-    /// Returns the requested page of a list that is known as a whole.
-    #[must_use]
-    pub fn cut_from(list: Vec<T>, request: PageRequest) -> Self {
-        let total = list.len();
-        let items = list.into_iter().skip(request.skip()).take(request.limit as usize).collect();
-        Self { items, total, request, unreadable: Vec::new() }
-    }
-
-    /// Returns the page with `view` of each item.
-    pub fn map<V>(self, view: impl FnMut(T) -> V) -> Page<V> {
-        let Self { items, total, request, unreadable } = self;
-        Page { items: items.into_iter().map(view).collect(), total, request, unreadable }
-    }
-}
-
 string_enum! {
-    /// What assets can be sorted by; `-` before it reverses the order.
+    /// The fields by which assets are sorted; `-` before one reverses the order.
     SortField {
         /// When it was created.
         CreatedAt = "created_at",

@@ -8,24 +8,25 @@ use crate::domain::record::Stored;
 use crate::domain::user::{Email, User};
 use crate::domain::values::id::UserId;
 use crate::store::lists::filter_values::Assignee;
-use crate::store::lists::filters::{AssetFilter, InstanceFilter, Page, PageRequest, UserFilter};
+use crate::store::lists::filters::{AssetFilter, InstanceFilter, UserFilter};
 use crate::store::lists::list_index::{
     AssetColumns, AssetIndex, Columns, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SortedRows,
     UserColumns,
 };
+use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
 use crate::store::table::read::BatchGet;
-use crate::store::{PointReads, TenantStore, UnverifiedStore};
+use crate::store::{BoundedReads, TenantReads, TenantStore};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
 
-/// How many records are read at once where all of a list is needed.
+/// The number of records that are read at once where all of a list is needed.
 const MAX_PAGE: u32 = 100;
-/// How many records that can't be read a page names at most.
+/// The most records that can't be read and that a page names.
 pub(in crate::store) const MAX_UNREADABLE: usize = 100;
 
-impl UnverifiedStore {
+impl BoundedReads {
     /// Returns a page of the tenant's assets, each with the names that it shows of the catalog.
     ///
     /// # Errors
@@ -59,7 +60,7 @@ impl UnverifiedStore {
     ///
     /// # Errors
     ///
-    /// As [`UnverifiedStore::list_assets`].
+    /// As [`BoundedReads::list_assets`].
     pub async fn list_users(&self, filter: &UserFilter, request: PageRequest) -> Result<Page<Stored<User>>, StoreError> {
         match &filter.email {
             Some(email) => self.user_with_email(email, filter, request).await,
@@ -71,7 +72,7 @@ impl UnverifiedStore {
     ///
     /// # Errors
     ///
-    /// As [`UnverifiedStore::list_assets`].
+    /// As [`BoundedReads::list_assets`].
     pub async fn list_instances(
         &self,
         filter: InstanceFilter,
@@ -89,7 +90,7 @@ impl UnverifiedStore {
     ///
     /// # Errors
     ///
-    /// As [`UnverifiedStore::list_assets`].
+    /// As [`BoundedReads::list_assets`].
     pub async fn list_movements(&self, request: PageRequest) -> Result<Page<Stored<Movement>>, StoreError> {
         self.list_rows(request, &RowQuery::default(), |rows: &SortedRows<MovementColumns>| rows).await
     }
@@ -112,7 +113,7 @@ impl UnverifiedStore {
     }
 }
 
-impl PointReads {
+impl TenantReads {
     /// Returns a page of the list of users that have this address, and match the rest of the filter.
     pub(in crate::store) async fn user_with_email(
         &self,
@@ -136,7 +137,7 @@ impl PointReads {
                 .with::<Model>(asset.value.model_id)
                 .with::<Manufacturer>(asset.value.manufacturer_id)
         });
-        let result = self.batch_get_without_content(batch).await?;
+        let result = self.batch_get_without_blobs(batch).await?;
         let names = assets.iter().map(|asset| {
             let asset_type = result.get_readable::<AssetType>(asset.value.asset_type_id)?;
             let model = result.get_readable::<Model>(asset.value.model_id)?;
@@ -152,7 +153,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`UnverifiedStore::list_assets`].
+    /// As [`BoundedReads::list_assets`].
     pub async fn assets_of_user(&self, user: UserId) -> Result<(Vec<Stored<Asset>>, Vec<Uuid>), StoreError> {
         let filter = AssetFilter { assigned_to: Some(Assignee::User(user)), ..AssetFilter::default() };
         let (mut assets, mut unreadable, mut seen) = (Vec::new(), Vec::new(), HashSet::new());

@@ -2,24 +2,23 @@
 
 use crate::domain::record::{Record, Stored};
 use crate::domain::values::id::Id;
-use crate::store::lists::filters::{Page, PageRequest};
 use crate::store::lists::indexed_lists::MAX_UNREADABLE;
-use crate::store::lists::list_index::{
-    Columns, Contradiction, Freshness, ListIndex, Rereads, RowQuery, SortKey, SortValue, SortedRows, row_from_item,
-};
+use crate::store::lists::list_index::{Columns, Freshness, ListIndex, RowQuery, SortKey, SortValue, SortedRows, row_from_item};
+use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
 use crate::store::table::item;
 use crate::store::table::read::BatchGet;
-use crate::store::{PointReads, TenantStore, UnverifiedStore};
+use crate::store::table::torn_reads::{Contradiction, TornReadRetry};
+use crate::store::{BoundedReads, TenantReads, TenantStore};
 use futures_util::try_join;
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// How often a page is made at most, if its records change while they are read. Waiting for a transaction that is visible
+/// The most attempts to make a page whose records change while they are read. Waiting for a transaction that is visible
 /// in part does not count.
 const MAX_CHANGES: u32 = 5;
 
-/// What a list index says of a page: the number of matching records, and id and version of each record of the page, with
+/// A page as the list index has it: the number of matching records, and id and version of each record of the page, with
 /// whatever else the index has of it.
 type Selection<E> = (usize, Vec<(Uuid, u64, E)>);
 
@@ -30,7 +29,7 @@ type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
 #[derive(Debug, Clone, Copy)]
 struct Unreadable;
 
-impl UnverifiedStore {
+impl BoundedReads {
     /// Returns a page that `select` selects from the list index; `None` if there is no index.
     ///
     /// Takes two round trips: one for the events since the last list, one for the records of the page. If the table
@@ -46,7 +45,7 @@ impl UnverifiedStore {
     ) -> Result<Option<Page<(Stored<I::Entity>, E)>>, StoreError> {
         let mut records = HashMap::new();
         let mut contradictions: Vec<Contradiction> = Vec::new();
-        let (mut freshness, mut rereads, mut changes) = (Freshness::Refreshed, Rereads::default(), 0);
+        let (mut freshness, mut torn_read_retry, mut changes) = (Freshness::Refreshed, TornReadRetry::default(), 0);
         loop {
             let contradicting = contradictions.iter().map(|contradiction| contradiction.id);
             let (selection, reread) =
@@ -70,13 +69,12 @@ impl UnverifiedStore {
                 return Ok(None);
             }
             if !is_persistent {
-                rereads = Rereads::default();
+                torn_read_retry = TornReadRetry::default();
             }
-            freshness = if rereads.pause(&self.store).await { Freshness::Refreshed } else { Freshness::Reloaded };
+            freshness = if torn_read_retry.pause(&self.store).await { Freshness::Refreshed } else { Freshness::Reloaded };
         }
     }
 
-    /// Reads records.
     async fn records<T: Record>(&self, ids: impl IntoIterator<Item = Uuid>) -> Result<Records<T>, StoreError> {
         let ids: Vec<Uuid> = ids.into_iter().collect();
         let result = self.batch_get(BatchGet::new().with_all::<T>(ids.iter().copied().map(T::Id::from_uuid))).await?;
@@ -133,7 +131,7 @@ fn places(ids: Vec<Uuid>) -> HashMap<Uuid, usize> {
     ids.into_iter().enumerate().map(|(place, id)| (id, place)).collect()
 }
 
-impl PointReads {
+impl TenantReads {
     /// Returns which of these records match the query as they are now, in its order.
     pub(in crate::store) fn arrange<C: Columns>(
         &self,

@@ -1,4 +1,4 @@
-//! How much memory list indexes may use.
+//! The memory budget of list indexes.
 
 /// The environment variable that sets the budget, in bytes.
 const BUDGET: &str = "LIST_INDEX_BYTES";

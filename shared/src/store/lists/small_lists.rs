@@ -9,19 +9,18 @@ use crate::domain::values::id::Id;
 use crate::domain::values::text::fold;
 use crate::store::TenantStore;
 use crate::store::keys::Item;
-use crate::store::lists::filters::{
-    AssetFilter, AssetTypeFilter, ManufacturerFilter, ModelFilter, Page, PageRequest, ProcessFilter,
-};
+use crate::store::lists::filters::{AssetFilter, AssetTypeFilter, ManufacturerFilter, ModelFilter, ProcessFilter};
 use crate::store::lists::indexed_lists::MAX_UNREADABLE;
 use crate::store::lists::list_index::SearchTerms;
-use crate::store::table::content_items::without_content;
+use crate::store::lists::page::{Page, PageRequest};
+use crate::store::table::deduplicated_blobs::without_blob;
 use crate::store::table::error::StoreError;
 use crate::store::table::item;
 use futures_util::future::try_join_all;
 use std::cmp::{Ordering, Reverse};
 use uuid::Uuid;
 
-/// How many bytes of records a list keeps in memory that reads all of a kind. Beyond that, the page is read again.
+/// The most bytes of records in memory for a list that reads all of a kind. Beyond that, the page is read again.
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
 
 impl TenantStore {
@@ -109,7 +108,7 @@ impl TenantStore {
     }
 
     /// Returns a page of a kind that a tenant has few records of. Reads them all, but keeps only what the page may need, in
-    /// bounded memory. Content is read for the page only. Records that can't be read are named on every page, since nothing
+    /// bounded memory. Blobs are read for the page only. Records that can't be read are named on every page, since nothing
     /// says which one they belong to.
     pub(in crate::store) async fn list_all<T: Record>(
         &self,
@@ -120,7 +119,7 @@ impl TenantStore {
         let mut pages = self.of_kind(T::KIND).into_paginator().send();
         while let Some(page) = pages.next().await {
             for item in page?.items.unwrap_or_default() {
-                match item::read::<T>(without_content(item.clone())) {
+                match item::read::<T>(without_blob(item.clone())) {
                     Ok(stored) if matches(&stored.value) => {
                         kept_bytes += item::size(&item);
                         let kept = (kept_bytes <= MAX_KEPT_BYTES).then_some(item);
@@ -140,7 +139,7 @@ impl TenantStore {
         });
         // One that was deleted meanwhile is left out.
         let mut filled: Vec<Item> = try_join_all(read).await?.into_iter().flatten().collect();
-        self.fill_in_content(&mut filled).await?;
+        self.fill_in_blobs(&mut filled).await?;
         let mut items = Vec::new();
         for item in filled {
             match item::read(item) {
@@ -157,7 +156,7 @@ impl TenantStore {
         if filter.kind.is_none() {
             return Ok(Vec::new());
         }
-        let types = self.all_without_content::<AssetType>().await?;
+        let types = self.all_without_blobs::<AssetType>().await?;
         let logical = types.iter().filter(|stored| stored.value.kind == AssetKind::Logical);
         let mut ids: Vec<Uuid> = logical.map(|stored| stored.value.id.uuid()).collect();
         ids.sort_unstable();

@@ -9,20 +9,20 @@ use crate::domain::record::{Record, Stored};
 use crate::domain::values::id::Id;
 use crate::store::lists::list_index::{AssetColumns, AssetIndex, Freshness, InstanceColumns, RowRef, SearchTerms, SortedRows};
 use crate::store::table::error::StoreError;
-use crate::store::{TenantStore, UnverifiedStore};
+use crate::store::{BoundedReads, TenantStore};
 use futures_util::try_join;
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// How many process instances there are, by status and process.
+/// The number of process instances, by status and process.
 type InstanceCounts = HashMap<(InstanceStatus, Option<Uuid>), u64>;
 
-impl UnverifiedStore {
+impl BoundedReads {
     /// Counts the tenant's assets, in the round trip in which a list reads the latest events.
     ///
     /// # Errors
     ///
-    /// As [`UnverifiedStore::list_assets`].
+    /// As [`BoundedReads::list_assets`].
     pub async fn asset_stats(&self) -> Result<AssetTally, StoreError> {
         let from_index = |index: &AssetIndex| {
             let (mut tally, mut names) = (AssetTally::default(), HashMap::new());
@@ -43,7 +43,7 @@ impl UnverifiedStore {
     ///
     /// # Errors
     ///
-    /// As [`UnverifiedStore::list_assets`].
+    /// As [`BoundedReads::list_assets`].
     pub async fn instance_stats(&self) -> Result<InstanceStats, StoreError> {
         let from_index = |rows: &SortedRows<InstanceColumns>| {
             let mut counts = InstanceCounts::new();
@@ -56,7 +56,7 @@ impl UnverifiedStore {
                 None => self.verified().await.instance_counts_from_table().await,
             }
         };
-        let processes = async { self.verified().await.all_without_content::<Process>().await };
+        let processes = async { self.verified().await.all_without_blobs::<Process>().await };
         let (counts, processes) = try_join!(counts, processes)?;
         let names: HashMap<Uuid, &str> = processes.iter().map(|it| (it.value.id.uuid(), &*it.value.name)).collect();
         let mut stats = InstanceStats::default();
@@ -92,7 +92,7 @@ impl TenantStore {
     }
 
     async fn by_id<T: Record>(&self) -> Result<HashMap<Uuid, Stored<T>>, StoreError> {
-        Ok(self.all_without_content::<T>().await?.into_iter().map(|stored| (stored.value.id().uuid(), stored)).collect())
+        Ok(self.all_without_blobs::<T>().await?.into_iter().map(|stored| (stored.value.id().uuid(), stored)).collect())
     }
 }
 

@@ -3,13 +3,13 @@
 use crate::domain::record::{Record, Stored, Unique};
 use crate::domain::user::{Email, User};
 use crate::domain::values::id::Id;
-use crate::store::PointReads;
+use crate::store::TenantReads;
 use crate::store::keys::record_id_of_sort_key;
-use crate::store::lists::filters::{Page, PageRequest};
+use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
 use crate::store::table::item::OWNER;
 
-impl PointReads {
+impl TenantReads {
     /// Returns the user with this e-mail address. Takes two round trips.
     ///
     /// # Errors

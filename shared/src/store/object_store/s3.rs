@@ -3,7 +3,7 @@
 
 use super::{ObjectStore, ObjectStoreError};
 use crate::store::Clock;
-use crate::store::client::{Environment, tls_provider};
+use crate::store::environment::{Environment, tls_provider};
 use aws_sdk_dynamodb::config::{Credentials, Region};
 use aws_sigv4::http_request::{
     PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningSettings, UriPathNormalizationMode, sign,
@@ -19,11 +19,11 @@ use http_body_util::BodyExt;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-/// How long connecting may take.
+/// The longest time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long an object may take to arrive. A list that waits in vain has time left to load its index from the table.
+/// The longest time for an object to arrive. A list that waits in vain has time left to load its index from the table.
 const GET_TIMEOUT: Duration = Duration::from_secs(4);
-/// How long writing an object may take.
+/// The longest time to write an object.
 const PUT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An S3 bucket, or something with the same API.

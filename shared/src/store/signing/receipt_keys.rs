@@ -6,13 +6,13 @@ use crate::domain::values::id::{Id, ReceiptKeysId};
 use crate::domain::values::time::Timestamp;
 use crate::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use crate::store::TenantStore;
+use crate::store::table::backoff::pause;
 use crate::store::table::change_context::ChangeContext;
 use crate::store::table::error::{StoreError, WriteError};
-use crate::store::table::retry::pause;
 use crate::store::table::unit_of_work::UnitOfWork;
 use uuid::Uuid;
 
-/// How often the key is created or replaced while others do the same.
+/// The most attempts to create or replace the key while others do the same.
 const MAX_TRIES: u32 = 5;
 
 /// Why there is no key to sign with.

@@ -5,7 +5,7 @@ use crate::domain::signing::signature_image::SignatureImage;
 use crate::store::keys::{Item, Key, TYPE};
 use crate::store::table::error::StoreError;
 use crate::store::table::unit_of_work::UnitOfWork;
-use crate::store::{PointReads, TenantStore};
+use crate::store::{TenantReads, TenantStore};
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeSet, HashMap};
@@ -30,12 +30,12 @@ impl UnitOfWork<'_> {
         let mut item = store.keys.signature(name).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("signature".to_owned()));
         item.insert(IMAGE.to_owned(), AttributeValue::B(Blob::new(image.bytes())));
-        self.add(store.store.put_content(item, IMAGE)?);
+        self.add(store.store.put_blob(item, IMAGE)?);
         Ok(())
     }
 }
 
-impl PointReads {
+impl TenantReads {
     /// Returns the signature images with these names, as PNG. Images that do not exist are left out.
     ///
     /// # Errors

@@ -1,13 +1,13 @@
-//! Who makes a change, when, and under which conditions.
+//! The author, the time and the conditions of a change.
 
 use crate::domain::history::event::Actor;
 use crate::domain::request::{IdempotentRequest, Precondition};
 use crate::domain::values::time::Timestamp;
 
-/// What the changes of one request have in common.
+/// The common parts of the changes of one request.
 #[derive(Debug, Clone)]
 pub struct ChangeContext {
-    /// Who makes the changes.
+    /// The author of the changes.
     pub actor: Actor,
     /// When the request arrived.
     pub at: Timestamp,

@@ -13,7 +13,7 @@ pub(in crate::store) const LAST_NUMBER: &str = "last_number";
 /// The attribute with the minimum number of digits.
 pub(in crate::store) const WIDTH: &str = "width";
 
-/// How many ranges are read at most. A template with the month has twelve a year for each type.
+/// The most ranges that are read. A template with the month has twelve a year for each type.
 const MAX_RANGES: usize = 10_000;
 
 impl TenantStore {

@@ -4,9 +4,9 @@ use crate::store::client::OPERATION_TIMEOUT;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How much of a request's time is left for everything that follows a long read.
+/// The part of a request's time that is left for everything after a long read.
 const TIME_TO_RESPOND: Duration = Duration::from_secs(1);
-/// How long a request without a deadline may read.
+/// The longest reading time of a request without a deadline.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 
 tokio::task_local! {

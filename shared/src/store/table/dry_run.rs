@@ -1,6 +1,6 @@
 //! Dry runs: requests that decide everything and write nothing.
 //!
-//! A request's [`DryRun`] is part of its handles of the table ([`PointReads`]). Units of work then check the conditions of
+//! A request's [`DryRun`] is part of its handles of the table ([`TenantReads`]). Units of work then check the conditions of
 //! their writes instead of writing, and keep here what they would leave, so that the request's later reads and units find
 //! it as if it were in the table.
 
@@ -8,12 +8,12 @@ use crate::store::keys::{Item, Key};
 use crate::store::table::condition::Check;
 use crate::store::table::error::StoreError;
 use crate::store::table::transaction::{TransactionError, TransactionItem};
-use crate::store::{PointReads, Store, TenantStore};
+use crate::store::{Store, TenantReads, TenantStore};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
-/// How many numbers a dry run can reserve.
+/// The most numbers that a dry run can reserve.
 const MAX_NUMBERS: u64 = 1_000_000;
 /// The numbers that a dry run reserves begin with one of so many prefixes of twelve digits. No counter gets that far.
 const NUMBER_PREFIXES: u64 = 900_000_000_000;
@@ -21,16 +21,16 @@ const FIRST_NUMBER_PREFIX: u64 = 100_000_000_000;
 /// Longer texts are not searched for placeholders: what the service assigns is shorter.
 const MAX_PLACEHOLDER_TEXT: usize = 512;
 
-/// What a dry run would have written so far. Cheap to clone; all clones share it. Without `Debug`, since it has secrets.
+/// The writes that a dry run has left out so far. Cheap to clone; all clones share it. Without `Debug`, since it has secrets.
 #[derive(Clone, Default)]
 pub struct DryRun(Arc<Mutex<Plan>>);
 
 #[derive(Default)]
 struct Plan {
-    /// What the units of work would leave under the keys of the items that they write; `None` for a deleted item. Counted
-    /// references are missing.
+    /// The items that the units of work would leave under their keys; `None` for a deleted item. Counted references are
+    /// missing.
     items: HashMap<Key, Option<Item>>,
-    /// Texts in the place of those that only the request in earnest assigns.
+    /// Texts in the place of those that only the real request assigns.
     placeholders: BTreeSet<String>,
     /// The first digits of every number that was reserved, and how many were.
     numbers: Option<(u64, u64)>,
@@ -47,7 +47,7 @@ impl DryRun {
         self.plan().items.get(key).cloned()
     }
 
-    /// Notes a text that only the request in earnest would assign, such as an ID or a secret.
+    /// Notes a text that only the real request would assign, such as an ID or a secret.
     pub(crate) fn add_placeholder(&self, text: impl Into<String>) {
         self.plan().placeholders.insert(text.into());
     }
@@ -68,7 +68,7 @@ impl DryRun {
         Ok(*prefix * MAX_NUMBERS + *used)
     }
 
-    /// Returns whether a text of the response is one that only the request in earnest would assign, or has one in it: the
+    /// Returns whether a text of the response is one that only the real request would assign, or has one in it: the
     /// path of a new record, or a tag with a reserved number.
     #[must_use]
     pub fn is_placeholder(&self, text: &str) -> bool {
@@ -86,10 +86,10 @@ impl TenantStore {
     /// Returns the same part of the table for a dry run.
     #[must_use]
     pub fn in_dry_run(self, dry_run: DryRun) -> Self {
-        Self { reads: PointReads { dry_run: Some(dry_run), ..self.reads } }
+        Self { reads: TenantReads { dry_run: Some(dry_run), ..self.reads } }
     }
 
-    /// Notes a text of the response that only the request in earnest assigns, such as a new secret. A dry run shows null in
+    /// Notes a text of the response that only the real request assigns, such as a new secret. A dry run shows null in
     /// its place. IDs of new records, asset tags and movement numbers need no note.
     pub fn note_assigned(&self, text: &str) {
         if let Some(dry_run) = &self.dry_run {

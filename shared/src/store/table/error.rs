@@ -37,7 +37,7 @@ pub enum StoreError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {} {} can't be read", .kind.noun(), .id.map(|id| id.to_string()).unwrap_or_default())]
 pub struct UnreadableRecord {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its id, if its key has one.
     pub id: Option<Uuid>,
@@ -156,4 +156,22 @@ pub enum WriteError {
     /// The table could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Why an attempt to commit a change failed.
+#[derive(Debug)]
+pub enum CommitFailure<E> {
+    /// Another writer was faster: read again and decide again.
+    Outdated(WriteError),
+    /// Another attempt would fail in the same way.
+    Failed(E),
+}
+
+impl<E: From<WriteError>> From<WriteError> for CommitFailure<E> {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Stale | WriteError::MissingReference(_) => Self::Outdated(error),
+            other => Self::Failed(other.into()),
+        }
+    }
 }

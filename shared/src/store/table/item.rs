@@ -4,7 +4,7 @@ use crate::domain::record::{Record, Stored};
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{Item, Key, Keys, LS, TYPE, record_id, tenant};
-use crate::store::table::content_items::{ContentText, lacks_content, take_content};
+use crate::store::table::deduplicated_blobs::{Blob, lacks_blob, take_blob};
 use crate::store::table::error::{StoreError, UnreadableRecord};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
@@ -36,11 +36,11 @@ struct Metadata {
     last_event: String,
 }
 
-/// Returns the record's own attributes, without keys and metadata, and the content that is stored in another item.
-pub(in crate::store) fn attributes<T: Record>(value: &T) -> Result<(Item, Option<ContentText>), StoreError> {
+/// Returns the record's own attributes, without keys and metadata, and the blob that is stored in another item.
+pub(in crate::store) fn attributes<T: Record>(value: &T) -> Result<(Item, Option<Blob>), StoreError> {
     let mut attributes = to_item(value).map_err(StoreError::broken)?;
-    let content = take_content(T::KIND, &mut attributes);
-    Ok((attributes, content))
+    let blob = take_blob(T::KIND, &mut attributes);
+    Ok((attributes, blob))
 }
 
 /// Returns a record's sort key in the index `list_index`; `None` for kinds that are not in the index.
@@ -48,12 +48,9 @@ pub(in crate::store) fn list_index_key<T: Record>(value: &T) -> Option<Attribute
     Keys::list_index(T::KIND, value.id().uuid(), value.is_ended())
 }
 
-/// Returns the whole item of a record, and the content that is stored in another item.
-pub(in crate::store) fn from_record<T: Record>(
-    keys: &Keys,
-    stored: &Stored<T>,
-) -> Result<(Item, Option<ContentText>), StoreError> {
-    let (mut item, content) = attributes(&stored.value)?;
+/// Returns the whole item of a record, and the blob that is stored in another item.
+pub(in crate::store) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<(Item, Option<Blob>), StoreError> {
+    let (mut item, blob) = attributes(&stored.value)?;
     let id = stored.value.id().uuid();
     item.extend(keys.record(T::KIND, id).item());
     item.insert(TYPE.to_owned(), AttributeValue::S(T::KIND.noun().to_owned()));
@@ -63,13 +60,13 @@ pub(in crate::store) fn from_record<T: Record>(
     item.insert(LAST_HASH.to_owned(), AttributeValue::S(stored.last_hash.clone()));
     item.insert(LAST_EVENT.to_owned(), AttributeValue::S(stored.last_event.short()));
     item.extend(list_index_key(&stored.value).map(|sort| (LS.to_owned(), sort)));
-    Ok((item, content))
+    Ok((item, blob))
 }
 
 /// The name of the metric in the log lines of records that can't be read.
 pub(in crate::store) const UNREADABLE: &str = "unreadable_records";
 
-/// Reads a record from its item, in which its content is filled in. One that can't be read is logged.
+/// Reads a record from its item, in which its blob is filled in. One that can't be read is logged.
 ///
 /// # Errors
 ///
@@ -88,7 +85,7 @@ pub(in crate::store) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreEr
 
 /// Reads the record with the id `id` in its key; `None` for kinds that have none in their key.
 fn decode<T: Record>(item: Item, id: Option<Uuid>) -> Result<Stored<T>, String> {
-    if lacks_content(&item) {
+    if lacks_blob(&item) {
         return Err("its steps or its schema are lost".to_owned());
     }
     let metadata: Metadata = from_item(item.clone()).map_err(|error| error.to_string())?;

@@ -3,20 +3,20 @@
 use crate::domain::record::{Kind, Record, Stored, Unique};
 use crate::domain::values::id::Id;
 use crate::store::keys::{Item, Key, Keys, PK, SK, record_id_of_sort_key};
-use crate::store::table::content_items::without_content;
+use crate::store::table::backoff::pause;
+use crate::store::table::deduplicated_blobs::without_blob;
 use crate::store::table::error::StoreError;
 use crate::store::table::item::{self, OWNER};
-use crate::store::table::retry::pause;
-use crate::store::{PointReads, TenantStore};
+use crate::store::{TenantReads, TenantStore};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
 use futures_util::future::try_join_all;
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
-/// How many items a BatchGetItem reads at most (AWS: "Quotas in Amazon DynamoDB").
+/// The most items of a BatchGetItem (AWS: "Quotas in Amazon DynamoDB").
 const MAX_BATCH_KEYS: usize = 100;
-/// How often keys that a batch left unprocessed are requested again.
+/// The most requests for keys that a batch left unprocessed.
 const MAX_ROUNDS: u32 = 5;
 
 /// The records that one batch is to read.
@@ -81,7 +81,7 @@ impl BatchResult {
     }
 }
 
-impl PointReads {
+impl TenantReads {
     /// Reads one record: one read unit for each 4 KB. Steps and a schema that are not in memory take a second round trip.
     ///
     /// # Errors
@@ -90,11 +90,10 @@ impl PointReads {
     /// the item can't be read as this kind of record.
     pub async fn get<T: Record>(&self, id: T::Id) -> Result<Option<Stored<T>>, StoreError> {
         let mut items = Vec::from_iter(self.item(&self.keys.record(T::KIND, id.uuid())).await?);
-        self.fill_in_content(&mut items).await?;
+        self.fill_in_blobs(&mut items).await?;
         items.pop().map(item::read).transpose()
     }
 
-    /// Reads the item of a key.
     pub(in crate::store) async fn item(&self, key: &Key) -> Result<Option<Item>, StoreError> {
         if let Some(left) = self.dry_run.as_ref().and_then(|dry_run| dry_run.item(key)) {
             return Ok(left);
@@ -134,18 +133,18 @@ impl PointReads {
     /// times in a row.
     pub async fn batch_get(&self, batch: BatchGet) -> Result<BatchResult, StoreError> {
         let (keys, mut items): (Vec<_>, Vec<Item>) = self.batch_items(batch).await?.unzip();
-        self.fill_in_content(&mut items).await?;
+        self.fill_in_blobs(&mut items).await?;
         Ok(BatchResult { items: keys.into_iter().zip(items).collect() })
     }
 
-    /// [`PointReads::batch_get`] without steps and schemas, which takes one round trip.
+    /// [`TenantReads::batch_get`] without steps and schemas, which takes one round trip.
     ///
     /// # Errors
     ///
-    /// As [`PointReads::batch_get`].
-    pub async fn batch_get_without_content(&self, batch: BatchGet) -> Result<BatchResult, StoreError> {
+    /// As [`TenantReads::batch_get`].
+    pub async fn batch_get_without_blobs(&self, batch: BatchGet) -> Result<BatchResult, StoreError> {
         let items = self.batch_items(batch).await?;
-        Ok(BatchResult { items: items.map(|(key, item)| (key, without_content(item))).collect() })
+        Ok(BatchResult { items: items.map(|(key, item)| (key, without_blob(item))).collect() })
     }
 
     async fn batch_items(&self, batch: BatchGet) -> Result<impl Iterator<Item = ((Kind, Uuid), Item)>, StoreError> {
@@ -198,7 +197,7 @@ impl TenantStore {
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub async fn all<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
         let mut items = self.every(self.of_kind(T::KIND)).await?;
-        self.fill_in_content(&mut items).await?;
+        self.fill_in_blobs(&mut items).await?;
         let read = items.into_iter().map(|item| StoreError::tolerate_unreadable(item::read(item).map(Some)));
         read.filter_map(Result::transpose).collect()
     }
@@ -208,9 +207,9 @@ impl TenantStore {
     /// # Errors
     ///
     /// As [`TenantStore::all`].
-    pub async fn all_without_content<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
+    pub async fn all_without_blobs<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
         let items = self.every(self.of_kind(T::KIND)).await?;
-        let read = items.into_iter().map(|item| StoreError::tolerate_unreadable(item::read(without_content(item)).map(Some)));
+        let read = items.into_iter().map(|item| StoreError::tolerate_unreadable(item::read(without_blob(item)).map(Some)));
         read.filter_map(Result::transpose).collect()
     }
 
@@ -234,7 +233,7 @@ impl TenantStore {
     }
 }
 
-impl PointReads {
+impl TenantReads {
     /// Returns a query for every item whose sort key begins with `prefix`.
     pub(in crate::store) fn beginning(&self, prefix: AttributeValue) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);

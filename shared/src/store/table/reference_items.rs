@@ -65,7 +65,7 @@ fn attribute_value(value: &RequiredValue) -> AttributeValue {
 impl TenantStore {
     /// Returns the reference item of a record with this many references; `None` if no record can refer to its kind.
     pub(in crate::store) fn reference_item<T: Record>(&self, value: &T, uses: u64) -> Option<Item> {
-        let attributes = value.required_by_references()?;
+        let attributes = value.referenceable_attributes()?;
         let mut item = self.keys.references(T::KIND, value.id().uuid()).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("references".to_owned()));
         item.insert(USES.to_owned(), AttributeValue::N(uses.to_string()));
@@ -87,7 +87,7 @@ impl TenantStore {
         next: &T,
         is_unreferenced: bool,
     ) -> Result<Option<TransactionItem>, StoreError> {
-        let (Some(before), Some(after)) = (old.value.required_by_references(), next.required_by_references()) else {
+        let (Some(before), Some(after)) = (old.value.referenceable_attributes(), next.referenceable_attributes()) else {
             return Ok(None);
         };
         let changed: Vec<Requirement> = after.into_iter().filter(|attribute| !before.contains(attribute)).collect();
@@ -119,7 +119,7 @@ impl TenantStore {
 
     /// Returns the deletion of a record's reference item, if nothing refers to the record.
     pub(in crate::store) fn reference_item_deletion<T: Record>(&self, value: &T) -> Result<Option<TransactionItem>, StoreError> {
-        if value.required_by_references().is_none() {
+        if value.referenceable_attributes().is_none() {
             return Ok(None);
         }
         let mut expression = Expression::default();

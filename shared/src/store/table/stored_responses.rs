@@ -5,18 +5,18 @@ use crate::domain::signing::signature_image::data_url;
 use crate::domain::values::time::Timestamp;
 use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::keys::{EXPIRES, Item, Key, PK, TYPE};
-use crate::store::table::content_items::Content;
+use crate::store::table::deduplicated_blobs::BlobKind;
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::transaction::{Condition, TransactionItem};
 use crate::store::table::unit_of_work::write_error;
-use crate::store::{PointReads, TenantStore};
+use crate::store::{TenantReads, TenantStore};
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use tokio::time::Instant;
 
-/// How long a response is stored, in seconds: 24 hours.
+/// The lifetime of a stored response, in seconds: 24 hours.
 const STORED_SECONDS: i64 = 24 * 60 * 60;
 /// The longest response that is stored, in bytes; an item holds 400 KB.
 const MAX_RESPONSE_BYTES: usize = 350 * 1024;
@@ -36,7 +36,7 @@ pub enum PreviousRequest {
     Different,
 }
 
-impl PointReads {
+impl TenantReads {
     /// Returns the previous request under the same idempotency key; `None` if none has taken effect in 24 hours.
     ///
     /// # Errors
@@ -52,8 +52,8 @@ impl PointReads {
         if !response.images.is_empty() {
             response.body = self.with_images(&response).await?;
         }
-        let steps = response.steps.iter().map(|hash| ((Content::Steps, hash.clone()), stored_at)).collect();
-        for ((_, hash), text) in self.content_texts(steps).await? {
+        let steps = response.steps.iter().map(|hash| ((BlobKind::Steps, hash.clone()), stored_at)).collect();
+        for ((_, hash), text) in self.blob_texts(steps).await? {
             response.body = response.with_steps(&hash, &text);
         }
         Ok(Some(PreviousRequest::Same(response)))
@@ -64,7 +64,7 @@ impl PointReads {
     ///
     /// # Errors
     ///
-    /// As [`PointReads::previous_request`].
+    /// As [`TenantReads::previous_request`].
     pub(crate) async fn previous_parts(
         &self,
         request: &IdempotentRequest,
@@ -160,10 +160,6 @@ impl TenantStore {
 
 impl TenantStore {
     /// Replaces the response that is stored for a request by `next`, if it is still `present`. Returns whether it was.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub(crate) async fn replace_stored_response(
         &self,
         request: &IdempotentRequest,

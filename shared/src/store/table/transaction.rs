@@ -3,14 +3,14 @@
 use crate::domain::record::Kind;
 use crate::store::Store;
 use crate::store::keys::Item;
+use crate::store::table::backoff::pause;
 use crate::store::table::error::{StoreError, is_retryable};
-use crate::store::table::retry::pause;
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
 use tokio::time::Instant;
 
-/// What the condition of an item ensures, and so what it means when the condition fails.
+/// The purpose of an item's condition, and so the meaning of its failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Condition {
     /// The record is new, or as it was read.

@@ -210,14 +210,14 @@ impl Store {
         Ok(TransactWriteItem::builder().put(put).build())
     }
 
-    /// Returns the put of an item whose key has the hash of its attribute `content`. If it exists already, it is the same.
-    pub(in crate::store) fn put_content(&self, item: Item, content: &str) -> Result<TransactionItem, StoreError> {
+    /// Returns the put of an item whose key has the hash of this attribute. If it exists already, it is the same.
+    pub(in crate::store) fn put_blob(&self, item: Item, attribute: &str) -> Result<TransactionItem, StoreError> {
         let put = Put::builder()
             .table_name(&self.table)
             .set_item(Some(item))
-            .condition_expression("attribute_not_exists(#pk) OR attribute_exists(#content)")
+            .condition_expression("attribute_not_exists(#pk) OR attribute_exists(#attribute)")
             .expression_attribute_names("#pk", PK)
-            .expression_attribute_names("#content", content)
+            .expression_attribute_names("#attribute", attribute)
             .build()
             .map_err(StoreError::broken)?;
         let write = TransactWriteItem::builder().put(put).build();

@@ -12,7 +12,7 @@ use crate::store::TenantStore;
 use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::keys::{self, HS, Item};
 use crate::store::table::change_context::ChangeContext;
-use crate::store::table::content_items::{ContentName, ContentText};
+use crate::store::table::deduplicated_blobs::{Blob, BlobName};
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::item::{self, OWNER, USES};
 use crate::store::table::transaction::{Condition, TransactionError, TransactionItem};
@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 /// The maximum number of items in a transaction (AWS: TransactWriteItems).
 pub const MAX_TRANSACTION_ITEMS: usize = 100;
-/// How large the items of a transaction may be. DynamoDB allows 4 MB; the rest is for what is not measured here, such as
+/// The largest size of the items of a transaction. DynamoDB allows 4 MB; the rest is for what is not measured here, such as
 /// reference items and the keys of updated records.
 const MAX_TRANSACTION_BYTES: usize = 3_800_000;
 
@@ -32,8 +32,8 @@ pub struct UnitOfWork<'a> {
     context: &'a ChangeContext,
     items: Vec<TransactionItem>,
     reference_counts: BTreeMap<(Kind, Uuid), ReferenceCount>,
-    /// The content that new or changed records have.
-    content: BTreeSet<ContentName>,
+    /// The blobs of new or changed records.
+    blobs: BTreeSet<BlobName>,
     /// The size of the records that are updated. Items that are put are measured in `commit_with`.
     updated_bytes: usize,
     /// In a dry run: the items that the updated records would have.
@@ -43,11 +43,11 @@ pub struct UnitOfWork<'a> {
     deadline: Instant,
     /// Whether the record that the precondition is about was changed at an expected version.
     precondition_met: bool,
-    /// How many items of another unit count as well.
+    /// The number of items of another unit that count as well.
     counted: usize,
 }
 
-/// How the number of references to a record changes.
+/// A change of the number of references to a record.
 #[derive(Default)]
 struct ReferenceCount {
     delta: i64,
@@ -64,7 +64,7 @@ impl<'a> UnitOfWork<'a> {
             context,
             items: Vec::new(),
             reference_counts: BTreeMap::new(),
-            content: BTreeSet::new(),
+            blobs: BTreeSet::new(),
             updated_bytes: 0,
             updated_items: Vec::new(),
             deadline: Instant::now() + OPERATION_TIMEOUT,
@@ -106,11 +106,11 @@ impl<'a> UnitOfWork<'a> {
         Ok(())
     }
 
-    /// Adds the put of content that the tenant's table is not known to have. Several records may have the same content.
-    fn put_content(&mut self, content: Option<ContentText>) -> Result<(), StoreError> {
-        if let Some(content) = content.filter(|content| !self.content.contains(&content.name)) {
-            self.content.insert(content.name.clone());
-            self.items.extend(self.store.content_put(content)?);
+    /// Adds the put of a blob that the tenant's table is not known to have. Several records may have the same.
+    fn put_blob(&mut self, blob: Option<Blob>) -> Result<(), StoreError> {
+        if let Some(blob) = blob.filter(|blob| !self.blobs.contains(&blob.name)) {
+            self.blobs.insert(blob.name.clone());
+            self.items.extend(self.store.blob_put(blob)?);
         }
         Ok(())
     }

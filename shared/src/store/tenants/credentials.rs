@@ -1,19 +1,19 @@
-//! What verifying an API key writes.
+//! The writes of the verification of an API key.
 
 use crate::domain::record::Kind;
 use crate::domain::values::id::{ApiKeyId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::PK;
 use crate::store::table::error::StoreError;
-use crate::store::{PointReads, client};
+use crate::store::{TenantReads, client};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a request waits until it is recorded that its key was used.
+/// The longest wait of a request for the record that its key was used.
 const TOUCH_TIMEOUT: Duration = Duration::from_millis(250);
 
-impl PointReads {
+impl TenantReads {
     /// Records that a key was used. This writes no event, since nobody decided it. A request does not wait long for it.
     pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
         let update = self.store.client.update_item().table_name(&self.store.table);

@@ -5,19 +5,19 @@ use crate::domain::keys::rate::{WINDOW_SECONDS, window};
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{EXPIRES, TYPE};
 use crate::store::table::error::StoreError;
-use crate::store::{PointReads, client};
+use crate::store::{TenantReads, client};
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use std::time::Duration;
 use tokio::time::timeout;
 use uuid::Uuid;
 
 const REQUESTS: &str = "requests";
-/// How long a counter outlives its minute, in seconds.
+/// The time for which a counter outlives its minute, in seconds.
 const KEPT_SECONDS: i64 = 600;
-/// How long a request waits to be counted.
+/// The longest wait of a request to be counted.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 
-impl PointReads {
+impl TenantReads {
     /// Counts a request of a credential and returns how many came in this minute, this one included. Stops counting beyond the
     /// highest limit that a key can have. Costs one write unit.
     ///

@@ -99,10 +99,6 @@ impl Store {
     }
 
     /// Returns the ids of all tenants that are not being deleted, in the order of their keys.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`StoreError`] when the registry can't be read.
     pub(in crate::store) async fn tenant_ids(&self) -> Result<Vec<TenantId>, StoreError> {
         let registrations = self.registrations().await?.into_iter();
         Ok(registrations.filter(|(_, deletion_began)| deletion_began.is_none()).map(|(id, _)| id).collect())

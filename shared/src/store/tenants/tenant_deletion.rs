@@ -13,8 +13,8 @@ use crate::domain::record::Kind;
 use crate::domain::values::time::Timestamp;
 use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::keys::{self, Item, Key, PK, SK, TYPE};
+use crate::store::table::backoff::pause;
 use crate::store::table::error::StoreError;
-use crate::store::table::retry::pause;
 use crate::store::table::transaction::{Condition, TransactionItem};
 use crate::store::table::unit_of_work::write_error;
 use crate::store::{TenantStore, WriteError};
@@ -30,9 +30,9 @@ use uuid::Uuid;
 pub(in crate::store) const REGISTRATION: &str = "registration";
 /// When the deletion of a registered tenant began.
 const DELETION_BEGAN: &str = "deletion_began";
-/// How many items a BatchWriteItem deletes at most (AWS: "Quotas in Amazon DynamoDB").
+/// The most items of a BatchWriteItem (AWS: "Quotas in Amazon DynamoDB").
 const MAX_BATCH_ITEMS: usize = 25;
-/// How often something is tried while the table throttles and nothing gets done: for about a minute.
+/// The most attempts while the table throttles and nothing gets done: for about a minute.
 const MAX_ROUNDS: u32 = 200;
 
 /// Returns when the deletion of a registered tenant began.

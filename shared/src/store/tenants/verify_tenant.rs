@@ -7,7 +7,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::history::history_head::{HistoryHead, MAX_LOOKS, may_be_in_flight, pause_before_look};
 use crate::store::keys::{self, Item, Key};
-use crate::store::lists::list_index::max_event_delay;
+use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::StoreError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -17,9 +17,9 @@ use uuid::Uuid;
 /// The result of verifying a tenant's chains.
 #[derive(Debug, Clone)]
 pub struct TenantVerification {
-    /// How many records exist or existed.
+    /// The number of records, present and deleted.
     pub records: usize,
-    /// How many events were checked.
+    /// The number of events that were checked.
     pub events: u64,
     /// The first broken link of each chain that has one, with the kind and the id of the chain's record. Oldest record
     /// first.
@@ -34,13 +34,13 @@ struct ChainScan {
     chains: BTreeMap<Uuid, (Option<Kind>, Chain)>,
     /// The events that were checked and may be read again, with their records.
     recent: HashMap<EventId, Option<Uuid>>,
-    /// How many events the records should have.
+    /// The number of events that the records should have.
     expected_events: u64,
-    /// How many events were checked.
+    /// The number of events that were checked.
     events: u64,
     /// The only records to go on with; `None` for all.
     only: Option<HashSet<Uuid>>,
-    /// How many chains are finished, and no longer in `chains`.
+    /// The number of chains that are finished, and no longer in `chains`.
     closed: usize,
     broken_links: Vec<(Option<Kind>, Uuid, BrokenLink)>,
     /// Records that don't say where their history ends. Their chains can't be verified.

@@ -5,7 +5,7 @@ use crate::domain::history::event::Actor;
 use crate::domain::record::{Kind, Stored};
 use crate::domain::values::id::{EventId, Id, WebhookId};
 use crate::domain::values::time::Timestamp;
-use crate::domain::webhook::{Delivery, DeliveryStatus, DisabledReason, RETENTION, Webhook};
+use crate::domain::webhooks::{Delivery, DeliveryStatus, DisabledReason, RETENTION, Webhook};
 use crate::store::TenantStore;
 use crate::store::history::of_record::entry_of;
 use crate::store::keys::{EXPIRES, Item, Key, Keys, LS, PK, TYPE};
@@ -22,7 +22,7 @@ const FAILING_SINCE: &str = "failing_since";
 /// The attribute of a delivery that every write requires to be as it was read.
 const ATTEMPT_COUNT: &str = "attempt_count";
 
-/// What is read before an attempt.
+/// The inputs of an attempt.
 #[derive(Debug, Clone)]
 pub struct DeliveryInputs {
     /// The webhook; `None` if it is deleted.

@@ -1,21 +1,21 @@
 //! Lists of the deliveries to a webhook, newest first.
 
 use crate::domain::values::id::{EventId, WebhookId};
-use crate::domain::webhook::{Delivery, DeliveryStatus};
+use crate::domain::webhooks::{Delivery, DeliveryStatus};
 use crate::store::keys::{EXPIRES, Item, Key, Keys, LIST_INDEX, LS, PK, SK, delivered_event};
-use crate::store::lists::filters::{Page, PageRequest};
+use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
 use crate::store::table::stored_responses::seconds;
-use crate::store::{PointReads, TenantStore};
+use crate::store::{TenantReads, TenantStore};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use serde_dynamo::aws_sdk_dynamodb_1::from_item;
 
-/// How many deliveries a list counts and shows at most: the newest.
+/// The most deliveries that a list counts and shows: the newest.
 pub const MAX_LISTED_DELIVERIES: usize = 1_000;
 /// The attribute with a delivery's status.
 const STATUS: &str = "status";
 
-impl PointReads {
+impl TenantReads {
     /// Returns the record of a delivery; `None` if there is none, or its time is over.
     ///
     /// # Errors
@@ -87,7 +87,6 @@ impl TenantStore {
         Ok(items)
     }
 
-    /// Returns a query for the deliveries to a webhook.
     fn all_deliveries(&self, webhook: WebhookId) -> QueryFluentBuilder {
         let query = self.beginning(Keys::delivery_prefix(webhook));
         query.projection_expression("#pk, #sk, #status, #expires").expression_attribute_names("#expires", EXPIRES)

@@ -1,12 +1,12 @@
 //! A tenant's webhooks.
 
 use crate::domain::record::{Stored, Unique};
-use crate::domain::webhook::{MAX_WEBHOOKS, Webhook};
-use crate::store::lists::filters::{Page, PageRequest};
+use crate::domain::webhooks::{MAX_WEBHOOKS, Webhook};
+use crate::store::lists::page::{Page, PageRequest};
 use crate::store::table::error::StoreError;
-use crate::store::{PointReads, TenantStore};
+use crate::store::{TenantReads, TenantStore};
 
-impl PointReads {
+impl TenantReads {
     /// Returns the numbers of webhooks that the tenant can still create. Takes one round trip.
     ///
     /// # Errors

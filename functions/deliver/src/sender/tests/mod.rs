@@ -15,7 +15,7 @@ use futures_util::future::BoxFuture;
 use receiver::certificates;
 use rustls::RootCertStore;
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhook::{AddressPolicy, Attempt, AttemptFailure, is_public};
+use shared::domain::webhooks::{AddressPolicy, Attempt, AttemptFailure, is_public};
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};

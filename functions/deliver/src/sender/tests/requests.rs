@@ -5,7 +5,7 @@ use super::{Arc, Limits, Names, assert_status, plain_sender, send, send_body, se
 use crate::sender::{CLIENT, SignedDelivery, request};
 use hyper::HeaderMap;
 use shared::domain::values::time::Timestamp;
-use shared::domain::webhook::{Attempt, WebhookSecret};
+use shared::domain::webhooks::{Attempt, WebhookSecret};
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use tracing_subscriber::fmt::MakeWriter;

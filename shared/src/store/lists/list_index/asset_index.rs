@@ -1,11 +1,12 @@
 //! The list index of assets: their columns, and the catalog entries whose names they show.
 
-use super::change_event::ChangeEvent;
-use super::index::{Columns, Inconsistent, ListIndex, TextColumns, id_and_version, parse, parse_id, text_attributes};
+use super::change_event::{ChangeEvent, Inconsistent};
+use super::columns::{Columns, TextColumns, id_and_version, parse, parse_id, text_attributes};
+use super::index::ListIndex;
 use super::other_columns::set_text;
 use super::row::Row;
-use super::snapshot_blocks::{Decoder, Encoder};
-use super::snapshot_rows::{decode_flag, decode_rows, decode_text, encode_rows};
+use super::snapshots::blocks::{Decoder, Encoder};
+use super::snapshots::rows::{decode_flag, decode_rows, decode_text, encode_rows};
 use super::sorted_rows::SortedRows;
 use crate::domain::assets::asset::{Asset, CatalogNames, Status};
 use crate::domain::catalog::AssetKind;
@@ -17,7 +18,7 @@ use crate::store::keys::{Item, Section};
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// What lists of assets filter and sort by, besides name, asset tag and serial number, and what statistics count.
+/// The values by which lists of assets filter and sort, besides name, tag and serial number, and that statistics count.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AssetColumns {
     pub updated_at: Timestamp,
@@ -109,7 +110,7 @@ impl Columns for AssetColumns {
     }
 }
 
-/// What assets show of an asset type, a model or a manufacturer.
+/// The values of an asset type, a model or a manufacturer that assets show.
 #[derive(Debug, Clone, Default)]
 struct CatalogEntry {
     version: u64,

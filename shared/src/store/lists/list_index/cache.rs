@@ -1,15 +1,27 @@
 //! The list indexes that a function instance keeps, within a memory budget.
 
+use super::change_event::UnknownEvent;
 use super::index::ListIndex;
 use super::partial_index::PartialIndex;
-use super::refresh::LoadedIndex;
 use crate::domain::values::id::TenantId;
 use crate::domain::values::time::Timestamp;
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a function instance has of one tenant's records of one kind.
+/// A list index as it was at `synced_at`.
+#[derive(Debug)]
+pub struct LoadedIndex<I> {
+    pub index: I,
+    /// When the last read of events began: the index contains everything that was written before.
+    pub(super) synced_at: Timestamp,
+    /// When it was loaded.
+    pub(super) loaded_at: Timestamp,
+    /// The recent events whose kind of record this version of the service does not have, as of `synced_at`.
+    pub(super) unknown_events: HashSet<UnknownEvent>,
+}
+
+/// The state of one list index in a function instance.
 #[derive(Debug, Default)]
 pub enum CacheSlot<I> {
     /// Nothing yet: the next list loads an index.
@@ -24,7 +36,6 @@ pub enum CacheSlot<I> {
 }
 
 impl<I> CacheSlot<I> {
-    /// Returns the index, if there is one.
     pub fn loaded(&mut self) -> Option<&mut LoadedIndex<I>> {
         match self {
             Self::Loaded(loaded) => Some(loaded),

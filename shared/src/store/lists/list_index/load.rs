@@ -1,18 +1,19 @@
 //! Loading a list index from the table.
 
-use super::cache::{CacheSlot, SharedSlot};
-use super::change_event::{ChangeEvent, UnknownEvent, apply_events};
-use super::delays::{MAX_LOAD_AGE, max_secondary_index_delay};
+use super::apply_events::apply_events;
+use super::cache::{CacheSlot, LoadedIndex, SharedSlot};
+use super::change_event::{ChangeEvent, UnknownEvent};
 use super::index::ListIndex;
 use super::partial_index::{BucketRange, Cursor, PartialIndex, bucket, bucket_count, bucket_number, split};
-use super::refresh::{LoadedIndex, RefreshError};
-use super::torn_reads::Rereads;
+use super::refresh::RefreshError;
 use crate::domain::record::Kind;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, Item};
+use crate::store::table::backoff::pause;
 use crate::store::table::deadline::time_to_read;
+use crate::store::table::delays::{MAX_LOAD_AGE, max_secondary_index_delay};
 use crate::store::table::error::StoreError;
-use crate::store::table::retry::pause;
+use crate::store::table::torn_reads::TornReadRetry;
 use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
@@ -23,9 +24,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// How many ranges of the secondary index are read at the same time, once it turns out to have more than one page.
-pub const PARALLEL_RANGES: usize = 4;
-/// How often the pause after a throttled read has been doubled at first: it takes up to 80 ms, and later up to 640 ms.
+/// The doublings of the first pause after a throttled read: it takes up to 80 ms, and later up to 640 ms.
 const FIRST_THROTTLED_ROUND: u32 = 3;
 
 /// Events that an index must apply, and those of unknown kinds.
@@ -120,13 +119,13 @@ impl TenantStore {
             Some(events) => (now, events),
             None => (self.store.now(), self.events_to_load::<I>(since).await?),
         };
-        let mut rereads = Rereads::default();
+        let mut torn_read_retry = TornReadRetry::default();
         loop {
             let incomplete = apply_events(&mut loading.partial().index, events.0, since)?;
             if self.load_records(loading, &incomplete).await? {
                 return Ok((synced_at, events.1));
             }
-            if !rereads.pause(&self.store).await {
+            if !torn_read_retry.pause(&self.store).await {
                 return Err(RefreshError::Inconsistent);
             }
             (synced_at, events) = (self.store.now(), self.events_to_load::<I>(since).await?);
@@ -236,7 +235,6 @@ impl TenantStore {
             .set_exclusive_start_key(range.cursor.start_key()))
     }
 
-    /// Reads one page of a query.
     pub(super) async fn page(&self, query: QueryFluentBuilder) -> Result<QueryOutput, StoreError> {
         let send = || query.clone().send().map_err(StoreError::from);
         self.while_throttled(StoreError::is_throttling, send).await

@@ -16,11 +16,11 @@
 //!
 //! docs/adr/0008-list-index.md has the reasons, the delays that are allowed for, and the costs.
 
+mod apply_events;
 mod asset_index;
 mod cache;
-mod catch_up;
 mod change_event;
-mod delays;
+mod columns;
 mod index;
 mod load;
 mod open_instances;
@@ -31,28 +31,19 @@ mod row;
 mod row_query;
 mod search_terms;
 mod segment;
-mod snapshot;
-mod snapshot_blocks;
-mod snapshot_load;
-#[cfg(test)]
-mod snapshot_properties;
-mod snapshot_rows;
-mod snapshot_writer;
+mod snapshots;
 mod sorted_rows;
-mod torn_reads;
 
 pub(in crate::store) use asset_index::{AssetColumns, AssetIndex};
 pub(in crate::store) use cache::ListIndexCache;
 pub(in crate::store) use change_event::ChangeEvent;
-pub use delays::max_event_delay;
-pub(in crate::store) use delays::max_secondary_index_delay;
-pub(in crate::store) use index::{Columns, ListIndex, row_from_item};
+pub(in crate::store) use columns::{Columns, row_from_item};
+pub(in crate::store) use index::ListIndex;
 pub(in crate::store) use open_instances::OpenInstances;
 pub(in crate::store) use other_columns::{InstanceColumns, MovementColumns, UserColumns};
 pub(in crate::store) use refresh::Freshness;
 pub(in crate::store) use row::{RowRef, SortKey};
 pub(in crate::store) use row_query::{RowQuery, SortBy, SortOrder, SortValue};
 pub(in crate::store) use search_terms::SearchTerms;
-pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
+pub use snapshots::writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
 pub(in crate::store) use sorted_rows::SortedRows;
-pub(in crate::store) use torn_reads::{Contradiction, Rereads};

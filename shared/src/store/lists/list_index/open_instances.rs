@@ -1,9 +1,10 @@
 //! The list index of process instances in progress. The ended ones, of which there are more every day, need not be read.
 
-use super::change_event::ChangeEvent;
-use super::index::{Inconsistent, ListIndex, row_from_item};
+use super::change_event::{ChangeEvent, Inconsistent};
+use super::columns::row_from_item;
+use super::index::ListIndex;
 use super::other_columns::InstanceColumns;
-use super::snapshot_blocks::{Decoder, Encoder};
+use super::snapshots::blocks::{Decoder, Encoder};
 use super::sorted_rows::SortedRows;
 use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::record::Kind;
@@ -20,7 +21,7 @@ impl ListIndex for OpenInstances {
     /// There are few, and they change often.
     const HAS_SNAPSHOTS: bool = false;
     /// Ended instances are removed, and can still change: a repair may replace their `step_data`.
-    const LISTS_SOME_FOR_A_TIME: bool = true;
+    const DROPS_ENDED: bool = true;
     const JOINED_KINDS: &'static [Kind] = &[];
 
     fn load_item(&mut self, _: Kind, item: &Item) -> Result<(), Inconsistent> {

@@ -1,9 +1,10 @@
 //! The columns of users, process instances and movements.
 
-use super::index::{Columns, Inconsistent, TextColumns, parse, parse_id};
+use super::change_event::Inconsistent;
+use super::columns::{Columns, TextColumns, parse, parse_id};
 use super::row::Row;
-use super::snapshot_blocks::{Decoder, Encoder};
-use super::snapshot_rows::{decode_flag, decode_text};
+use super::snapshots::blocks::{Decoder, Encoder};
+use super::snapshots::rows::{decode_flag, decode_text};
 use crate::domain::keys::scope::Role;
 use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::processes::movement::Movement;
@@ -12,7 +13,7 @@ use crate::domain::values::text::fold;
 use crate::store::keys::Section;
 use uuid::Uuid;
 
-/// What lists of users filter by, besides the searched name and address.
+/// The values by which lists of users filter, besides the searched name and address.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UserColumns {
     pub role: Option<Role>,
@@ -46,7 +47,7 @@ impl Columns for UserColumns {
     }
 }
 
-/// What lists of process instances filter by.
+/// The values by which lists of process instances filter.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InstanceColumns {
     pub status: Option<InstanceStatus>,

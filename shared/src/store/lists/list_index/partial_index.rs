@@ -2,16 +2,17 @@
 //! one was ended.
 
 use super::index::ListIndex;
-use super::load::PARALLEL_RANGES;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, BUCKETS, Item};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::time::Duration;
 
+/// The number of ranges of the secondary index that are read at the same time, once it turns out to have more than one page.
+pub const PARALLEL_RANGES: usize = 4;
 /// After how many seconds a client is told to try again, at most.
 const MAX_RETRY_AFTER: u64 = 30;
 
-/// How far a query is read.
+/// The progress of a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Cursor {
     #[default]

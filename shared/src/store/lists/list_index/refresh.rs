@@ -1,38 +1,27 @@
 //! Keeping a list index up to date (docs/adr/0008).
 
-use super::cache::{CacheSlot, SharedSlot};
-use super::change_event::{ChangeEvent, UnknownEvent, apply_events};
-use super::delays::{CLOCK_SKEW, SECONDARY_INDEX_LAG, max_event_delay, max_secondary_index_delay};
-use super::index::{Inconsistent, ListIndex};
-use super::snapshot::SnapshotError;
-use super::torn_reads::Rereads;
+use super::apply_events::apply_events;
+use super::cache::{CacheSlot, LoadedIndex, SharedSlot};
+use super::change_event::{ChangeEvent, Inconsistent, UnknownEvent};
+use super::index::ListIndex;
+use super::snapshots::format::SnapshotError;
 use crate::domain::record::Record;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{ENTRY, Keys};
+use crate::store::table::delays::{CLOCK_SKEW, SECONDARY_INDEX_LAG, max_event_delay, max_secondary_index_delay};
 use crate::store::table::error::StoreError;
-use crate::store::{PointReads, UnverifiedStore};
+use crate::store::table::torn_reads::TornReadRetry;
+use crate::store::{BoundedReads, TenantReads};
 use chrono::TimeDelta;
 use std::collections::HashSet;
 
 /// After how long an index is loaded again, so that any undetected error in it ends by then.
-const MAX_AGE: TimeDelta = TimeDelta::hours(1);
+const RELOADED_AFTER: TimeDelta = TimeDelta::hours(1);
 /// For how long lists read the table after an index turned out to be too large.
 const RETRY_AFTER_TOO_LARGE: TimeDelta = TimeDelta::minutes(10);
-/// How many rows of the secondary index cost as much as one page of events. If there are more events, loading the index
+/// The number of rows of the secondary index that cost as much as one page of events. If there are more events, loading the index
 /// again is cheaper than reading them.
 const ROWS_PER_EVENT_PAGE: usize = 6_400;
-
-/// A list index as it was at `synced_at`.
-#[derive(Debug)]
-pub struct LoadedIndex<I> {
-    pub index: I,
-    /// When the last read of events began: the index contains everything that was written before.
-    pub(super) synced_at: Timestamp,
-    /// When it was loaded.
-    pub(super) loaded_at: Timestamp,
-    /// The recent events whose kind of record this version of the service does not have, as of `synced_at`.
-    pub(super) unknown_events: HashSet<UnknownEvent>,
-}
 
 /// Why an index can't be loaded or refreshed.
 pub(super) enum RefreshError {
@@ -58,7 +47,7 @@ impl From<StoreError> for RefreshError {
     }
 }
 
-/// How up to date a list index must be.
+/// The demand on a list index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
     /// It has the events since it was last used.
@@ -67,7 +56,7 @@ pub enum Freshness {
     Reloaded,
 }
 
-impl UnverifiedStore {
+impl BoundedReads {
     /// Refreshes or loads the list index of a kind and returns `read` of it; `None` if lists must read the table itself.
     ///
     /// The index contains everything that was written before this call.
@@ -136,7 +125,7 @@ impl UnverifiedStore {
         now: Timestamp,
     ) -> Result<&'s LoadedIndex<I>, RefreshError> {
         let refreshed = match slot.loaded() {
-            Some(loaded) if freshness == Freshness::Refreshed && loaded.loaded_at.plus(MAX_AGE) > now => {
+            Some(loaded) if freshness == Freshness::Refreshed && loaded.loaded_at.plus(RELOADED_AFTER) > now => {
                 self.refresh(loaded, now).await
             }
             _ => Err(RefreshError::TooManyEvents),
@@ -200,7 +189,7 @@ impl UnverifiedStore {
         // Loading reads the events of this time anyway, so it can only be cheaper after a longer pause.
         let is_long_ago = loaded.synced_at.plus(SECONDARY_INDEX_LAG) < now;
         let max_pages = is_long_ago.then_some(1 + loaded.index.len() / ROWS_PER_EVENT_PAGE);
-        let mut rereads = Rereads::default();
+        let mut torn_read_retry = TornReadRetry::default();
         loop {
             let (events, unknown_events) = self.events_for::<I>(since, max_pages).await?;
             if !unknown_events.is_subset(&loaded.unknown_events) {
@@ -210,7 +199,7 @@ impl UnverifiedStore {
                 (loaded.synced_at, loaded.unknown_events) = (now, unknown_events);
                 return Ok(());
             }
-            if !rereads.pause(&self.store).await {
+            if !torn_read_retry.pause(&self.store).await {
                 return Err(RefreshError::Inconsistent);
             }
         }
@@ -223,7 +212,7 @@ fn retry_after_inconsistent() -> TimeDelta {
     max_secondary_index_delay() + CLOCK_SKEW
 }
 
-impl PointReads {
+impl TenantReads {
     /// Returns the events that the index must apply, and those of unknown kinds, from a little before `since` (see
     /// [`apply_events`]). Reads at most `max_pages` pages.
     pub(super) async fn events_for<I: ListIndex>(

@@ -7,7 +7,7 @@ use uuid::Uuid;
 /// Ends each text of a row. Searched texts contain no control characters and search words no white space, so no word
 /// is found across two texts.
 const TEXT_END: char = '\n';
-/// How many bits of a UUIDv7 are the time (RFC 9562 §5.7).
+/// The bits of a UUIDv7 that are the time (RFC 9562 §5.7).
 const TIME_BITS: u32 = 48;
 
 /// A row's position in the default order of lists: newest first, then by ascending id within a millisecond.
@@ -70,12 +70,10 @@ pub struct RowRef<'a, C> {
 }
 
 impl<'a, C> RowRef<'a, C> {
-    /// Returns one of the searched texts.
     pub fn searched_text(&self, column: usize) -> &'a str {
         self.searched.split(TEXT_END).nth(column).unwrap_or_default()
     }
 
-    /// Returns one of the exact texts.
     pub fn exact_text(&self, column: usize) -> &'a str {
         self.exact.split(TEXT_END).nth(column).unwrap_or_default()
     }

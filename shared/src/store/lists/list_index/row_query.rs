@@ -4,7 +4,7 @@ use super::row::{RowRef, SortKey};
 use super::search_terms::SearchTerms;
 use super::sorted_rows::{RowPosition, SortedRows};
 use crate::domain::values::time::Timestamp;
-use crate::store::lists::filters::PageRequest;
+use crate::store::lists::page::PageRequest;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -36,7 +36,6 @@ pub struct SortOrder<C> {
 }
 
 impl<C> SortOrder<C> {
-    /// Returns the value that a row is sorted by.
     pub fn value<'a>(&self, row: &RowRef<'a, C>) -> SortValue<'a> {
         (self.sort_by)(row)
     }

@@ -84,7 +84,6 @@ impl<C> SortedRows<C> {
         Some(RowPosition::new(segment, row))
     }
 
-    /// Returns the row at a position.
     pub fn row(&self, position: RowPosition) -> Option<RowRef<'_, C>> {
         self.segments.get(position.segment as usize)?.row(position.row as usize)
     }

@@ -5,7 +5,7 @@ use crate::domain::history::event::{self, Verb};
 use crate::domain::record::{Record, Stored, Unique};
 use crate::domain::values::id::{EventId, Id};
 use crate::store::keys::Section;
-use crate::store::table::content_items::content_of;
+use crate::store::table::deduplicated_blobs::blob_of;
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::item;
 use crate::store::table::transaction::{Condition, TransactionItem};
@@ -40,7 +40,7 @@ impl UnitOfWork<'_> {
             record: (T::KIND, value.id().uuid()),
             verb: Verb::Created,
             version: 1,
-            changes: event::changes(&Map::new(), &value.audit()),
+            changes: event::changes(&Map::new(), &value.history_fields()),
             previous_hash: None,
             transaction_start: 1,
         };
@@ -53,9 +53,9 @@ impl UnitOfWork<'_> {
         self.store.note_assigned(&value.id().to_string());
         let created = Stored { value, version: 1, created_at: at, updated_at: at, last_hash, last_event };
         let stored = self.add_changes(created, 1, later.into_iter().zip(event_ids))?;
-        let (item, content) = item::from_record(&self.store.keys, &stored)?;
+        let (item, blob) = item::from_record(&self.store.keys, &stored)?;
         let put = self.store.store.put_new(item)?;
-        self.put_content(content)?;
+        self.put_blob(blob)?;
         self.items.insert(place, TransactionItem { condition: Condition::RecordState, write: put });
         Ok(stored)
     }
@@ -118,11 +118,11 @@ impl UnitOfWork<'_> {
         let event_ids = self.store.event_ids(versions.len())?;
         let stored = self.add_changes(old.clone(), old.version + 1, versions.into_iter().zip(event_ids))?;
         let (before, _) = item::attributes(&old.value)?;
-        let (after, content) = item::attributes(&stored.value)?;
+        let (after, blob) = item::attributes(&stored.value)?;
         let write = self.store.update_item(old, &stored, &before, &after)?;
         self.updated_bytes += item::size(&after);
-        if content_of(&before) != content_of(&after) {
-            self.put_content(content)?;
+        if blob_of(&before) != blob_of(&after) {
+            self.put_blob(blob)?;
         }
         self.items.insert(place, TransactionItem { condition: Condition::RecordState, write });
         self.items.extend(self.store.reference_item_update(old, &stored.value, is_unreferenced)?);
@@ -164,7 +164,7 @@ impl UnitOfWork<'_> {
     /// [`WriteError::Store`] when the event can't be stored.
     pub fn delete<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
         self.check_precondition(old)?;
-        let changes = event::changes(&old.value.audit(), &Map::new());
+        let changes = event::changes(&old.value.history_fields(), &Map::new());
         let (version, previous_hash) = (old.version + 1, Some(old.last_hash.as_str()));
         let record = (T::KIND, old.value.id().uuid());
         let event_id = EventId::new(self.store.store.now(), self.store.store.random()?);

@@ -1,0 +1,146 @@
+//! Tenants: which one is meant, and creating, listing and upgrading them.
+
+use crate::output::{Field, Output, cell};
+use crate::tenant_name;
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+use shared::domain::keys::api_key::DEFAULT_RATE_LIMIT;
+use shared::domain::processes::process::SYSTEM_PROCESSES;
+use shared::domain::tenants::tenant::Tenant;
+use shared::domain::user::Email;
+use shared::domain::values::id::TenantId;
+use shared::domain::values::text::Name;
+use shared::store::{DryRun, RegisteredTenant, Store, StoreError, TenantStore};
+use terminal::Column;
+
+/// Returns the id of the tenant with this id or name. There may be no tenant with the id.
+///
+/// # Errors
+///
+/// Returns an error when no tenant or several have the name, or when tenants can't be read.
+pub async fn id_of(store: &Store, tenant: &str) -> Result<TenantId> {
+    if let Ok(id) = tenant.parse() {
+        return Ok(id);
+    }
+    let tenants = store.tenants().await?;
+    let named = tenants.iter().filter_map(|tenant| Some((tenant.id, &*tenant.record.as_ref()?.value.name)));
+    tenant_name::find(tenant, &named.collect::<Vec<_>>()).map_err(anyhow::Error::msg)
+}
+
+/// Returns the store of the tenant with this id or name.
+///
+/// # Errors
+///
+/// Returns an error when there is no such tenant, or when it is being deleted.
+pub async fn existing(store: &Store, tenant: &str) -> Result<TenantStore> {
+    let store = store.tenant(id_of(store, tenant).await?);
+    refuse_deletion(&store).await?;
+    match store.get::<Tenant>(store.id()).await {
+        // A tenant whose record is damaged must be repairable.
+        Ok(Some(_)) | Err(StoreError::Unreadable(_)) => Ok(store),
+        Err(error) => Err(error.into()),
+        Ok(None) => bail!("tenant {} not found; `admin tenant list` shows all tenants", store.id()),
+    }
+}
+
+/// Returns the store of the tenant with this id or name, for a command that writes unless it is a dry run.
+///
+/// # Errors
+///
+/// As [`existing`].
+pub async fn writable(store: &Store, tenant: &str, is_dry_run: bool) -> Result<TenantStore> {
+    let store = existing(store, tenant).await?;
+    Ok(if is_dry_run { store.in_dry_run(DryRun::default()) } else { store })
+}
+
+/// Fails for a tenant that is being deleted: what is left of it must not be repaired or get anything new.
+///
+/// # Errors
+///
+/// Returns an error that says so, or when the registry can't be read.
+pub async fn refuse_deletion(store: &TenantStore) -> Result<()> {
+    match store.deletion_began().await? {
+        Some(_) => bail!("tenant {0} is being deleted; finish that with `admin tenant delete {0}`", store.id()),
+        None => Ok(()),
+    }
+}
+
+/// Returns the result of a dry run: what a command prints, without what only the real command assigns.
+pub fn mark_dry_run(mut value: Value, is_dry_run: bool, assigned: &[&str]) -> Value {
+    if is_dry_run {
+        assigned.iter().for_each(|name| value[*name] = Value::Null);
+        value["dry_run"] = true.into();
+    }
+    value
+}
+
+/// Creates a tenant.
+///
+/// # Errors
+///
+/// Returns an error when it can't be written.
+pub async fn create(store: &Store, name: Name, admin_email: Option<Email>, is_dry_run: bool) -> Result<Output> {
+    if is_dry_run {
+        let processes: Vec<_> = SYSTEM_PROCESSES.iter().map(|process| process.slug().as_str().to_owned()).collect();
+        let value = json!({
+            "tenant_id": null, "key_id": null, "api_key": null, "user_id": null, "name": name, "admin_email": admin_email,
+            "processes": processes, "dry_run": true
+        });
+        return Ok(value.into());
+    }
+    let created = store.create_tenant(name, admin_email, DEFAULT_RATE_LIMIT).await?;
+    let (tenant_id, key_id, user_id) = (created.tenant_id, created.key_id, created.user_id);
+    let value = json!({"tenant_id": tenant_id, "key_id": key_id, "api_key": created.api_key.expose(), "user_id": user_id});
+    Ok(value.into())
+}
+
+const LISTED: &[Field] = &[
+    (Column::new("ID"), |row| cell(&row["tenant_id"])),
+    (Column::text("NAME"), name),
+    (Column::new("CREATED (UTC)"), |row| cell(&row["created_at"])),
+];
+
+fn name(row: &Value) -> String {
+    let name = row["name"].as_str().unwrap_or("(can't be read)");
+    if row["deletion_began"].is_null() { name.to_owned() } else { format!("{name} (being deleted)") }
+}
+
+/// Lists all tenants.
+///
+/// # Errors
+///
+/// Returns an error when they can't be read.
+pub async fn list(store: &Store) -> Result<Output> {
+    let row = |RegisteredTenant { id, record, deletion_began }| {
+        let name = record.as_ref().map(|record| &record.value.name);
+        let created_at = record.as_ref().map(|record| record.created_at);
+        json!({"tenant_id": id, "name": name, "created_at": created_at, "deletion_began": deletion_began})
+    };
+    let rows = store.tenants().await?.into_iter().map(row).collect();
+    Ok(Output::table(rows, LISTED, "There are no tenants."))
+}
+
+const UPGRADED: &[Field] =
+    &[(Column::new("TENANT"), |row| cell(&row["tenant_id"])), (Column::text("PROCESSES ADDED"), |row| cell(&row["added"]))];
+
+/// Adds missing system processes to one tenant or to all.
+///
+/// # Errors
+///
+/// Returns an error when there is no such tenant, or when processes can't be read or written.
+pub async fn upgrade(store: &Store, tenant: Option<&str>, is_dry_run: bool) -> Result<Output> {
+    let tenants = match tenant {
+        Some(tenant) => vec![existing(store, tenant).await?.id()],
+        None => {
+            let tenants = store.tenants().await?.into_iter();
+            tenants.filter(|tenant| tenant.deletion_began.is_none()).map(|tenant| tenant.id).collect()
+        }
+    };
+    let mut rows = Vec::new();
+    for id in tenants {
+        let store = store.tenant(id);
+        let store = if is_dry_run { store.in_dry_run(DryRun::default()) } else { store };
+        rows.push(mark_dry_run(json!({"tenant_id": id, "added": store.upgrade().await?}), is_dry_run, &[]));
+    }
+    Ok(Output::table(rows, UPGRADED, "There are no tenants."))
+}

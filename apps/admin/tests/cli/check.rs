@@ -1,0 +1,125 @@
+//! `admin check`, with and without `--repair`.
+
+use crate::UNKNOWN_ID;
+use crate::operator::Operator;
+use aws_sdk_dynamodb::types::AttributeValue;
+use dev_server::server;
+use serde_json::{Value, json};
+use shared::domain::record::{Kind, Stored};
+use shared::domain::user::User;
+use shared::domain::values::id::Id;
+use shared::store::keys::{Item, Keys};
+
+/// Runs the check and returns its exit code and what it prints.
+fn check(operator: &Operator, tenant: &str, options: &[&str]) -> (Option<i32>, Value) {
+    let output = operator.run(&[&["check", "--tenant", tenant], options].concat());
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// Creates a tenant with a user; returns its id and the key of the user's item.
+async fn tenant_with_user(operator: &Operator) -> (String, Item) {
+    let made = operator.json(&["tenant", "create", "--name", "Acme", "--admin-email", "ada@example.com"]);
+    let tenant = made["tenant_id"].as_str().unwrap().to_owned();
+    let store = operator.store().tenant(tenant.parse().unwrap());
+    let users: Vec<Stored<User>> = store.all().await.unwrap();
+    (tenant, Keys::of(store.id()).record(Kind::User, users[0].value.id.uuid()).item())
+}
+
+async fn item(operator: &Operator, key: &Item) -> Option<Item> {
+    let get = operator.client().get_item().table_name(server::TABLE).set_key(Some(key.clone()));
+    get.send().await.unwrap().item
+}
+
+#[tokio::test]
+async fn a_lost_record_is_found_announced_and_restored() {
+    let operator = Operator::start().await;
+    let (tenant, user) = tenant_with_user(&operator).await;
+    let clean = json!({"tenant_id": tenant, "records": 10, "events": 10, "findings": [], "open": 0, "repairable": 0});
+    assert_eq!(check(&operator, &tenant, &[]), (Some(0), clean.clone()));
+    let before = item(&operator, &user).await;
+    operator.client().delete_item().table_name(server::TABLE).set_key(Some(user.clone())).send().await.unwrap();
+    for options in [&[][..], &["--dry-run"], &["--repair", "--dry-run"]] {
+        let (code, report) = check(&operator, &tenant, options);
+        assert_eq!((code, &report["open"], &report["repairable"]), (Some(1), &json!(1), &json!(1)), "{report}");
+        let finding = &report["findings"][0];
+        assert!(finding["problem"].as_str().unwrap().contains("the record is lost"), "{report}");
+        assert!(finding["repair"].as_str().unwrap().contains("restores it"), "{report}");
+        assert_eq!((&finding["obstacle"], &finding["repaired"]), (&Value::Null, &json!(false)));
+        assert_eq!(item(&operator, &user).await, None, "a dry run has written");
+    }
+    let (code, report) = check(&operator, &tenant, &["--repair"]);
+    assert_eq!((code, &report["open"], &report["findings"][0]["repaired"]), (Some(0), &json!(0), &json!(true)), "{report}");
+    assert_eq!(item(&operator, &user).await, before);
+    assert_eq!(check(&operator, &tenant, &[]), (Some(0), clean));
+    assert_eq!(operator.json(&["verify", "--tenant", &tenant])["valid"], true);
+}
+
+#[tokio::test]
+async fn what_no_repair_can_undo_stays_open() {
+    let operator = Operator::start().await;
+    let (tenant, user) = tenant_with_user(&operator).await;
+    let update = operator.client().update_item().table_name(server::TABLE).set_key(Some(user.clone()));
+    let hash = AttributeValue::S("0".repeat(64));
+    update.update_expression("SET last_hash = :hash").expression_attribute_values(":hash", hash).send().await.unwrap();
+    let (code, report) = check(&operator, &tenant, &["--repair"]);
+    assert_eq!((code, &report["open"]), (Some(1), &json!(1)), "{report}");
+    assert_eq!(report["findings"][0]["repair"], Value::Null);
+    assert!(report["findings"][0]["obstacle"].as_str().unwrap().contains("never replaced in the middle"), "{report}");
+}
+
+#[tokio::test]
+async fn a_tenant_without_any_item_is_not_found() {
+    let operator = Operator::start().await;
+    let arguments = ["check", "--tenant", UNKNOWN_ID, "--repair"];
+    assert!(operator.error(&arguments).contains(&format!("tenant {UNKNOWN_ID} not found")));
+    assert!(operator.lines(&["tenant", "list"]).is_empty());
+}
+
+/// Sets an attribute of an item to a text that it can't have.
+async fn damage(operator: &Operator, key: &Item) {
+    let update = operator.client().update_item().table_name(server::TABLE).set_key(Some(key.clone()));
+    let soon = AttributeValue::S("soon".into());
+    update.update_expression("SET created_at = :soon").expression_attribute_values(":soon", soon).send().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_record_that_can_not_be_read_is_restored() {
+    let operator = Operator::start().await;
+    let (tenant, user) = tenant_with_user(&operator).await;
+    let before = item(&operator, &user).await;
+    let id = before.as_ref().unwrap()["id"].as_s().unwrap().clone();
+    let remove = ["record", "remove", "--tenant", &tenant, "--kind", "user", "--id", &id];
+    assert!(operator.error(&remove).contains("can be read"));
+    damage(&operator, &user).await;
+    let (code, report) = check(&operator, &tenant, &[]);
+    assert_eq!((code, &report["open"]), (Some(1), &json!(1)), "{report}");
+    assert!(report["findings"][0]["problem"].as_str().unwrap().contains("can't be read"), "{report}");
+    let (code, report) = check(&operator, &tenant, &["--repair"]);
+    assert_eq!((code, item(&operator, &user).await), (Some(0), before), "{report}");
+    damage(&operator, &user).await;
+    assert!(operator.error(&remove).contains("restore it with `admin check"), "what can be restored is not removed");
+    check(&operator, &tenant, &["--repair"]);
+    assert_eq!(check(&operator, &tenant, &[]).0, Some(0));
+    assert_eq!(operator.json(&["verify", "--tenant", &tenant])["valid"], true);
+    assert_eq!(operator.run(&["record", "remove", "--tenant", &tenant, "--kind", "drone", "--id", &id]).status.code(), Some(2));
+}
+
+#[tokio::test]
+async fn a_damaged_tenant_or_key_does_not_stop_the_operator() {
+    let operator = Operator::start().await;
+    let (tenant, _) = tenant_with_user(&operator).await;
+    let keys = Keys::of(tenant.parse().unwrap());
+    damage(&operator, &keys.record(Kind::Tenant, uuid::Uuid::nil()).item()).await;
+    let list = operator.json(&["tenant", "list"]);
+    assert_eq!((&list["tenant_id"], &list["name"]), (&json!(tenant), &Value::Null));
+    let made = operator.json(&["key", "create", "--tenant", &tenant, "--name", "ci", "--scopes", "assets:read"]);
+    let key = made["key_id"].as_str().unwrap();
+    damage(&operator, &keys.record(Kind::ApiKey, key.parse().unwrap()).item()).await;
+    let revoke = ["key", "revoke", "--tenant", &tenant, "--key", key];
+    assert_eq!(operator.json(&revoke)["revoked"], true);
+    assert!(operator.error(&revoke).contains("not found in tenant"));
+    check(&operator, &tenant, &["--repair"]);
+    assert_eq!(check(&operator, &tenant, &[]).0, Some(0));
+    assert_eq!(operator.json(&["tenant", "list"])["name"], "Acme");
+}

@@ -1,0 +1,83 @@
+//! What people see on a terminal.
+
+use crate::operator::Operator;
+use std::process::Command;
+use terminal::pty::{HOSTILE, Session};
+
+/// Runs the command line on a terminal of 80 columns; returns what it shows, and whether its exit code is 0.
+pub fn show(operator: &Operator, arguments: &[&str], typed: &str) -> (String, bool) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admin"));
+    command.args(arguments).envs(operator.environment()).env_remove("TABLE_NAME").env("TERM", "xterm").env_remove("NO_COLOR");
+    let mut session = Session::start(command, 80).unwrap();
+    session.type_text(typed).unwrap();
+    let is_success = session.wait().unwrap().success();
+    (session.shown(), is_success)
+}
+
+#[tokio::test]
+async fn people_see_tables_and_programs_json() {
+    let operator = Operator::start().await;
+    let tenant = operator.create_tenant();
+    let (shown, _) = show(&operator, &["tenant", "list"], "");
+    let [header, row] = shown.lines().collect::<Vec<_>>().try_into().unwrap();
+    assert!(header.starts_with("ID  ") && header.contains("NAME  CREATED (UTC)"), "{shown}");
+    assert!(row.starts_with(&format!("{tenant}  Acme  20")) && row.len() < 80, "{shown}");
+    let (shown, _) = show(&operator, &["tenant", "list", "--json"], "");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(shown.trim()).unwrap()["name"], "Acme");
+    let (shown, is_success) = show(&operator, &["verify", "--tenant", "Acme"], "");
+    assert!(is_success && shown.contains("valid      yes\n"), "{shown}");
+}
+
+#[tokio::test]
+async fn errors_are_coloured_and_questions_can_be_answered() {
+    let operator = Operator::start().await;
+    operator.create_tenant();
+    let (shown, is_success) = show(&operator, &["verify", "--tenant", "Acne"], "");
+    assert!(!is_success && shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m tenant \"Acne\" not found"), "{shown:?}");
+    let (shown, is_success) = show(&operator, &["tenant", "delete", "acme", "--settle", "0"], "Acme\n");
+    assert!(is_success && shown.contains("Type the tenant's name to delete it: ") && shown.contains("deleted  "), "{shown}");
+}
+
+#[test]
+fn wrong_arguments_are_told_what_is_right() {
+    let create = ["key", "create", "--tenant", "Acme", "--name", "ci", "--scopes"];
+    for (arguments, hint) in [
+        (&[&create[..], &["asset:read"]].concat()[..], "did you mean assets:read?"),
+        (&["key", "revoke", "--tenant", "Acme", "--key", "ci"], "must be an ID, such as 01890a5d-"),
+        (&["events", "--tenant", "Acme", "--since", "yesterday"], "such as 2026-11-21T08:30:00.000Z"),
+        (&["tenants", "list"], "some similar subcommands exist: 'events', 'tenant'"),
+        (&["key", "list", "--tenat", "Acme"], "a similar argument exists: '--tenant'"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_admin")).args(arguments).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.contains(hint), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_gets_what_a_terminal_would_obey() {
+    let operator = Operator::start().await;
+    operator.create_tenant();
+    let unknown = format!("--{HOSTILE}");
+    for arguments in [
+        &[HOSTILE][..],
+        &["tenant", "list", &unknown],
+        &["key", "create", "--tenant", "Acme", "--name", HOSTILE, "--scopes", "assets:read"],
+        &["key", "create", "--tenant", "Acme", "--name", "ci", "--scopes", HOSTILE],
+        &["key", "revoke", "--tenant", "Acme", "--key", HOSTILE],
+        &["verify", "--tenant", HOSTILE],
+        &["verify-receipt", HOSTILE, "--keys", HOSTILE],
+        &["tenant", "list", "--table", HOSTILE],
+        &["tenant", "delete", HOSTILE],
+    ] {
+        let output = operator.run(arguments);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && error.contains("owned") && error == terminal::clean_lines(&error), "{error:?}");
+        let (shown, _) = show(&operator, arguments, "");
+        for obeyed in ["\u{1b}]", "\u{1b}[2J", "\u{1b}[8m", "\u{7}", "\u{9b}", "\u{7f}", "\u{202e}", "\u{200f}", "\u{61c}"] {
+            assert!(!shown.contains(obeyed), "{arguments:?} shows {obeyed:?}: {shown:?}");
+        }
+    }
+    let (shown, _) = show(&operator, &["tenants"], "");
+    assert!(shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m unrecognized subcommand"), "{shown:?}");
+}

@@ -1,0 +1,101 @@
+//! `admin verify` with unbroken chains, and with every kind of damage to one.
+
+use crate::UNKNOWN_ID;
+use crate::operator::Operator;
+use aws_sdk_dynamodb::types::AttributeValue;
+use dev_server::server;
+use serde_json::json;
+use shared::domain::processes::process::Process;
+use shared::domain::record::{Kind, Stored};
+use shared::domain::user::User;
+use shared::domain::values::id::Id;
+use shared::store::keys::{Item, Keys};
+use shared::store::{ChangeContext, TenantStore, UnitOfWork};
+
+/// Creates a tenant with a user and changes the user twice, some time ago. Returns the tenant, its store, and the keys of the user's events,
+/// oldest first.
+async fn tenant_with_changed_user(operator: &Operator) -> (String, TenantStore, Vec<Item>) {
+    // What was written in the last seconds may not be visible as a whole, and is not judged.
+    let past = operator.store_with_clock(-60);
+    let created = past.create_tenant("Acme".parse().unwrap(), Some("ada@example.com".parse().unwrap()), 600).await.unwrap();
+    let (store, id) = (past.tenant(created.tenant_id), created.user_id.unwrap());
+    let mut user = store.get::<User>(id).await.unwrap().unwrap();
+    for name in ["Ada", "Grace"] {
+        let next = User { display_name: name.parse().unwrap(), ..user.value.clone() };
+        let context = ChangeContext::operator(store.store().now());
+        let mut unit = UnitOfWork::new(&store, &context);
+        user = unit.update(&user, next).unwrap();
+        unit.commit().await.unwrap();
+    }
+    let entries = store.whole_history::<User>(id).await.unwrap().unwrap();
+    let keys = Keys::of(store.id());
+    (created.tenant_id.to_string(), store, entries.iter().map(|entry| keys.event(entry.id).item()).collect())
+}
+
+#[tokio::test]
+async fn a_tenant_with_unbroken_chains_is_valid() {
+    let operator = Operator::start().await;
+    let (tenant, store, _) = tenant_with_changed_user(&operator).await;
+    let verify = ["verify", "--tenant", &tenant];
+    let valid = json!({"tenant_id": tenant, "valid": true, "records": 10, "events": 12});
+    assert_eq!(operator.json(&verify), valid);
+    // A deleted resource keeps its chain.
+    let processes: Vec<Stored<Process>> = store.all().await.unwrap();
+    let context = ChangeContext::operator(store.store().now());
+    store.delete(&processes[0], &context).await.unwrap();
+    assert_eq!(operator.json(&verify)["events"], 13);
+    assert!(operator.error(&["verify", "--tenant", UNKNOWN_ID]).contains(&format!("tenant {UNKNOWN_ID} not found")));
+}
+
+#[tokio::test]
+async fn a_changed_byte_and_a_missing_event_are_found() {
+    for (place, damage, expected) in [
+        (0, "byte", "version 1, event"),
+        (1, "byte", "version 2, event"),
+        (2, "byte", "version 3, event"),
+        (0, "missing", "version 1, no event: the entry is missing"),
+        (1, "missing", "version 2, no event: the entry is missing"),
+        (2, "missing", "version 3, no event: the entry is missing"),
+    ] {
+        let operator = Operator::start().await;
+        let (tenant, _, events) = tenant_with_changed_user(&operator).await;
+        let dynamo = operator.client();
+        let key = Some(events[place].clone());
+        if damage == "missing" {
+            dynamo.delete_item().table_name(server::TABLE).set_key(key).send().await.unwrap();
+        } else {
+            let item = dynamo.get_item().table_name(server::TABLE).set_key(key.clone()).send().await.unwrap().item.unwrap();
+            let mut entry = item["entry"].as_s().unwrap().clone().into_bytes();
+            let middle = entry.iter().position(|byte| *byte == b'o').unwrap();
+            entry[middle] ^= 1;
+            let entry = AttributeValue::S(String::from_utf8(entry).unwrap());
+            let update = dynamo.update_item().table_name(server::TABLE).set_key(key).update_expression("SET entry = :entry");
+            update.expression_attribute_values(":entry", entry).send().await.unwrap();
+        }
+        let error = operator.error(&["verify", "--tenant", &tenant]);
+        assert!(
+            error.contains("1 of 10 histories") && error.contains("user ") && error.contains(expected),
+            "{damage} {place}: {error}"
+        );
+        if damage == "byte" {
+            assert!(error.contains("does not have the hash"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_does_not_match_its_history_is_found() {
+    let operator = Operator::start().await;
+    let (tenant, store, _) = tenant_with_changed_user(&operator).await;
+    let dynamo = operator.client();
+    let users: Vec<Stored<User>> = store.all().await.unwrap();
+    let id = Id::uuid(users[0].value.id);
+    let key = Keys::of(store.id()).record(Kind::User, id).item();
+    let update = dynamo.update_item().table_name(server::TABLE).set_key(Some(key.clone()));
+    let hash = AttributeValue::S("0".repeat(64));
+    update.update_expression("SET last_hash = :hash").expression_attribute_values(":hash", hash).send().await.unwrap();
+    let verify = ["verify", "--tenant", &tenant];
+    assert!(operator.error(&verify).contains("another hash than its latest entry"));
+    dynamo.delete_item().table_name(server::TABLE).set_key(Some(key)).send().await.unwrap();
+    assert!(operator.error(&verify).contains("the record is missing, and there is no entry for its deletion"));
+}

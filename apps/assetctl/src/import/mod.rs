@@ -1,0 +1,215 @@
+//! `assetctl import`.
+
+pub mod chunks;
+pub mod columns;
+pub mod journal;
+pub mod options;
+pub mod refused;
+pub mod rows;
+pub mod sender;
+pub mod settlement;
+pub mod summary;
+pub mod unsettled;
+
+use crate::args::{Format, Import, OnError};
+use crate::config::Connection;
+use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
+use crate::http::client::{Client, ImportRequest};
+use crate::import::chunks::MAX_ROWS;
+use crate::import::columns::Target;
+use crate::import::columns::suggest::{as_option, suggestions};
+use crate::import::journal::{Journal, already_begun};
+use crate::import::options::{heading, resend_command};
+use crate::import::refused::{beside, report};
+use crate::import::rows::source::Source;
+use crate::import::sender::{Ending, Sender};
+use crate::import::summary::{Summary, print_summary};
+use crate::import::unsettled::CAPACITY;
+use crate::interrupt::Interrupt;
+use crate::output::{count, print_data, print_json};
+use crate::progress::Progress;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use terminal::{clean, print_note};
+
+/// Prints what the columns look like, as options to paste.
+///
+/// # Errors
+///
+/// Returns an error if the file can't be read.
+pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
+    let source = Source::open(options)?;
+    let found = suggestions(options.kind(), &source.names, &options.mappings);
+    let mappings: Vec<String> = found.mappings.iter().map(as_option).collect();
+    if is_json {
+        print_json(&json!({"columns": source.names, "options": mappings, "unknown": found.unknown}))?;
+        return Ok(EXIT_SUCCESS);
+    }
+    print_note(&source.describe());
+    if !mappings.is_empty() {
+        print_data(&mappings.join(" \\\n"))?;
+    }
+    if mappings.iter().any(|mapping| mapping.ends_with("=model") || mapping.ends_with("=model\"")) {
+        print_note("manufacturer and model are free text. For models in your catalog, use manufacturer_name and model_name.");
+    }
+    if !found.unknown.is_empty() {
+        let unknown = clean(&found.unknown.join(", "));
+        print_note(&format!(
+            "No guess for: {unknown}.\nKeep a column with --map \"COLUMN=custom_fields.NAME\", or ignore it with --map \"COLUMN=\"."
+        ));
+    }
+    Ok(EXIT_SUCCESS)
+}
+
+/// Imports a file.
+///
+/// # Errors
+///
+/// Returns an error if nothing or not everything could be sent.
+pub async fn import(options: &Import, connection: &Connection, is_json: bool) -> Result<u8> {
+    let source = Source::open(options)?;
+    let targets = source.targets(options)?;
+    check_match(options, &targets)?;
+    print_note(&source.describe());
+    let run = Run {
+        options,
+        client: Client::new(connection)?,
+        interrupt: Interrupt::listen(),
+        summary: Summary::new(options, is_json),
+        source: &source,
+        targets,
+    };
+    let path = beside(&source.path, ".assetctl");
+    let heading = heading(options, connection, &source)?;
+    if options.dry_run {
+        return run.check(&mut Journal::temporary(heading)?, "checking").await.map(|code| code.unwrap_or(EXIT_SUCCESS));
+    }
+    let mut journal = if options.resume {
+        let journal = Journal::resume(&path, &heading)?;
+        if journal.is_forgotten() && options.match_by.column().is_none() {
+            return Err(CliError::Usage(format!(
+                "more than a day has passed since this import was interrupted, and the service has forgotten which of the requests \
+                 under way took effect: the {} rows after the first {} chunks may exist already. Delete {} and start again with \
+                 --match, so that rows that exist are updated.",
+                CAPACITY * MAX_ROWS,
+                journal.len(),
+                path.display()
+            )));
+        }
+        print_note(&format!("Resuming: {} settled.", settled(&journal)));
+        journal
+    } else {
+        if path.exists() {
+            return Err(already_begun(&path));
+        }
+        if options.on_error == OnError::Abort
+            && let Some(code) = run.check(&mut Journal::temporary(heading.clone())?, "checking").await?
+        {
+            return Ok(code);
+        }
+        Journal::create(&path, heading)?
+    };
+    run.write(&mut journal).await
+}
+
+/// Matching by a column that the file doesn't have would create everything anew.
+fn check_match(options: &Import, targets: &[Target]) -> Result<()> {
+    let Some(column) = options.match_by.column() else { return Ok(()) };
+    if !options.kind().has_column(column) {
+        return Err(CliError::Usage(format!("--match {column} is not for {}", options.kind().path())));
+    }
+    if targets.contains(&Target::Field(column.to_owned())) {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!("--match {column}: no column of the file is {column}; name it with --map \"COLUMN={column}\"")))
+}
+
+/// Tells how many rows are settled.
+fn settled(journal: &Journal) -> String {
+    let rows = journal.counts().rows();
+    format!("{} {}", count(rows, "row"), if rows == 1 { "is" } else { "are" })
+}
+
+/// An import under way.
+struct Run<'a> {
+    options: &'a Import,
+    client: Client,
+    interrupt: Interrupt,
+    summary: Summary,
+    source: &'a Source,
+    targets: Vec<Target>,
+}
+
+impl Run<'_> {
+    /// Sends all rows without effect; returns the exit code if that is all there is to do.
+    async fn check(&self, journal: &mut Journal, label: &'static str) -> Result<Option<u8>> {
+        let began = Instant::now();
+        let ending = self.send(journal, label, true).await?;
+        if ending == Ending::Interrupted {
+            return Err(CliError::Interrupted("Interrupted. Nothing was written.".into()));
+        }
+        let report = report(self.source, &self.targets, self.source.chunks(self.options, &self.targets)?, journal)?;
+        if !self.options.dry_run && report.counts.refused == 0 {
+            return Ok(None);
+        }
+        let code = if report.counts.refused == 0 { EXIT_SUCCESS } else { EXIT_REFUSED };
+        print_summary(&self.summary, self.source, &report, began.elapsed(), false, None)?;
+        Ok(Some(code))
+    }
+
+    /// Imports what the journal doesn't have.
+    async fn write(&self, journal: &mut Journal) -> Result<u8> {
+        let began = Instant::now();
+        let ending = match self.send(journal, "importing", false).await {
+            Ok(ending) => ending,
+            Err(error @ CliError::Rejected(_)) if !self.options.resume => {
+                journal.remove()?;
+                return Err(error);
+            }
+            Err(error) => {
+                return Err(CliError::Failed(format!(
+                    "{error}\n{} settled. When that is mended, repeat the command with --resume.",
+                    settled(journal)
+                )));
+            }
+        };
+        if ending == Ending::Interrupted {
+            return Err(CliError::Interrupted(format!(
+                "Interrupted; {} settled. To go on with the others, repeat the command with --resume.",
+                settled(journal)
+            )));
+        }
+        let report = report(self.source, &self.targets, self.source.chunks(self.options, &self.targets)?, journal)?;
+        let code = if report.counts.refused == 0 { EXIT_SUCCESS } else { EXIT_REFUSED };
+        let resend = resend_command(self.options, report.file.as_deref());
+        print_summary(&self.summary, self.source, &report, began.elapsed(), true, resend)?;
+        journal.remove()?;
+        Ok(code)
+    }
+
+    async fn send(&self, journal: &mut Journal, label: &'static str, is_dry_run: bool) -> Result<Ending> {
+        let options = self.options;
+        let mut query = vec![("match", options.match_by.column().unwrap_or("none").to_owned())];
+        query.push(("on_error", if options.on_error == OnError::Abort { "abort" } else { "skip" }.to_owned()));
+        if is_dry_run {
+            query.push(("dry_run", "true".to_owned()));
+        }
+        let path = if options.users { "users/import" } else { "assets/import" };
+        let content_type = if self.source.format == Format::Csv { "text/csv" } else { "application/x-ndjson" };
+        let mut progress = Progress::new(label, self.source.examination.size);
+        let sender = Sender {
+            client: self.client.clone(),
+            request: Arc::new(ImportRequest { path, query, content_type }),
+            is_dry_run,
+            stops_at_refusal: !is_dry_run && options.on_error == OnError::Abort,
+            journal,
+            progress: &mut progress,
+            patience: Duration::from_secs(options.give_up_after),
+            interrupt: self.interrupt.clone(),
+        };
+        let ending = sender.run(&mut self.source.chunks(options, &self.targets)?).await;
+        progress.finish();
+        ending
+    }
+}

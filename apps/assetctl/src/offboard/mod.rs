@@ -1,0 +1,153 @@
+//! `assetctl offboard`.
+
+pub mod args;
+pub mod plan;
+
+use crate::config::Connection;
+use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
+use crate::http::client::Client;
+use crate::http::request::{get_data, new_run_id, post_data};
+use crate::offboard::args::Offboard;
+use crate::offboard::plan::Plan;
+use crate::output::{print, print_json};
+use crate::selection::is_id;
+use reqwest::Url;
+use serde_json::{Map, Value, json};
+use terminal::print_note;
+
+/// Shows what happens to a user's assets, asks, and does it.
+///
+/// # Errors
+///
+/// Returns an error when there is no such user or process, when nobody confirms, or when the service doesn't answer.
+pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool) -> Result<u8> {
+    let client = Client::new(connection)?;
+    let user = user_id(&client, &options.user).await?;
+    let body = body(&client, options).await?;
+    let path = format!("users/{user}/offboard");
+    let mut plan = Plan::default();
+    plan.add(post_data(&client, &client.url(&path, &[("dry_run", "true")])?, &body, None).await?);
+    if options.dry_run {
+        show(&plan, false, is_json)?;
+        return Ok(exit_code(&plan));
+    }
+    if !options.yes {
+        let deactivates = !options.keep_active && is_active(&client, &path, &plan).await?;
+        if !plan.starts_anything() && !deactivates {
+            show(&plan, false, is_json)?;
+            print_note("There is nothing to do.");
+            return Ok(exit_code(&plan));
+        }
+        confirm(&plan, deactivates)?;
+    }
+    let mut done = Plan::default();
+    let sent = send(&client, &client.url(&path, &[] as &[(&str, &str)])?, &body, &mut done).await;
+    // What has started is shown, even if the rest has failed.
+    if sent.is_ok() || done.has_answers() {
+        show(&done, true, is_json)?;
+    }
+    sent.map(|()| exit_code(&done))
+}
+
+/// Returns whether the user can be deactivated. That matters, and is asked, only if nothing else is to be done.
+async fn is_active(client: &Client, path: &str, plan: &Plan) -> Result<bool> {
+    if plan.starts_anything() {
+        return Ok(true);
+    }
+    let unchanged = json!({"deactivate": false});
+    let data = post_data(client, &client.url(path, &[("dry_run", "true")])?, &unchanged, None).await?;
+    Ok(data["user"]["is_active"] == true)
+}
+
+/// Returns the id of the user with this id or e-mail address.
+async fn user_id(client: &Client, user: &str) -> Result<String> {
+    if is_id(user) {
+        return Ok(user.to_owned());
+    }
+    if !user.contains('@') {
+        return Err(CliError::Usage(format!("{user} is no e-mail address, such as ada@example.com, and no id")));
+    }
+    let users = get_data(client, "users", &[("email", user)]).await?;
+    only_id(&users)?.ok_or_else(|| CliError::Failed(format!("no user has the e-mail address {user}")))
+}
+
+/// Returns the id of the process with this slug.
+async fn process_id(client: &Client, slug: &str) -> Result<String> {
+    let is_slug = !slug.is_empty() && slug.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+    if is_slug && let Some(id) = only_id(&get_data(client, "processes", &[("slug", slug)]).await?)? {
+        return Ok(id);
+    }
+    let all = get_data(client, "processes", &[("limit", "100")]).await?;
+    let slugs: Vec<&str> = all.as_array().into_iter().flatten().filter_map(|process| process["slug"].as_str()).collect();
+    let known = if slugs.is_empty() { "none".to_owned() } else { slugs.join(", ") };
+    Err(CliError::Failed(format!("unknown process {slug}; known: {known}")))
+}
+
+/// Returns the id of the one thing in a list of things that have a unique value.
+fn only_id(list: &Value) -> Result<Option<String>> {
+    match list.as_array().map(Vec::as_slice).unwrap_or_default() {
+        [] => Ok(None),
+        [one] if one["id"].is_string() => Ok(one["id"].as_str().map(str::to_owned)),
+        several => Err(CliError::Failed(format!("the service answered with {} things instead of one", several.len()))),
+    }
+}
+
+async fn body(client: &Client, options: &Offboard) -> Result<Value> {
+    let mut body = Map::from_iter([("deactivate".to_owned(), Value::Bool(!options.keep_active))]);
+    if let Some(slug) = &options.process {
+        body.insert("process_id".to_owned(), process_id(client, slug).await?.into());
+    }
+    Ok(body.into())
+}
+
+fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
+    if !plan.unreadable.is_empty() {
+        let ids: Vec<&str> = plan.unreadable.iter().map(String::as_str).collect();
+        print_note(&format!("warning: nothing starts on assets that the service can't read: {}", ids.join(", ")));
+    }
+    if is_json {
+        return print_json(&plan.as_json(!is_done));
+    }
+    print(&format!("{}\n\n{}", plan.table(is_done, terminal::width()), plan.summary(is_done)))?;
+    if plan.has_more && !is_done {
+        print_note("The user has more assets, which are taken in turn.");
+    }
+    Ok(())
+}
+
+/// Asks whether to go on, on standard error, because the result goes to standard output.
+fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
+    print_note(&format!("{}\n\n{}", plan.table(false, terminal::width()), plan.summary(false)));
+    if plan.has_more {
+        print_note("The user has more assets, which are taken in turn.");
+    }
+    match terminal::ask(&format!("{}? [y/N]", plan.question(deactivates)))? {
+        Some(answer) if ["y", "yes"].contains(&answer.to_lowercase().as_str()) => Ok(()),
+        Some(_) => Err(CliError::Usage("nothing was started".into())),
+        None => Err(CliError::Usage("nothing was started: answer y, or use --yes".into())),
+    }
+}
+
+/// Sends requests until the service has no more assets of the user, and adds the answers to `done`.
+async fn send(client: &Client, url: &Url, body: &Value, done: &mut Plan) -> Result<()> {
+    let run = new_run_id()?;
+    for number in 1.. {
+        let answer = post_data(client, url, body, Some(&format!("{run}-{number}"))).await;
+        let answer = answer.map_err(|error| match number {
+            1 => error,
+            _ => CliError::Failed(format!("{error}\nA part has started; repeat the command for the rest.")),
+        })?;
+        let has_started = done.add(answer);
+        if !done.has_more {
+            break;
+        }
+        if !has_started {
+            return Err(CliError::Failed("the service has more assets, but starts nothing; tell its operator".into()));
+        }
+    }
+    Ok(())
+}
+
+fn exit_code(plan: &Plan) -> u8 {
+    if plan.refused() == 0 { EXIT_SUCCESS } else { EXIT_REFUSED }
+}

@@ -1,0 +1,217 @@
+//! Texts of others that a terminal would obey: they reach programs as they are, and no terminal.
+
+use crate::support::scripted::{Answer, Request, Scripted};
+use crate::support::{Folder, Run, command};
+use serde_json::{Value, json};
+use std::process::{Command, Stdio};
+use terminal::pty::{HOSTILE, Session};
+
+/// Obeyed, too, but not part of what a word says.
+const OBEYED: &str = "\u{1b}\u{9b}\u{202e}";
+const USER: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
+
+/// Answers every request with hostile texts.
+fn answer(request: &Request, _: usize) -> Answer {
+    let asset =
+        json!({"id": USER, "asset_id": HOSTILE, "asset_tag": HOSTILE, "asset_name": HOSTILE, "code": HOSTILE, "detail": HOSTILE});
+    match request.route.as_str() {
+        _ if request.parameter("status") == "refused" => Answer::problem(422, HOSTILE, HOSTILE),
+        "POST /assets/import" => {
+            let error = json!({"column": HOSTILE, "detail": HOSTILE, "code": HOSTILE});
+            Answer::data(&json!([{"row": 1, "outcome": "refused", "id": null, "errors": [error]}]))
+        }
+        "GET /assets/export" if request.parameter("format") == "csv" => Answer::new("text/csv", table()),
+        "GET /assets/export" => Answer::new("application/x-ndjson", format!("{asset}\n")),
+        "GET /assets/labels" => Answer::new("text/html", String::new()),
+        "GET /assets" => Answer::data(&json!([])),
+        "GET /me" => {
+            Answer::data(&json!({"key": {"name": HOSTILE, "scopes": [HOSTILE]}, "tenant": {"name": HOSTILE}, "user": null}))
+        }
+        "GET /stats" => Answer::data(&json!({"assets": {"total": 1, "by_status": {HOSTILE: 1}}})),
+        "GET /events" => Answer::new("application/json", events(request.parameter("after")).to_string()),
+        route if route.ends_with("/label") => Answer::new("text/plain", HOSTILE.into()),
+        _ => Answer::data(&json!({
+            "user": {"id": USER, "display_name": HOSTILE, "email": HOSTILE, "is_active": false},
+            "process": {"name": HOSTILE}, "movements": [{"number": HOSTILE, "assets": [asset]}], "instances": [], "in_progress": [],
+            "not_started": [asset], "unreadable": [HOSTILE], "has_more": false
+        })),
+    }
+}
+
+/// Returns an export in CSV.
+fn table() -> String {
+    format!("id,name\r\n1,\"{HOSTILE}\r\"\r\n")
+}
+
+fn events(after: &str) -> Value {
+    let event = json!({
+        "id": "e1", "at": HOSTILE, "type": HOSTILE, "entity_id": HOSTILE, "entity_name": HOSTILE, "entity_tag": HOSTILE,
+        "actor": {"key_name": HOSTILE, "user_name": HOSTILE}
+    });
+    let data = if after == "now" { json!([]) } else { json!([event]) };
+    json!({"data": data, "meta": {"after": "e1", "has_more": false}})
+}
+
+/// Commands that get hostile texts, from everywhere.
+struct Commands {
+    folder: Folder,
+    service: Scripted,
+}
+
+impl Commands {
+    fn new() -> Self {
+        let commands = Self { folder: Folder::new(), service: Scripted::start(answer) };
+        commands.folder.file(&format!("{HOSTILE}.csv"), "name\nA\n");
+        commands.folder.file("columns.csv", format!("Serial{OBEYED}No,{HOSTILE},Asset Tag\n1,2,3\n"));
+        commands
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// Returns commands whose output is for people.
+    fn for_people(&self) -> Vec<Vec<String>> {
+        let (file, columns) = (self.path(&format!("{HOSTILE}.csv")), self.path("columns.csv"));
+        let (sheets, exported) = (self.path(&format!("{HOSTILE}.html")), self.path(&format!("{HOSTILE}.ndjson")));
+        [
+            &["import", &file][..],
+            &["import", &file, "--dry-run"],
+            &["import", &columns],
+            &["import", HOSTILE],
+            &["import", &file, "--match", HOSTILE],
+            &["import", &file, "--map", HOSTILE],
+            &["import", &file, "--give-up-after", HOSTILE],
+            &["export", "-o", &exported],
+            &["export", "--status", "refused"],
+            &["labels", HOSTILE],
+            &["labels", "--all", "-o", &sheets],
+            &["offboard", HOSTILE],
+            &["offboard", USER],
+            &["offboard", USER, "--yes"],
+            &["offboard", USER, "--dry-run"],
+            &["offboard", USER, "--process", HOSTILE],
+            &["webhooks", "listen", "--events", HOSTILE, "--count", "1"],
+            &["webhooks", "listen", "--forward", HOSTILE],
+            &["stats"],
+            &["me"],
+            &["me", "--base-url", HOSTILE],
+            &[HOSTILE],
+            &["me", &format!("--{HOSTILE}")],
+            &["me", HOSTILE],
+        ]
+        .map(|words| words.iter().map(ToString::to_string).collect())
+        .to_vec()
+    }
+
+    /// Returns commands whose output is for programs.
+    fn for_programs(&self) -> Vec<Vec<String>> {
+        let (file, columns) = (self.path(&format!("{HOSTILE}.csv")), self.path("columns.csv"));
+        [
+            &["export"][..],
+            &["export", "--format", "ndjson"],
+            &["labels", "--all", "--format", "zpl"],
+            &["me", "--json"],
+            &["import", &file, "--dry-run", "--json"],
+            &["import", &columns, "--suggest"],
+            &["webhooks", "listen", "--count", "1", "--json"],
+            &["export", "--json", "--status", "refused", "-o", &self.path("none.csv")],
+        ]
+        .map(|words| words.iter().map(ToString::to_string).collect())
+        .to_vec()
+    }
+
+    fn command(&self, words: &[String]) -> Command {
+        command(&self.service.url, &words.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// Runs a command without a terminal.
+    fn run(&self, words: &[String]) -> Run {
+        Run::of(self.command(words).stdin(Stdio::null()).output().unwrap())
+    }
+
+    /// Runs a command on a terminal, and returns what that gets.
+    fn show(&self, words: &[String]) -> String {
+        let mut command = self.command(words);
+        command.env("TERM", "xterm").env_remove("NO_COLOR");
+        let mut session = Session::start(command, 80).unwrap();
+        session.type_text("n\n").unwrap();
+        session.wait().unwrap();
+        // The file of an import that the next one would refuse to begin again.
+        let _ = std::fs::remove_file(self.folder.path(&format!("{HOSTILE}.csv.assetctl")));
+        session.shown()
+    }
+}
+
+/// Returns whether a text has nothing that a terminal would obey, but line breaks.
+fn is_clean(text: &str) -> bool {
+    let directions = ['\u{202e}', '\u{2067}', '\u{200e}', '\u{200f}', '\u{61c}'];
+    text.chars().all(|character| (character == '\n' || !character.is_control()) && !directions.contains(&character))
+}
+
+#[test]
+fn people_get_no_hostile_text_in_a_pipe() {
+    let commands = Commands::new();
+    for words in commands.for_people() {
+        let run = commands.run(&words);
+        assert!(is_clean(&run.stdout) && is_clean(&run.stderr), "{words:?}: {:?} {:?}", run.stdout, run.stderr);
+        assert!((run.stdout + &run.stderr).contains("owned"), "{words:?} must tell the text");
+    }
+}
+
+#[test]
+fn a_terminal_gets_no_hostile_text() {
+    let commands = Commands::new();
+    for words in commands.for_people().into_iter().chain(commands.for_programs()) {
+        let shown = commands.show(&words);
+        // Progress and colours are the program's own.
+        for hostile in [
+            "\u{1b}]",
+            "\u{1b}[2J",
+            "\u{1b}[8m",
+            "\u{7}",
+            "\u{9b}",
+            "\u{7f}",
+            "\u{202e}",
+            "\u{2067}",
+            "\u{200e}",
+            "\u{200f}",
+            "\u{61c}",
+        ] {
+            assert!(!shown.contains(hostile), "{words:?} shows {hostile:?}: {shown:?}");
+        }
+    }
+}
+
+#[test]
+fn programs_get_every_byte() {
+    let commands = Commands::new();
+    for (words, expected) in commands.for_programs().iter().zip([
+        table(),
+        serde_json::to_string(HOSTILE).unwrap(),
+        format!("{HOSTILE}\n"),
+        serde_json::to_string(HOSTILE).unwrap(),
+        serde_json::to_string(HOSTILE).unwrap(),
+        format!("--map \"Serial{OBEYED}No=serial_number\""),
+        serde_json::to_string(HOSTILE).unwrap(),
+        serde_json::to_string(HOSTILE).unwrap().trim_matches('"').to_owned(),
+    ]) {
+        let run = commands.run(words);
+        assert!(run.stdout.contains(&expected) && is_clean(&run.stderr), "{words:?}: {:?} {:?}", run.stdout, run.stderr);
+    }
+    assert_eq!(commands.run(&["export".to_owned()]).stdout, table());
+}
+
+#[test]
+fn a_terminal_still_gets_colours_and_line_breaks() {
+    let commands = Commands::new();
+    let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let shown = commands.show(&words(&["labels", "B-1"]));
+    assert!(shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m no asset has the tag B-1"), "{shown:?}");
+    let shown = commands.show(&words(&["me", "--jsn"]));
+    assert!(shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m unexpected argument") && shown.contains("\n\n"), "{shown:?}");
+    let help = commands.show(&words(&["--help"]));
+    assert!(help.contains("\u{1b}[1m\u{1b}[4mExamples:\u{1b}[0m\n"), "{help:?}");
+    let table = commands.show(&words(&["export"]));
+    assert!(table.contains("id,name\n1,\"A\u{fffd}]0;owned"), "{table:?}");
+}

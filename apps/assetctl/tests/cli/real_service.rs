@@ -1,0 +1,239 @@
+//! Brings inventories to the real service, and takes them out again, with the real binary.
+
+use crate::support::service::Service;
+use crate::support::{Folder, Run};
+use inventory_files::{INTUNE_OPTIONS, MODELS, Mess, cut_off, german_catalog_options, german_laptops};
+use inventory_files::{intune_utf16, mess, owners, plain_laptops};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Returns how many rows a test imports.
+fn rows(short: u64, full: u64) -> u64 {
+    if dev_server::sample::full_tests() { full } else { short }
+}
+
+/// Imports the owners of the laptops.
+fn import_owners(service: &Service, folder: &Folder) {
+    let lines = owners().into_iter().map(|email| format!("{email},Person {},viewer\n", &email[6..9]));
+    let text: String = std::iter::once("email,display_name,role\n".to_owned()).chain(lines).collect();
+    let run = service.import(&folder.file("users.csv", text), &["--users"]);
+    assert_eq!((run.code, &run.json()["created"]), (0, &json!(100)), "{}{}", run.stdout, run.stderr);
+    assert_eq!(service.total("/users"), 100);
+}
+
+/// Creates the laptops' models in the catalog.
+fn create_catalog(service: &Service) {
+    let laptop = service.create("/catalog/asset-types", &json!({"name": "Laptop", "code": "LAP", "kind": "physical"}));
+    for (manufacturer, name, _) in MODELS {
+        let manufacturer = service.create("/catalog/manufacturers", &json!({"name": manufacturer}));
+        service.create("/catalog/models", &json!({"name": name, "manufacturer_id": manufacturer, "asset_type_id": laptop}));
+    }
+}
+
+/// Returns name, model, date and price of purchase in cents, owner and notes of each good laptop, by its serial number.
+fn german_rows(bytes: &[u8]) -> BTreeMap<String, Value> {
+    let text = inventory_files::decode_windows_1252(bytes);
+    let mut reader = csv::ReaderBuilder::new().delimiter(b';').flexible(true).from_reader(text.as_bytes());
+    let rows = reader.records().map(Result::unwrap).zip(1..);
+    let mut laptops = BTreeMap::<String, Value>::new();
+    for (cells, _) in rows.filter(|(_, row)| matches!(mess(*row), Mess::None | Mess::DoubledSerial)) {
+        let cents: u64 = cells[5].chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap();
+        let (day, rest) = cells[4].split_once('.').unwrap();
+        let (month, year) = rest.split_once('.').unwrap();
+        let earlier = laptops.get(&cells[3]).map_or(json!(null), |earlier| earlier[5].clone());
+        // An empty cell leaves what an earlier row says.
+        let notes = if cells[8].is_empty() { earlier } else { json!(cells[8]) };
+        let row = json!([cells[0], cells[2], format!("{year}-{month}-{day}"), cents, cells[7].to_lowercase(), notes]);
+        laptops.insert(cells[3].to_owned(), row);
+    }
+    laptops
+}
+
+/// Returns the same of assets as an export has them.
+fn asset_rows(assets: &[Value]) -> BTreeMap<String, Value> {
+    let row = |asset: &Value| {
+        let cents = (asset["purchase_price"].as_f64().unwrap() * 100.0).round();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a price")]
+        let cents = cents as u64;
+        json!([asset["name"], asset["model"], asset["purchase_date"], cents, asset["assigned_to_email"], asset["notes"]])
+    };
+    assets.iter().map(|asset| (asset["serial_number"].as_str().unwrap().to_owned(), row(asset))).collect()
+}
+
+/// Checks that an export, imported again by id, changes nothing.
+fn check_round_trip(service: &Service, folder: &Folder, what: &str) {
+    let total = service.total(&format!("/{what}"));
+    for format in ["csv", "ndjson"] {
+        let path = folder.path(&format!("{what}.export.{format}"));
+        let run = service.run(&["export", what, "-o", path.to_str().unwrap(), "--json"]);
+        assert_eq!((run.code, &run.json()["rows"]), (0, &json!(total)), "{}", run.stderr);
+        let mut options = vec!["--match", "id"];
+        options.extend((what == "users").then_some("--users"));
+        let run = service.import(&path, &options);
+        let summary = run.json();
+        assert_eq!((run.code, &summary["unchanged"], &summary["rows"]), (0, &json!(total), &json!(total)), "{summary}");
+    }
+    assert_eq!(service.total(&format!("/{what}")), total);
+}
+
+fn check_counts(run: &Run, counts: [u64; 4]) {
+    let summary = run.json();
+    let found = ["created", "updated", "unchanged", "refused"].map(|name| summary[name].as_u64().unwrap());
+    assert_eq!(found, counts, "{summary}\n{}", run.stderr);
+}
+
+#[test]
+fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
+    let (service, folder) = (Service::start(), Folder::new());
+    import_owners(&service, &folder);
+    create_catalog(&service);
+    let rows = rows(300, 10_000);
+    let bytes = german_laptops(rows);
+    let path = folder.file("laptops.csv", &bytes);
+    let count = |kind| (1..=rows).filter(|row| mess(*row) == kind).count() as u64;
+    let doubled = count(Mess::DoubledSerial);
+    let refused = rows - count(Mess::None) - doubled;
+    let mut options = german_catalog_options();
+    options.extend(["--match", "serial_number"]);
+
+    let dry = service.import(&path, &[&options[..], &["--dry-run"]].concat());
+    check_counts(&dry, [rows - refused - doubled, doubled, 0, refused]);
+    assert_eq!((dry.code, service.total("/assets")), (3, 0));
+    let run = service.import(&path, &options);
+    check_counts(&run, [rows - refused - doubled, doubled, 0, refused]);
+    assert_eq!(run.code, 3);
+    let assets = service.assets();
+    assert_eq!(assets.len() as u64, rows - refused - doubled);
+    let (found, expected) = (asset_rows(&assets), german_rows(&bytes));
+    // One at a time, because thousands would hide what is wrong.
+    assert!(found.keys().eq(expected.keys()));
+    found.iter().for_each(|(serial, row)| assert_eq!(row, &expected[serial], "{serial}"));
+    assert!(assets.iter().all(|asset| asset["asset_type_code"] == "LAP"));
+    let unknown = &run.json()["refused_rows"][0]["errors"][0];
+    assert_eq!((&unknown["column"], &unknown["code"]), (&json!("Modell"), &json!("VALIDATION_ERROR")));
+
+    // Some rows are mended at first, and the others when they are refused once more.
+    let refused_file = folder.path("laptops.csv.refused.csv");
+    let text = std::fs::read_to_string(&refused_file).unwrap();
+    std::fs::write(&refused_file, text.replace("31.02.2024", "28.02.2024").replace("auf Anfrage", "1.000,00 €")).unwrap();
+    let again = service.import(&refused_file, &options);
+    let left = count(Mess::UnknownManufacturer) + count(Mess::TooFewCells);
+    check_counts(&again, [refused - left, 0, 0, left]);
+    let refused_file = folder.path("laptops.csv.refused-2.csv");
+    let text = std::fs::read_to_string(&refused_file).unwrap();
+    let mended: String = text.split_inclusive('\n').map(mend).collect();
+    std::fs::write(&refused_file, mended).unwrap();
+    let last = service.import(&refused_file, &options);
+    check_counts(&last, [left, 0, 0, 0]);
+    assert_eq!(last.code, 0);
+    let serials = service.serials();
+    assert_eq!(serials.len() as u64, rows - doubled);
+    assert!(serials.is_sorted_by(|one, other| one < other), "a serial number is there twice");
+
+    check_round_trip(&service, &folder, "assets");
+    check_round_trip(&service, &folder, "users");
+}
+
+/// Corrects the manufacturer of a refused row, or adds what it lacks.
+fn mend(line: &str) -> String {
+    let model = MODELS.iter().find(|(_, model, _)| line.contains(&model.replace('"', "\"\"")));
+    let line =
+        model.map_or(line.to_owned(), |(manufacturer, ..)| line.replace(";Unbekannt & Söhne;", &format!(";{manufacturer};")));
+    if line.contains("cells, but the header has") { line.replace('\n', ";1.000,00 €;;;\n") } else { line }
+}
+
+#[test]
+fn utf16_with_tabs_and_custom_fields() {
+    let (service, folder) = (Service::start(), Folder::new());
+    import_owners(&service, &folder);
+    let path = folder.file("DevicesWithInventory.csv", intune_utf16(300));
+    let run = service.import(&path, &INTUNE_OPTIONS);
+    check_counts(&run, [300, 0, 0, 0]);
+    assert_eq!((run.code, &run.json()["encoding"]), (0, &json!("UTF-16LE")));
+    let assets = service.assets();
+    assert!(assets.iter().all(|asset| asset["custom_fields"] == json!({"os": "Windows, “11”"})));
+    assert!(assets.iter().any(|asset| asset["model"] == "MacBook Pro 14\""));
+    check_round_trip(&service, &folder, "assets");
+}
+
+#[test]
+fn a_file_that_is_cut_off_loses_only_its_last_row() {
+    let service = Service::start();
+    for in_quotes in [false, true] {
+        let folder = Folder::new();
+        let before = service.total("/assets");
+        let path = folder.file("laptops.csv", cut_off(250, in_quotes));
+        check_counts(&service.import(&path, &[]), [250, 0, 0, 1]);
+        check_counts(&service.import(&folder.path("laptops.csv.refused.csv"), &[]), [0, 0, 0, 1]);
+        assert_eq!(service.total("/assets"), before + 250);
+    }
+}
+
+fn wait_until(what: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !what() {
+        assert!(began.elapsed() < Duration::from_secs(120), "it took too long");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Returns the serial numbers of [`plain_laptops`].
+fn plain_serials(rows: u64) -> Vec<String> {
+    (1..=rows).map(|row| format!("PL{row:06}")).collect()
+}
+
+#[test]
+fn killed_and_resumed_every_serial_number_is_there_once() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let rows = rows(800, 5_000);
+    let path = folder.file("laptops.csv", plain_laptops(rows));
+    for (kills, part) in [1, 3, 6].into_iter().enumerate() {
+        let mut options = vec!["import", path.to_str().unwrap()];
+        options.extend((kills > 0).then_some("--resume"));
+        let mut child = service.command(&options).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_until(|| service.total("/assets") >= rows * part / 8);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let run = service.import(&path, &["--resume"]);
+    check_counts(&run, [rows, 0, 0, 0]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(service.serials(), plain_serials(rows));
+}
+
+#[test]
+fn abort_writes_all_rows_or_none() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let mut bytes = plain_laptops(450);
+    let good = folder.file("good.csv", &bytes);
+    bytes.extend(b"Bad,Lenovo,T14,PL9,2024-03-09,cheap\n");
+    let bad = folder.file("bad.csv", &bytes);
+    let refused = service.import(&bad, &["--on-error", "abort"]);
+    assert_eq!((refused.code, &refused.json()["written"], &refused.json()["refused"]), (3, &json!(false), &json!(1)));
+    assert_eq!(service.total("/assets"), 0);
+    check_counts(&service.import(&good, &["--on-error", "abort"]), [450, 0, 0, 0]);
+    assert_eq!(service.serials(), plain_serials(450));
+}
+
+#[test]
+fn two_at_once_create_every_serial_number_once() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let path = folder.file("laptops.csv", plain_laptops(600));
+    let copy = folder.file("copy.csv", plain_laptops(600));
+    let start = |path: &Path| {
+        let mut command = service.command(&["import", path.to_str().unwrap(), "--json", "--match", "serial_number"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let children = [&path, &path, &copy].map(|path| start(path));
+    let [first, second, other] = children.map(|child| Run::of(child.wait_with_output().unwrap()));
+    // One of two at the same file leaves it to the other.
+    let mut codes = [first.code, second.code];
+    codes.sort_unstable();
+    assert_eq!((codes, other.code), ([0, 2], 0), "{}{}{}", first.stderr, second.stderr, other.stderr);
+    let late = if first.code == 2 { first } else { second };
+    assert!(late.stderr.contains("another assetctl is importing this file"), "{}", late.stderr);
+    assert_eq!(service.serials(), plain_serials(600));
+}

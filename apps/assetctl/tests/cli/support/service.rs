@@ -1,0 +1,150 @@
+//! The real service in this process, with an engine, a table and a tenant of its own.
+
+use super::Run;
+use aws_sdk_dynamodb::Client;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use dev_server::engine::{self, Engine};
+use dev_server::server::{self, TABLE};
+use dev_server::table;
+use serde_json::{Value, json};
+use shared::app::{App, system_clock};
+use shared::domain::keys::api_key::MAX_RATE_LIMIT;
+use shared::store::Store;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tower::ServiceExt;
+
+/// A running service.
+pub struct Service {
+    /// The base URL.
+    pub url: String,
+    key: String,
+    router: Router,
+    runtime: Runtime,
+    served: Mutex<Option<Served>>,
+    _engine: Engine,
+}
+
+/// What answers requests, until it is told to end.
+struct Served {
+    end: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Served {
+    fn start(runtime: &Runtime, listener: TcpListener, router: Router) -> Self {
+        let (end, ended) = oneshot::channel();
+        let task = runtime.spawn(async move {
+            let ended = async { ended.await.unwrap_or_default() };
+            axum::serve(listener, router).with_graceful_shutdown(ended).await.unwrap();
+        });
+        Self { end, task }
+    }
+}
+
+impl Service {
+    /// Starts a service with a tenant that has nothing yet.
+    pub fn start() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
+        let client = Client::from_conf(engine::config(&engine.url).build());
+        let (router, key, listener) = runtime.block_on(async {
+            table::create(&client, TABLE).await.unwrap();
+            let store = Store::new(client, TABLE, system_clock());
+            let tenant = store.create_tenant("Test".parse().unwrap(), None, MAX_RATE_LIMIT).await.unwrap();
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            (server::router(App::new(store)), tenant.api_key.expose(), listener)
+        });
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let served = Mutex::new(Some(Served::start(&runtime, listener, router.clone())));
+        Self { url, key, router, runtime, served, _engine: engine }
+    }
+
+    /// Closes all connections and the port, until it is started again.
+    pub fn stop(&self) {
+        let Served { end, task } = self.served.lock().unwrap().take().unwrap();
+        end.send(()).unwrap();
+        self.runtime.block_on(task).unwrap();
+    }
+
+    /// Opens the port again.
+    pub fn start_again(&self) {
+        let address = self.url.strip_prefix("http://").unwrap().strip_suffix("/v1").unwrap();
+        let listener = self.runtime.block_on(TcpListener::bind(address)).unwrap();
+        *self.served.lock().unwrap() = Some(Served::start(&self.runtime, listener, self.router.clone()));
+    }
+
+    /// Sends a request that must succeed, and returns the response.
+    fn send(&self, method: &str, path: &str, body: &Value) -> Value {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("/v1{path}"))
+            .header("authorization", format!("Bearer {}", self.key))
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_string()))
+            .unwrap();
+        self.runtime.block_on(async {
+            let response = self.router.clone().oneshot(request).await.unwrap();
+            let status = response.status();
+            let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            assert!(status.is_success(), "{method} {path}: {status} {}", String::from_utf8_lossy(&bytes));
+            serde_json::from_slice(&bytes).unwrap()
+        })
+    }
+
+    /// Creates something, and returns its id.
+    pub fn create(&self, path: &str, body: &Value) -> String {
+        self.send("POST", path, body)["data"]["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Returns a response.
+    pub fn get(&self, path: &str) -> Value {
+        self.send("GET", path, &json!({}))
+    }
+
+    /// Returns how many assets or users there are.
+    pub fn total(&self, path: &str) -> u64 {
+        self.get(&format!("{path}?limit=1"))["meta"]["total"].as_u64().unwrap()
+    }
+
+    /// Returns `assetctl` with these arguments, for this service.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = super::command(&self.url, arguments);
+        command.env("ASSETCTL_API_KEY", &self.key).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `assetctl` to its end.
+    pub fn run(&self, arguments: &[&str]) -> Run {
+        let run = Run::of(self.command(arguments).output().unwrap());
+        assert!(!run.stdout.contains(&self.key) && !run.stderr.contains(&self.key), "the key was displayed");
+        run
+    }
+
+    /// Imports a file, with the summary as JSON.
+    pub fn import(&self, path: &Path, options: &[&str]) -> Run {
+        self.run(&[&["import", path.to_str().unwrap(), "--json"], options].concat())
+    }
+
+    /// Returns all assets, as an export has them.
+    pub fn assets(&self) -> Vec<Value> {
+        let run = self.run(&["export", "--format", "ndjson"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Returns the serial numbers of all assets, in order.
+    pub fn serials(&self) -> Vec<String> {
+        let mut serials: Vec<String> =
+            self.assets().iter().map(|asset| asset["serial_number"].as_str().unwrap_or_default().to_owned()).collect();
+        serials.sort();
+        serials
+    }
+}

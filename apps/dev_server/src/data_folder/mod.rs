@@ -1,0 +1,155 @@
+//! The dev server's data folder: the databases of the engine and the queue, the demo tenant and the key that encrypts
+//! signing keys and webhooks' secrets.
+
+mod snapshots;
+
+pub use snapshots::SnapshotFolder;
+
+use crate::demo::{self, Handover};
+use crate::log::{self, Format};
+use crate::private::{close_to_others, create_folder, open_file};
+use anyhow::{Context, Result, anyhow, bail};
+use axum::Router;
+use key_encryption::FileKeyEncryption;
+use serde::{Deserialize, Serialize};
+use shared::domain::keys::api_key::MAX_RATE_LIMIT;
+use shared::store::Store;
+use shared::store::object_store::ObjectStore;
+use std::fs::{self, DirEntry, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use terminal::Notice;
+use tracing::instrument::WithSubscriber;
+
+/// The engine's database.
+const TABLE: &str = "table.db";
+/// The queue's database.
+const QUEUE: &str = "queue.db";
+/// The key that encrypts signing keys and webhooks' secrets.
+const KEY: &str = "receipt.key";
+/// The demo tenant.
+const DEMO: &str = "demo.json";
+/// The folder of the snapshots of list indexes.
+const SNAPSHOTS: &str = "snapshots";
+/// Everything in a data folder, but for what SQLite keeps beside a database, and drafts.
+const OWN: [&str; 6] = ["lock", TABLE, QUEUE, SNAPSHOTS, KEY, DEMO];
+/// What SQLite appends to a database's name.
+const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// A data folder that is locked for this process, or none when the data is in memory.
+pub struct DataFolder {
+    folder: Option<(PathBuf, File)>,
+}
+
+/// The demo tenant and its API key, as stored in the data folder.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DemoTenant {
+    pub tenant_id: String,
+    pub api_key: String,
+    /// The handover of the demo data, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<Handover>,
+}
+
+impl DataFolder {
+    /// Creates the folder and locks it, because two engines on one database would not see each other's writes. Only this user
+    /// can read what is in it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the folder can't be written to, or when another dev server uses it.
+    pub fn open(folder: Option<&Path>) -> Result<Self> {
+        let Some(folder) = folder else { return Ok(Self { folder: None }) };
+        let open = create_folder(folder).and_then(|()| open_file(&folder.join("lock")));
+        let instead = "choose another folder with --data, or keep the data in memory with --memory";
+        let cant_write = |error| anyhow!("can't write to the folder {}: {error}; {instead}", folder.display());
+        let lock = open.map_err(cant_write)?;
+        if lock.try_lock().is_err() {
+            bail!("another dev server is using {}; choose another folder with --data", folder.display());
+        }
+        keep_private(folder).map_err(cant_write)?;
+        Ok(Self { folder: Some((folder.to_owned(), lock)) })
+    }
+
+    fn path(&self, file: &str) -> Option<PathBuf> {
+        self.folder.as_ref().map(|(folder, _)| folder.join(file))
+    }
+
+    /// Returns the path of the engine's database.
+    pub fn database(&self) -> Option<PathBuf> {
+        self.path(TABLE)
+    }
+
+    /// Returns the path of the queue's database.
+    pub fn queue(&self) -> Option<PathBuf> {
+        self.path(QUEUE)
+    }
+
+    /// Returns where snapshots of list indexes are kept; `None` when the data is in memory.
+    pub fn snapshots(&self) -> Option<Arc<dyn ObjectStore>> {
+        Some(Arc::new(SnapshotFolder::new(self.path(SNAPSHOTS)?)))
+    }
+
+    /// Opens, or creates, the key that encrypts signing keys and webhooks' secrets.
+    pub fn key_encryption(&self) -> Result<FileKeyEncryption> {
+        Ok(match self.path(KEY) {
+            Some(path) => FileKeyEncryption::open(&path)?,
+            None => FileKeyEncryption::in_memory()?,
+        })
+    }
+
+    /// Returns the tenant of an earlier start, or creates one, with demo data unless `empty`.
+    pub async fn demo_tenant(&self, store: &Store, router: Router, empty: bool, log: Format) -> Result<DemoTenant> {
+        let path = self.path(DEMO);
+        if let Some(path) = path.as_deref().filter(|path| path.exists()) {
+            let text = fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
+            let invalid = || format!("{} is invalid; delete it to create a new tenant", path.display());
+            return serde_json::from_str(&text).with_context(invalid);
+        }
+        let created = store.create_tenant("Demo".parse()?, None, MAX_RATE_LIMIT).await?;
+        let (tenant_id, api_key) = (created.tenant_id.to_string(), created.api_key.expose());
+        let mut tenant = DemoTenant { tenant_id, api_key, handover: None };
+        if !empty {
+            let _notice = Notice::show("Creating assets and users to try the API with …");
+            // More than a hundred lines about successful requests would hide the greeting.
+            tenant.handover = Some(demo::load(router, &tenant.api_key).with_subscriber(log::warnings(log)).await?);
+        }
+        if let Some(path) = path {
+            write_atomically(&path, &serde_json::to_vec_pretty(&tenant)?)?;
+        }
+        Ok(tenant)
+    }
+}
+
+/// Lets only this user read the databases, which would have the permissions of any new file. A folder that has nothing else in
+/// it is closed altogether; one that somebody shares for other things, such as `/tmp`, is not.
+fn keep_private(folder: &Path) -> io::Result<()> {
+    let is_own = |name: &str| OWN.contains(&LOGS.iter().find_map(|log| name.strip_suffix(log)).unwrap_or(name));
+    let names = |entry: io::Result<DirEntry>| entry.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    if fs::read_dir(folder)?.map(names).all(|name| name.is_ok_and(|name| is_own(&name) || name.ends_with(".tmp"))) {
+        close_to_others(folder);
+    }
+    close_to_others(&folder.join(SNAPSHOTS));
+    for database in [TABLE, QUEUE] {
+        open_file(&folder.join(database))?;
+        for log in LOGS {
+            close_to_others(&folder.join(format!("{database}{log}")));
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file that appears complete or not at all. Only this user can read it, because it contains an API key.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let draft = path.with_extension(format!("{}.tmp", std::process::id()));
+    // A draft of an earlier process with the same id could have other permissions.
+    let _ = fs::remove_file(&draft);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    let written = file.write_all(bytes).and_then(|()| fs::rename(&draft, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written
+}

@@ -1,0 +1,137 @@
+//! Partitions of any table that each allow a limited number of units per second, as DynamoDB's do.
+
+use super::capacity::{Capacity, Partition, Usage};
+use super::requests::write_actions;
+use crate::in_process::{http_response, table_call};
+use crate::table_calls::TableResponse;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::byte_stream::ByteStream;
+use serde_json::Value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::time::Instant;
+
+#[derive(Debug, Default)]
+struct State {
+    is_limited: bool,
+    capacity: Capacity,
+    consumed: f64,
+    throttled: u64,
+}
+
+/// An HTTP client that throttles requests to a partition while it has no units left: writes to each partition, or all reads
+/// together. A request that begins while there are some is executed, and its units are taken afterwards: the consumed capacity
+/// in the response, which the meter requests. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct CapacityLimit {
+    inner: SharedHttpClient,
+    usage: Usage,
+    units_per_second: f64,
+    state: Arc<Mutex<State>>,
+}
+
+impl CapacityLimit {
+    /// Returns a client that limits nothing yet.
+    #[must_use]
+    pub fn new(inner: impl HttpClient + 'static, usage: Usage, units_per_second: f64) -> Self {
+        Self { inner: SharedHttpClient::new(inner), usage, units_per_second, state: Arc::default() }
+    }
+
+    /// Limits requests from now on, or no longer, and forgets what was counted.
+    pub fn set(&self, is_limited: bool) {
+        *self.state() = State { is_limited, ..State::default() };
+    }
+
+    /// Returns how many units were consumed, and how many calls were throttled.
+    #[must_use]
+    pub fn counts(&self) -> (f64, u64) {
+        let state = self.state();
+        (state.consumed, state.throttled)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the partition that a request needs, if requests are limited now.
+    fn limited_partition(&self, request: &HttpRequest) -> Option<Partition> {
+        if !self.state().is_limited {
+            return None;
+        }
+        let (operation, body) = table_call(request);
+        let partition = match (self.usage, operation.as_str()) {
+            (Usage::Read, "Query" | "GetItem" | "BatchGetItem") => String::new(),
+            (Usage::Write, "UpdateItem" | "TransactWriteItems") => {
+                write_actions(&operation, &body).into_iter().next()?.key.partition
+            }
+            _ => return None,
+        };
+        Some((None, partition))
+    }
+
+    fn is_exhausted(&self, partition: &Partition) -> bool {
+        let mut state = self.state();
+        let is_exhausted = !state.capacity.has_any(partition, self.usage, self.units_per_second, Instant::now());
+        state.throttled += u64::from(is_exhausted);
+        is_exhausted
+    }
+
+    fn consume(&self, partition: &Partition, units: f64) {
+        let mut state = self.state();
+        state.consumed += units;
+        state.capacity.take(partition, self.usage, units, self.units_per_second, Instant::now());
+    }
+}
+
+impl HttpClient for CapacityLimit {
+    fn http_connector(&self, settings: &HttpConnectorSettings, components: &RuntimeComponents) -> SharedHttpConnector {
+        let inner = self.inner.http_connector(settings, components);
+        SharedHttpConnector::new(Connector { inner, limit: self.clone() })
+    }
+}
+
+#[derive(Debug)]
+struct Connector {
+    inner: SharedHttpConnector,
+    limit: CapacityLimit,
+}
+
+impl HttpConnector for Connector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let Some(partition) = self.limit.limited_partition(&request) else { return self.inner.call(request) };
+        if self.limit.is_exhausted(&partition) {
+            let throttled = TableResponse::error(400, "ThrottlingException", "slow down");
+            return HttpConnectorFuture::ready(http_response(&throttled));
+        }
+        let (response, limit) = (self.inner.call(request), self.limit.clone());
+        HttpConnectorFuture::new(async move {
+            let response = read(response.await?).await?;
+            limit.consume(&partition, consumed_units(response.body().bytes().unwrap_or_default()));
+            Ok(response)
+        })
+    }
+}
+
+/// Returns a response whose body has been read.
+///
+/// # Errors
+///
+/// Returns an error when the body doesn't come.
+pub(super) async fn read(mut response: HttpResponse) -> Result<HttpResponse, ConnectorError> {
+    let body = ByteStream::new(response.take_body()).collect().await.map_err(|error| ConnectorError::io(error.into()))?;
+    *response.body_mut() = SdkBody::from(body.into_bytes());
+    Ok(response)
+}
+
+/// Returns the consumed units that a response names.
+fn consumed_units(body: &[u8]) -> f64 {
+    let response: Value = serde_json::from_slice(body).unwrap_or_default();
+    let capacity = &response["ConsumedCapacity"];
+    let all = capacity.as_array().map_or(std::slice::from_ref(capacity), Vec::as_slice);
+    all.iter().filter_map(|capacity| capacity["CapacityUnits"].as_f64()).sum()
+}

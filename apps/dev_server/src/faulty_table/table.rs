@@ -1,0 +1,294 @@
+//! The faulty table itself: what each call sees and does.
+
+use super::capacity::{Capacity, Partition, Usage};
+use super::databases::{Databases, View};
+use super::pending::{Pending, PendingImage};
+use super::requests::{ItemKey, WriteAction, consumed, read_partitions, take_unprocessed, write_actions};
+use super::{SeededRandom, Weaknesses};
+use crate::table_calls::TableResponse;
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// The entry of [`FaultyTable::shown`] that counts pages of queries for all records of a kind. Lists need none of them.
+pub const WHOLE_LISTS: &str = "whole lists";
+
+/// A table in this process, with weaknesses that can be set at any time. Cheap to clone.
+#[derive(Clone)]
+pub struct FaultyTable(Arc<Shared>);
+
+struct Shared {
+    databases: Databases,
+    random: SeededRandom,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    weaknesses: Weaknesses,
+    pending: Pending,
+    capacity: Capacity,
+    /// The items that each index has, or will have, with their sort keys there.
+    indexed: HashMap<(usize, ItemKey), Value>,
+    /// How often each weakness has shown.
+    shown: BTreeMap<&'static str, u64>,
+}
+
+impl std::fmt::Debug for FaultyTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FaultyTable").finish_non_exhaustive()
+    }
+}
+
+impl FaultyTable {
+    /// Returns an engine without tables, which has no weaknesses yet.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the engine can't start.
+    pub fn new(seed: u64) -> Result<Self> {
+        let (databases, random) = (Databases::new()?, SeededRandom::new(seed));
+        Ok(Self(Arc::new(Shared { databases, random, state: Mutex::default() })))
+    }
+
+    /// Sets the weaknesses from now on.
+    pub fn set(&self, weaknesses: Weaknesses) {
+        self.state().weaknesses = weaknesses;
+    }
+
+    /// Returns the present weaknesses.
+    #[must_use]
+    pub fn weaknesses(&self) -> Weaknesses {
+        self.state().weaknesses.clone()
+    }
+
+    /// Returns how often each weakness has shown.
+    #[must_use]
+    pub fn shown(&self) -> BTreeMap<&'static str, u64> {
+        self.state().shown.clone()
+    }
+
+    pub(super) fn random(&self) -> &SeededRandom {
+        &self.0.random
+    }
+
+    /// Counts a weakness that has shown.
+    pub(super) fn show(&self, weakness: &'static str) {
+        *self.state().shown.entry(weakness).or_default() += 1;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Executes a call that has arrived.
+    pub(super) async fn call(&self, operation: &str, mut body: Value) -> TableResponse {
+        self.apply_due();
+        let weaknesses = self.weaknesses();
+        let is_write = matches!(operation, "PutItem" | "UpdateItem" | "DeleteItem" | "TransactWriteItems");
+        let is_read = matches!(operation, "GetItem" | "BatchGetItem" | "TransactGetItems" | "Query" | "Scan");
+        if !is_write && !is_read {
+            return self.0.databases.execute_on_all(operation, &body);
+        }
+        if self.random().chance(weaknesses.failed_per_mille) {
+            self.show("internal errors");
+            return TableResponse::error(500, "InternalServerError", "injected");
+        }
+        let usage = if is_write { Usage::Write } else { Usage::Read };
+        let (partitions, limit) = (self.partitions(operation, &body, usage), usage.limit(&weaknesses));
+        let is_exhausted = limit.is_some_and(|limit| self.is_exhausted(&partitions, usage, limit));
+        if self.random().chance(weaknesses.throttled_per_mille) || is_exhausted {
+            self.show("throttled calls");
+            return self.throttled(operation, &body);
+        }
+        if limit.is_some() {
+            body["ReturnConsumedCapacity"] = json!("INDEXES");
+        }
+        let response =
+            if is_write { self.write(operation, &body, &weaknesses).await } else { self.read(operation, body, &weaknesses) };
+        if let Some(limit) = limit {
+            self.charge(&partitions, usage, limit, &response);
+        }
+        response
+    }
+
+    /// Lets every view show what it shows by now.
+    fn apply_due(&self) {
+        let now = Instant::now();
+        loop {
+            let due = self.state().pending.take_due(now);
+            let Some(PendingImage { view, table, key, image }) = due else { return };
+            let (operation, body) = match image {
+                Some(item) => ("PutItem", json!({"TableName": table, "Item": item})),
+                None => ("DeleteItem", json!({"TableName": table, "Key": key.to_json()})),
+            };
+            self.0.databases.execute(view, operation, &body);
+        }
+    }
+
+    fn partitions(&self, operation: &str, body: &Value, usage: Usage) -> Vec<Partition> {
+        let index = body["IndexName"].as_str().map(str::to_owned);
+        let mut partitions: Vec<Partition> = match usage {
+            Usage::Read => read_partitions(operation, body).into_iter().map(|partition| (index.clone(), partition)).collect(),
+            Usage::Write => write_actions(operation, body).into_iter().map(|action| (None, action.key.partition)).collect(),
+        };
+        partitions.sort_unstable();
+        partitions.dedup();
+        partitions
+    }
+
+    fn is_exhausted(&self, partitions: &[Partition], usage: Usage, limit: f64) -> bool {
+        let (mut state, now) = (self.state(), Instant::now());
+        partitions.iter().any(|partition| !state.capacity.has_any(partition, usage, limit, now))
+    }
+
+    /// Takes what a call consumed from its partitions, in equal parts.
+    fn charge(&self, partitions: &[Partition], usage: Usage, limit: f64, response: &TableResponse) {
+        let (mut state, now) = (self.state(), Instant::now());
+        for (index, units) in consumed(&response.body) {
+            for (_, partition) in partitions {
+                let share = units / partitions.len() as f64;
+                state.capacity.take(&(index.clone(), partition.clone()), usage, share, limit, now);
+            }
+        }
+    }
+
+    /// Returns the error of a throttled call, in one of the forms that DynamoDB has for it.
+    fn throttled(&self, operation: &str, body: &Value) -> TableResponse {
+        let code = if self.random().below(2) == 0 { "ThrottlingException" } else { "ProvisionedThroughputExceededException" };
+        if operation == "TransactWriteItems" && self.random().below(2) == 0 {
+            return cancelled(&write_actions(operation, body), |_| true, "ThrottlingError");
+        }
+        TableResponse::error(400, code, "The throughput of this partition is exceeded.")
+    }
+
+    /// Writes what is committed, and lets the other views show it later.
+    async fn write(&self, operation: &str, body: &Value, weaknesses: &Weaknesses) -> TableResponse {
+        let (actions, now) = (write_actions(operation, body), Instant::now());
+        let is_transaction = operation == "TransactWriteItems";
+        let token = body["ClientRequestToken"].as_str().map(str::to_owned);
+        match token.as_ref().and_then(|token| self.state().pending.token(token)) {
+            Some(until) if until > now => {
+                self.show("transactions in progress");
+                return TableResponse::error(400, "TransactionInProgressException", "The transaction is in progress.");
+            }
+            // The engine replays the response; what was written is visible, or will be.
+            Some(_) => return self.0.databases.execute(View::Committed, operation, body),
+            None => {}
+        }
+        let is_held = |action: &WriteAction| self.state().pending.is_held(&action.key, now);
+        if actions.iter().any(is_held) {
+            self.show("conflicts");
+            if is_transaction {
+                return cancelled(&actions, is_held, "TransactionConflict");
+            }
+            return TableResponse::error(400, "TransactionConflictException", "A transaction is in progress for the item.");
+        }
+        if is_transaction && self.random().chance(weaknesses.conflict_per_mille) {
+            self.show("conflicts");
+            let place = self.random().below(actions.len() as u64) as usize;
+            return cancelled(&actions, |action| action.key == actions[place].key, "TransactionConflict");
+        }
+        let response = self.0.databases.execute(View::Committed, operation, body);
+        if !response.is_success() {
+            return response;
+        }
+        let mut end = now;
+        for action in actions.iter().filter(|action| !action.is_check) {
+            let torn = if is_transaction { self.random().below(weaknesses.torn_millis + 1) } else { 0 };
+            let visible_at = now + Duration::from_millis(torn);
+            end = end.max(visible_at);
+            self.publish(action, visible_at, weaknesses);
+        }
+        self.hold(actions, token, end);
+        sleep_until(end).await;
+        response
+    }
+
+    /// Holds the items of a transaction until it is completed.
+    fn hold(&self, actions: Vec<WriteAction>, token: Option<String>, end: Instant) {
+        let mut state = self.state();
+        for action in actions {
+            state.pending.hold(action.key, end);
+        }
+        if let Some(token) = token {
+            state.pending.add_token(token, end);
+        }
+    }
+
+    /// Lets queries see an item from `visible_at` on, and each index after a lag of its own.
+    fn publish(&self, action: &WriteAction, visible_at: Instant, weaknesses: &Weaknesses) {
+        let request = json!({"TableName": action.table, "Key": action.key.to_json()});
+        let mut read = self.0.databases.execute(View::Committed, "GetItem", &request).body;
+        let image = read.as_object_mut().and_then(|read| read.remove("Item")).filter(Value::is_object);
+        let pending = |view, image| PendingImage { view, table: action.table.clone(), key: action.key.clone(), image };
+        let mut state = self.state();
+        state.pending.add(visible_at, pending(View::Visible, image.clone()));
+        for (place, name, range_key) in self.0.databases.indexes() {
+            let row = image.clone().filter(|image| image.get(range_key).is_some());
+            let sort_key = row.as_ref().map(|row| row[range_key].clone());
+            let entry = (place, action.key.clone());
+            let before = match &sort_key {
+                Some(sort_key) => state.indexed.insert(entry, sort_key.clone()),
+                None => state.indexed.remove(&entry),
+            };
+            let is_list_index = name == shared::store::keys::LIST_INDEX;
+            let lag = if is_list_index { weaknesses.list_index_lag_millis } else { weaknesses.history_lag_millis };
+            let at = || visible_at + Duration::from_millis(self.random().below(lag + 1));
+            // A row that moves to another place in the index is deleted and put.
+            let is_gone = before.as_ref().is_some_and(|before| Some(before) != sort_key.as_ref());
+            let deleted_at = is_gone.then(at);
+            if let Some(deleted_at) = deleted_at {
+                state.pending.add(deleted_at, pending(View::Index(place), None));
+            }
+            if row.is_some() {
+                let put_at = at();
+                state
+                    .pending
+                    .add(deleted_at.map_or(put_at, |deleted_at| deleted_at.max(put_at)), pending(View::Index(place), row));
+            }
+        }
+    }
+
+    fn read(&self, operation: &str, mut body: Value, weaknesses: &Weaknesses) -> TableResponse {
+        let view = match (operation, body["IndexName"].as_str()) {
+            // A single item and a transaction are isolated from other transactions as a whole.
+            ("GetItem" | "TransactGetItems", _) => View::Committed,
+            (_, Some(index)) => self.0.databases.index(index).unwrap_or(View::Committed),
+            (_, None) => View::Visible,
+        };
+        if operation == "Query" && is_whole_list(&body) {
+            self.show(WHOLE_LISTS);
+        }
+        if operation == "Query" && self.random().chance(weaknesses.cut_page_per_mille) {
+            self.show("cut pages");
+            let limit = body["Limit"].as_u64().unwrap_or(20).max(1);
+            body["Limit"] = json!(1 + self.random().below(limit));
+        }
+        let is_batch = operation == "BatchGetItem" && self.random().chance(weaknesses.unprocessed_per_mille);
+        let unprocessed = is_batch.then(|| take_unprocessed(&mut body, || self.random().below(3) == 0));
+        let mut response = self.0.databases.execute(view, operation, &body);
+        if let Some(unprocessed) = unprocessed.filter(|_| response.is_success()) {
+            self.show("batches with unprocessed keys");
+            response.body["UnprocessedKeys"] = unprocessed;
+        }
+        response
+    }
+}
+
+/// Returns whether a query reads all records of a kind whose lists come from a list index.
+fn is_whole_list(body: &Value) -> bool {
+    let prefix = body["ExpressionAttributeValues"][":sk"]["S"].as_str();
+    body["IndexName"].is_null() && matches!(prefix, Some("ASSET#" | "USER#" | "INSTANCE#" | "MOVEMENT#"))
+}
+
+/// Returns the response to a cancelled transaction.
+fn cancelled(actions: &[WriteAction], is_reason: impl Fn(&WriteAction) -> bool, code: &str) -> TableResponse {
+    let reason = |action| json!({"Code": if is_reason(action) { code } else { "None" }});
+    let reasons: Vec<Value> = actions.iter().map(reason).collect();
+    let kind = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException";
+    TableResponse { status: 400, body: json!({"__type": kind, "Message": "cancelled", "CancellationReasons": reasons}) }
+}

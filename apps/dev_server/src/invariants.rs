@@ -1,0 +1,44 @@
+//! Checks what must hold for a tenant's items at any time, even after faults and races.
+
+use anyhow::Result;
+use aws_sdk_dynamodb::Client;
+use shared::store::keys::{Item, Key, Keys, LIST_INDEX, LS};
+use shared::store::{CheckMode, TenantStore};
+use std::collections::HashMap;
+
+/// Attributes that each row of the GSI `list_index` must have with the record's values.
+const PROJECTED: [&str; 4] = ["version", "updated_at", "status", "name"];
+
+/// Checks a tenant as `admin check` does, and that the GSI `list_index` has a row for each listed record, with the record's
+/// values. Returns a description of each violation. Nothing must write to the tenant at the same time.
+///
+/// # Errors
+///
+/// Returns an error when the table can't be read.
+pub async fn violations(store: &TenantStore, client: &Client, table: &str) -> Result<Vec<String>> {
+    let report = store.check_items(CheckMode::ReadOnly, |_| ()).await?;
+    let mut violations: Vec<String> =
+        report.findings.iter().map(|finding| format!("{}: {}", finding.subject, finding.problem)).collect();
+    let query = || {
+        let query = client.query().table_name(table).key_condition_expression("PK = :pk");
+        query.expression_attribute_values(":pk", Keys::of(store.id()).partition())
+    };
+    let mut listed: HashMap<Key, Item> = HashMap::new();
+    let mut pages = query().consistent_read(true).into_paginator().send();
+    while let Some(page) = pages.next().await {
+        let items = page?.items.unwrap_or_default().into_iter().filter(|item| item.contains_key(LS));
+        listed.extend(items.filter_map(|item| Some((Key::of(&item)?, item))));
+    }
+    let mut pages = query().index_name(LIST_INDEX).into_paginator().send();
+    while let Some(page) = pages.next().await {
+        for row in page?.items.unwrap_or_default() {
+            let item = Key::of(&row).and_then(|key| listed.remove(&key));
+            let is_equal = |item: &Item| PROJECTED.iter().all(|name| row.get(*name) == item.get(*name));
+            if !item.as_ref().is_some_and(is_equal) {
+                violations.push(format!("the list index differs from the record {:?}", Key::of(&row)));
+            }
+        }
+    }
+    violations.extend(listed.into_keys().map(|key| format!("the list index has no row for {key:?}")));
+    Ok(violations)
+}

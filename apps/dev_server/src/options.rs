@@ -1,0 +1,86 @@
+//! The dev server's command line. The doc comments are its help texts.
+
+use crate::listen::address;
+use crate::log::Format;
+use shared::domain::webhooks::AddressPolicy;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The name of the binary.
+pub const NAME: &str = "asset-lifecycle-dev";
+
+const EXAMPLES: &str = "\
+asset-lifecycle-dev
+asset-lifecycle-dev --memory --addr 127.0.0.1:0
+asset-lifecycle-dev --data /tmp/assets --empty
+asset-lifecycle-dev --allow-local-webhooks
+asset-lifecycle-dev --dynamodb-addr 127.0.0.1:8000 --log json";
+
+/// Run the whole API on this machine, with an embedded DynamoDB-compatible engine.
+///
+/// In a checkout, `cargo run -- OPTIONS` is the same as `asset-lifecycle-dev OPTIONS`. Needs neither AWS nor Docker.
+#[derive(Debug, Clone, clap::Parser)]
+#[command(name = NAME, version, after_help = terminal::examples(EXAMPLES))]
+pub struct Options {
+    /// Address of the API. Port 0 picks a free port
+    ///
+    /// With 0.0.0.0:3000, other devices in the network reach it by this machine's address: open the signing link on your phone.
+    /// So does everyone else in the network, and without TLS: whoever can read the traffic gets keys, links and data.
+    #[arg(long, default_value = "127.0.0.1:3000", value_name = "IP:PORT", value_parser = address)]
+    pub addr: SocketAddr,
+    /// Folder for the data.
+    #[arg(long, default_value = ".local", value_name = "DIR")]
+    pub data: PathBuf,
+    /// Keep the data in memory instead of a folder.
+    #[arg(long, conflicts_with = "data")]
+    pub memory: bool,
+    /// Don't create demo data, only a tenant with an API key.
+    #[arg(long)]
+    pub empty: bool,
+    /// Address of the DynamoDB-compatible engine, for other tools. Port 0 picks a free port.
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "IP:PORT", value_parser = address)]
+    pub dynamodb_addr: SocketAddr,
+    /// Let webhooks have http and https addresses of this machine, such as http://127.0.0.1:9000/hook.
+    ///
+    /// Without it, as in AWS, they must be https addresses of public hosts.
+    #[arg(long)]
+    pub allow_local_webhooks: bool,
+    /// When the server is ready, write base_url, api_key, tenant_id, table, dynamodb_endpoint and, if the demo data has an open
+    /// handover, signing_url to this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// How requests and errors are logged to standard error [default: text on a terminal, otherwise json]
+    ///
+    /// RUST_LOG chooses what is logged. NO_COLOR turns colours off.
+    #[arg(long, value_name = "FORMAT")]
+    pub log: Option<Format>,
+}
+
+impl Options {
+    /// Returns which addresses webhooks may have.
+    #[must_use]
+    pub fn address_policy(&self) -> AddressPolicy {
+        if self.allow_local_webhooks { AddressPolicy::PublicOrLoopback } else { AddressPolicy::Public }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn the_help_has_examples_that_are_right() {
+        Options::command().debug_assert();
+        assert_eq!(terminal::check_examples(Options::command()), Ok(()));
+    }
+
+    #[test]
+    fn webhooks_reach_this_machine_only_if_the_option_allows_it() {
+        for (arguments, policy) in
+            [(&[NAME][..], AddressPolicy::Public), (&[NAME, "--allow-local-webhooks"], AddressPolicy::PublicOrLoopback)]
+        {
+            assert_eq!(Options::parse_from(arguments).address_policy(), policy);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! A simulation of clients that use the service on a faulty table, from one seed.
+//!
+//! Several tenants' clients send mixed traffic to instances of the service whose clocks differ, that freeze between
+//! requests and are killed during them, while phases with faults and phases without alternate. A model says what each
+//! response may contain; what contradicts it is a violation. One more tenant is attacked with hostile requests. A simulation
+//! needs a runtime of one thread whose clock is paused, so that its minutes take seconds and the same seed repeats it.
+
+mod assets;
+mod check;
+mod client;
+mod feed;
+mod hostile;
+mod lists;
+mod model;
+mod phases;
+mod processes;
+mod service;
+mod snapshots;
+mod tenant;
+mod users;
+
+use crate::faulty_table::{FaultyTable, SeededRandom};
+use crate::server::TABLE;
+use crate::table;
+use anyhow::Result;
+use aws_sdk_dynamodb::Client;
+use futures_util::future::join_all;
+pub use phases::Length;
+use service::Service;
+use std::collections::BTreeMap;
+use tenant::{MARKER, Tenant};
+
+/// How many tenants there are.
+const TENANTS: usize = 2;
+/// How many clients each tenant has.
+const CLIENTS: usize = 3;
+
+/// What a simulation did and found.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// How many requests were sent.
+    pub requests: u64,
+    /// How often each status was returned; 0 stands for no response.
+    pub responses: BTreeMap<u16, u64>,
+    /// How many hostile requests were accepted.
+    pub accepted_attacks: u64,
+    /// How often each weakness has shown.
+    pub weaknesses: BTreeMap<&'static str, u64>,
+    /// How many snapshots of list indexes were read as a whole.
+    pub snapshots: u64,
+    /// What must not have happened.
+    pub violations: Vec<String>,
+}
+
+/// Runs the simulation of a seed.
+///
+/// # Errors
+///
+/// Returns an error when the simulation itself can't go on, for example because the engine fails.
+pub async fn run(seed: u64, length: Length) -> Result<Report> {
+    // The SDK's pauses between attempts.
+    fastrand::seed(seed);
+    let random = SeededRandom::new(seed);
+    let table = FaultyTable::new(random.next())?;
+    let client = Client::from_conf(table.config().build());
+    table::create(&client, TABLE).await?;
+    let service = Service::new(table.clone(), random.fork())?;
+    let mut tenants = Vec::new();
+    for n in 0..TENANTS {
+        tenants.push(Tenant::create(&service, n, MARKER).await?);
+    }
+    let attacked = Tenant::create(&service, TENANTS, "Attacked").await?;
+    let traffic = async {
+        let clients = tenants.iter().flat_map(|tenant| (0..CLIENTS).map(|n| client::run(&service, tenant, random.fork(), n)));
+        let readers = tenants.iter().map(|tenant| feed::follow(&service, tenant));
+        let writer = snapshots::write(&service, random.fork());
+        let attackers = hostile::attack(&service, &attacked, &tenants, random.fork());
+        futures_util::join!(join_all(clients.collect::<Vec<_>>()), join_all(readers), writer, attackers);
+    };
+    futures_util::join!(phases::run(&service, random.fork(), length), traffic);
+    check::check_lists(&service);
+    for tenant in &tenants {
+        check::check(&service, tenant, &client).await?;
+    }
+    hostile::check(&service, &attacked, &client).await?;
+    Ok(service.report())
+}

@@ -1,0 +1,330 @@
+//! The instances of the service, and the requests that clients send to them.
+
+use crate::faulty_table::{FaultyObjects, FaultyTable, SeededRandom};
+use crate::server::{self, TABLE};
+use anyhow::Result;
+use aws_sdk_dynamodb::Client;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use key_encryption::FileKeyEncryption;
+use lambda_http::{Context, RequestExt};
+use serde_json::Value;
+use shared::app::App;
+use shared::domain::values::time::Timestamp;
+use shared::http::endpoints::BASE;
+use shared::key_encryption::KeyEncryption;
+use shared::store::Store;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tower::ServiceExt;
+
+use super::Report;
+
+/// Where the clocks start: 2026-03-05T10:00:00Z.
+const START: i64 = 1_772_704_800_000;
+/// By how much an instance's clock may be off in either direction: two are at most a second apart.
+const MAX_CLOCK_OFFSET_MILLIS: u64 = 500;
+/// How long a function may take, as in template.yaml.
+const FUNCTION_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a calm lasts until every consequence of earlier faults is over: a write's 5 s, its 3 s in transit, and a
+/// reserve.
+const RECOVERY: Duration = Duration::from_secs(10);
+/// How many instances there may be before the oldest one is dropped.
+const MAX_INSTANCES: usize = 6;
+/// How many of a thousand requests are followed by minutes in which their instance is frozen.
+const FREEZES_PER_MILLE: u64 = 40;
+
+/// A request of a client.
+#[derive(Debug, Clone, Default)]
+pub struct ApiRequest {
+    pub method: &'static str,
+    pub path: String,
+    pub body: Value,
+    pub api_key: String,
+    pub idempotency_key: Option<String>,
+    pub if_match: Option<String>,
+    pub headers: Vec<(&'static str, String)>,
+    /// Whether a 401 is no violation.
+    pub may_be_unauthorized: bool,
+}
+
+/// A response of the service.
+#[derive(Debug, Clone, Default)]
+pub struct ApiResponse {
+    pub status: u16,
+    pub body: Value,
+    pub etag: Option<String>,
+    pub retry_after: Option<u64>,
+    /// The values of all headers, in which nothing of other tenants may be.
+    pub headers: Vec<String>,
+}
+
+/// One instance of all functions, with memory and a clock of its own.
+struct ServiceInstance {
+    number: u64,
+    router: Router,
+    clock_offset: i64,
+    is_busy: bool,
+    frozen_until: Instant,
+}
+
+#[derive(Default)]
+struct State {
+    instances: Vec<ServiceInstance>,
+    started: u64,
+    kills_per_mille: u64,
+    /// Since when there are no faults.
+    calm_since: Option<Instant>,
+    is_over: bool,
+    /// Until when no client sends anything.
+    idle_until: Option<Instant>,
+    report: Report,
+}
+
+/// The service on a faulty table.
+pub struct Service {
+    pub table: FaultyTable,
+    /// Where the snapshots of list indexes are.
+    pub objects: FaultyObjects,
+    key_encryption: Arc<dyn KeyEncryption>,
+    random: SeededRandom,
+    began: Instant,
+    state: Mutex<State>,
+}
+
+impl Service {
+    pub fn new(table: FaultyTable, random: SeededRandom) -> Result<Self> {
+        let objects = FaultyObjects::new(table.clone());
+        let key_encryption = Arc::new(FileKeyEncryption::in_memory()?);
+        Ok(Self { table, objects, key_encryption, random, began: Instant::now(), state: Mutex::default() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends a phase with faults, or begins one in which `kills_per_mille` of a thousand requests end with their instance.
+    pub fn set_kills(&self, kills_per_mille: u64) {
+        let mut state = self.state();
+        state.kills_per_mille = kills_per_mille;
+        state.calm_since = (kills_per_mille == 0).then(Instant::now);
+    }
+
+    /// Lets nobody send anything for this long, and waits for it.
+    pub async fn idle(&self, time: Duration) {
+        let until = Instant::now() + time;
+        self.state().idle_until = Some(until);
+        sleep_until(until).await;
+    }
+
+    /// Waits while nobody sends anything.
+    pub async fn wait_while_idle(&self) {
+        let until = self.state().idle_until;
+        if let Some(until) = until {
+            sleep_until(until).await;
+        }
+    }
+
+    /// Tells the clients to stop.
+    pub fn end(&self) {
+        self.state().is_over = true;
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.state().is_over
+    }
+
+    pub fn add_violation(&self, violation: String) {
+        let at = self.began.elapsed().as_millis();
+        self.state().report.violations.push(format!("at {at} ms: {violation}"));
+    }
+
+    /// Counts a hostile request that was accepted.
+    pub fn count_attack(&self, response: &ApiResponse) {
+        self.state().report.accepted_attacks += u64::from(response.status < 300);
+    }
+
+    /// Returns what happened.
+    pub fn report(&self) -> Report {
+        let mut report = std::mem::take(&mut self.state().report);
+        (report.weaknesses, report.snapshots) = (self.table.shown(), self.objects.reads());
+        report
+    }
+
+    /// Returns a store of another instance, with the true time.
+    pub fn store(&self) -> Store {
+        self.store_with_clock(0)
+    }
+
+    fn store_with_clock(&self, offset: i64) -> Store {
+        let began = self.began;
+        let clock = move || {
+            let elapsed = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+            Timestamp::from_millis(START + elapsed + offset)
+        };
+        let client = Client::from_conf(self.table.config().build());
+        let store = Store::new(client, TABLE, Arc::new(clock)).with_snapshots(self.objects.store());
+        store.with_random(self.random.fork().into_store_random())
+    }
+
+    /// Returns by how much the clock of a new instance is off.
+    fn random_clock_offset(&self) -> i64 {
+        self.random.below(2 * MAX_CLOCK_OFFSET_MILLIS + 1) as i64 - MAX_CLOCK_OFFSET_MILLIS as i64
+    }
+
+    /// Returns a store of another instance, whose clock is off as any other's.
+    pub fn store_with_random_clock(&self) -> Store {
+        self.store_with_clock(self.random_clock_offset())
+    }
+
+    /// Whether every consequence of earlier faults is over.
+    pub fn is_calm(&self) -> bool {
+        self.was_calm(Instant::now())
+    }
+
+    fn was_calm(&self, at: Instant) -> bool {
+        self.state().calm_since.is_some_and(|since| at >= since + RECOVERY)
+    }
+
+    /// Sends a request to an instance that is free, or to a new one. `None` if no response comes.
+    pub async fn send(&self, request: &ApiRequest) -> Option<ApiResponse> {
+        let (number, router, clock_offset) = self.reserve();
+        let sent = Instant::now();
+        let kills = self.state().kills_per_mille;
+        let life = if self.random.chance(kills) { self.random.below(400) } else { u64::MAX };
+        let deadline = START + clock_offset + i64::try_from(self.began.elapsed().as_millis()).unwrap_or_default();
+        let answered = timeout(Duration::from_millis(life.min(60_000)), exchange(router, request, deadline)).await;
+        let response = answered.ok();
+        self.release(number, response.is_none());
+        self.judge(request, response.as_ref(), sent, life);
+        response
+    }
+
+    /// Sends a request until its outcome is certain.
+    pub async fn settle(&self, request: &ApiRequest) -> ApiResponse {
+        let mut unavailable = None;
+        for attempt in 0..300 {
+            let response = self.send(request).await;
+            let is_final = |response: &ApiResponse| {
+                !matches!(response.status, 429 | 500..) && response.body["code"] != "REQUEST_IN_PROGRESS"
+            };
+            let pause = match response {
+                Some(response) if is_final(&response) => return response,
+                Some(response) => {
+                    let pause = response.retry_after.unwrap_or(1);
+                    unavailable = Some(response);
+                    pause * 1_000
+                }
+                None => 0,
+            };
+            sleep(Duration::from_millis(pause + self.random.below(100 << attempt.min(4)))).await;
+        }
+        self.add_violation(format!("{} {} never gets a final response", request.method, request.path));
+        unavailable.unwrap_or(ApiResponse { status: 503, ..ApiResponse::default() })
+    }
+
+    fn reserve(&self) -> (u64, Router, i64) {
+        let now = Instant::now();
+        let free = |instance: &ServiceInstance| !instance.is_busy && instance.frozen_until <= now;
+        let mut state = self.state();
+        let candidates: Vec<usize> = (0..state.instances.len()).filter(|place| free(&state.instances[*place])).collect();
+        let place = match candidates.get(self.random.below(candidates.len() as u64) as usize) {
+            Some(place) => *place,
+            None => {
+                if state.instances.len() >= MAX_INSTANCES {
+                    state.instances.remove(0);
+                }
+                state.started += 1;
+                let clock_offset = self.random_clock_offset();
+                let app = App::new(self.store_with_clock(clock_offset));
+                let router = server::router(app.with_key_encryption(Some(Arc::clone(&self.key_encryption))));
+                let number = state.started;
+                state.instances.push(ServiceInstance { number, router, clock_offset, is_busy: false, frozen_until: now });
+                state.instances.len() - 1
+            }
+        };
+        let instance = &mut state.instances[place];
+        instance.is_busy = true;
+        (instance.number, instance.router.clone(), instance.clock_offset)
+    }
+
+    /// Makes an instance free again, or drops it if it was killed.
+    fn release(&self, number: u64, is_killed: bool) {
+        let frozen = self.random.chance(FREEZES_PER_MILLE);
+        let minutes = Duration::from_secs(if frozen { 60 + self.random.below(600) } else { 0 });
+        let mut state = self.state();
+        if is_killed {
+            state.instances.retain(|instance| instance.number != number);
+        } else if let Some(instance) = state.instances.iter_mut().find(|instance| instance.number == number) {
+            instance.is_busy = false;
+            instance.frozen_until = Instant::now() + minutes;
+        }
+    }
+
+    /// Checks what must be true of every response.
+    fn judge(&self, request: &ApiRequest, response: Option<&ApiResponse>, sent: Instant, life: u64) {
+        let mut state = self.state();
+        state.report.requests += 1;
+        *state.report.responses.entry(response.map_or(0, |response| response.status)).or_default() += 1;
+        drop(state);
+        let was_calm = self.was_calm(sent);
+        let what = format!("{} {}", request.method, request.path);
+        let Some(response) = response else {
+            if life > 60_000 {
+                self.add_violation(format!("{what} gets no response"));
+            }
+            return;
+        };
+        if sent.elapsed() > FUNCTION_TIMEOUT {
+            self.add_violation(format!("{what} takes {:?}", sent.elapsed()));
+        }
+        let is_late_history = request.path.contains("verify=true") && self.table.weaknesses().history_lag_millis > 60_000;
+        let is_unexpected = match response.status {
+            401 => !request.may_be_unauthorized,
+            500 => true,
+            503 => was_calm && !is_late_history,
+            _ => false,
+        };
+        if is_unexpected {
+            self.add_violation(format!("{what} returns {}: {}", response.status, response.body));
+        }
+    }
+}
+
+async fn exchange(router: Router, request: &ApiRequest, now: i64) -> ApiResponse {
+    let mut http = Request::builder().method(request.method).uri(format!("{BASE}{}", request.path));
+    if !request.api_key.is_empty() {
+        http = http.header("authorization", format!("Bearer {}", request.api_key));
+    }
+    if let Some(key) = &request.idempotency_key {
+        http = http.header("idempotency-key", key);
+    }
+    if let Some(etag) = &request.if_match {
+        http = http.header("if-match", etag);
+    }
+    if !request.headers.iter().any(|(name, _)| *name == "content-type") {
+        http = http.header("content-type", "application/json");
+    }
+    for (name, value) in &request.headers {
+        http = http.header(*name, value);
+    }
+    let body = match &request.body {
+        Value::Null => Body::empty(),
+        Value::String(text) => Body::from(text.clone()),
+        body => Body::from(body.to_string()),
+    };
+    let mut context = Context::default();
+    context.deadline = u64::try_from(now).unwrap_or_default() + FUNCTION_TIMEOUT.as_millis() as u64;
+    let failed = |status| ApiResponse { status, ..ApiResponse::default() };
+    let Ok(http) = http.body(body) else { return failed(500) };
+    let Ok(response) = router.oneshot(http.with_lambda_context(context)).await;
+    let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
+    let (etag, retry_after) = (header("etag"), header("retry-after").and_then(|seconds| seconds.parse().ok()));
+    let headers = response.headers().values().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
+    let status = response.status().as_u16();
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap_or_default();
+    let text = || Value::String(String::from_utf8_lossy(&bytes).into_owned());
+    ApiResponse { status, body: serde_json::from_slice(&bytes).unwrap_or_else(|_| text()), etag, retry_after, headers }
+}

@@ -1,0 +1,136 @@
+//! A tenant, and what its clients share.
+
+use super::model::Register;
+use super::service::{ApiRequest, ApiResponse, Service};
+use crate::faulty_table::SeededRandom;
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use shared::domain::values::id::TenantId;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A text in the records of every tenant that has a model.
+pub const MARKER: &str = "marker of a simulated tenant";
+
+/// What lists show of an asset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AssetState {
+    pub name: String,
+    pub status: &'static str,
+}
+
+/// What lists show of a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserState {
+    pub name: String,
+    pub is_active: bool,
+}
+
+/// What lists show of a process instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceState {
+    pub name: String,
+    pub status: &'static str,
+}
+
+/// A record and its id, once that is known.
+#[derive(Debug, Clone)]
+pub struct Record<S> {
+    pub id: Option<String>,
+    pub register: Register<S>,
+    /// What a process is doing to an asset.
+    pub running: Option<RunningProcess>,
+}
+
+impl<S> Default for Record<S> {
+    fn default() -> Self {
+        Self { id: None, register: Register::default(), running: None }
+    }
+}
+
+/// A process in progress on an asset.
+#[derive(Debug, Clone)]
+pub struct RunningProcess {
+    /// The path of the instance, or of the movement.
+    pub path: String,
+    /// The places of the assets.
+    pub assets: Vec<usize>,
+    /// The places of the instances.
+    pub instances: Vec<usize>,
+    pub step: u64,
+}
+
+/// The records of a tenant as its clients know them.
+#[derive(Debug, Default)]
+pub struct Model {
+    pub assets: Vec<Record<AssetState>>,
+    pub users: Vec<Record<UserState>>,
+    pub instances: Vec<Record<InstanceState>>,
+    /// The numbers in names, so that each name is used once.
+    pub names: u64,
+    /// The events that the feed has shown.
+    pub events: Vec<String>,
+}
+
+/// A tenant of the simulation.
+pub struct Tenant {
+    pub id: TenantId,
+    pub api_key: String,
+    pub name: String,
+    /// A process of three steps, from `in_stock` to `in_use`.
+    pub process_id: String,
+    model: Mutex<Model>,
+}
+
+impl Tenant {
+    /// Creates a tenant and what its traffic needs, a process with this name.
+    pub async fn create(service: &Service, number: usize, process: &str) -> Result<Self> {
+        let created = service.store().create_tenant(format!("Tenant {number}").parse()?, None, 100_000).await?;
+        let mut tenant = Self {
+            id: created.tenant_id,
+            api_key: created.api_key.expose(),
+            name: format!("tenant {number}"),
+            process_id: String::new(),
+            model: Mutex::default(),
+        };
+        let steps = json!([
+            {"type": "text", "key": "a", "label": "A", "required": true},
+            {"type": "checklist", "key": "b", "label": "B", "items": ["x", "y"]},
+            {"type": "complete", "key": "c", "label": "C"}
+        ]);
+        let process = json!({"name": process, "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+        let response = service.settle(&tenant.request("POST", "/processes", process)).await;
+        ensure!(response.status == 201, "can't create a process: {}", response.body);
+        tenant.process_id = id_in(&response);
+        Ok(tenant)
+    }
+
+    pub fn model(&self) -> MutexGuard<'_, Model> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a request with the tenant's key.
+    pub fn request(&self, method: &'static str, path: impl Into<String>, body: Value) -> ApiRequest {
+        ApiRequest { method, path: path.into(), body, api_key: self.api_key.clone(), ..ApiRequest::default() }
+    }
+}
+
+/// Returns the id of the resource in a response.
+pub fn id_in(response: &ApiResponse) -> String {
+    response.body["data"]["id"].as_str().unwrap_or_default().to_owned()
+}
+
+impl Model {
+    /// Returns the id of any record.
+    pub fn random_id(&self, random: &SeededRandom) -> Option<String> {
+        let ids =
+            self.assets.iter().filter_map(|asset| asset.id.as_ref()).chain(self.users.iter().filter_map(|user| user.id.as_ref()));
+        let ids: Vec<&String> = ids.collect();
+        ids.get(random.below(ids.len() as u64) as usize).map(|id| (*id).clone())
+    }
+
+    /// Returns a number that no name has yet.
+    pub fn next_number(&mut self) -> u64 {
+        self.names += 1;
+        self.names
+    }
+}

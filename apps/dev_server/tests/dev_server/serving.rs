@@ -1,0 +1,162 @@
+//! What one connection may take: time, memory, and the place of another one.
+
+use crate::server::Server;
+use dev_server::serving::Limits;
+use dev_server::test_data::{made_up_key, unknown_tenant};
+use std::time::Duration;
+
+/// A time that passes in a test. Others are as long as they are in the dev server, where a test never waits for them.
+const SHORT: Duration = Duration::from_millis(200);
+const HEALTH: &str = "GET /v1/health HTTP/1.1\r\nhost: a\r\n\r\n";
+
+/// Returns the headers of a creation.
+fn creation(key: &str, bytes: usize, more: &str) -> String {
+    format!("POST /v1/assets HTTP/1.1\r\nhost: a\r\n{key}content-type: application/json\r\ncontent-length: {bytes}\r\n{more}\r\n")
+}
+
+fn bearer(key: &str) -> String {
+    format!("authorization: Bearer {key}\r\n")
+}
+
+/// Returns a creation of so many bytes.
+fn large_asset(bytes: usize) -> String {
+    let asset = |notes: &str| format!(r#"{{"name":"a","custom_fields":"{notes}"}}"#);
+    asset(&"n".repeat(bytes - asset("").len()))
+}
+
+#[tokio::test]
+async fn without_a_key_the_response_comes_before_the_body() {
+    let server = Server::start(Limits::default()).await;
+    let body = large_asset(1024 * 1024);
+    let mistyped = made_up_key(unknown_tenant()).replace("apl_", "apl_x");
+    for headers in [String::new(), bearer("nobody"), bearer(&mistyped), "authorization: Basic YTpi\r\n".to_owned()] {
+        for more in ["", "expect: 100-continue\r\n"] {
+            let mut client = server.connect().await;
+            client.send(&creation(&headers, body.len(), more)).await;
+            let response = client.response().await;
+            assert!(response.starts_with("HTTP/1.1 401 ") && response.contains("\r\nconnection: close\r\n"), "{response}");
+            assert!(response.contains(r#""code":"UNAUTHORIZED""#), "{response}");
+            // The rest is read and dropped, so that a client that sends all of it first sees the response as well.
+            client.send(&body).await;
+            assert_eq!(client.rest().await, "");
+        }
+        let mut client = server.connect().await;
+        client.send(&(creation(&headers, body.len(), "") + &body)).await;
+        assert!(client.rest().await.starts_with("HTTP/1.1 401 "));
+    }
+}
+
+#[tokio::test]
+async fn with_a_key_the_body_is_awaited() {
+    let server = Server::start(Limits::default()).await;
+    for (key, status) in [(made_up_key(unknown_tenant()), "401"), (server.key.clone(), "201")] {
+        let mut client = server.connect().await;
+        for _ in 0..2 {
+            client.send(&creation(&bearer(&key), r#"{"name":"a"}"#.len(), "expect: 100-continue\r\n")).await;
+            assert_eq!(client.response().await, "HTTP/1.1 100 Continue\r\n\r\n");
+            client.send(r#"{"name":"a"}"#).await;
+            let response = client.response().await;
+            assert!(
+                response.starts_with(&format!("HTTP/1.1 {status} ")) && !response.contains("connection: close"),
+                "{response}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_needs_no_key_is_answered_without_one() {
+    let server = Server::start(Limits::default()).await;
+    for (method, path, headers, status) in [
+        ("GET", "/v1/health", "", 200),
+        ("GET", "/v1/openapi.json", "", 200),
+        ("OPTIONS", "/v1/assets", "origin: https://a.example\r\naccess-control-request-method: POST\r\n", 200),
+        ("PUT", "/v1/assets", "", 405),
+        ("POST", "/v1/nothing", "", 404),
+    ] {
+        let mut client = server.connect().await;
+        client.send(&format!("{method} {path} HTTP/1.1\r\nhost: a\r\n{headers}content-length: 9\r\n\r\n")).await;
+        let response = client.response().await;
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{method} {path}: {response}");
+        assert!(response.contains("\r\nconnection: close\r\n"), "{response}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_without_requests_is_closed() {
+    let server = Server::start(Limits { headers: SHORT, ..Limits::default() }).await;
+    for sent in ["", "GET /v1/health HTTP/1.1\r\nhost:"] {
+        let mut client = server.connect().await;
+        client.send(sent).await;
+        assert_eq!(client.rest().await, "", "{sent}");
+    }
+    let mut client = server.connect().await;
+    client.send(HEALTH).await;
+    assert!(client.response().await.starts_with("HTTP/1.1 200 "));
+    assert_eq!(client.rest().await, "");
+}
+
+#[tokio::test]
+async fn a_body_that_takes_too_long_is_refused() {
+    let (pausing, slow) = (Limits { pause: SHORT, ..Limits::default() }, Limits { body: SHORT, ..Limits::default() });
+    for (limits, is_sent_slowly) in [(pausing, false), (slow, true)] {
+        let server = Server::start(limits).await;
+        for (key, answer) in [(server.key.as_str(), "The body ended early."), (&made_up_key(unknown_tenant()), "UNAUTHORIZED")] {
+            let mut client = server.connect().await;
+            client.send(&creation(&bearer(key), 1_000_000, "")).await;
+            let response = if is_sent_slowly { client.response_while_sending("n").await } else { client.response().await };
+            assert!(response.contains(answer), "{response}");
+        }
+        // So is one that nobody reads.
+        let mut client = server.connect().await;
+        client.send(&creation("", 1_000_000, "")).await;
+        assert!(client.response().await.starts_with("HTTP/1.1 401 "));
+        assert!(is_sent_slowly || client.rest().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_nobody_takes_is_given_up() {
+    let server = Server::start(Limits { connections: 1, response: SHORT, ..Limits::default() }).await;
+    let mut deaf = server.connect().await;
+    // More than the system's buffers hold.
+    deaf.send(&"GET /v1/openapi.json HTTP/1.1\r\nhost: a\r\n\r\n".repeat(100)).await;
+    let mut next = server.connect().await;
+    next.send(HEALTH).await;
+    assert!(next.response().await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn one_connection_more_waits_until_another_ends() {
+    let server = Server::start(Limits { connections: 2, ..Limits::default() }).await;
+    let (mut first, mut second) = (server.connect().await, server.connect().await);
+    let mut third = server.connect().await;
+    third.send(HEALTH).await;
+    let waiting = tokio::spawn(async move { third.response().await });
+    for _ in 0..10 {
+        for client in [&mut first, &mut second] {
+            client.send(HEALTH).await;
+            assert!(client.response().await.starts_with("HTTP/1.1 200 "));
+        }
+    }
+    assert!(!waiting.is_finished());
+    drop(first);
+    assert!(waiting.await.unwrap().starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn a_request_in_progress_ends_after_the_signal() {
+    let server = Server::start(Limits::default()).await;
+    let (mut idle, mut busy) = (server.connect().await, server.connect().await);
+    idle.send(HEALTH).await;
+    idle.response().await;
+    busy.send(&creation(&bearer(&server.key), r#"{"name":"a"}"#.len(), "expect: 100-continue\r\n")).await;
+    busy.response().await;
+    let stopped = server.stop();
+    assert_eq!(idle.rest().await, "");
+    assert!(!stopped.is_finished());
+    busy.send(r#"{"name":"a"}"#).await;
+    let response = busy.rest().await;
+    assert!(response.starts_with("HTTP/1.1 201 ") && response.contains("connection: close"), "{response}");
+    stopped.await.unwrap();
+}

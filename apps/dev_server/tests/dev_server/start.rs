@@ -1,0 +1,205 @@
+//! The start as people see it: on a terminal, with a log for programs, and with options that don't fit.
+
+use dev_server::test_data::expensive_schema;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Instant;
+use terminal::pty::Session;
+
+/// The last line of the start.
+const END: &str = "Requests appear below.";
+
+/// Returns the dev server with these options, on free ports.
+fn server(options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_asset-lifecycle-dev"));
+    command.args(["--addr", "127.0.0.1:0"]).args(options).env("TERM", "xterm");
+    for variable in ["NO_COLOR", "RUST_LOG", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Returns what follows a title of the start.
+fn value<'a>(shown: &'a str, title: &str) -> &'a str {
+    let line = shown.lines().find(|line| line.contains(title)).unwrap();
+    line.split_whitespace().find(|word| word.contains("://") || word.starts_with("apl_")).unwrap()
+}
+
+/// Sends a request, and returns the response.
+fn send(base_url: &str, head: &str) -> String {
+    send_with(base_url, head, "")
+}
+
+/// Sends a request with more headers, and returns the response.
+fn send_with(base_url: &str, head: &str, headers: &str) -> String {
+    let address = base_url.trim_start_matches("http://").trim_end_matches("/v1");
+    let mut connection = TcpStream::connect(address).unwrap();
+    write!(connection, "{head} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n").unwrap();
+    let mut response = String::new();
+    connection.read_to_string(&mut response).unwrap();
+    response
+}
+
+/// Sends a body with a key, and returns the response.
+fn post(ready: &Value, path: &str, content_type: &str, body: &str) -> String {
+    let key = ready["api_key"].as_str().unwrap();
+    let length = body.len();
+    let headers = format!("authorization: Bearer {key}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\n");
+    send_with(ready["base_url"].as_str().unwrap(), &format!("POST {path}"), &format!("{headers}\r\n{body}"))
+}
+
+/// Asks a program to end.
+pub fn interrupt(session: &Session) {
+    assert!(Command::new("kill").args(["-INT", &session.id().to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn people_see_addresses_a_key_and_then_their_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut command = server(&["--data", data.to_str().unwrap()]);
+    command.env("NO_COLOR", "1");
+    let mut session = Session::start(command, 80).unwrap();
+    let shown = session.wait_for(END).unwrap();
+    // What it says while it creates data is erased before the start.
+    let (notice, start) = shown.split_once("Documentation").unwrap();
+    assert!(notice.starts_with("Creating assets and users") && notice.ends_with("\u{1b}[2K"), "{notice:?}");
+    assert!(!start.contains('\u{1b}'), "{start}");
+    let base_url = value(start, "API ");
+    assert!(start.starts_with(&format!(" {base_url}/docs\n")), "{start}");
+    assert!(value(start, "Key ").len() > 90 && shown.contains(data.to_str().unwrap()), "{shown}");
+    assert!(start.trim_end().ends_with(END), "something is logged before the first request: {start}");
+    send(base_url, "GET /v1/assets?limit=3&api_key=apl_secret");
+    let lines = session.wait_for(" ms\n").unwrap();
+    let line = lines.lines().last().unwrap();
+    assert!(line.contains("  GET     /v1/assets?limit=3&api_key=…  ") && line.contains("  401 "), "{line}");
+    interrupt(&session);
+    assert!(session.wait().unwrap().success());
+    assert!(session.shown().ends_with("\nThe server has stopped.\n"), "{}", session.shown());
+}
+
+/// Starts a server on this folder with more options, and returns the session with what the ready file says.
+pub fn start_on(folder: &Path, options: &[&str]) -> (Session, Value) {
+    let (data, ready) = (folder.join("data"), folder.join("ready.json"));
+    let mut command = server(&["--data", data.to_str().unwrap(), "--ready-file", ready.to_str().unwrap()]);
+    command.args(options).env("NO_COLOR", "1");
+    let session = Session::start(command, 200).unwrap();
+    session.wait_for(END).unwrap();
+    let ready = serde_json::from_slice(&std::fs::read(ready).unwrap()).unwrap();
+    (session, ready)
+}
+
+#[test]
+fn each_start_prints_a_new_signing_link_as_long_as_the_handover_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut links = Vec::new();
+    for _ in 0..2 {
+        let (mut session, ready) = start_on(folder.path(), &[]);
+        let (url, base_url) = (ready["signing_url"].as_str().unwrap(), ready["base_url"].as_str().unwrap());
+        assert!(url.starts_with(&format!("{base_url}/sign#sgn_")), "{url}");
+        assert_eq!(value(&session.shown(), "Sign "), url);
+        links.push(url.split_once('#').unwrap().1.to_owned());
+        if links.len() == 2 {
+            let tenant = std::fs::read(folder.path().join("data/demo.json")).unwrap();
+            let tenant: Value = serde_json::from_slice(&tenant).unwrap();
+            let instance = tenant["handover"]["instance_id"].as_str().unwrap();
+            let head = format!("POST /v1/processes/instances/{instance}/cancel");
+            let key = ready["api_key"].as_str().unwrap();
+            let response = send_with(base_url, &head, &format!("authorization: Bearer {key}\r\n"));
+            assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+        }
+        interrupt(&session);
+        session.wait().unwrap();
+    }
+    assert_ne!(links[0], links[1]);
+    let (session, ready) = start_on(folder.path(), &[]);
+    assert!(ready.get("signing_url").is_none(), "{ready}");
+    assert!(!session.shown().contains("Sign "), "{}", session.shown());
+}
+
+/// Validating custom fields is what a request can compute with longest.
+#[test]
+fn a_request_that_computes_does_not_hold_up_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_session, ready) = start_on(folder.path(), &["--empty"]);
+    let body = json!({"name": "Costly", "code": "CC", "kind": "physical", "custom_fields_schema": expensive_schema()});
+    let made = post(&ready, "/v1/catalog/asset-types", "application/json", &body.to_string());
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    let row = |n| format!("a,CC,\"{}\"\n", json!([vec![1; 200], vec![n]].concat()));
+    let rows: String = (0..9).map(row).collect();
+    let import = std::thread::spawn({
+        let ready = ready.clone();
+        move || {
+            let csv = format!("name,asset_type_code,custom_fields.list\n{rows}");
+            (Instant::now(), post(&ready, "/v1/assets/import?dry_run=true", "text/csv", &csv), Instant::now())
+        }
+    });
+    let mut others = Vec::new();
+    while !import.is_finished() {
+        assert!(send(ready["base_url"].as_str().unwrap(), "GET /v1/health").starts_with("HTTP/1.1 200"));
+        others.push(Instant::now());
+    }
+    let (start, imported, end) = import.join().unwrap();
+    assert!(imported.starts_with("HTTP/1.1 200"), "{imported}");
+    // Before, others may have been faster than the import. One that has to wait is answered at the end.
+    let middle = start + (end - start) / 4;
+    let meanwhile = others.iter().filter(|answered| (middle..end).contains(*answered)).count();
+    assert!(meanwhile >= 4, "{meanwhile} of {} others were answered while it computed", others.len());
+}
+
+#[test]
+fn statuses_have_colours_on_a_terminal_and_json_can_be_had_there() {
+    let session = Session::start(server(&["--memory", "--empty"]), 100).unwrap();
+    let shown = session.wait_for(END).unwrap();
+    let base_url = format!("http://{}/v1", between(&shown, "API          \u{1b}[0m \u{1b}[36mhttp://", "/v1\u{1b}[0m"));
+    send(&base_url, "GET /v1/health");
+    session.wait_for("\u{1b}[32m200\u{1b}[0m").unwrap();
+    let session = Session::start(server(&["--memory", "--empty", "--log", "json"]), 100).unwrap();
+    let shown = session.wait_for(END).unwrap();
+    let base_url = format!("http://{}/v1", between(&shown, "API          \u{1b}[0m \u{1b}[36mhttp://", "/v1\u{1b}[0m"));
+    send(&base_url, "GET /v1/health");
+    let shown = session.wait_for("}\n").unwrap();
+    let line: Value = serde_json::from_str(shown.lines().last().unwrap()).unwrap();
+    assert_eq!(line["route"], "/v1/health");
+}
+
+fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
+    text.split_once(start).unwrap().1.split_once(end).unwrap().0
+}
+
+/// Runs the server with options with which it doesn't start, in this folder.
+fn fail(folder: &Path, options: &[&str]) -> (Option<i32>, String) {
+    let Output { status, stderr, stdout } = server(options).current_dir(folder).output().unwrap();
+    assert!(stdout.is_empty());
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_what_does() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for (options, hint) in [
+        (&["--memory", "--dynamodb-addr", &address][..], "the port is in use, perhaps by another dev server"),
+        (&["--data", "file/data"], "choose another folder with --data, or keep the data in memory with --memory"),
+        (&["--data", "file"], "choose another folder with --data"),
+    ] {
+        let (code, error) = fail(folder.path(), options);
+        assert_eq!((code, error.lines().count()), (Some(1), 1), "{error}");
+        assert!(error.starts_with("error: ") && error.contains(hint), "{error}");
+    }
+    for (options, hint) in [
+        (&["--dynamodb-addr", "8000"][..], "must be an IP address and a port, such as 127.0.0.1:3001"),
+        (&["--memori"], "a similar argument exists: '--memory'"),
+        (&["--log", "xml"], "[possible values: text, json]"),
+        (&["--log", "\u{1b}]0;owned\u{7}\u{9b}\u{202e}"], "'\u{fffd}]0;owned\u{fffd}\u{fffd}\u{fffd}'"),
+        (&["--\u{1b}[2J\u{200f}"], "'--\u{fffd}[2J\u{fffd}'"),
+    ] {
+        let (code, error) = fail(folder.path(), options);
+        assert!(code == Some(2) && error.contains(hint) && !error.contains('\u{1b}'), "{error:?}");
+    }
+}

@@ -1,0 +1,200 @@
+//! The one place that writes to standard output and standard error. No text of others gets through to a terminal uncleaned.
+
+use crate::style;
+use crate::text::{clean, clean_lines, clean_styled};
+use std::io::{self, ErrorKind, StdoutLock, Write};
+
+/// Prints a text for people and ends its line. A reader that has seen enough, such as `head`, is no error.
+///
+/// # Errors
+///
+/// Returns an error when standard output can't be written.
+pub fn print(text: &str) -> io::Result<()> {
+    print_line(io::stdout().lock(), &clean_lines(text)).map(drop)
+}
+
+/// Prints a text for people as [`print()`] does, but with its styles. Texts of others in it must be clean already. Returns
+/// whether anybody still reads the output.
+///
+/// # Errors
+///
+/// Returns an error when standard output can't be written.
+pub fn print_styled(text: &str) -> io::Result<bool> {
+    print_line(io::stdout().lock(), &clean_styled(text))
+}
+
+/// Prints a text for programs and ends its line: they get every byte, and a terminal what [`clean_lines`] leaves. Returns
+/// whether anybody still reads the output.
+///
+/// # Errors
+///
+/// Returns an error when standard output can't be written.
+pub fn print_data(text: &str) -> io::Result<bool> {
+    print_line(data(), text)
+}
+
+/// Returns standard output for programs: they get every byte, and a terminal what [`clean_lines`] leaves. What comes after
+/// the last line break is written when it is flushed.
+#[must_use]
+pub fn data() -> Box<dyn Write> {
+    let output = io::stdout().lock();
+    if crate::is_terminal() { Box::new(CleanLines { output, line: Vec::new() }) } else { Box::new(output) }
+}
+
+fn print_line(mut output: impl Write, text: &str) -> io::Result<bool> {
+    match writeln!(output, "{text}").and_then(|()| output.flush()) {
+        Err(error) if is_broken_pipe(&error) => Ok(false),
+        written => written.map(|()| true),
+    }
+}
+
+/// Returns whether an error, or one that it wraps, says that the reader of the output has ended.
+#[must_use]
+pub fn is_broken_pipe(error: &io::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Prints a line for people on standard error.
+pub fn print_note(text: &str) {
+    write_error(&clean_lines(text), "\n");
+}
+
+/// Prints a text with styles on standard error. Texts of others in it must be clean already.
+pub(crate) fn print_styled_error(text: &str) {
+    write_error(&clean_styled(text), "\n");
+}
+
+/// Prints why a program fails on standard error, as clap does with wrong arguments.
+pub fn print_error(text: &str) {
+    let label = style::paint("error:", style::ERROR, style::is_coloured(&io::stderr()));
+    print_styled_error(&format!("{label} {}", clean_lines(text)));
+}
+
+/// Asks a question on standard error, and returns the line that is typed, without white space around it; `None` if there
+/// is nobody to ask.
+///
+/// # Errors
+///
+/// Returns an error when standard input can't be read.
+pub fn ask(question: &str) -> io::Result<Option<String>> {
+    write_error(&clean(question), " ");
+    let mut line = String::new();
+    if io::stdin().read_line(&mut line)? == 0 {
+        write_error("", "\n");
+        return Ok(None);
+    }
+    Ok(Some(line.trim().to_owned()))
+}
+
+/// Writes a text that is clean.
+fn write_error(text: &str, end: &str) {
+    // Nobody misses a line that can't be written.
+    let _ = io::stderr().lock().write_all(format!("{text}{end}").as_bytes());
+}
+
+/// A terminal, line by line: characters and line breaks are then complete.
+struct CleanLines<'a> {
+    output: StdoutLock<'a>,
+    /// The beginning of a line.
+    line: Vec<u8>,
+}
+
+impl CleanLines<'_> {
+    fn write_clean(&mut self) -> io::Result<()> {
+        let text = String::from_utf8_lossy(&self.line);
+        self.output.write_all(clean_lines(&text).as_bytes())?;
+        self.line.clear();
+        Ok(())
+    }
+}
+
+impl Write for CleanLines<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+        let (lines, rest) = bytes.split_at(end);
+        self.line.extend_from_slice(lines);
+        if end > 0 {
+            self.write_clean()?;
+        }
+        self.line.extend_from_slice(rest);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.write_clean()?;
+        self.output.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    /// What writes to standard output or standard error, or lets clap do it.
+    const WRITERS: [&str; 9] =
+        ["print!(", "println!(", "println(", "dbg!(", "stdout()", "stderr()", "::stdout", "::stderr", "::parse()"];
+    /// This crate's own files that look at these streams, the log, which cleans its lines, and a helper of tests.
+    const EXEMPT: [&str; 7] = [
+        "apps/terminal/src/print.rs",
+        "apps/terminal/src/lib.rs",
+        "apps/terminal/src/style.rs",
+        "apps/terminal/src/notice.rs",
+        "apps/terminal/src/arguments.rs",
+        "apps/dev_server/src/log/mod.rs",
+        "apps/dev_server/src/sample.rs",
+    ];
+
+    fn sources(folder: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
+    }
+
+    fn writers(text: &str) -> Vec<&'static str> {
+        WRITERS.into_iter().filter(|writer| text.contains(writer)).collect()
+    }
+
+    #[test]
+    fn nothing_is_printed_past_this_file() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let exempt = EXEMPT.map(|file| root.join(file));
+        let mut unclean = 0;
+        for file in ["apps/assetctl/src", "apps/admin/src", "apps/dev_server/src", "apps/terminal/src"]
+            .iter()
+            .flat_map(|folder| sources(&root.join(folder)))
+        {
+            let found = writers(&fs::read_to_string(&file).unwrap());
+            let is_exempt = exempt.contains(&file);
+            assert!(found.is_empty() || is_exempt, "{} prints with {found:?}: use this crate", file.display());
+            unclean += usize::from(!found.is_empty());
+        }
+        assert_eq!(unclean, EXEMPT.len(), "an exemption is not needed any more");
+    }
+
+    #[test]
+    fn whatever_prints_is_found() {
+        for line in [
+            "eprintln!(\"{row}\");",
+            "eprint!(\"\");",
+            "println!();",
+            "print!(\"a\");",
+            "dbg!(row);",
+            "io::stdout().lock()",
+            "writeln!(stderr(), \"a\")",
+            "let write = std::io::stderr;",
+            "Term::stderr()",
+            "bar.println(name)",
+            "let Cli { global, .. } = Cli::parse();",
+        ] {
+            assert!(!writers(line).is_empty(), "{line}");
+        }
+        assert!(writers("let row: u32 = text.parse()?; terminal::print(text); // on stderr").is_empty());
+    }
+}

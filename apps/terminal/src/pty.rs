@@ -1,0 +1,124 @@
+//! A terminal for tests of what programs show on one.
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A text that a terminal obeys: it sets the title, clears the screen, hides what follows, begins a colour with one character,
+/// deletes, and turns the direction.
+pub const HOSTILE: &str = "A\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[8m\u{9b}31m\u{7f}\u{202e}\u{2067}\u{200e}\u{200f}\u{61c}Z";
+
+/// How long a program may take to show something, or to end.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How often that is looked at.
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// A program on a terminal of its own. Dropping it kills the program.
+#[derive(Debug)]
+pub struct Session {
+    child: Child,
+    keyboard: File,
+    shown: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Session {
+    /// Starts a program on a terminal with so many columns.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there is no terminal, or when the program can't be started.
+    pub fn start(mut command: Command, columns: u16) -> io::Result<Self> {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+        grantpt(&terminal)?;
+        unlockpt(&terminal)?;
+        let path = ptsname(&terminal, Vec::new())?.into_string().map_err(io::Error::other)?;
+        let end = OpenOptions::new().read(true).write(true).open(path)?;
+        tcsetwinsize(&end, Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
+        let stream = || end.try_clone().map(OwnedFd::from);
+        let child = command.stdin(stream()?).stdout(stream()?).stderr(stream()?).spawn()?;
+        let keyboard = File::from(terminal);
+        let (mut screen, shown) = (keyboard.try_clone()?, Arc::<Mutex<Vec<u8>>>::default());
+        let sink = Arc::clone(&shown);
+        // Ends when nobody has the terminal open any more: the command's ends are dropped with it.
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length @ 1..) = screen.read(&mut buffer) {
+                sink.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&buffer[..length]);
+            }
+        });
+        Ok(Self { child, keyboard, shown })
+    }
+
+    /// Returns everything that the program has shown so far.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.shown.lock().unwrap_or_else(PoisonError::into_inner)).replace("\r\n", "\n")
+    }
+
+    /// Waits until the program has shown a text; returns everything that it has shown.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error with what it has shown when the text doesn't appear in time.
+    pub fn wait_for(&self, text: &str) -> io::Result<String> {
+        let start = Instant::now();
+        loop {
+            let shown = self.shown();
+            if shown.contains(text) {
+                return Ok(shown);
+            }
+            if start.elapsed() > TIMEOUT {
+                return Err(io::Error::other(format!("{text:?} does not appear in:\n{shown}")));
+            }
+            std::thread::sleep(INTERVAL);
+        }
+    }
+
+    /// Types a text.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when nobody reads it.
+    pub fn type_text(&mut self, text: &str) -> io::Result<()> {
+        self.keyboard.write_all(text.as_bytes())
+    }
+
+    /// Waits for the end of the program.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error with what it has shown when it doesn't end in time.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                // What it showed last may still be on its way.
+                std::thread::sleep(10 * INTERVAL);
+                return Ok(status);
+            }
+            if start.elapsed() > TIMEOUT {
+                return Err(io::Error::other(format!("the program does not end:\n{}", self.shown())));
+            }
+            std::thread::sleep(INTERVAL);
+        }
+    }
+
+    /// Returns the process's id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,112 @@
+//! Assets that operations create: their IDs, their tags, and what they look like.
+
+use super::{AssetOperation, AssetOutcome, Inputs};
+use crate::bulk::write::{Action, AssetWrite};
+use crate::inputs::{AssetInputs, change_error, free_tag};
+use shared::auth::Principal;
+use shared::domain::assets::asset::Asset;
+use shared::domain::assets::tag::TagRange;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::AssetId;
+use shared::domain::values::text::Name;
+use shared::http::error::ApiError;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+/// What is reserved for the asset that an operation may create.
+pub(in crate::bulk) struct Reserved {
+    id: AssetId,
+    tag: Option<String>,
+    /// What it looks like, still without its tag, until it is attempted.
+    draft: Mutex<Option<Asset>>,
+}
+
+impl AssetOperation {
+    /// Notes the ID of the asset that the operation may create and, if it probably does, its tag and what it looks like.
+    fn reserve(&self, id: AssetId, tag: Option<String>, draft: Option<Asset>) {
+        // Only done once.
+        let _ = self.reserved.set(Reserved { id, tag, draft: Mutex::new(draft) });
+    }
+
+    /// Reserves IDs and tags for the assets that the operations will probably create, both in the order of the operations.
+    pub(super) async fn reserve_all(principal: &Principal, operations: &[&Self]) -> Result<(), ApiError> {
+        let ids = principal.store.new_ids(principal.context.at, operations.len())?;
+        let mut serials = BTreeSet::new();
+        // Of several operations with the same serial number, only the first may create an asset.
+        let mut is_first = |operation: &Self| operation.target.serial().is_none_or(|serial| serials.insert(serial.to_owned()));
+        let new_asset = |(operation, id): (&&Self, &AssetId)| {
+            if is_first(operation) { operation.new_asset(principal, *id) } else { None }
+        };
+        let (drafts, ranges): (Vec<Option<Asset>>, Vec<Option<TagRange>>) =
+            operations.iter().zip(&ids).map(new_asset).map(Option::unzip).unzip();
+        let mut counts: HashMap<String, (&TagRange, u64)> = HashMap::new();
+        for range in ranges.iter().flatten() {
+            counts.entry(range.counter()).or_insert((range, 0)).1 += 1;
+        }
+        let mut next_numbers = HashMap::new();
+        for (pattern, (range, count)) in counts {
+            next_numbers.insert(pattern, principal.store.next_number(range, count).await? + 1 - count);
+        }
+        for (((operation, id), draft), range) in operations.iter().zip(ids).zip(drafts).zip(ranges) {
+            let tag = range.and_then(|range| {
+                let next = next_numbers.get_mut(&range.counter())?;
+                let tag = range.tag(*next);
+                *next += 1;
+                Some(tag)
+            });
+            operation.reserve(id, tag, draft);
+        }
+        Ok(())
+    }
+
+    /// Returns what the asset looks like and the range of its tag, if the operation creates one.
+    fn new_asset(&self, principal: &Principal, id: AssetId) -> Option<(Asset, TagRange)> {
+        let (Action::Write(write), Ok((None, _))) = (&self.action, self.found()) else { return None };
+        let inputs = self.assets.inputs(None, &write.change).ok()?;
+        let draft = self.draft(principal, write, &inputs, id).ok()?;
+        Some((draft, inputs.tag_range(principal).ok()?))
+    }
+
+    /// Creates the asset of a request that has no other operation.
+    ///
+    /// # Errors
+    ///
+    /// As [`Principal::execute`]. A request with errors takes no number.
+    pub(crate) async fn create(&self, principal: &Principal, inputs: Inputs) -> Result<AssetOutcome, ApiError> {
+        self.reserve(principal.store.new_id(principal.context.at)?, None, None);
+        let inputs = self.with_tag(principal, inputs, false).await?;
+        principal.execute(self, inputs).await
+    }
+
+    /// Returns the inputs with the new asset, if the operation creates one. It gets its tag here, once nothing else is wrong
+    /// with it.
+    pub(super) async fn with_tag(&self, principal: &Principal, inputs: Inputs, is_retry: bool) -> Result<Inputs, ApiError> {
+        let (Action::Write(write), None) = (&self.action, &inputs.asset.asset) else { return Ok(inputs) };
+        let reserved = self.reserved.get().ok_or_else(|| ApiError::Internal("an operation without an ID".into()))?;
+        let drafted = reserved.draft.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut draft = match drafted.filter(|_| !is_retry) {
+            Some(draft) => draft,
+            None => self.draft(principal, write, &inputs.asset, reserved.id)?,
+        };
+        let range = inputs.asset.tag_range(principal)?;
+        draft.asset_tag = match &reserved.tag {
+            _ if is_retry => free_tag(principal, &range, &draft).await?,
+            Some(tag) => tag.clone(),
+            None => range.tag(principal.store.next_number(&range, 1).await?),
+        };
+        Ok(Inputs { draft: Some(draft), ..inputs })
+    }
+
+    /// Decides what a new asset looks like, still without its tag.
+    fn draft(&self, principal: &Principal, write: &AssetWrite, inputs: &AssetInputs, id: AssetId) -> Result<Asset, ApiError> {
+        let mut change = write.with_custom_fields(None, inputs);
+        write.unchanged.refuse_in_creation(&mut change.errors);
+        if change.name.is_none() && !change.errors.iter().any(|error| error.is_about("name")) {
+            change.errors.push(FieldError::field("name", "is required"));
+        }
+        // Without a name there is an error, and no asset; the others are found nevertheless.
+        let name = change.name.clone().unwrap_or_else(|| Name::from_stored(String::new()));
+        let created = Asset::create(id, name, &change, &inputs.references, &self.validations(principal));
+        created.map_err(|error| self.located(write, change_error(error)))
+    }
+}

@@ -1,0 +1,92 @@
+//! What an operation does, and with which asset.
+
+use crate::inputs::AssetInputs;
+use serde_json::{Map, Value};
+use shared::domain::assets::asset::Asset;
+use shared::domain::assets::change::AssetChange;
+use shared::domain::assets::csv_cell;
+use shared::domain::assets::custom_fields::{CustomFields, FieldsSchema};
+use shared::domain::record::Patch;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::AssetId;
+use shared::http::bulk::rows::CustomCell;
+use shared::http::requests::body::ReadOnlyFields;
+
+/// Which asset an operation is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A new one.
+    New,
+    /// The one with this id.
+    Id(AssetId),
+    /// The only one with this serial number, or a new one.
+    Serial(String),
+}
+
+impl Target {
+    pub(crate) fn serial(&self) -> Option<&str> {
+        if let Self::Serial(serial) = self { Some(serial) } else { None }
+    }
+}
+
+/// What an operation does with its asset.
+pub(crate) enum Action {
+    /// Sets fields.
+    Write(Box<AssetWrite>),
+    /// Deletes it.
+    Delete,
+    /// Nothing: the request has these errors.
+    Refuse(Vec<FieldError>),
+}
+
+impl Action {
+    pub(crate) fn set(change: impl Into<AssetChange>, unchanged: ReadOnlyFields, errors: Vec<FieldError>) -> Self {
+        let change = AssetChange { errors, ..change.into() };
+        Self::Write(Box::new(AssetWrite { change, unchanged, ..AssetWrite::default() }))
+    }
+}
+
+/// The fields that an operation sets.
+#[derive(Default)]
+pub(crate) struct AssetWrite {
+    /// If there are single custom fields, it sets some, so that the asset type is read.
+    pub(crate) change: AssetChange,
+    /// Single custom fields.
+    pub(crate) custom_fields: Vec<(String, CustomCell)>,
+    /// Read-only fields that were sent along.
+    pub(crate) unchanged: ReadOnlyFields,
+    /// Fields that were given by a name in another column, with this column.
+    pub(crate) named_columns: Vec<(&'static str, &'static str)>,
+}
+
+impl AssetWrite {
+    /// Returns the fields to set. Single custom fields are set beside those that the asset has.
+    pub(crate) fn with_custom_fields(&self, current: Option<&Asset>, inputs: &AssetInputs) -> AssetChange {
+        let mut change = self.change.clone();
+        if self.custom_fields.is_empty() {
+            return change;
+        }
+        let schema = inputs.references.asset_type.as_ref().and_then(|stored| stored.value.custom_fields_schema.as_ref());
+        let present = current.map(|asset| asset.custom_fields.as_map().clone()).unwrap_or_default();
+        let fields = Value::Object(merged(present, &self.custom_fields, schema));
+        match CustomFields::from_json(&fields.to_string()) {
+            Ok(fields) => change.custom_fields = Patch::Value(fields),
+            Err(error) => change.errors.push(FieldError::field("custom_fields", error.to_string())),
+        }
+        change
+    }
+}
+
+/// Returns custom fields with what the cells of a row say.
+fn merged(mut fields: Map<String, Value>, cells: &[(String, CustomCell)], schema: Option<&FieldsSchema>) -> Map<String, Value> {
+    for (name, cell) in cells {
+        match cell {
+            CustomCell::Clear => drop(fields.shift_remove(name)),
+            // What an export shows of the present value means this value, also if the schema is newer.
+            CustomCell::Text(text) if fields.get(name).is_some_and(|present| csv_cell::value_text(present) == *text) => {}
+            CustomCell::Text(text) => drop(fields.insert(name.clone(), csv_cell::to_value(text, name, schema))),
+            CustomCell::Value(value) => drop(fields.insert(name.clone(), value.clone())),
+        }
+    }
+    fields
+}

@@ -1,0 +1,180 @@
+//! The endpoints of labels: a QR code with the asset's tag and name beside it.
+
+mod code;
+mod glyphs;
+mod label;
+mod layout;
+mod page;
+mod png;
+mod sheet;
+mod svg;
+mod text;
+mod zpl;
+
+use self::label::{Blank, Label, TooSmall};
+use self::sheet::Sheet;
+use self::svg::LabelSvg;
+use axum::response::{IntoResponse, Response};
+use shared::auth::UnverifiedRequest;
+use shared::domain::assets::asset::Asset;
+use shared::domain::assets::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
+use shared::domain::keys::scope::Scope;
+use shared::domain::record::Stored;
+use shared::domain::tenants::tenant::Tenant;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::AssetId;
+use shared::http::error::ApiError;
+use shared::http::openapi::describe::{Describe, Schemas, add_response};
+use shared::http::openapi::{GetErrors, ListErrors};
+use shared::http::requests::extract::{PathId, QueryParams};
+use shared::http::responses::html;
+use shared::http::responses::{ApiResponse, or_not_found};
+use shared::store::{BatchGet, BatchResult, BoundedReads};
+use utoipa::PartialSchema;
+use utoipa::openapi::path::Operation;
+
+shared::query! {
+    /// The form of a label.
+    pub struct LabelQuery {
+        /// `svg`, `png` with 300 dots per inch, or `zpl` for label printers. Default `svg`.
+        format: LabelFormat as LabelFormat,
+        /// Width x height in millimetres, each from 12 to 160, with one decimal at most. Default `50x20`.
+        size: LabelSize as LabelSize,
+        /// Resolution of the label printer in dots per inch, only for `zpl`. Default `203`.
+        dpi: Resolution as Resolution,
+    }
+}
+
+shared::query! {
+    /// The assets and the sheets of a page of labels.
+    pub struct LabelsQuery {
+        /// IDs of 1 to 100 assets, separated by commas, in the order of the labels. Required.
+        ids: LabelIds as LabelIds,
+        /// The paper. Default `a4-24`.
+        layout: SheetLayout as SheetLayout,
+        /// Number of labels that are missing from the first sheet, because they have been used. Default 0.
+        skip: SkippedLabels as SkippedLabels,
+    }
+}
+
+/// A label in one of its formats.
+pub struct LabelFile(ApiResponse);
+
+impl IntoResponse for LabelFile {
+    fn into_response(self) -> Response {
+        self.0.into_response()
+    }
+}
+
+impl Describe for LabelFile {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let kinds = ["image/svg+xml", "image/png", "text/plain"].map(|kind| (kind, String::schema()));
+        add_response(operation, "200", "The label", kinds);
+    }
+}
+
+/// A page of labels.
+pub struct LabelsPage(ApiResponse);
+
+impl IntoResponse for LabelsPage {
+    fn into_response(self) -> Response {
+        self.0.into_response()
+    }
+}
+
+impl Describe for LabelsPage {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        add_response(operation, "200", "The page", [("text/html", String::schema())]);
+    }
+}
+
+/// Reads the tenant, whose settings say what codes hold, and these assets.
+async fn read(store: &BoundedReads, ids: &[AssetId]) -> Result<(Tenant, BatchResult), ApiError> {
+    let batch = BatchGet::new().with::<Tenant>(Some(store.id())).with_all::<Asset>(ids.iter().copied());
+    let records = store.batch_get(batch).await?;
+    let tenant = records.get::<Tenant>(Some(store.id()))?;
+    let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;
+    Ok((tenant.value, records))
+}
+
+fn invalid(parameter: &str, detail: String) -> ApiError {
+    ApiError::Invalid(vec![FieldError::parameter(parameter, detail)])
+}
+
+/// Returns the error of a label that has no room for its code.
+fn too_small(parameter: &str, tag: &str, error: TooSmall) -> ApiError {
+    let needed = match error.needed {
+        Some(side) => format!("a label of at least {side}x{side} mm"),
+        None => "a larger label than there is; shorten label_url_template in the settings".to_owned(),
+    };
+    invalid(parameter, format!("has too little room: the code of {tag} needs {needed}"))
+}
+
+/// Get an asset's label
+///
+/// A QR code of the asset tag, or of `label_url_template` in the settings, with tag and name in plain text.
+#[utoipa::path(get, path = "/assets/{id}/label", tag = "assets", security(("api_key" = ["assets:read"])), responses(GetErrors))]
+pub async fn get_asset_label(
+    request: UnverifiedRequest,
+    id: PathId<AssetId>,
+    query: QueryParams<LabelQuery>,
+) -> Result<LabelFile, ApiError> {
+    let (_, (query, tenant, asset)) = request
+        .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
+            let id = id.parse()?;
+            let (tenant, records) = read(&store, &[id]).await?;
+            Ok((query, tenant, or_not_found(records.get::<Asset>(Some(id))?)?.value))
+        })
+        .await?;
+    let (format, size) = (query.format.unwrap_or(LabelFormat::Svg), query.size.unwrap_or_default());
+    let blank = match (format, query.dpi) {
+        (LabelFormat::Zpl, dpi) => Blank::printer(size, dpi.unwrap_or(Resolution::Dpi203)),
+        (_, Some(_)) => return Err(invalid("dpi", "can only be sent with format=zpl".to_owned())),
+        (_, None) => Blank::image(size),
+    };
+    let label = Label::new(&asset, tenant.label_url_template.as_ref(), blank);
+    let label = label.map_err(|error| too_small("size", &asset.asset_tag, error))?;
+    let (content_type, content) = match format {
+        LabelFormat::Svg => {
+            let svg = LabelSvg::new(&label, None).to_string();
+            ("image/svg+xml", svg.into_bytes())
+        }
+        LabelFormat::Png => ("image/png", label.png().map_err(|error| ApiError::Internal(error.into()))?),
+        LabelFormat::Zpl => ("text/plain; charset=utf-8", label.zpl().into_bytes()),
+    };
+    Ok(LabelFile(html::file(content_type, content, &asset.asset_tag, format.as_str())?))
+}
+
+/// Get a page of labels
+///
+/// A page to print on sheets of labels, at 100 % and without margins. A sheet has as many labels as the end of its layout's
+/// name says; more labels continue on the next one.
+#[utoipa::path(get, path = "/assets/labels", tag = "assets", security(("api_key" = ["assets:read"])), responses(ListErrors))]
+pub async fn get_label_page(request: UnverifiedRequest, query: QueryParams<LabelsQuery>) -> Result<LabelsPage, ApiError> {
+    let (_, (layout, skip, tenant, assets)) = request
+        .authorize_with_query(Scope::AssetsRead, query, async |store, query| {
+            let LabelsQuery { ids, layout, skip } = query;
+            let ids = ids.ok_or_else(|| invalid("ids", "is required".to_owned()))?;
+            let layout = layout.unwrap_or(SheetLayout::A4x24);
+            let (skip, labels) = (skip.unwrap_or_default().get(), Sheet::new(layout).labels());
+            if skip >= labels {
+                return Err(invalid("skip", format!("must be less than {labels}, the number of labels of a sheet {layout}")));
+            }
+            // Nobody without a key makes the service read a hundred assets.
+            store.verified().await;
+            let (tenant, records) = read(&store, ids.ids()).await?;
+            let assets = ids.ids().iter().filter_map(|id| records.get_readable(Some(*id)).transpose());
+            let assets: Vec<Stored<Asset>> = assets.collect::<Result<_, _>>()?;
+            let unknown = ids.unknown(|id| assets.iter().any(|asset| asset.value.id == id));
+            if unknown.is_empty() { Ok((layout, skip, tenant, assets)) } else { Err(ApiError::Invalid(unknown)) }
+        })
+        .await?;
+    let sheet = Sheet::new(layout);
+    let label = |asset: &Stored<Asset>| {
+        let label = Label::new(&asset.value, tenant.label_url_template.as_ref(), sheet.blank());
+        label.map_err(|error| too_small("layout", &asset.value.asset_tag, error))
+    };
+    let labels = assets.iter().map(label).collect::<Result<Vec<Label>, ApiError>>()?;
+    let page = page::render(&labels, &sheet, layout.as_str(), skip).map_err(|error| ApiError::Internal(error.into()))?;
+    Ok(LabelsPage(html::page(page, &page::style(&sheet))?))
+}

@@ -1,0 +1,81 @@
+//! The processes that can be started on an asset now, and why the others can't.
+
+use serde::Serialize;
+use shared::auth::UnverifiedRequest;
+use shared::domain::assets::asset::{Asset, Status};
+use shared::domain::keys::scope::Scope;
+use shared::domain::processes::instance::{ProcessError, check_startable};
+use shared::domain::processes::process::{Process, Slug};
+use shared::domain::values::id::AssetId;
+use shared::domain::values::id::{InstanceId, ProcessId};
+use shared::domain::values::text::Name;
+use shared::http::error::{ApiError, ConflictCode};
+use shared::http::openapi::GetErrors;
+use shared::http::requests::extract::PathId;
+use shared::http::responses::or_not_found;
+use shared::store::{Page, PageRequest};
+use utoipa::ToSchema;
+
+/// A process definition, and whether it can be started on an asset.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StartableProcess)]
+pub struct AssetProcessView {
+    /// ID of the process definition.
+    id: ProcessId,
+    /// Display name.
+    name: Name,
+    /// URL-safe name.
+    slug: Slug,
+    /// Status that the asset must have at the start.
+    trigger_status: Status,
+    /// Status of the asset after completion.
+    target_status: Status,
+    /// Whether the process can be started on the asset now.
+    can_start: bool,
+    /// Code of the error that a start would return.
+    #[schema(required)]
+    code: Option<&'static str>,
+    /// The error in words.
+    #[schema(required)]
+    detail: Option<String>,
+    /// Process instance that is in progress on the asset.
+    #[schema(required)]
+    instance_id: Option<InstanceId>,
+}
+
+impl AssetProcessView {
+    fn new(process: Process, asset: &Asset) -> Self {
+        let error = check_startable(&process, asset).err();
+        Self {
+            id: process.id,
+            name: process.name,
+            slug: process.slug,
+            trigger_status: process.trigger_status,
+            target_status: process.target_status,
+            can_start: error.is_none(),
+            code: error.as_ref().map(|error| ConflictCode::from(error).as_str()),
+            detail: error.as_ref().map(ToString::to_string),
+            instance_id: asset.running_instance_id.filter(|_| matches!(error, Some(ProcessError::Running(..)))),
+        }
+    }
+}
+
+/// List startable processes
+///
+/// Lists all process definitions, those first that can be started on the asset now.
+#[utoipa::path(get, path = "/assets/{id}/processes", tag = "assets", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+pub async fn list_asset_processes(request: UnverifiedRequest, id: PathId<AssetId>) -> Result<Page<AssetProcessView>, ApiError> {
+    let (_, (asset, processes)) = request
+        .authorize(Scope::ProcessesRead, async |store| {
+            let id = id.parse()?;
+            let processes = async { store.verified().await.all_without_blobs::<Process>().await };
+            let (asset, processes) = tokio::try_join!(store.get::<Asset>(id), processes)?;
+            Ok((or_not_found(asset)?, processes))
+        })
+        .await?;
+    let views = processes.into_iter().map(|process| AssetProcessView::new(process.value, &asset.value));
+    let mut items: Vec<AssetProcessView> = views.collect();
+    items.sort_by(|a, b| (!a.can_start, &a.name).cmp(&(!b.can_start, &b.name)));
+    let (total, limit) = (items.len(), u32::try_from(items.len()).unwrap_or(u32::MAX).max(1));
+    Ok(Page { items, total, request: PageRequest { number: 1, limit }, unreadable: Vec::new() })
+}

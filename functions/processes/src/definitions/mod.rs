@@ -1,0 +1,221 @@
+//! The endpoints of process definitions.
+
+mod wire;
+
+use crate::definitions::wire::{NewProcess, ProcessPatch, ProcessQuery, ProcessView, StatusFilter};
+use crate::instances::wire::InstanceView;
+use crate::subject::cancel::CancelSubject;
+use crate::subject::views;
+use serde_json::Value;
+use shared::auth::{Caller, Command, UnverifiedRequest};
+use shared::domain::keys::scope::Scope;
+use shared::domain::processes::instance::Instance;
+use shared::domain::processes::process::{Process, ProcessChange, ProcessStatus, Slug};
+use shared::domain::record::Stored;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::{Id, InstanceId, ProcessId};
+use shared::http::error::{ApiError, ConflictCode};
+use shared::http::openapi::{
+    DefinitionConflict, DeleteErrors, DuplicateConflict, GetErrors, InUseConflict, ListErrors, PatchErrors, PostErrors,
+};
+use shared::http::requests::extract::{JsonBody, PathId, QueryParams};
+use shared::http::requests::params;
+use shared::http::responses::page::PageItems;
+use shared::http::responses::{Created, Data, Success, Versioned, or_not_found};
+use shared::store::{BatchGet, Page, PageRequest, ProcessFilter, UnitOfWork, WriteError};
+use utoipa::ToSchema;
+
+/// How many definitions a page has by default: a tenant rarely has more.
+const DEFAULT_LIMIT: u32 = 100;
+/// How many definitions a page has by default if that is too much for a response. So many always fit.
+const SAFE_LIMIT: u32 = 20;
+const FIRST_PAGE: PageRequest = PageRequest { number: 1, limit: DEFAULT_LIMIT };
+
+/// The highest number that is appended to a slug whose name others have too. After it, numbers are random.
+const MAX_COUNTED_SLUGS: u32 = 20;
+/// How many random numbers are tried.
+const MAX_RANDOM_SLUGS: u32 = 5;
+
+/// List process definitions
+///
+/// Newest first. Lists active definitions by default. Without `limit`, a page has 100 of them, or 20 if the first 100 would
+/// exceed 6 MB.
+#[utoipa::path(get, path = "/processes", tag = "processes", security(("api_key" = ["processes:read"])), responses(ListErrors))]
+pub async fn list_processes(request: UnverifiedRequest, query: QueryParams<ProcessQuery>) -> Result<Page<ProcessView>, ApiError> {
+    let (_, page) = request
+        .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
+            let default_status = if query.slug.is_some() { StatusFilter::All } else { StatusFilter::Active };
+            let filter = ProcessFilter { status: query.status.unwrap_or(default_status).into(), slug: query.slug };
+            let store = store.verified().await;
+            let list = |limit| store.list_processes(&filter, params::page_of(query.page, query.limit, limit));
+            let page = list(DEFAULT_LIMIT).await?.map(ProcessView::from);
+            // Without a limit of its own, a request must not fail because of one. Whether pages are smaller depends on the
+            // first one, so that it is the same for all.
+            if query.limit.is_some() {
+                return Ok(page);
+            }
+            let first = if query.page.is_none() { None } else { Some(store.list_processes(&filter, FIRST_PAGE).await?) };
+            let is_too_large = match first {
+                Some(first) => exceeds_response(&first.map(ProcessView::from))?,
+                None => exceeds_response(&page)?,
+            };
+            Ok(if is_too_large { list(SAFE_LIMIT).await?.map(ProcessView::from) } else { page })
+        })
+        .await?;
+    Ok(page)
+}
+
+/// Returns whether a response can't hold the page.
+fn exceeds_response(page: &Page<ProcessView>) -> Result<bool, ApiError> {
+    let mut items = PageItems::default();
+    page.items.iter().try_for_each(|item| items.push(item))?;
+    Ok(items.is_too_large())
+}
+
+/// Get a process definition
+///
+/// System processes are part of every tenant.
+#[utoipa::path(get, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors))]
+pub async fn get_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> Result<Versioned<ProcessView>, ApiError> {
+    request.get::<Process, _>(Scope::ProcessesRead, id).await
+}
+
+/// Create a process definition
+///
+/// A process begins with assets of its `trigger_status`, and leads through 1 to 50 steps to its `resulting_status`.
+#[utoipa::path(post, path = "/processes", tag = "processes", security(("api_key" = ["processes:write"])), responses(PostErrors, DuplicateConflict))]
+pub async fn create_process(request: UnverifiedRequest, body: JsonBody<NewProcess>) -> Result<Created<ProcessView>, ApiError> {
+    let (caller, ()) = request.authorize(Scope::ProcessesWrite, async |_| Ok(())).await?;
+    let body = body.parse(&caller)?;
+    let has_own_slug = body.slug.is_some();
+    let process = Process {
+        id: caller.store.new_id(caller.context.at)?,
+        slug: body.slug.unwrap_or_else(|| Slug::from_name(&body.name, 1)),
+        name: body.name,
+        description: body.description.unwrap_or_default(),
+        trigger_status: body.trigger_status,
+        target_status: body.target_status,
+        is_system: false,
+        status: body.status.unwrap_or(ProcessStatus::Active),
+        steps: body.steps,
+    };
+    if has_own_slug {
+        return caller.create(process, |stored| Created::of("processes", stored)).await;
+    }
+    create_with_free_slug(&caller, process).await
+}
+
+/// Creates a definition under the first free slug that its name leads to.
+async fn create_with_free_slug(caller: &Caller, process: Process) -> Result<Created<ProcessView>, ApiError> {
+    for attempt in 1..=MAX_COUNTED_SLUGS + MAX_RANDOM_SLUGS {
+        let is_counted = attempt <= MAX_COUNTED_SLUGS;
+        let number = if is_counted { attempt } else { u32::from_le_bytes(caller.store.store().random()?) };
+        let mut unit = UnitOfWork::new(&caller.store, &caller.context);
+        let stored = unit.create(Process { slug: Slug::from_name(&process.name, number), ..process.clone() })?;
+        let created = Created::of("processes", stored);
+        match unit.commit_with(|| created.to_stored(Vec::new())).await {
+            Err(WriteError::Duplicate(..)) => {}
+            committed => return Ok(committed.map(|()| created)?),
+        }
+    }
+    Err(WriteError::Stale.into())
+}
+
+/// A process definition, or a cancelled process instance.
+#[derive(serde::Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = DefinitionOrInstance, title = "A process definition, or a cancelled process instance")]
+pub enum DefinitionOrInstance {
+    /// The changed definition.
+    Definition(Box<ProcessView>),
+    /// The cancelled instance.
+    Instance(Box<InstanceView>),
+}
+
+/// The record that the ID of a PATCH names.
+enum PatchTarget {
+    Definition(Stored<Process>),
+    Instance(Stored<Instance>),
+}
+
+/// Update a process definition
+///
+/// Changes the fields that are sent. Only the status of a system process can change. Instances in progress keep the
+/// steps that they were started with. With the ID of a process instance, `{"status": "cancelled"}` cancels it.
+#[utoipa::path(patch, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(PatchErrors, DefinitionConflict))]
+pub async fn update_process(
+    request: UnverifiedRequest,
+    id: PathId<ProcessId>,
+    body: JsonBody<ProcessPatch>,
+) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
+    let (caller, target) = request
+        .authorize(Scope::ProcessesWrite, async |store| {
+            let id = id.parse()?;
+            let instance_id = InstanceId::from_uuid(id.uuid());
+            let batch = BatchGet::new().with::<Process>(Some(id)).with::<Instance>(Some(instance_id));
+            let batch = store.batch_get(batch).await?;
+            let definition = batch.get::<Process>(Some(id))?.map(PatchTarget::Definition);
+            let instance = batch.get::<Instance>(Some(instance_id))?.map(PatchTarget::Instance);
+            or_not_found(definition.or(instance))
+        })
+        .await?;
+    let (body, errors) = body.parse_with_errors(&caller)?;
+    match target {
+        PatchTarget::Definition(process) => update_definition(&caller, process, body, errors).await,
+        PatchTarget::Instance(instance) => cancel_instance(&caller, instance, &body, errors).await,
+    }
+}
+
+async fn update_definition(
+    caller: &Caller,
+    process: Stored<Process>,
+    body: ProcessPatch,
+    mut errors: Vec<FieldError>,
+) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
+    errors.extend(body.unchanged.errors(&ProcessView::from(process.clone()))?);
+    let (change, error): (ProcessChange, _) = body.into_change();
+    errors.extend(error);
+    if !errors.is_empty() {
+        return Err(ApiError::Invalid(errors));
+    }
+    let decide = |old: &Process| {
+        let next = old.changed(&change);
+        next.map_err(|error| ApiError::conflict(ConflictCode::Conflict, error.to_string(), Value::Null))
+    };
+    let process = caller.update(process, decide).await?;
+    Ok(Versioned { version: process.version, data: DefinitionOrInstance::Definition(Box::new(process.into())) })
+}
+
+async fn cancel_instance(
+    caller: &Caller,
+    instance: Stored<Instance>,
+    body: &ProcessPatch,
+    errors: Vec<FieldError>,
+) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
+    // An instance has none of a definition's other fields.
+    let errors =
+        [body.errors_for_instance(errors), body.unchanged.errors(&serde_json::json!({"id": instance.value.id}))?].concat();
+    if !errors.is_empty() {
+        return Err(ApiError::Invalid(errors));
+    }
+    let command = CancelSubject { id: instance.value.id.into(), reason: None };
+    let inputs = command.read(&caller.store).await?;
+    let subject = caller.execute(&command, inputs).await?;
+    let Versioned { version, data } = views::respond(&caller.store, subject, false).await?;
+    Ok(Versioned { version, data: DefinitionOrInstance::Instance(Box::new(data)) })
+}
+
+/// Delete a process definition
+///
+/// Refused for system processes, and while instances are in progress. Returns the definition as it was.
+#[utoipa::path(delete, path = "/processes/{id}", tag = "processes", security(("api_key" = ["processes:write"])), responses(DeleteErrors, InUseConflict))]
+pub async fn delete_process(request: UnverifiedRequest, id: PathId<ProcessId>) -> Result<Data<ProcessView>, ApiError> {
+    let permit = |process: &Process| match process.is_system {
+        true => {
+            let detail = "System processes can't be deleted. Set the status to inactive instead.";
+            Err(ApiError::conflict(ConflictCode::Conflict, detail, Value::Null))
+        }
+        false => Ok(()),
+    };
+    request.delete(Scope::ProcessesWrite, id, permit).await
+}

@@ -1,0 +1,207 @@
+//! The endpoint that offboards a user: the process that takes devices back starts on all of the user's assets.
+
+mod wire;
+
+use crate::offboarding::wire::{NotStarted, Offboard, Offboarding, RunningInstance, StartedInstance, StartedMovement};
+use crate::subject::Subject;
+use crate::subject::error::process_error;
+use crate::subject::start::StartProcess;
+use crate::subject::submission::Submission;
+use shared::auth::{Caller, Command, UnverifiedRequest};
+use shared::domain::assets::asset::Asset;
+use shared::domain::keys::scope::Scope;
+use shared::domain::processes::instance::{Instance, ProcessError, check_startable};
+use shared::domain::processes::movement::Movement;
+use shared::domain::processes::process::{Process, ProcessStatus};
+use shared::domain::record::Stored;
+use shared::domain::user::User;
+use shared::domain::values::field_error::FieldError;
+use shared::domain::values::id::{AssetId, ProcessId, UserId};
+use shared::http::error::ApiError;
+use shared::http::openapi::{ActionErrors, OffboardingConflict};
+use shared::http::requests::extract::{OptionalJsonBody, PathId};
+use shared::http::responses::{Data, Success, or_not_found};
+use shared::store::{BatchGet, MAX_TRANSACTION_ITEMS, PageRequest, ProcessFilter, StoreError, has_time_for_operation};
+use std::collections::{HashMap, VecDeque};
+
+/// The process that is started if the request names none.
+const DEFAULT_PROCESS: &str = "device-return";
+/// How many movements and single instances a request starts at most.
+const MAX_STARTS: usize = 10;
+/// How many assets a response names at most that were not started, and how many that are in progress.
+const MAX_LISTED: usize = 500;
+
+/// Offboard a user
+///
+/// Deactivates the user and starts a process on all of the user's assets, as movements of up to 20. Says which assets are
+/// left, and why. Can be repeated: what is in progress is not started again. Also needs the scopes `processes:write` and
+/// `assets:read`.
+#[utoipa::path(post, path = "/users/{id}/offboard", tag = "users", security(("api_key" = ["users:write", "processes:write", "assets:read"])), responses(ActionErrors, OffboardingConflict))]
+pub async fn offboard_user(
+    request: UnverifiedRequest,
+    id: PathId<UserId>,
+    body: OptionalJsonBody<Offboard>,
+) -> Result<Data<Offboarding>, ApiError> {
+    let (caller, user) = request.authorize(Scope::UsersWrite, async |store| Ok(store.get::<User>(id.parse()?).await?)).await?;
+    caller.check_scope(Scope::ProcessesWrite)?;
+    caller.check_scope(Scope::AssetsRead)?;
+    caller.refuse_precondition()?;
+    let user = or_not_found(user)?;
+    let (process_id, deactivate) = match body.parse(&caller)? {
+        Some(body) => (body.process_id, body.deactivate.unwrap_or(true)),
+        None => (None, true),
+    };
+    let process = process(&caller, process_id).await?;
+    // Each change is one that can't be made twice, so none needs the idempotency key. The response is stored at the end.
+    let worker = caller.without_idempotency_key();
+    // First, so that the user gets no more assets.
+    let user = match deactivate {
+        true => worker.update(user, |user| Ok(User { is_active: false, ..user.clone() })).await?,
+        false => user,
+    };
+    let plan = Plan::new(&worker, &process, user.value.id);
+    let response = Data { data: plan.execute(user.value).await? };
+    caller.store_finished(&response.to_stored(Vec::new())?).await?;
+    Ok(response)
+}
+
+/// Reads the process to start. It must be active, before anything is changed.
+async fn process(caller: &Caller, id: Option<ProcessId>) -> Result<Stored<Process>, ApiError> {
+    let missing = |detail: &str| ApiError::Invalid(vec![FieldError::field("process_id", detail)]);
+    let process = match id {
+        Some(id) => caller.store.get::<Process>(id).await?.ok_or_else(|| missing("does not exist in this tenant"))?,
+        None => {
+            let slug = Some(DEFAULT_PROCESS.parse().map_err(StoreError::broken)?);
+            let filter = ProcessFilter { slug, ..ProcessFilter::default() };
+            let page = caller.store.list_processes(&filter, PageRequest { number: 1, limit: 1 }).await?;
+            page.items.into_iter().next().ok_or_else(|| missing("is required: no process has the slug device-return"))?
+        }
+    };
+    if process.value.status == ProcessStatus::Inactive {
+        return Err(process_error(ProcessError::Inactive));
+    }
+    Ok(process)
+}
+
+/// The starts of a process on the assets of a user, as far as they have come.
+struct Plan<'c> {
+    caller: &'c Caller,
+    process: &'c Stored<Process>,
+    user: UserId,
+    movements: Vec<StartedMovement>,
+    instances: Vec<StartedInstance>,
+    in_progress: Vec<RunningInstance>,
+    not_started: Vec<NotStarted>,
+}
+
+impl<'c> Plan<'c> {
+    fn new(caller: &'c Caller, process: &'c Stored<Process>, user: UserId) -> Self {
+        let (movements, instances, in_progress, not_started) = Default::default();
+        Self { caller, process, user, movements, instances, in_progress, not_started }
+    }
+
+    /// Starts the process on all assets on which it can be started.
+    async fn execute(mut self, user: User) -> Result<Offboarding, ApiError> {
+        let (assets, unreadable) = self.caller.store.assets_of_user(self.user).await?;
+        let startable = self.sort_out(assets).await?;
+        let mut groups: VecDeque<_> = Movement::groups(&self.process.value, startable, MAX_TRANSACTION_ITEMS).into();
+        while self.movements.len() + self.instances.len() < MAX_STARTS && has_time_for_operation() {
+            let Some(group) = groups.pop_front() else { break };
+            match self.start(&group).await {
+                Ok(()) => {}
+                // Another request was faster with some of them.
+                Err(ApiError::Conflict(conflict)) => {
+                    let refused = asset_ids(&conflict.context);
+                    let (changed, rest): (Vec<_>, _) = group.into_iter().partition(|asset| refused.contains(&asset.value.id));
+                    if changed.is_empty() {
+                        return Err(ApiError::Conflict(conflict));
+                    }
+                    let changed = self.read_again(&changed).await?;
+                    let still_startable = self.sort_out(changed).await?;
+                    // The process itself has changed since it was read.
+                    if !still_startable.is_empty() {
+                        return Err(ApiError::Conflict(conflict));
+                    }
+                    groups.extend(Movement::groups(&self.process.value, rest, MAX_TRANSACTION_ITEMS));
+                }
+                // One has been deleted, or together they are too large for a transaction.
+                Err(ApiError::Invalid(errors)) => {
+                    let mut present = self.read_again(&group).await?;
+                    if present.len() == group.len() && group.len() == 1 {
+                        return Err(ApiError::Invalid(errors));
+                    }
+                    let second = present.split_off(present.len() / 2);
+                    groups.extend([present, second].into_iter().filter(|group| !group.is_empty()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let (in_progress_count, not_started_count) = (self.in_progress.len(), self.not_started.len());
+        self.in_progress.truncate(MAX_LISTED);
+        self.not_started.truncate(MAX_LISTED);
+        Ok(Offboarding {
+            user: user.into(),
+            process: (&self.process.value).into(),
+            movements: self.movements,
+            instances: self.instances,
+            in_progress: self.in_progress,
+            in_progress_count,
+            not_started: self.not_started,
+            not_started_count,
+            unreadable,
+            has_more: !groups.is_empty(),
+        })
+    }
+
+    /// Returns the assets on which the process can be started, and notes the others with the reason.
+    async fn sort_out(&mut self, assets: Vec<Stored<Asset>>) -> Result<Vec<Stored<Asset>>, ApiError> {
+        let running = assets.iter().filter_map(|asset| asset.value.running_instance_id);
+        let running = self.caller.store.batch_get(BatchGet::new().with_all::<Instance>(running)).await?;
+        let mut startable = Vec::new();
+        for asset in assets {
+            let Err(error) = check_startable(&self.process.value, &asset.value) else {
+                startable.push(asset);
+                continue;
+            };
+            let instance = running.get_readable::<Instance>(asset.value.running_instance_id)?;
+            match instance.filter(|instance| instance.value.process_id == self.process.value.id) {
+                Some(instance) => self.in_progress.push(instance.value.into()),
+                None => self.not_started.push(NotStarted::new(asset.value, &error)),
+            }
+        }
+        Ok(startable)
+    }
+
+    /// Reads assets again, and drops those that the user does not have any more.
+    async fn read_again(&self, assets: &[Stored<Asset>]) -> Result<Vec<Stored<Asset>>, ApiError> {
+        let ids: Vec<AssetId> = assets.iter().map(|asset| asset.value.id).collect();
+        let batch = self.caller.store.batch_get(BatchGet::new().with_all::<Asset>(ids.iter().copied())).await?;
+        let mut assets: HashMap<AssetId, Stored<Asset>> =
+            batch.get_all::<Asset>(ids.iter().copied())?.into_iter().map(|asset| (asset.value.id, asset)).collect();
+        assets.retain(|_, asset| asset.value.assigned_to == Some(self.user));
+        Ok(ids.iter().filter_map(|id| assets.remove(id)).collect())
+    }
+
+    /// Starts the process on a group of assets: all, or none.
+    async fn start(&mut self, group: &[Stored<Asset>]) -> Result<(), ApiError> {
+        let assets = group.iter().map(|asset| asset.value.id).collect();
+        let command = StartProcess::new(self.process.value.id, assets, Submission::at_start(None, None, Vec::new()));
+        let inputs = command.read(&self.caller.store).await?;
+        let Subject { movement, instances } = command.execute(self.caller, inputs).await?;
+        let instances = instances.into_iter().map(|instance| instance.value.into());
+        match movement {
+            None => self.instances.extend(instances),
+            Some(Stored { value: Movement { id, number, .. }, .. }) => {
+                self.movements.push(StartedMovement { id, number, assets: instances.collect() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the assets that a conflict names.
+fn asset_ids(context: &serde_json::Map<String, serde_json::Value>) -> Vec<AssetId> {
+    let several = context.get("assets").and_then(|assets| assets.as_array()).into_iter().flatten();
+    let named = several.filter_map(|asset| asset.get("asset_id")).chain(context.get("asset_id"));
+    named.filter_map(|id| id.as_str()?.parse().ok()).collect()
+}

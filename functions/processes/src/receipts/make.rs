@@ -1,0 +1,122 @@
+//! How a receipt is made, of whole histories.
+
+use super::page::Images;
+use crate::subject::{Subject, views};
+use futures_util::future::try_join_all;
+use serde_json::{Value, json};
+use shared::auth::Principal;
+use shared::domain::assets::asset::Asset;
+use shared::domain::history::chain::HistoryEntry;
+use shared::domain::processes::instance::{Instance, InstanceStatus};
+use shared::domain::processes::movement::Movement;
+use shared::domain::receipts::key::SigningKey;
+use shared::domain::receipts::receipt::{InstancePart, MovementReceipt, Receipt, ReceiptError};
+use shared::domain::record::Stored;
+use shared::domain::tenants::tenant::Tenant;
+use shared::domain::user::User;
+use shared::domain::values::id::UserId;
+use shared::http::error::{ApiError, ConflictCode};
+use shared::store::{StoreError, TenantStore};
+use std::collections::BTreeMap;
+
+/// How many instances' histories are read at once for a movement's receipt. They are kept only until its part is made.
+const HISTORIES_AT_ONCE: usize = 10;
+
+/// Returns the first completed instance of a movement that has ended.
+pub(super) fn completed_instance(subject: &Subject) -> Result<&Stored<Instance>, ApiError> {
+    let (status, _) = subject.position();
+    let mut completed = subject.instances.iter().filter(|instance| instance.value.status() == InstanceStatus::Completed);
+    match completed.next() {
+        Some(instance) if status == InstanceStatus::Completed => Ok(instance),
+        _ => {
+            let detail = format!("The movement is {status}. Only completed movements have a receipt.");
+            Err(ApiError::conflict(ConflictCode::Conflict, detail, json!({"instance_status": status})))
+        }
+    }
+}
+
+pub(super) async fn signing_key(principal: &Principal) -> Result<SigningKey, ApiError> {
+    let key_encryption = principal.app.key_encryption().ok_or_else(|| {
+        let detail = "Receipts are not available: the operator has not configured an encryption key for their signing keys.";
+        ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
+    })?;
+    Ok(principal.store.signing_key(key_encryption, &principal.context).await?)
+}
+
+/// Returns the tenant, whose settings say how a page is shown.
+pub(super) async fn tenant(principal: &Principal) -> Result<Tenant, ApiError> {
+    let tenant = principal.store.get::<Tenant>(principal.store.id()).await?;
+    tenant.map(|tenant| tenant.value).ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))
+}
+
+/// Returns the images of an instance's signatures, as many as a page has room for.
+pub(super) async fn images(principal: &Principal, instance: &Stored<Instance>) -> Result<Images, ApiError> {
+    let shown = views::shown_images(std::slice::from_ref(instance))?;
+    let left_out = instance.value.signatures().map(|(name, _)| name).filter(|name| !shown.contains(name));
+    let paths = left_out.map(|name| (name.step.clone(), instance.value.signature_path(&name.step))).collect();
+    let images = principal.store.signature_images(shown).await?;
+    Ok(Images { images: images.into_iter().map(|(name, image)| (name.step, image)).collect(), paths })
+}
+
+/// Reads the histories of the users whom an instance picked.
+async fn user_histories(store: &TenantStore, instance: &Instance) -> Result<BTreeMap<UserId, Vec<HistoryEntry>>, StoreError> {
+    let mut users = BTreeMap::new();
+    for user in instance.picked_users() {
+        users.insert(user, store.whole_history::<User>(user).await?.unwrap_or_default());
+    }
+    Ok(users)
+}
+
+pub(super) async fn receipt(principal: &Principal, instance: &Stored<Instance>) -> Result<Receipt, ApiError> {
+    let (store, value) = (&principal.store, &instance.value);
+    if value.status() != InstanceStatus::Completed {
+        return Err(receipt_error(ReceiptError::NotCompleted(value.status())));
+    }
+    let (history, asset) = (store.whole_history::<Instance>(value.id), store.whole_history::<Asset>(value.asset_id));
+    let (history, asset, users) = tokio::try_join!(history, asset, user_histories(store, value))?;
+    let (history, asset) = (history.unwrap_or_default(), asset.unwrap_or_default());
+    Receipt::new(store.id(), instance, &history, &asset, &users).map_err(receipt_error)
+}
+
+/// All completed instances picked the same users.
+pub(super) async fn movement_receipt(
+    principal: &Principal,
+    movement: &Stored<Movement>,
+    instances: &[Stored<Instance>],
+    completed: &Stored<Instance>,
+) -> Result<MovementReceipt, ApiError> {
+    let store = &principal.store;
+    let history = store.whole_history::<Movement>(movement.value.id);
+    let (history, users) = tokio::try_join!(history, user_histories(store, &completed.value))?;
+    let part = async |instance: &Stored<Instance>| {
+        let (id, asset) = (instance.value.id, instance.value.asset_id);
+        let (history, asset) = tokio::try_join!(store.whole_history::<Instance>(id), store.whole_history::<Asset>(asset))?;
+        let (history, asset) = (history.unwrap_or_default(), asset.unwrap_or_default());
+        InstancePart::new(store.id(), instance, &history, &asset, &users).map_err(receipt_error)
+    };
+    let mut parts = Vec::new();
+    for instances in instances.chunks(HISTORIES_AT_ONCE) {
+        parts.extend(try_join_all(instances.iter().map(&part)).await?);
+    }
+    MovementReceipt::new(store.id(), movement, &history.unwrap_or_default(), parts).map_err(receipt_error)
+}
+
+fn receipt_error(error: ReceiptError) -> ApiError {
+    let (detail, context) = match error {
+        ReceiptError::NotCompleted(status) => {
+            let detail = format!("The instance is {status}. Only completed instances have a receipt.");
+            (detail, json!({"instance_status": status}))
+        }
+        ReceiptError::Differs => {
+            let detail = "The instances of the movement were completed with different values. Get the receipt of each instance.";
+            (detail.to_owned(), Value::Null)
+        }
+        ReceiptError::BrokenLink(broken) => {
+            tracing::error!(event_id = ?broken.event_id, version = broken.version, reason = %broken.reason, "the history of a receipt is broken");
+            let detail =
+                "The history that the receipt would be made from is broken. Send verify=true to its history for details.";
+            (detail.to_owned(), json!({"broken": broken}))
+        }
+    };
+    ApiError::conflict(ConflictCode::Conflict, detail, context)
+}

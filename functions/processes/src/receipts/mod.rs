@@ -1,0 +1,163 @@
+//! The endpoints of receipts (docs/adr/0009).
+
+mod make;
+mod page;
+
+use crate::subject::Subject;
+use axum::response::{IntoResponse, Response};
+use page::{Images, STYLE};
+use serde::Serialize;
+use shared::auth::{Principal, UnverifiedRequest};
+use shared::domain::keys::scope::Scope;
+use shared::domain::processes::instance::Instance;
+use shared::domain::processes::subject::SubjectId;
+use shared::domain::receipts::signed::{Signature, SignedMovementReceipt, SignedReceipt};
+use shared::domain::record::Stored;
+use shared::domain::tenants::tenant::Tenant;
+use shared::domain::values::field_error::ValueError;
+use shared::domain::values::id::{InstanceId, MovementId};
+use shared::http::error::ApiError;
+use shared::http::openapi::describe::{Describe, Schemas, add_response, reference};
+use shared::http::openapi::{GetErrors, ReceiptConflict};
+use shared::http::requests::extract::{PathId, QueryParams};
+use shared::http::requests::params::FromParam;
+use shared::http::requests::path::IdInPath;
+use shared::http::responses::html;
+use shared::http::responses::{ApiResponse, Json, Success};
+use std::marker::PhantomData;
+use utoipa::openapi::path::Operation;
+use utoipa::{PartialSchema, ToSchema};
+
+/// The format of a receipt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[schema(as = ReceiptFormat)]
+pub enum Format {
+    /// The signed data and its signature.
+    Json,
+    /// A page to print.
+    Html,
+}
+
+impl FromParam for Format {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        match text {
+            "json" => Ok(Self::Json),
+            "html" => Ok(Self::Html),
+            _ => Err(ValueError::new("must be json or html")),
+        }
+    }
+}
+
+shared::query! {
+    /// The form of the receipt.
+    pub struct ReceiptQuery {
+        /// `json`, or `html` for a page to print that shows each signature. Default `json`.
+        format: Format as Format,
+    }
+}
+
+/// A receipt in either format, which is a signed receipt `R` as JSON.
+pub struct ReceiptResponse<R>(ApiResponse, PhantomData<R>);
+
+impl<R> Success for ReceiptResponse<R> {
+    fn to_response(&self) -> Result<ApiResponse, ApiError> {
+        Ok(self.0.clone())
+    }
+}
+
+impl<R> IntoResponse for ReceiptResponse<R> {
+    fn into_response(self) -> Response {
+        self.0.into_response()
+    }
+}
+
+impl<R: ToSchema> Describe for ReceiptResponse<R> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let contents = [("application/json", reference::<R>(schemas)), ("text/html", String::schema())];
+        add_response(operation, "200", "The receipt", contents);
+    }
+}
+
+/// Get a receipt
+///
+/// Says who did what and when in a completed process instance, signed with a key of the tenant. `signature.value` is an
+/// Ed25519 signature of the canonical JSON (RFC 8785) of `receipt`. `/v1/.well-known/receipt-keys` returns the public
+/// keys.
+#[utoipa::path(get, path = "/processes/instances/{id}/receipt", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors, ReceiptConflict))]
+pub async fn get_receipt(
+    request: UnverifiedRequest,
+    id: PathId<InstanceId>,
+    query: QueryParams<ReceiptQuery>,
+) -> Result<ReceiptResponse<SignedReceipt>, ApiError> {
+    get(request, id, query).await
+}
+
+/// Get a movement's receipt
+///
+/// One receipt for all its instances: the steps once, and each asset with its history. Signed as the receipt of an
+/// instance is. Available once no instance is in progress and at least one is completed.
+#[utoipa::path(get, path = "/movements/{id}/receipt", tag = "processes", security(("api_key" = ["processes:read"])), responses(GetErrors, ReceiptConflict))]
+pub async fn get_movement_receipt(
+    request: UnverifiedRequest,
+    id: PathId<MovementId>,
+    query: QueryParams<ReceiptQuery>,
+) -> Result<ReceiptResponse<SignedMovementReceipt>, ApiError> {
+    get(request, id, query).await
+}
+
+async fn get<I: IdInPath + Into<SubjectId>, R>(
+    request: UnverifiedRequest,
+    id: PathId<I>,
+    query: QueryParams<ReceiptQuery>,
+) -> Result<ReceiptResponse<R>, ApiError> {
+    let (caller, (format, subject)) = request
+        .authorize_with_query(Scope::ProcessesRead, query, async |store, query| {
+            Ok((query.format, Subject::read(&store, id.parse()?.into()).await?))
+        })
+        .await?;
+    respond(&caller, &subject, format).await
+}
+
+/// Makes the receipt, and signs it.
+pub(crate) async fn respond<R>(
+    principal: &Principal,
+    subject: &Subject,
+    format: Option<Format>,
+) -> Result<ReceiptResponse<R>, ApiError> {
+    let response = match &subject.movement {
+        None => {
+            let instance = subject.representative()?;
+            let receipt = make::receipt(principal, instance).await?;
+            let signed = |receipt, signature| SignedReceipt { receipt, signature };
+            sign(principal, instance, format, receipt, signed, page::render).await?
+        }
+        Some(movement) => {
+            let completed = make::completed_instance(subject)?;
+            let receipt = make::movement_receipt(principal, movement, &subject.instances, completed).await?;
+            let signed = |receipt, signature| SignedMovementReceipt { receipt, signature };
+            sign(principal, completed, format, receipt, signed, page::render_movement).await?
+        }
+    };
+    Ok(ReceiptResponse(response, PhantomData))
+}
+
+/// Signs a receipt, and shows it in its format. A page has the images of `instance`: those of a movement share them.
+async fn sign<R: Serialize, S: Serialize>(
+    principal: &Principal,
+    instance: &Stored<Instance>,
+    format: Option<Format>,
+    receipt: R,
+    signed: impl FnOnce(R, Signature) -> S,
+    render: impl FnOnce(&S, &Images, &Tenant) -> askama::Result<String>,
+) -> Result<ApiResponse, ApiError> {
+    let key = make::signing_key(principal).await?;
+    let signature = Signature::of(&receipt, &key).map_err(|error| ApiError::Internal(error.into()))?;
+    let signed = signed(receipt, signature);
+    if format != Some(Format::Html) {
+        return Json(signed).to_response();
+    }
+    let (images, tenant) = tokio::try_join!(make::images(principal, instance), make::tenant(principal))?;
+    let page = render(&signed, &images, &tenant).map_err(|error| ApiError::Internal(error.into()))?;
+    html::page(page, STYLE)
+}

@@ -1,0 +1,284 @@
+//! A receipt as a page to print. The template escapes every text.
+
+use askama::Template;
+use serde_json::Value;
+use shared::domain::history::event::Actor;
+use shared::domain::processes::instance::{InstanceStatus, is_typed};
+use shared::domain::processes::process::{Step, StepKind};
+use shared::domain::receipts::receipt::{
+    MovementReceipt, MovementReceiptStep, Receipt, ReceiptAsset, ReceiptEvent, ReceiptInstance, ReceiptProcess,
+};
+use shared::domain::receipts::signed::{Signature, SignedMovementReceipt, SignedReceipt};
+use shared::domain::signing::signature_image::data_url;
+use shared::domain::tenants::locale::Locale;
+use shared::domain::tenants::tenant::Tenant;
+use shared::domain::tenants::time_zone::LocalClock;
+use shared::domain::values::hex;
+use shared::domain::values::id::{Id, TenantId};
+use shared::domain::values::time::Timestamp;
+use std::collections::HashMap;
+
+/// The page's style. The response's Content-Security-Policy permits this text and no other.
+pub(crate) const STYLE: &str = "body{font:11pt/1.4 sans-serif;max-width:46em;margin:2em auto;padding:0 1em;color:#111;background:#fff}\
+h1{font-size:1.5em;margin:.2em 0}h2{font-size:1.15em;margin:1.5em 0 .4em;break-after:avoid}\
+h3{font-size:1em;margin:1em 0 .3em;break-after:avoid}p{margin:.4em 0}\
+table{border-collapse:collapse;width:100%;margin:.4em 0 1em}th,td{border:1px solid #999;padding:.35em .5em;text-align:left;\
+vertical-align:top;overflow-wrap:anywhere}th{font-weight:600}img{display:block;max-width:min(20em,100%);max-height:10em;background:#fff}\
+code{font-size:9pt;overflow-wrap:anywhere}td{white-space:pre-line}tr{break-inside:avoid}.note{font-size:9pt;color:#444}\
+@media screen and (max-width:34em){body{margin:1em auto}tr{display:block;border:1px solid #999;margin-bottom:.6em}\
+th,td{display:block;border:0;padding:.25em .5em}}\
+@media print{@page{margin:16mm}body{margin:0;padding:0;max-width:none}}";
+
+/// The images of signatures by step key, and the paths of those that the page has no room for.
+pub(crate) struct Images {
+    pub(crate) images: HashMap<String, Vec<u8>>,
+    pub(crate) paths: HashMap<String, String>,
+}
+
+#[derive(Template)]
+#[template(path = "receipt.html")]
+struct ReceiptPage<'a> {
+    /// The name of the process.
+    title: &'a str,
+    style: &'a str,
+    organization: &'a str,
+    facts: Vec<(&'static str, Vec<Run>)>,
+    tenant_id: TenantId,
+    /// The assets of a movement.
+    assets: Vec<AssetRow<'a>>,
+    steps: Vec<StepRow<'a>>,
+    histories: Vec<History<'a>>,
+    time_zone: String,
+    signature: &'a Signature,
+}
+
+struct AssetRow<'a> {
+    asset: &'a ReceiptAsset,
+    details: Vec<Run>,
+    outcome: Vec<Run>,
+}
+
+struct StepRow<'a> {
+    label: &'a str,
+    value: StepText,
+    by: Vec<Run>,
+}
+
+/// The events of an instance or a movement.
+struct History<'a> {
+    of: Vec<Run>,
+    events: &'a [ReceiptEvent],
+}
+
+/// A part of a text.
+enum Run {
+    Text(String),
+    /// What people have named or typed. It is isolated from the rest, so that its direction changes nothing around it.
+    Name(String),
+    /// An identifier.
+    Code(String),
+    /// A time as it is signed, and as it is shown.
+    Time(Timestamp, String),
+}
+
+/// A submitted value, as the page shows it.
+enum StepText {
+    Plain(Vec<Run>),
+    Signature { picture: Picture, hash: String, is_typed: bool },
+}
+
+enum Picture {
+    /// The data URL of the image.
+    Image(String),
+    /// The path of an image that the page has no room for.
+    Path(String),
+    /// There is no image with the signed hash.
+    Missing,
+}
+
+fn text(text: impl Into<String>) -> Run {
+    Run::Text(text.into())
+}
+
+fn name(text: impl Into<String>) -> Run {
+    Run::Name(text.into())
+}
+
+fn code(id: impl Id) -> Run {
+    Run::Code(id.to_string())
+}
+
+fn person(actor: &Actor) -> Vec<Run> {
+    let key = name(&actor.key_name);
+    match (&actor.user_name, actor.link_id) {
+        (signer, Some(link)) => {
+            vec![name(signer.as_deref().unwrap_or_default()), text(" (signing link)\n"), code(link)]
+        }
+        (Some(user), None) => vec![name(user), text(" (key "), key, text(")")],
+        (None, None) => vec![text("key "), key],
+    }
+}
+
+/// How the organization's people read times.
+struct Times<'a> {
+    clock: LocalClock,
+    locale: &'a Locale,
+}
+
+impl<'a> Times<'a> {
+    fn of(tenant: &'a Tenant) -> Self {
+        Self { clock: LocalClock::from(&tenant.time_zone), locale: &tenant.locale }
+    }
+
+    fn time(&self, at: Timestamp) -> Run {
+        Run::Time(at, self.locale.format(&self.clock.local(at)))
+    }
+
+    fn time_and_person(&self, at: Timestamp, between: &str, actor: &Actor) -> Vec<Run> {
+        let mut runs = vec![self.time(at), text(between)];
+        runs.extend(person(actor));
+        runs
+    }
+
+    /// Returns when and by whom a step was submitted, and closed if that was another time.
+    fn submission(&self, step: &MovementReceiptStep) -> Vec<Run> {
+        let mut runs = self.time_and_person(step.submitted_at, "\n", &step.submitted_by);
+        if step.submitted_at != step.closed_at {
+            runs.push(text("\nstep closed "));
+            runs.extend(self.time_and_person(step.closed_at, "\n", &step.closed_by));
+        }
+        runs
+    }
+
+    /// Returns how an instance of a movement ended.
+    fn outcome(&self, instance: &ReceiptInstance) -> Vec<Run> {
+        let mut runs = vec![text(instance.status.to_string())];
+        if instance.status == InstanceStatus::Cancelled {
+            runs.push(text(": not handled by this movement\n"));
+            runs.extend(self.time_and_person(instance.ended_at, "\n", &instance.ended_by));
+            runs.extend(instance.cancel_reason.iter().flat_map(|reason| [text("\nReason: "), name(&**reason)]));
+        }
+        runs
+    }
+}
+
+/// Returns what is known of an asset besides its tag and its name.
+fn details(asset: &ReceiptAsset) -> Vec<(&'static str, Vec<Run>)> {
+    let texts = [("Manufacturer", &asset.manufacturer), ("Model", &asset.model), ("Serial number", &asset.serial_number)];
+    texts.into_iter().filter_map(|(field, value)| Some((field, vec![name(value.clone()?)]))).collect()
+}
+
+fn text_of(step: &MovementReceiptStep, images: &Images) -> StepText {
+    let runs = match (&step.value, &step.step.kind) {
+        (Value::Null, _) => vec![text("–")],
+        (Value::Bool(true), _) => vec![text("yes")],
+        (signed, StepKind::Signature) => return signature(&step.step.key, signed, images),
+        (Value::String(id), StepKind::UserPicker) => {
+            vec![name(step.user_name.as_deref().unwrap_or_default()), text("\n"), Run::Code(id.clone())]
+        }
+        (Value::String(value), _) => vec![name(value)],
+        (Value::Array(entries), _) => {
+            entries.iter().filter_map(Value::as_str).flat_map(|entry| [name(entry), text("\n")]).collect()
+        }
+        (other, _) => vec![text(other.to_string())],
+    };
+    StepText::Plain(runs)
+}
+
+/// Returns the image that was signed for, if its hash is still the signed one.
+fn signature(key: &str, signed: &Value, images: &Images) -> StepText {
+    let hash = signed["sha256"].as_str().unwrap_or_default();
+    let has_signed_hash = |image: &&Vec<u8>| hex::sha256(image) == hash;
+    let picture = match (images.images.get(key).filter(has_signed_hash), images.paths.get(key)) {
+        (Some(image), _) => Picture::Image(data_url(image)),
+        (None, Some(path)) => Picture::Path(path.clone()),
+        (None, None) => Picture::Missing,
+    };
+    StepText::Signature { picture, hash: hash.to_owned(), is_typed: is_typed(signed) }
+}
+
+fn step_rows<'a>(steps: &'a [MovementReceiptStep], images: &Images, times: &Times<'_>) -> Vec<StepRow<'a>> {
+    let row = |step: &'a MovementReceiptStep| {
+        let Step { label, .. } = &step.step;
+        StepRow { label, value: text_of(step, images), by: times.submission(step) }
+    };
+    steps.iter().map(row).collect()
+}
+
+fn asset_row<'a>(instance: &'a ReceiptInstance, times: &Times<'_>) -> AssetRow<'a> {
+    let line = |(field, value): (&str, Vec<Run>)| [text(format!("{field}: "))].into_iter().chain(value).chain([text("\n")]);
+    let details = details(&instance.asset).into_iter().flat_map(line).collect();
+    AssetRow { asset: &instance.asset, details, outcome: times.outcome(instance) }
+}
+
+/// Returns what happened when, and what became of the assets.
+fn course(
+    times: &Times<'_>,
+    process: &ReceiptProcess,
+    started: (Timestamp, &Actor),
+    completed_at: Timestamp,
+) -> Vec<(&'static str, Vec<Run>)> {
+    vec![
+        ("Status afterwards", vec![text(process.target_status.to_string())]),
+        ("Started", times.time_and_person(started.0, " by ", started.1)),
+        ("Completed", vec![times.time(completed_at)]),
+    ]
+}
+
+impl<'a> ReceiptPage<'a> {
+    /// Returns a page without facts, assets, steps and histories.
+    fn new(process: &'a ReceiptProcess, tenant: &'a Tenant, tenant_id: TenantId, signature: &'a Signature) -> Self {
+        Self {
+            title: &process.name,
+            style: STYLE,
+            organization: &tenant.name,
+            facts: Vec::new(),
+            tenant_id,
+            assets: Vec::new(),
+            steps: Vec::new(),
+            histories: Vec::new(),
+            time_zone: tenant.time_zone.to_string(),
+            signature,
+        }
+    }
+}
+
+/// Returns the page of an instance's receipt. The tenant is as it is now.
+pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant) -> askama::Result<String> {
+    let Receipt { tenant_id, asset, process, started_at, started_by, completed_at, .. } = &signed.receipt;
+    let times = Times::of(tenant);
+    let mut facts = vec![("Asset", vec![name(&asset.asset_tag), text(" "), name(&asset.name)])];
+    facts.extend(details(asset));
+    facts.extend(course(&times, process, (*started_at, started_by), *completed_at));
+    facts.push(("Process instance", vec![code(signed.receipt.instance_id)]));
+    let steps: Vec<MovementReceiptStep> = signed.receipt.steps.iter().cloned().map(MovementReceiptStep::from).collect();
+    let page = ReceiptPage {
+        facts,
+        steps: step_rows(&steps, images, &times),
+        histories: vec![History { of: Vec::new(), events: &signed.receipt.events }],
+        ..ReceiptPage::new(process, tenant, *tenant_id, &signed.signature)
+    };
+    page.render()
+}
+
+/// Returns the page of a movement's receipt. The tenant is as it is now.
+pub(crate) fn render_movement(signed: &SignedMovementReceipt, images: &Images, tenant: &Tenant) -> askama::Result<String> {
+    let MovementReceipt { tenant_id, number, process, started_at, started_by, completed_at, .. } = &signed.receipt;
+    let times = Times::of(tenant);
+    let mut facts = vec![("Movement", vec![text(number)])];
+    facts.extend(course(&times, process, (*started_at, started_by), *completed_at));
+    facts.push(("Movement ID", vec![code(signed.receipt.movement_id)]));
+    let mut histories = vec![History { of: vec![text("Movement")], events: &signed.receipt.events }];
+    histories.extend(signed.receipt.instances.iter().map(|instance| {
+        let of = vec![name(&instance.asset.asset_tag), text(", process instance "), code(instance.instance_id)];
+        History { of, events: &instance.events }
+    }));
+    let page = ReceiptPage {
+        facts,
+        assets: signed.receipt.instances.iter().map(|instance| asset_row(instance, &times)).collect(),
+        steps: step_rows(&signed.receipt.steps, images, &times),
+        histories,
+        ..ReceiptPage::new(process, tenant, *tenant_id, &signed.signature)
+    };
+    page.render()
+}

@@ -1,0 +1,140 @@
+//! Advancing: all instances in progress change in one transaction, and after their last step their assets as well.
+
+use super::error::part_of_movement;
+use super::submission::{Submission, change_asset, put_images, too_many_steps};
+use super::views::{self, SubjectResponse};
+use super::{OpenAssets, Subject};
+use crate::instances::wire::Advance;
+use shared::auth::{Command, Principal, UnverifiedRequest};
+use shared::domain::keys::scope::Scope;
+use shared::domain::processes::instance::InstanceStatus;
+use shared::domain::processes::movement::data_for_instance;
+use shared::domain::processes::subject::SubjectId;
+use shared::domain::request::StoredResponse;
+use shared::domain::values::id::UserId;
+use shared::http::error::ApiError;
+use shared::http::requests::extract::{JsonBody, PathId};
+use shared::http::requests::path::IdInPath;
+use shared::store::{BatchGet, CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
+use std::collections::BTreeSet;
+
+/// Advances what the path names.
+pub(crate) async fn advance<I: IdInPath + Into<SubjectId>, R: SubjectResponse>(
+    request: UnverifiedRequest,
+    id: PathId<I>,
+    body: JsonBody<Advance>,
+) -> Result<R, ApiError> {
+    let (caller, (command, inputs)) = request
+        .authorize(Scope::ProcessesWrite, async |store| {
+            let id = id.parse()?.into();
+            let command = AdvanceSubject { id, submission: Submission::from(body.parse_early(&store).await?) };
+            let inputs = command.read(&store).await?;
+            Ok((command, inputs))
+        })
+        .await?;
+    let subject = caller.execute(&command, inputs).await?;
+    views::respond(&caller.store, subject, false).await
+}
+
+/// The submission of the open step of all instances in progress, and perhaps of those that follow.
+pub(crate) struct AdvanceSubject {
+    pub(crate) id: SubjectId,
+    pub(crate) submission: Submission,
+}
+
+pub(crate) struct AdvanceInputs {
+    pub(crate) subject: Subject,
+    /// `None` unless the submission completes the instances.
+    assets: Option<OpenAssets>,
+    /// Those of the users in the step data who can be picked.
+    active: BTreeSet<UserId>,
+    /// The step that was open when the request was first looked at.
+    step_at_first_read: Option<usize>,
+}
+
+impl AdvanceSubject {
+    /// Adds the changes of all instances in progress to `unit`, and returns all instances as they are afterwards.
+    fn add(
+        &self,
+        principal: &Principal,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &AdvanceInputs,
+        through: Option<&str>,
+    ) -> Result<Subject, CommitFailure<ApiError>> {
+        let Subject { movement, instances: before } = &inputs.subject;
+        let (mut instances, mut has_images) = (Vec::new(), false);
+        for instance in before {
+            if instance.value.status() != InstanceStatus::InProgress {
+                instances.push(instance.clone());
+                continue;
+            }
+            // More than one transaction holds is refused, so the rest need not be made.
+            if !unit.fits() {
+                break;
+            }
+            let own_data = data_for_instance(&instance.value, before, &self.submission.data);
+            let next = self.submission.advance(&instance.value, &own_data, through, &inputs.active, principal.context.at)?;
+            if next.instance.status() == InstanceStatus::Completed {
+                let assets = inputs.assets.as_ref().ok_or(CommitFailure::Outdated(WriteError::Stale))?;
+                change_asset(unit, assets.of(&instance.value)?, Vec::new(), &next.instance)?;
+            }
+            // All instances share the images, so only the first one adds them.
+            if !std::mem::replace(&mut has_images, true) {
+                put_images(principal, unit, &next.instance, &next.signatures)?;
+            }
+            instances.push(unit.update_in_steps(instance, next.versions())?);
+        }
+        Ok(Subject { movement: movement.clone(), instances })
+    }
+}
+
+impl Command for AdvanceSubject {
+    type Inputs = AdvanceInputs;
+    type Outcome = Subject;
+
+    async fn read(&self, reads: &TenantReads) -> Result<AdvanceInputs, ApiError> {
+        let (subject, batch) = Subject::read_with(reads, self.id, self.submission.with_users(BatchGet::new())).await?;
+        let active = self.submission.active_users(&batch)?;
+        let completes = subject.open_instances().any(|instance| self.submission.completes(&instance.value));
+        let assets = if completes { Some(OpenAssets::read(reads, &subject).await?) } else { None };
+        let step_at_first_read = subject.open_step(None).ok();
+        Ok(AdvanceInputs { subject, assets, active, step_at_first_read })
+    }
+
+    async fn reread(&self, previous: AdvanceInputs, principal: &Principal) -> Result<AdvanceInputs, ApiError> {
+        Ok(AdvanceInputs { step_at_first_read: previous.step_at_first_read, ..self.read(&principal.store).await? })
+    }
+
+    fn decide(
+        &self,
+        principal: &Principal,
+        unit: &mut UnitOfWork<'_>,
+        inputs: &AdvanceInputs,
+    ) -> Result<Subject, CommitFailure<ApiError>> {
+        let (submission, subject) = (&self.submission, &inputs.subject);
+        if let Some(movement) = subject.part_of().filter(|_| submission.errors.is_empty()) {
+            return Err(part_of_movement(movement, "Advance the movement instead.").into());
+        }
+        let open_step = subject.open_step(inputs.step_at_first_read);
+        let open_step = open_step.or_else(|error| submission.result(Err(error)))?;
+        let empty = unit.trial();
+        let advanced = self.add(principal, unit, inputs, submission.through.as_deref())?;
+        if !unit.fits() {
+            let fits = |through: &str| {
+                let mut trial = empty.trial();
+                self.add(principal, &mut trial, inputs, Some(through)).is_ok() && trial.fits()
+            };
+            let instance = &subject.representative()?.value;
+            return Err(too_many_steps(submission.steps_through(instance, open_step), fits).into());
+        }
+        Ok(advanced)
+    }
+
+    fn stored_response(&self, subject: &Subject) -> Result<StoredResponse, StoreError> {
+        views::stored_change(subject)
+    }
+
+    fn classify_failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {
+        self.submission.classify_failure(error, subject)
+    }
+}

@@ -1,0 +1,71 @@
+//! Cancelling: every instance in progress ends before its last step and frees its asset.
+
+use super::error::process_error;
+use super::views::{self, SubjectResponse};
+use super::{OpenAssets, Subject};
+use crate::instances::wire::Cancel;
+use shared::auth::{Command, Principal, UnverifiedRequest};
+use shared::domain::keys::scope::Scope;
+use shared::domain::processes::instance::InstanceStatus;
+use shared::domain::processes::subject::SubjectId;
+use shared::domain::request::StoredResponse;
+use shared::domain::values::text::Notes;
+use shared::http::error::ApiError;
+use shared::http::requests::extract::{OptionalJsonBody, PathId};
+use shared::http::requests::path::IdInPath;
+use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork};
+
+/// Cancels what the path names.
+pub(crate) async fn cancel<I: IdInPath + Into<SubjectId>, R: SubjectResponse>(
+    request: UnverifiedRequest,
+    id: PathId<I>,
+    body: OptionalJsonBody<Cancel>,
+) -> Result<R, ApiError> {
+    let (caller, (command, inputs)) = request
+        .authorize(Scope::ProcessesWrite, async |store| {
+            let command = CancelSubject { id: id.parse()?.into(), reason: None };
+            let inputs = command.read(&store).await?;
+            Ok((command, inputs))
+        })
+        .await?;
+    let reason = body.parse(&caller)?.and_then(|body| body.reason.or(None));
+    let subject = caller.execute(&CancelSubject { reason, ..command }, inputs).await?;
+    views::respond(&caller.store, subject, false).await
+}
+
+pub(crate) struct CancelSubject {
+    pub(crate) id: SubjectId,
+    pub(crate) reason: Option<Notes>,
+}
+
+impl Command for CancelSubject {
+    type Inputs = (Subject, OpenAssets);
+    type Outcome = Subject;
+
+    async fn read(&self, reads: &TenantReads) -> Result<Self::Inputs, ApiError> {
+        let subject = Subject::read(reads, self.id).await?;
+        let assets = OpenAssets::read(reads, &subject).await?;
+        Ok((subject, assets))
+    }
+
+    fn decide(
+        &self,
+        principal: &Principal,
+        unit: &mut UnitOfWork<'_>,
+        (subject, assets): &Self::Inputs,
+    ) -> Result<Subject, CommitFailure<ApiError>> {
+        subject.open_step(None).map_err(process_error)?;
+        let mut cancelled = subject.clone();
+        for instance in cancelled.instances.iter_mut().filter(|it| it.value.status() == InstanceStatus::InProgress) {
+            let asset = assets.of(&instance.value)?;
+            let next = instance.value.cancelled(self.reason.clone(), principal.context.at).map_err(process_error)?;
+            unit.update(asset, next.asset_after(&asset.value))?;
+            *instance = unit.update(instance, next)?;
+        }
+        Ok(cancelled)
+    }
+
+    fn stored_response(&self, subject: &Subject) -> Result<StoredResponse, StoreError> {
+        views::stored_change(subject)
+    }
+}

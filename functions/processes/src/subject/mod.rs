@@ -1,0 +1,112 @@
+//! What is started, advanced, cancelled and signed as one: a process instance on its own, or a movement with all its
+//! instances.
+
+pub(crate) mod advance;
+pub(crate) mod cancel;
+pub(crate) mod error;
+pub(crate) mod start;
+pub(crate) mod submission;
+pub(crate) mod views;
+
+use shared::domain::assets::asset::Asset;
+use shared::domain::processes::instance::{Instance, InstanceStatus, ProcessError};
+use shared::domain::processes::movement::{Movement, position};
+use shared::domain::processes::process::Step;
+use shared::domain::processes::subject::SubjectId;
+use shared::domain::record::Stored;
+use shared::domain::values::id::{AssetId, MovementId};
+use shared::http::error::ApiError;
+use shared::http::responses::or_not_found;
+use shared::store::{BatchGet, BatchResult, CommitFailure, TenantReads, WriteError};
+use std::collections::HashMap;
+
+/// A process instance on its own, or a movement with its instances.
+#[derive(Clone)]
+pub(crate) struct Subject {
+    pub(crate) movement: Option<Stored<Movement>>,
+    /// All instances of the movement, or the one.
+    pub(crate) instances: Vec<Stored<Instance>>,
+}
+
+impl From<Stored<Instance>> for Subject {
+    fn from(instance: Stored<Instance>) -> Self {
+        Self { movement: None, instances: vec![instance] }
+    }
+}
+
+impl Subject {
+    /// # Errors
+    ///
+    /// Returns [`ApiError::NotFound`] if there is no such process instance or movement.
+    pub(crate) async fn read(reads: &TenantReads, id: SubjectId) -> Result<Self, ApiError> {
+        Ok(Self::read_with(reads, id, BatchGet::new()).await?.0)
+    }
+
+    /// [`Subject::read`] with other records in the batch of its instances.
+    pub(crate) async fn read_with(reads: &TenantReads, id: SubjectId, others: BatchGet) -> Result<(Self, BatchResult), ApiError> {
+        let movement = match id {
+            SubjectId::Instance(_) => None,
+            SubjectId::Movement(id) => Some(or_not_found(reads.get::<Movement>(id).await?)?),
+        };
+        let ids = movement.iter().flat_map(|movement| &movement.value.instance_ids).copied().chain(id.instance());
+        let batch = reads.batch_get(others.with_all::<Instance>(ids.clone())).await?;
+        let instances = batch.get_all::<Instance>(ids)?;
+        if movement.is_none() && instances.is_empty() {
+            return Err(ApiError::NotFound);
+        }
+        Ok((Self { movement, instances }, batch))
+    }
+
+    /// The status, and the current step.
+    pub(crate) fn position(&self) -> (InstanceStatus, usize) {
+        position(&self.instances)
+    }
+
+    /// Returns the step that is open in all instances in progress. `first_read` is the step that was open when the request
+    /// was first looked at, once that is known: the client means no other.
+    pub(crate) fn open_step(&self, first_read: Option<usize>) -> Result<usize, ProcessError> {
+        Err(match (self.position(), first_read) {
+            ((InstanceStatus::InProgress, step), None) => return Ok(step),
+            ((InstanceStatus::InProgress, step), Some(first)) if step == first => return Ok(step),
+            ((InstanceStatus::InProgress | InstanceStatus::Completed, step), Some(_)) => ProcessError::Moved(step),
+            ((status, _), _) => ProcessError::Closed(status),
+        })
+    }
+
+    pub(crate) fn open_instances(&self) -> impl Iterator<Item = &Stored<Instance>> {
+        self.instances.iter().filter(|instance| instance.value.status() == InstanceStatus::InProgress)
+    }
+
+    /// Returns the instance that stands for all: the first one in progress, or else the first. They have the same steps, and
+    /// those in progress the same values.
+    pub(crate) fn representative(&self) -> Result<&Stored<Instance>, ApiError> {
+        let instance = self.open_instances().next().or(self.instances.first());
+        instance.ok_or_else(|| ApiError::Internal("a movement without instances".into()))
+    }
+
+    pub(crate) fn steps(&self) -> &[Step] {
+        self.instances.first().map(|it| it.value.steps.as_slice()).unwrap_or_default()
+    }
+
+    /// The movement of an instance that was named instead of it.
+    pub(crate) fn part_of(&self) -> Option<MovementId> {
+        let instance = self.instances.first().filter(|_| self.movement.is_none());
+        instance.and_then(|instance| instance.value.movement_id)
+    }
+}
+
+/// The assets of the instances that are in progress.
+pub(crate) struct OpenAssets(HashMap<AssetId, Stored<Asset>>);
+
+impl OpenAssets {
+    pub(crate) async fn read(reads: &TenantReads, subject: &Subject) -> Result<Self, ApiError> {
+        let ids: Vec<AssetId> = subject.open_instances().map(|instance| instance.value.asset_id).collect();
+        let batch = reads.batch_get(BatchGet::new().with_all::<Asset>(ids.iter().copied())).await?;
+        Ok(Self(batch.get_all::<Asset>(ids)?.into_iter().map(|asset| (asset.value.id, asset)).collect()))
+    }
+
+    /// Returns the asset of an instance in progress. It can't be deleted: without it, the instance has just ended.
+    pub(crate) fn of(&self, instance: &Instance) -> Result<&Stored<Asset>, CommitFailure<ApiError>> {
+        self.0.get(&instance.asset_id).ok_or(CommitFailure::Outdated(WriteError::Stale))
+    }
+}

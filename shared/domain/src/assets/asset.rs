@@ -1,0 +1,196 @@
+//! Assets. [`super::change`] has the rules for changing them.
+
+use crate::assets::custom_fields::CustomFields;
+use crate::catalog::{AssetKind, AssetType, Manufacturer, Model};
+use crate::record::{Kind, Record, Reference, Stored, Unique, fields};
+use crate::user::User;
+use crate::values::id::{AssetId, AssetTypeId, Id, InstanceId, ManufacturerId, ModelId, UserId, short};
+use crate::values::money::Price;
+use crate::values::string_enum::string_enum;
+use crate::values::text::{Line, Name, Notes};
+use crate::values::time::Date;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+string_enum! {
+    /// The status of an asset.
+    #[schema(as = AssetStatus)]
+    Status {
+        /// In stock. The default status of a new asset.
+        InStock = "in_stock",
+        /// Being prepared for use.
+        Preparing = "preparing",
+        /// In use.
+        InUse = "in_use",
+        /// Being serviced or repaired.
+        InService = "in_service",
+        /// Returned by its user.
+        Returned = "returned",
+        /// Scrapped. The asset and its history are kept.
+        Scrapped = "scrapped",
+    }
+}
+
+impl Status {
+    /// Returns whether a process that ends with this status clears the asset's assignment.
+    #[must_use]
+    pub fn clears_assignment(self) -> bool {
+        matches!(self, Self::InStock | Self::Returned | Self::Scrapped)
+    }
+}
+
+/// The current catalog names that an asset shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogNames {
+    /// The name of its asset type.
+    pub asset_type: Option<Name>,
+    /// The kind of its asset type; physical without a type.
+    pub kind: AssetKind,
+    /// The name of its model.
+    pub model: Option<Name>,
+    /// The name of its model's manufacturer.
+    pub manufacturer: Option<Name>,
+}
+
+impl CatalogNames {
+    /// Returns the names of an asset's catalog entries, each `None` if the asset has none.
+    #[must_use]
+    pub fn of(
+        asset_type: Option<&Stored<AssetType>>,
+        model: Option<&Stored<Model>>,
+        manufacturer: Option<&Stored<Manufacturer>>,
+    ) -> Self {
+        Self {
+            asset_type: asset_type.map(|stored| stored.value.name.clone()),
+            kind: asset_type.map_or(AssetKind::Physical, |stored| stored.value.kind),
+            model: model.map(|stored| stored.value.name.clone()),
+            manufacturer: manufacturer.map(|stored| stored.value.name.clone()),
+        }
+    }
+}
+
+/// An asset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asset {
+    /// Identifier.
+    pub id: AssetId,
+    /// Generated from the tenant's template. Never changes.
+    pub asset_tag: String,
+    /// Display name.
+    pub name: Name,
+    /// Status.
+    pub status: Status,
+    /// Its asset type. With a model, this is the model's type.
+    #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
+    pub asset_type_id: Option<AssetTypeId>,
+    /// Its catalog model.
+    #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
+    pub model_id: Option<ModelId>,
+    /// The model's manufacturer, so that its name can be read without reading the model first. A model in use can't change
+    /// its manufacturer.
+    #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
+    pub manufacturer_id: Option<ManufacturerId>,
+    /// Free text, or the manufacturer's name as it was when the model was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manufacturer: Option<Line>,
+    /// Free text, or the model's name as it was when the model was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Line>,
+    /// The manufacturer's serial number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial_number: Option<Line>,
+    /// Date of purchase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purchase_date: Option<Date>,
+    /// Purchase price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purchase_price: Option<Price>,
+    /// Last day of the warranty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warranty_until: Option<Date>,
+    /// The user to whom it is assigned.
+    #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
+    pub assigned_to: Option<UserId>,
+    /// Internal notes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notes: Option<Notes>,
+    /// Values of the tenant's own fields.
+    #[serde(default)]
+    pub custom_fields: CustomFields,
+    /// The process instance that is in progress on it, if any.
+    #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
+    pub running_instance_id: Option<InstanceId>,
+}
+
+impl Asset {
+    /// Returns the reference to the model. The asset carries the model's manufacturer and type; if the model changed them
+    /// after it was read, the asset must not be linked to it.
+    fn model_reference(&self, id: ModelId) -> Reference {
+        let copied = Model::requirements(self.manufacturer_id, self.asset_type_id);
+        copied.into_iter().fold(Reference::new("model_id", Kind::Model, id.uuid()), Reference::requiring)
+    }
+}
+
+impl Record for Asset {
+    const KIND: Kind = Kind::Asset;
+    type Id = AssetId;
+
+    fn id(&self) -> AssetId {
+        self.id
+    }
+
+    fn history_fields(&self) -> Map<String, Value> {
+        let Self {
+            id: _,
+            asset_tag,
+            name,
+            status,
+            asset_type_id,
+            model_id,
+            manufacturer_id: _,
+            manufacturer,
+            model,
+            serial_number,
+            purchase_date,
+            purchase_price,
+            warranty_until,
+            assigned_to,
+            notes,
+            custom_fields,
+            running_instance_id,
+        } = self;
+        fields([
+            ("asset_tag", json!(asset_tag)),
+            ("name", json!(name)),
+            ("status", json!(status)),
+            ("asset_type_id", json!(asset_type_id)),
+            ("model_id", json!(model_id)),
+            ("manufacturer", json!(manufacturer)),
+            ("model", json!(model)),
+            ("serial_number", json!(serial_number)),
+            ("purchase_date", json!(purchase_date)),
+            // As text, since the canonical form (RFC 8785 §3.2.2.3) would round a number to a double.
+            ("purchase_price", json!(purchase_price)),
+            ("warranty_until", json!(warranty_until)),
+            ("assigned_to", json!(assigned_to)),
+            ("notes", json!(notes)),
+            ("custom_fields", Value::Object(custom_fields.as_map().clone())),
+            ("running_instance_id", json!(running_instance_id)),
+        ])
+    }
+
+    /// The process instance in progress is not shown, so starting and cancelling one leaves `updated_at` as it is.
+    fn is_shown(field: &str) -> bool {
+        field != "running_instance_id"
+    }
+
+    fn unique(&self) -> Vec<Unique> {
+        vec![Unique { field: "asset_tag", value: self.asset_tag.clone(), reserved_after_deletion: true }]
+    }
+
+    fn references(&self) -> Vec<Reference> {
+        let asset_type = self.asset_type_id.map(|id| Reference::new("asset_type_id", Kind::AssetType, id.uuid()));
+        let user = self.assigned_to.map(|id| User::reference("assigned_to", id));
+        [asset_type, self.model_id.map(|id| self.model_reference(id)), user].into_iter().flatten().collect()
+    }
+}

@@ -1,0 +1,270 @@
+//! The rules for creating and changing assets.
+
+#[cfg(test)]
+mod tests;
+
+use crate::assets::asset::{Asset, Status};
+use crate::assets::custom_fields::{CustomFields, SchemaError, Validations};
+use crate::catalog::{AssetType, Manufacturer, Model};
+use crate::record::{Patch, Stored};
+use crate::record_change::record_change;
+use crate::tenants::tenant::Transitions;
+use crate::user::User;
+use crate::values::field_error::FieldError;
+use crate::values::id::{AssetId, AssetTypeId, Id, InstanceId, ModelId, UserId};
+use crate::values::money::Price;
+use crate::values::text::{Line, Name, Notes};
+use crate::values::time::Date;
+
+record_change! {
+    /// The fields that a POST or PATCH of an asset sets.
+    AssetChange of Asset::with_plain_fields {
+        set name: Name,
+        set status: Status,
+        set_or_clear manufacturer: Line,
+        set_or_clear model: Line,
+        set_or_clear serial_number: Line,
+        set_or_clear purchase_date: Date,
+        set_or_clear purchase_price: Price,
+        set_or_clear warranty_until: Date,
+        set_or_clear notes: Notes,
+    } and {
+        pub asset_type_id: Patch<AssetTypeId>,
+        pub model_id: Patch<ModelId>,
+        pub assigned_to: Patch<UserId>,
+        pub custom_fields: Patch<CustomFields>,
+        /// Errors already found in the request. They are reported together with those found here.
+        pub errors: Vec<FieldError>,
+    }
+}
+
+/// The records that a change refers to; `None` where the tenant has no such record.
+#[derive(Debug, Clone, Default)]
+pub struct AssetReferences {
+    /// The asset type that the asset has after the change.
+    pub asset_type: Option<Stored<AssetType>>,
+    /// The model that the change sets.
+    pub model: Option<Stored<Model>>,
+    /// The manufacturer of that model.
+    pub manufacturer: Option<Stored<Manufacturer>>,
+    /// The user that the change assigns.
+    pub user: Option<Stored<User>>,
+}
+
+/// Why an asset can't be created or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum AssetChangeError {
+    /// Fields of the request are not acceptable. Lists all of them.
+    #[error("{} fields are not acceptable", .0.len())]
+    Invalid(Vec<FieldError>),
+    /// The tenant's settings do not permit this change of status.
+    #[error("an asset that is {from} may not become {to}")]
+    Transition {
+        /// The current status.
+        from: Status,
+        /// The requested status.
+        to: Status,
+        /// The permitted statuses.
+        allowed: Vec<Status>,
+    },
+    /// Status and assignment can't change while this process instance is in progress on the asset.
+    #[error("a process is in progress on the asset")]
+    Running(InstanceId),
+    /// The custom fields can't be validated against the type's schema.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+}
+
+impl AssetChange {
+    /// Returns the change without what the asset has already. A client may send back all that it has read: also a user who
+    /// is no longer active, and texts that the model fills in.
+    fn without_unchanged(&self, asset: &Asset) -> Self {
+        let mut change = self.clone();
+        let fields = Some(asset.custom_fields.clone()).filter(|fields| !fields.as_map().is_empty());
+        change.asset_type_id = change.asset_type_id.unless(asset.asset_type_id.as_ref());
+        change.model_id = change.model_id.unless(asset.model_id.as_ref());
+        change.manufacturer = change.manufacturer.unless(asset.manufacturer.as_ref());
+        change.model = change.model.unless(asset.model.as_ref());
+        change.assigned_to = change.assigned_to.unless(asset.assigned_to.as_ref());
+        change.custom_fields = match change.custom_fields {
+            Patch::Value(fields) if fields == asset.custom_fields => Patch::Absent,
+            fields_change => fields_change.unless(fields.as_ref()),
+        };
+        change
+    }
+
+    /// Returns the asset type that the asset has after the change. `model` is the model that the change sets, if any.
+    #[must_use]
+    pub fn next_type(&self, current: Option<&Asset>, model: Option<&Model>) -> Option<AssetTypeId> {
+        match model {
+            Some(model) => Some(model.asset_type_id),
+            None => self.asset_type_id.clone().or(current.and_then(|asset| asset.asset_type_id)),
+        }
+    }
+
+    /// Returns whether the change sets a field that is checked against the asset type.
+    #[must_use]
+    pub fn needs_type(&self) -> bool {
+        !(self.asset_type_id.is_absent() && self.model_id.is_absent() && self.custom_fields.is_absent())
+    }
+
+    /// Returns the errors of the request, and those that show without reading the records it refers to.
+    fn errors_without_references(&self, current: Option<&Asset>) -> Vec<FieldError> {
+        let mut errors = self.errors.clone();
+        let texts = [("manufacturer", &self.manufacturer), ("model", &self.model)];
+        if self.model_id.value().is_some() {
+            for (field, _) in texts.iter().filter(|(_, text)| text.value().is_some()) {
+                errors.push(FieldError::field(field, "must not be sent together with model_id, which fills it in"));
+            }
+        } else if self.model_id.is_absent() && current.is_some_and(|asset| asset.model_id.is_some()) {
+            for (field, _) in texts.iter().filter(|(_, text)| !text.is_absent()) {
+                errors.push(FieldError::field(field, "is filled in by the asset's model; to set it, set model_id to null"));
+            }
+            if !self.asset_type_id.is_absent() && self.asset_type_id.value().copied() != current.and_then(|a| a.asset_type_id) {
+                errors.push(FieldError::field("asset_type_id", "differs from the type of the asset's model"));
+            }
+        }
+        errors
+    }
+
+    /// Returns whether the change sets another type than that of `model`.
+    fn contradicts_type_of(&self, model: &Model) -> bool {
+        self.asset_type_id.value().is_some_and(|asset_type| *asset_type != model.asset_type_id)
+    }
+}
+
+impl Asset {
+    /// Creates an asset, which has no tag yet.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`AssetChangeError::Invalid`] with all fields that are not acceptable.
+    pub fn create(
+        id: AssetId,
+        name: Name,
+        change: &AssetChange,
+        references: &AssetReferences,
+        validations: &Validations,
+    ) -> Result<Self, AssetChangeError> {
+        let blank = Self {
+            id,
+            asset_tag: String::new(),
+            name,
+            status: Status::InStock,
+            asset_type_id: None,
+            model_id: None,
+            manufacturer_id: None,
+            manufacturer: None,
+            model: None,
+            serial_number: None,
+            purchase_date: None,
+            purchase_price: None,
+            warranty_until: None,
+            assigned_to: None,
+            notes: None,
+            custom_fields: CustomFields::default(),
+            running_instance_id: None,
+        };
+        // The type's schema applies to a new asset even if the request has no custom fields.
+        blank.apply(change, references, validations, change.errors_without_references(None), true)
+    }
+
+    /// Returns the asset with `change` applied.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`AssetChangeError::Invalid`] with all fields that are not acceptable,
+    /// [`AssetChangeError::Running`] if the status or assignment would change while a process instance is in progress,
+    /// and [`AssetChangeError::Transition`] if `transitions` do not permit the change of status.
+    pub fn changed(
+        &self,
+        change: &AssetChange,
+        references: &AssetReferences,
+        validations: &Validations,
+        transitions: Option<&Transitions>,
+    ) -> Result<Self, AssetChangeError> {
+        let change = &change.without_unchanged(self);
+        let next = self.apply(change, references, validations, change.errors_without_references(Some(self)), false)?;
+        if let Some(running) = self.running_instance_id
+            && (next.status != self.status || next.assigned_to != self.assigned_to)
+        {
+            return Err(AssetChangeError::Running(running));
+        }
+        if next.status != self.status
+            && let Some(allowed) = transitions.and_then(|t| t.from(self.status))
+            && !allowed.contains(&next.status)
+        {
+            return Err(AssetChangeError::Transition {
+                from: self.status,
+                to: next.status,
+                allowed: allowed.iter().copied().collect(),
+            });
+        }
+        Ok(next)
+    }
+
+    fn apply(
+        &self,
+        change: &AssetChange,
+        references: &AssetReferences,
+        validations: &Validations,
+        mut errors: Vec<FieldError>,
+        is_new: bool,
+    ) -> Result<Self, AssetChangeError> {
+        let mut next = self.with_plain_fields(change);
+        next.custom_fields = change.custom_fields.clone().or(Some(next.custom_fields)).unwrap_or_default();
+        next.link_catalog(change, references, &mut errors);
+        next.assign(&change.assigned_to, references.user.as_ref(), &mut errors);
+        if (is_new || !change.custom_fields.is_absent() || next.asset_type_id != self.asset_type_id)
+            && let Some(asset_type) = &references.asset_type
+            && let Some(schema) = &asset_type.value.custom_fields_schema
+        {
+            errors.extend(validations.errors(asset_type.value.id.uuid(), asset_type.version, schema, &next.custom_fields)?);
+        }
+        if errors.is_empty() { Ok(next) } else { Err(AssetChangeError::Invalid(errors)) }
+    }
+
+    /// Sets the model and the asset type, and the fields that a model fills in.
+    fn link_catalog(&mut self, change: &AssetChange, references: &AssetReferences, errors: &mut Vec<FieldError>) {
+        match (&change.model_id, &references.model) {
+            (Patch::Absent, _) => self.asset_type_id = change.asset_type_id.clone().or(self.asset_type_id),
+            (Patch::Null, _) => {
+                (self.model_id, self.manufacturer_id) = (None, None);
+                self.asset_type_id = change.asset_type_id.clone().or(self.asset_type_id);
+            }
+            (Patch::Value(_), None) => errors.push(FieldError::field("model_id", "is not the id of a model of this tenant")),
+            (Patch::Value(id), Some(model)) => {
+                let model = &model.value;
+                if change.contradicts_type_of(model) {
+                    errors.push(FieldError::field("asset_type_id", "differs from the type of the model"));
+                }
+                let manufacturer = references.manufacturer.as_ref();
+                self.model_id = Some(*id);
+                self.manufacturer_id = Some(model.manufacturer_id);
+                self.asset_type_id = Some(model.asset_type_id);
+                let line = |name: &Name| Line::from_stored(String::from(name.clone()));
+                self.manufacturer = manufacturer.map(|manufacturer| line(&manufacturer.value.name));
+                self.model = Some(line(&model.name));
+            }
+        }
+        // A type that differs from the model's already has its error, whether or not such a type exists.
+        let has_error = references.model.as_ref().is_some_and(|model| change.contradicts_type_of(&model.value));
+        if let Some(id) = change.asset_type_id.value()
+            && !has_error
+            && references.asset_type.as_ref().is_none_or(|asset_type| asset_type.value.id != *id)
+        {
+            errors.push(FieldError::field("asset_type_id", "is not the id of an asset type of this tenant"));
+        }
+    }
+
+    /// Sets the assignment. `user` is the user that it names.
+    fn assign(&mut self, assigned_to: &Patch<UserId>, user: Option<&Stored<User>>, errors: &mut Vec<FieldError>) {
+        match (assigned_to, user) {
+            (Patch::Absent, _) => {}
+            (Patch::Null, _) => self.assigned_to = None,
+            (Patch::Value(id), Some(user)) if user.value.is_active => self.assigned_to = Some(*id),
+            (Patch::Value(_), Some(_)) => errors.push(FieldError::field("assigned_to", "is the id of a user who is not active")),
+            (Patch::Value(_), None) => errors.push(FieldError::field("assigned_to", "is not the id of a user of this tenant")),
+        }
+    }
+}

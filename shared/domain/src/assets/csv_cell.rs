@@ -1,0 +1,212 @@
+//! Cells of CSV files: how values are written, so that a spreadsheet runs none of them as a formula and each is read back
+//! as it was.
+
+use crate::assets::custom_fields::FieldsSchema;
+use crate::values::json::parse_strict;
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// The cell that clears a field. An empty cell leaves it alone.
+pub const CLEAR: &str = "\\N";
+
+/// The maximum nesting of a value in a cell: that of custom fields.
+const MAX_LEVELS: usize = 8;
+
+/// Characters that begin a formula (OWASP, "CSV Injection"), and their full-width forms.
+const TRIGGERS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+/// After what a spreadsheet sees another cell begin if it doesn't expect commas. It then doesn't respect quotes either.
+const SEPARATORS: [char; 4] = [';', '\t', '\n', '\r'];
+/// What a spreadsheet may drop at the beginning of a cell.
+const QUOTES: [char; 2] = ['\'', '"'];
+
+/// Returns the cell for a text: with an apostrophe before what a spreadsheet would run as a formula, wherever it could see a
+/// cell begin, and before a text that would clear the field. A number stays as it is.
+#[must_use]
+pub fn from_text(text: &str) -> Cow<'_, str> {
+    let is_plain = parts(text).all(|(_, is_special)| !is_special);
+    if is_plain || text.parse::<serde_json::Number>().is_ok() {
+        return text.into();
+    }
+    parts(text).flat_map(|(part, is_special)| [if is_special { "'" } else { "" }, part]).collect()
+}
+
+/// Returns the text in a cell: without the apostrophes that [`from_text`] writes.
+#[must_use]
+pub fn to_text(cell: &str) -> Cow<'_, str> {
+    if !cell.contains('\'') {
+        return cell.into();
+    }
+    parts(cell).map(|(part, is_special)| part.strip_prefix('\'').filter(|_| is_special).unwrap_or(part)).collect()
+}
+
+/// Returns what a spreadsheet could see as cells, each with the separator behind it, and whether it needs an apostrophe.
+fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    text.split_inclusive(SEPARATORS).enumerate().map(|(index, part)| {
+        let bare = part.trim_start_matches(QUOTES);
+        let is_special_cell = index == 0 && (bare == CLEAR || bare.starts_with(['\t', '\r']));
+        (part, is_special_cell || bare.starts_with(TRIGGERS))
+    })
+}
+
+/// Returns the text for the value of a custom field, which [`to_value`] reads back: a string as it is, if it can't be
+/// mistaken for another value, and everything else as JSON.
+#[must_use]
+pub fn value_text(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.is_empty() && text != CLEAR && parse_strict(text, MAX_LEVELS).is_err() => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+/// Returns the value of the custom field `name` that a text stands for: JSON if it reads as such, and otherwise a string.
+/// Where the schema wants a string, only a quoted one is JSON; where it wants a boolean, letters may be upper case.
+#[must_use]
+pub fn to_value(text: &str, name: &str, schema: Option<&FieldsSchema>) -> Value {
+    let wanted = schema.and_then(|schema| type_of(schema.as_value().get("properties")?.get(name)?));
+    let json = match wanted {
+        Some("boolean") => parse_strict(&text.to_lowercase(), MAX_LEVELS).ok().filter(Value::is_boolean),
+        _ => None,
+    };
+    let json = json.or_else(|| parse_strict(text, MAX_LEVELS).ok());
+    json.filter(|value| wanted != Some("string") || value.is_string()).unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+/// Returns the only type, besides null, that the schema of a property permits, as far as it says so itself.
+fn type_of(property: &Value) -> Option<&str> {
+    match (&property["type"], &property["enum"]) {
+        (Value::String(name), _) => Some(name),
+        (Value::Array(names), _) => {
+            let mut names = names.iter().filter_map(Value::as_str).filter(|name| *name != "null");
+            names.next().filter(|_| names.next().is_none())
+        }
+        (_, Value::Array(values)) => values.iter().all(Value::is_string).then_some("string"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_a_spreadsheet_would_run_gets_an_apostrophe() {
+        for (text, cell) in [
+            ("=1+1", "'=1+1"),
+            ("+49 170", "'+49 170"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\tx", "'\tx"),
+            ("-5", "-5"),
+            ("-5+cmd", "'-5+cmd"),
+            ("'=1", "''=1"),
+            ("'quoted", "'quoted"),
+            ("\\N", "'\\N"),
+            ("plain; text", "plain; text"),
+            ("x;=1+cmd|' /C calc'!A1", "x;'=1+cmd|' /C calc'!A1"),
+            ("x;-5", "x;'-5"),
+            ("x;\"=1\"", "x;'\"=1\""),
+            ("a\t@b\r\n+c\n\nd", "a\t'@b\r\n'+c\n\nd"),
+            ("＝1", "'＝1"),
+            ("x;＋1\t－1\n＠a", "x;'＋1\t'－1\n'＠a"),
+            ("x;'=1", "x;''=1"),
+            ("x;'quoted'", "x;'quoted'"),
+        ] {
+            assert_eq!(from_text(text), cell, "{text}");
+            assert_eq!(to_text(cell), text, "{cell}");
+        }
+    }
+
+    #[test]
+    fn a_schema_says_what_a_cell_means() {
+        let schema = FieldsSchema::from_json(
+            r#"{"properties": {"imei": {"type": "string"}, "leased": {"type": ["boolean", "null"]}, "size": {"enum": ["8", "16"]}}}"#,
+        );
+        let schema = schema.as_ref().ok();
+        for (name, text, value) in [
+            ("imei", "356938035643809", json!("356938035643809")),
+            ("imei", "\"1\"", json!("1")),
+            ("leased", "TRUE", json!(true)),
+            ("leased", "null", json!(null)),
+            ("size", "8", json!("8")),
+            ("ram", "16", json!(16)),
+            ("ram", "007", json!("007")),
+            ("ram", "TRUE", json!("TRUE")),
+            ("ram", "123456789012345678901", json!("123456789012345678901")),
+            ("ram", "[1, 2]", json!([1, 2])),
+        ] {
+            assert_eq!(to_value(text, name, schema), value, "{name} {text}");
+        }
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            "\\PC*".prop_map(Value::from),
+            "['\"=+@\\\\N0-9 -]{0,4}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(2, 8, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                prop::collection::hash_map("[a-z]", inner, 0..3).prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof!["\\PC*", "['\"=+@\\\\N\t\r\n;,＝－ 0-9a-]{0,8}"]
+    }
+
+    /// Returns the cells that a spreadsheet sees. A quote matters at the beginning of a cell only; what follows the closing one
+    /// belongs to the cell.
+    fn cells_seen(file: &str, separator: char) -> Vec<String> {
+        let mut cells = Vec::new();
+        let mut rest = file.chars().peekable();
+        while rest.peek().is_some() {
+            let mut cell = String::new();
+            let mut is_quoted = rest.next_if_eq(&'"').is_some();
+            while let Some(c) = rest.next() {
+                match c {
+                    '"' if is_quoted => is_quoted = rest.next_if_eq(&'"').inspect(|quote| cell.push(*quote)).is_some(),
+                    c if !is_quoted && (c == separator || c == '\r' || c == '\n') => break,
+                    c => cell.push(c),
+                }
+            }
+            cells.push(cell);
+        }
+        cells
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_is_read_back(text in text()) {
+            let cell = from_text(&text);
+            prop_assert_eq!(to_text(&cell), text.as_str());
+        }
+
+        #[test]
+        fn no_spreadsheet_sees_a_formula(texts in prop::collection::vec(text(), 1..4)) {
+            let mut file = csv::Writer::from_writer(Vec::new());
+            // Files begin with an ID.
+            let cells = std::iter::once("id".into()).chain(texts.iter().map(|text| from_text(text)));
+            file.write_record(cells.map(Cow::into_owned).map(String::into_bytes)).unwrap();
+            let file = String::from_utf8(file.into_inner().unwrap()).unwrap();
+            for separator in [',', ';', '\t'] {
+                for cell in cells_seen(&file, separator) {
+                    let is_formula = cell.starts_with(TRIGGERS) && cell.parse::<serde_json::Number>().is_err();
+                    prop_assert!(!is_formula, "{cell:?} in {file:?}, separated by {separator:?}");
+                }
+            }
+        }
+
+        #[test]
+        fn every_value_is_read_back(value in value()) {
+            let text = value_text(&value);
+            let cell = from_text(&text);
+            prop_assert!(!cell.is_empty() && cell != CLEAR);
+            prop_assert_eq!(to_value(&to_text(&cell), "x", None), value);
+        }
+    }
+}

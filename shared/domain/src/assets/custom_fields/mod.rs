@@ -1,0 +1,151 @@
+//! The tenant's own fields of assets, and the JSON Schema of an asset type that validates them.
+
+mod compiled;
+mod cost;
+mod pattern_cost;
+mod policy;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+use crate::values::field_error::ValueError;
+use crate::values::hex;
+use crate::values::json::parse_strict;
+use compiled::Compiled;
+pub use compiled::CompiledSchemas;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+pub use validate::{SchemaError, Validations};
+
+/// The maximum size of custom fields and of schemas, in bytes of compact JSON.
+const MAX_BYTES: usize = 32 * 1024;
+/// The maximum nesting of custom fields.
+const MAX_FIELD_LEVELS: usize = 8;
+/// The maximum nesting of a schema, which needs about four levels for each level of data.
+const MAX_SCHEMA_LEVELS: usize = 32;
+/// The maximum length of the text of an error, in characters.
+const MAX_ERROR_CHARS: usize = 300;
+
+/// Any JSON object of at most 32 KiB and 8 levels.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = Object)]
+pub struct CustomFields(Map<String, Value>);
+
+impl CustomFields {
+    /// Parses the JSON text of an object.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names the limit the object exceeds.
+    pub fn from_json(text: &str) -> Result<Self, ValueError> {
+        match parse_limited(text, MAX_FIELD_LEVELS)? {
+            Value::Object(fields) => Ok(Self(fields)),
+            _ => Err(ValueError::new("must be an object")),
+        }
+    }
+
+    /// Returns the object.
+    #[must_use]
+    pub fn as_map(&self) -> &Map<String, Value> {
+        &self.0
+    }
+}
+
+impl From<CustomFields> for String {
+    fn from(fields: CustomFields) -> Self {
+        Value::Object(fields.0).to_string()
+    }
+}
+
+impl TryFrom<String> for CustomFields {
+    type Error = ValueError;
+    fn try_from(text: String) -> Result<Self, ValueError> {
+        Self::from_json(&text)
+    }
+}
+
+fn parse_limited(text: &str, levels: usize) -> Result<Value, ValueError> {
+    let value = parse_strict(text, levels)?;
+    let size = value.to_string().len();
+    if size > MAX_BYTES {
+        return Err(ValueError::new(format!("must have at most {MAX_BYTES} bytes as JSON; this has {size}")));
+    }
+    Ok(value)
+}
+
+/// A JSON Schema (draft 2020-12) that compiles and is cheap to validate against.
+///
+/// A tenant's schema is a program that runs in the service. Hence its references stay within the schema, form no cycle and
+/// don't expand excessively, and its patterns are matched in linear time.
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = Object)]
+#[schema(as = CustomFieldsSchema)]
+pub struct FieldsSchema(Value);
+
+impl PartialEq for FieldsSchema {
+    /// Neither the order of members nor the form of numbers makes a difference.
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 || canonical(&self.0) == canonical(&other.0)
+    }
+}
+
+/// Returns the hash of a schema's text. Schemas that are equal have the same hash.
+#[must_use]
+pub fn schema_hash(text: &str) -> String {
+    hex::sha256(serde_json::from_str(text).map_or_else(|_| text.to_owned(), |schema| canonical(&schema)))
+}
+
+fn canonical(schema: &Value) -> String {
+    serde_json_canonicalizer::to_string(schema).unwrap_or_else(|_| schema.to_string())
+}
+
+impl FieldsSchema {
+    /// Parses a schema and checks that it compiles.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that says what makes the schema invalid.
+    pub fn from_json(text: &str) -> Result<Self, ValueError> {
+        let schema = parse_limited(text, MAX_SCHEMA_LEVELS)?;
+        if !schema.is_object() {
+            return Err(ValueError::new("must be a JSON Schema, an object"));
+        }
+        let dialect = schema.get("$schema").and_then(Value::as_str).map(|uri| uri.trim_end_matches('#'));
+        if dialect.is_some_and(|uri| uri != "https://json-schema.org/draft/2020-12/schema") {
+            return Err(ValueError::new("must be a JSON Schema of draft 2020-12"));
+        }
+        Compiled::new(&schema)?;
+        Ok(Self(schema))
+    }
+
+    /// Returns the schema.
+    #[must_use]
+    pub fn as_value(&self) -> &Value {
+        &self.0
+    }
+}
+
+impl From<FieldsSchema> for String {
+    fn from(schema: FieldsSchema) -> Self {
+        schema.0.to_string()
+    }
+}
+
+impl TryFrom<String> for FieldsSchema {
+    type Error = ValueError;
+    /// Reads a schema from the table, which contains only checked schemas.
+    fn try_from(text: String) -> Result<Self, ValueError> {
+        serde_json::from_str(&text).map(Self).map_err(|_| ValueError::new("must be JSON"))
+    }
+}
+
+/// Returns the text of an error, cut to [`MAX_ERROR_CHARS`]: the validator quotes the whole value.
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MAX_ERROR_CHARS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}

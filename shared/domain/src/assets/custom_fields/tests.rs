@@ -1,0 +1,134 @@
+//! Tests of custom fields and their schemas.
+
+use super::*;
+use crate::values::field_error::ErrorLocation;
+use uuid::Uuid;
+
+#[test]
+fn custom_fields_are_an_object_within_limits() {
+    assert!(CustomFields::from_json(r#"{"a":{"b":{"c":{"d":{"e":{"f":{"g":1}}}}}}}"#).is_ok());
+    for wrong in ["[]", "null", "1", r#"{"a":{"b":{"c":{"d":{"e":{"f":{"g":{"h":{}}}}}}}}}"#] {
+        assert!(CustomFields::from_json(wrong).is_err(), "{wrong}");
+    }
+    let large = |n: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(n - 8));
+    assert!(CustomFields::from_json(&large(MAX_BYTES)).is_ok());
+    assert!(CustomFields::from_json(&large(MAX_BYTES + 1)).is_err());
+}
+
+#[test]
+fn all_errors_that_a_schema_finds_are_reported() {
+    let schema = FieldsSchema::from_json(
+        r##"{"type":"object","required":["ram"],"properties":{"ram":{"type":"integer"},"os":{"$ref":"#/$defs/os"}},"$defs":{"os":{"enum":["linux","mac"]}}}"##,
+    )
+    .expect("a schema");
+    let validations = Validations::default();
+    let errors = |fields: &str| {
+        let fields = CustomFields::from_json(fields).expect("fields");
+        validations
+            .errors(Uuid::nil(), 1, &schema, &fields)
+            .expect("compiled")
+            .into_iter()
+            .map(|error| error.location)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(errors(r#"{"ram":16,"os":"mac"}"#), []);
+    assert_eq!(errors(r#"{"os":"dos"}"#).len(), 2);
+    assert_eq!(errors(r#"{"ram":"16"}"#), [ErrorLocation::Pointer("/custom_fields/ram".into())]);
+}
+
+#[test]
+fn invalid_and_expensive_schemas_are_refused() {
+    let doubling = (1..40)
+        .map(|n| format!(r##""a{n}":{{"allOf":[{{"$ref":"#/$defs/a{0}"}},{{"$ref":"#/$defs/a{0}"}}]}}"##, n - 1))
+        .collect::<Vec<_>>()
+        .join(",");
+    let doubling = format!(r##"{{"$ref":"#/$defs/a39","$defs":{{"a0":true,{doubling}}}}}"##);
+    for wrong in [
+        "[]",
+        r#"{"type":"text"}"#,
+        r#"{"properties":[]}"#,
+        r##"{"$ref":"#"}"##,
+        r##"{"allOf":[{"$ref":"#/allOf/0"}]}"##,
+        r#"{"$ref":"https://example.com/x.json"}"#,
+        r#"{"$ref":"file:///etc/passwd"}"#,
+        r#"{"$schema":"http://json-schema.org/draft-07/schema#"}"#,
+        r#"{"pattern":"("}"#,
+        r#"{"pattern":"(x{1000}){1000}"}"#,
+        &doubling,
+    ] {
+        assert!(FieldsSchema::from_json(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn data_in_a_schema_may_look_like_rules() {
+    for right in [
+        r##"{"properties":{"a":{"const":{"$ref":"#/nowhere","$id":"x"}}}}"##,
+        r##"{"properties":{"a":{"enum":[{"$anchor":"x"}],"default":{"$dynamicRef":"#x"}},"$id":{"type":"string"}}}"##,
+        r##"{"properties":{"enum":{"type":"string"},"a":{"$ref":"#/$defs/a%20b"}},"$defs":{"a b":{"type":"integer"}}}"##,
+    ] {
+        let read = FieldsSchema::from_json(right);
+        assert!(read.is_ok(), "{right}: {read:?}");
+    }
+    // In a list of rules, a name such as `const` is the name of a rule.
+    for wrong in [
+        r##"{"properties":{"enum":{"$ref":"#/properties/enum"}}}"##,
+        r##"{"$defs":{"default":{"$ref":"#/$defs/default"}},"$ref":"#/$defs/default"}"##,
+        r#"{"properties":{"const":{"$id":"https://example.com/x"}}}"#,
+    ] {
+        assert!(FieldsSchema::from_json(wrong).is_err(), "{wrong}");
+    }
+}
+
+/// Returns a schema with which each item of `a` is compared with 900 rules.
+fn expensive_schema() -> FieldsSchema {
+    let rules: Vec<Value> = (0..900).map(|n| serde_json::json!({"type": "string", "minLength": n})).collect();
+    let schema = serde_json::json!({"properties": {"a": {"items": {"anyOf": rules}}}});
+    FieldsSchema::from_json(&schema.to_string()).expect("a schema")
+}
+
+#[test]
+fn expensive_validations_report_one_error() {
+    let schema = expensive_schema();
+    let check = |count: usize| {
+        let fields = serde_json::json!({"a": vec![1; count]}).to_string();
+        let fields = CustomFields::from_json(&fields).expect("fields");
+        Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("compiled")
+    };
+    assert_eq!((check(20).len(), check(1_000).len(), check(16_000).len()), (20, 1, 1));
+    assert_eq!(check(16_000)[0].location, ErrorLocation::Pointer("/custom_fields".into()));
+    let greedy: Vec<Value> = (0..40).map(|n| serde_json::json!({"pattern": format!("x{{{}}}", 900 + n)})).collect();
+    assert!(FieldsSchema::from_json(&serde_json::json!({ "allOf": greedy }).to_string()).is_err());
+}
+
+#[test]
+fn a_pattern_that_backtracks_is_matched_in_linear_time() {
+    let schema = FieldsSchema::from_json(r#"{"properties":{"a":{"pattern":"^(a+)+$"}}}"#).expect("a schema");
+    let fields = CustomFields::from_json(&format!(r#"{{"a":"{}!"}}"#, "a".repeat(20_000))).expect("fields");
+    assert_eq!(Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("compiled").len(), 1);
+}
+
+/// Returns a schema, and fields that cost about a tenth of what a request may spend.
+fn costly(number: u32) -> (FieldsSchema, CustomFields) {
+    let fields = serde_json::json!({"a": vec![1; 100], "n": number}).to_string();
+    (expensive_schema(), CustomFields::from_json(&fields).expect("fields"))
+}
+
+#[test]
+fn a_request_validates_until_its_budget_is_spent_and_nothing_twice() {
+    let validate = |validations: &Validations, number| {
+        let (schema, fields) = costly(number);
+        validations.errors(Uuid::nil(), 1, &schema, &fields).map(|errors| errors.len())
+    };
+    let (schema, fields) = costly(0);
+    let cost = cost::estimate(schema.as_value(), &Value::Object(fields.0), u64::MAX, u64::MAX);
+    let cost::Cost::Units { units, .. } = cost else { unreachable!("{cost:?}") };
+    let validations = Validations::default();
+    let count = (0..).take_while(|number| validate(&validations, *number).is_ok()).count();
+    // Compiling and reporting cost something, too.
+    let most = usize::try_from(validate::MAX_UNITS / units).expect("a count");
+    assert!((most / 2..=most).contains(&count) && most > 5, "{count} of {most}");
+    assert!(matches!(validate(&validations, u32::MAX), Err(SchemaError::BudgetSpent)));
+    assert!((0..5).all(|number| matches!(validate(&validations, number), Ok(1))), "it was validated before");
+    assert!(matches!(validate(&Validations::default(), u32::MAX), Ok(1)));
+}

@@ -1,0 +1,119 @@
+//! Validates custom fields, within what a request may cost.
+
+use super::compiled::{Compiled, CompiledSchemas, SchemaKey};
+use super::cost::{self, Cost};
+use super::{CustomFields, FieldsSchema, shortened};
+use crate::values::field_error::{ErrorLocation, FieldError, ValueError};
+use crate::values::hex;
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use uuid::Uuid;
+
+/// The most that all validations of a request may cost, in units of [`cost::estimate`]: at most 0.4 s.
+pub(super) const MAX_UNITS: u64 = 5_000_000;
+/// The most that a validation may cost that reports all errors.
+const MAX_UNITS_FOR_ALL_ERRORS: u64 = 100_000;
+/// What reporting the errors costs beside finding them, as measured: it takes 300 ns a unit, and memory.
+const REPORTING: u64 = 4;
+/// The maximum number of errors that are reported for custom fields.
+const MAX_ERRORS: usize = 100;
+
+/// Why custom fields can't be validated.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// What the request validated before left too little of what it may cost.
+    #[error("the request's budget for validations is spent")]
+    BudgetSpent,
+    /// The schema does not compile, which stored schemas do.
+    #[error(transparent)]
+    Invalid(#[from] ValueError),
+}
+
+/// What a request validates, with the compiled schemas that a running function has used lately. Clones share what the request
+/// may cost, and what it has found.
+#[derive(Clone, Default)]
+pub struct Validations {
+    compiled: Arc<CompiledSchemas>,
+    done: Arc<Mutex<Done>>,
+}
+
+/// What a request has spent, and the errors of what it has validated, by the schema and the hash of the fields: what was only
+/// checked first, or is tried again, is not validated twice.
+#[derive(Default)]
+struct Done {
+    spent: u64,
+    errors: HashMap<(SchemaKey, String), Vec<FieldError>>,
+}
+
+impl Validations {
+    /// Returns the validations of a request that begins.
+    #[must_use]
+    pub fn new(compiled: Arc<CompiledSchemas>) -> Self {
+        Self { compiled, done: Arc::default() }
+    }
+
+    /// Validates custom fields against `schema`, the schema of version `version` of the asset type `id`. Returns all errors,
+    /// or only the first if finding all of them would cost too much.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SchemaError::BudgetSpent`] if the request has too little left, and [`SchemaError::Invalid`] for a schema that
+    /// does not compile.
+    pub fn errors(
+        &self,
+        id: Uuid,
+        version: u64,
+        schema: &FieldsSchema,
+        fields: &CustomFields,
+    ) -> Result<Vec<FieldError>, SchemaError> {
+        let (schema_key, value) = ((id, version), Value::Object(fields.as_map().clone()));
+        let key = (schema_key, hex::sha256(value.to_string()));
+        // Only this request waits for it.
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(errors) = done.errors.get(&key) {
+            return Ok(errors.clone());
+        }
+        let left = MAX_UNITS.saturating_sub(done.spent);
+        let errors = match cost::estimate(schema.as_value(), &value, MAX_UNITS, left) {
+            Cost::Units { units, .. } if units <= left => {
+                let (compiled, compiling) = self.compiled.get(schema_key, || Compiled::stored(schema.as_value()))?;
+                let reports_all = units <= MAX_UNITS_FOR_ALL_ERRORS;
+                let errors = compiled.errors(&value, reports_all);
+                let reporting = if reports_all && !errors.is_empty() { units * REPORTING } else { 0 };
+                done.spent += units + compiling + reporting;
+                errors
+            }
+            Cost::Excessive { work } => {
+                done.spent += work;
+                vec![FieldError::field("custom_fields", "cost too much to validate against the type's schema")]
+            }
+            Cost::Units { work, .. } | Cost::Unknown { work } => {
+                done.spent += work;
+                return Err(SchemaError::BudgetSpent);
+            }
+        };
+        done.errors.insert(key, errors.clone());
+        Ok(errors)
+    }
+}
+
+impl Compiled {
+    fn errors(&self, value: &Value, all: bool) -> Vec<FieldError> {
+        match all {
+            true => self.validator.iter_errors(value).map(|error| field_error(&error)).take(MAX_ERRORS).collect(),
+            false => self.validator.validate(value).err().map(|error| field_error(&error)).into_iter().collect(),
+        }
+    }
+}
+
+fn field_error(error: &ValidationError<'_>) -> FieldError {
+    let detail = match error.kind() {
+        // The library speaks of a "False schema".
+        ValidationErrorKind::FalseSchema => "is not permitted by the type's schema".to_owned(),
+        _ => shortened(error.to_string()),
+    };
+    FieldError { location: ErrorLocation::Pointer(format!("/custom_fields{}", error.instance_path())), detail }
+}

@@ -1,0 +1,196 @@
+//! What a request says about labels: their format, their size, the sheet, and the assets in order.
+
+use crate::values::field_error::{FieldError, ValueError};
+use crate::values::id::AssetId;
+use crate::values::string_enum::string_enum;
+use std::str::FromStr;
+use utoipa::PartialSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+
+string_enum! {
+    /// The format of a label.
+    LabelFormat {
+        /// A vector graphic.
+        Svg = "svg",
+        /// An image with 300 dots per inch.
+        Png = "png",
+        /// Commands for a label printer that reads ZPL.
+        Zpl = "zpl",
+    }
+}
+
+string_enum! {
+    /// The resolution of a label printer, in dots per inch.
+    Resolution {
+        /// 8 dots per millimetre.
+        Dpi203 = "203",
+        /// 12 dots per millimetre.
+        Dpi300 = "300",
+    }
+}
+
+string_enum! {
+    /// The paper and the labels on it.
+    SheetLayout {
+        /// A4, 21 labels of 63.5 x 38.1 mm.
+        A4x21 = "a4-21",
+        /// A4, 24 labels of 70 x 37 mm.
+        A4x24 = "a4-24",
+        /// A4, 65 labels of 38.1 x 21.2 mm.
+        A4x65 = "a4-65",
+        /// Letter, 30 labels of 66.7 x 25.4 mm.
+        Letter30 = "letter-30",
+        /// Letter, 80 labels of 44.5 x 12.7 mm.
+        Letter80 = "letter-80",
+    }
+}
+
+/// The most assets that one page of labels shows.
+pub const MAX_LABELS: usize = 100;
+/// The bounds of each side of a label, in millimetres.
+const SIDES: std::ops::RangeInclusive<f64> = 12.0..=160.0;
+
+/// The size of a label in millimetres.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LabelSize {
+    /// The width.
+    pub width: f64,
+    /// The height.
+    pub height: f64,
+}
+
+impl Default for LabelSize {
+    /// 50 x 20 mm.
+    fn default() -> Self {
+        Self { width: 50.0, height: 20.0 }
+    }
+}
+
+impl PartialSchema for LabelSize {
+    fn schema() -> RefOr<Schema> {
+        let side = r"((1[2-9]|[2-9][0-9]|1[0-5][0-9])(\.[0-9])?|160(\.0)?)";
+        let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some(format!("^{side}x{side}$")));
+        text.examples(["50x20"]).into()
+    }
+}
+
+impl utoipa::ToSchema for LabelSize {}
+
+impl FromStr for LabelSize {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let sides = text.split_once('x').and_then(|(width, height)| Some(Self { width: side(width)?, height: side(height)? }));
+        sides.ok_or_else(|| {
+            ValueError::new("must be width x height in millimetres, such as 50x20 or 63.5x38.1, each from 12 to 160")
+        })
+    }
+}
+
+/// Reads a side: digits, perhaps with one decimal.
+fn side(text: &str) -> Option<f64> {
+    let (whole, tenths) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = [whole, tenths].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    (is_number && tenths.len() == 1).then(|| text.parse().ok())?.filter(|side| SIDES.contains(side))
+}
+
+/// The number of labels that are missing from a page's first sheet.
+#[derive(Debug, Clone, Copy, Default, utoipa::ToSchema)]
+#[schema(value_type = u32, minimum = 0, maximum = 79)]
+pub struct SkippedLabels(usize);
+
+impl SkippedLabels {
+    /// Returns the number.
+    #[must_use]
+    pub fn get(self) -> usize {
+        self.0
+    }
+}
+
+impl FromStr for SkippedLabels {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let is_number = (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = is_number.then(|| text.parse().ok()).flatten();
+        number.map(Self).ok_or_else(|| ValueError::new("must be a whole number from 0 to 79, less than the labels of a sheet"))
+    }
+}
+
+/// The assets of a page of labels, in its order. None occurs twice.
+#[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
+#[schema(value_type = Vec<AssetId>, min_items = 1, max_items = 100)]
+pub struct LabelIds(Vec<AssetId>);
+
+impl LabelIds {
+    /// Returns the IDs in order.
+    #[must_use]
+    pub fn ids(&self) -> &[AssetId] {
+        &self.0
+    }
+
+    /// Returns an error for each asset that is not among `known`, with its position from 1.
+    pub fn unknown(&self, is_known: impl Fn(AssetId) -> bool) -> Vec<FieldError> {
+        let unknown = self.0.iter().zip(1..).filter(|(id, _)| !is_known(**id));
+        let error = |(id, position)| FieldError::parameter("ids", format!("number {position}: there is no asset {id}"));
+        unknown.map(error).collect()
+    }
+}
+
+impl FromStr for LabelIds {
+    type Err = ValueError;
+
+    /// Reads IDs that are separated by commas. An error names the first wrong one by its position from 1.
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let texts: Vec<&str> = text.split(',').collect();
+        if text.is_empty() || texts.len() > MAX_LABELS {
+            return Err(ValueError::new(format!("must be 1 to {MAX_LABELS} asset IDs, separated by commas")));
+        }
+        let mut ids: Vec<AssetId> = Vec::new();
+        for (text, position) in texts.into_iter().zip(1..) {
+            let id = text
+                .parse()
+                .map_err(|_| ValueError::new(format!("must be 1 to {MAX_LABELS} asset IDs; number {position} is not an ID")))?;
+            if ids.contains(&id) {
+                return Err(ValueError::new(format!("must not repeat an asset; number {position} is {id} again")));
+            }
+            ids.push(id);
+        }
+        Ok(Self(ids))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_two_sides_from_12_to_160_millimetres() {
+        assert_eq!("62x29".parse(), Ok(LabelSize { width: 62.0, height: 29.0 }));
+        assert_eq!("63.5x38.1".parse(), Ok(LabelSize { width: 63.5, height: 38.1 }));
+        for wrong in [
+            "", "50", "50x", "x20", "50X20", "50x20x1", "11.9x20", "50x160.1", "50.55x20", "+50x20", "5e1x20", "50 x 20",
+            "NaNx20", ".5x20",
+        ] {
+            assert!(wrong.parse::<LabelSize>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ids_are_listed_once_each_and_errors_name_their_position() {
+        let ids: Vec<String> = (0..101).map(|n| format!("0190d5b0-0000-7000-8000-{n:012}")).collect();
+        let parsed: LabelIds = format!("{},{}", ids[0], ids[1]).parse().expect("two IDs");
+        assert_eq!(parsed.ids().len(), 2);
+        assert!(ids[..100].join(",").parse::<LabelIds>().is_ok());
+        let error = |text: &str| text.parse::<LabelIds>().expect_err("an error").to_string();
+        assert_eq!(error(&ids.join(",")), "must be 1 to 100 asset IDs, separated by commas");
+        assert_eq!(error(""), error(&ids.join(",")));
+        for wrong in ["x", "", " "] {
+            assert_eq!(error(&format!("{},{wrong}", ids[0])), "must be 1 to 100 asset IDs; number 2 is not an ID");
+        }
+        assert!(error(&format!("{0},{1},{0}", ids[0], ids[1])).contains("number 3"));
+        let unknown = parsed.unknown(|id| id.to_string() == ids[0]);
+        assert!(unknown.len() == 1 && unknown[0].detail.contains("number 2") && unknown[0].detail.contains(&ids[1]));
+    }
+}

@@ -1,0 +1,258 @@
+//! Statistics of a tenant's assets and process instances: what is counted, and how.
+
+use crate::assets::asset::Status;
+use crate::catalog::AssetKind;
+use crate::processes::instance::InstanceStatus;
+use crate::values::time::Date;
+use chrono::{Datelike, NaiveDate};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// The days from today within which a warranty can end.
+const WARRANTY_DAYS: [i32; 3] = [30, 60, 90];
+/// Prices are summed in ten-thousandths.
+const FRACTION: u128 = 10_000;
+
+/// Counts by what is counted.
+#[derive(ToSchema)]
+#[schema(value_type = BTreeMap<String, u64>)]
+pub struct Counts(());
+
+/// Sums by what is added up, as exact decimal text.
+#[derive(ToSchema)]
+#[schema(value_type = BTreeMap<String, String>)]
+pub struct Amounts(());
+
+/// The counts of all assets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct AssetStats {
+    /// Number of assets.
+    pub total: u64,
+    /// Number of assets that are assigned to a user.
+    pub assigned: u64,
+    /// Number of assets that are assigned to nobody.
+    pub unassigned: u64,
+    /// Number of assets by status. Every status is present.
+    #[schema(value_type = Counts)]
+    pub by_status: BTreeMap<Status, u64>,
+    /// Number of assets by kind.
+    #[schema(value_type = Counts)]
+    pub by_kind: BTreeMap<AssetKind, u64>,
+    /// Number of assets by the name of their type. Assets without a type are under the empty name.
+    #[schema(value_type = Counts)]
+    pub by_type: BTreeMap<String, u64>,
+    /// Number of assets by the name of their manufacturer: of the catalog's, if they are linked to a model. Assets without a
+    /// manufacturer are under the empty name.
+    #[schema(value_type = Counts)]
+    pub by_manufacturer: BTreeMap<String, u64>,
+    /// Sum of purchase prices by status, as exact decimal text. Every status is present.
+    #[schema(value_type = Amounts)]
+    pub value_by_status: BTreeMap<Status, Amount>,
+    /// Number of assets by the end of their warranty.
+    pub warranty: WarrantyStats,
+}
+
+/// The counts of assets by the end of their warranty. Each includes those before it, but for `ended`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct WarrantyStats {
+    /// It ended before today.
+    pub ended: u64,
+    /// It ends within 30 days, today included.
+    pub within_30: u64,
+    /// It ends within 60 days.
+    pub within_60: u64,
+    /// It ends within 90 days.
+    pub within_90: u64,
+}
+
+/// The counts of all process instances.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct InstanceStats {
+    /// Number of process instances by status. Every status is present.
+    #[schema(value_type = Counts)]
+    pub by_status: BTreeMap<InstanceStatus, u64>,
+    /// Number of process instances by the name of their process. Instances of a deleted process are under its ID. Absent
+    /// without the scope `processes:read`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Counts, required = false)]
+    pub by_process: Option<BTreeMap<String, u64>>,
+}
+
+/// A sum of prices, in ten-thousandths.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amount(u128);
+
+impl std::fmt::Display for Amount {
+    /// Writes all digits that matter, and at least two after the point: `3747.00`, `0.1234`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, fraction) = (self.0 / FRACTION, self.0 % FRACTION);
+        let digits = format!("{fraction:04}");
+        let (cents, rest) = digits.split_at(2);
+        write!(f, "{whole}.{cents}{}", rest.trim_end_matches('0'))
+    }
+}
+
+impl Serialize for Amount {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What is counted of one asset.
+#[derive(Debug, Clone, Copy)]
+pub struct CountedAsset<'a> {
+    /// Its status.
+    pub status: Status,
+    /// Its kind.
+    pub kind: AssetKind,
+    /// The name of its type; empty without one.
+    pub asset_type: &'a str,
+    /// The name of its manufacturer; empty without one.
+    pub manufacturer: &'a str,
+    /// Its price, in ten-thousandths.
+    pub price: u64,
+    /// Whether it is assigned to a user.
+    pub is_assigned: bool,
+    /// The last day of its warranty.
+    pub warranty_until: Option<Date>,
+}
+
+/// Counts assets, one by one.
+#[derive(Debug, Clone)]
+pub struct AssetTally {
+    stats: AssetStats,
+    /// Number of assets by the last day of their warranty. What that means for today is decided at the end.
+    warranties: BTreeMap<Date, u64>,
+}
+
+impl Default for AssetTally {
+    fn default() -> Self {
+        let stats = AssetStats {
+            total: 0,
+            assigned: 0,
+            unassigned: 0,
+            by_status: Status::ALL.iter().map(|status| (*status, 0)).collect(),
+            by_kind: AssetKind::ALL.iter().map(|kind| (*kind, 0)).collect(),
+            by_type: BTreeMap::new(),
+            by_manufacturer: BTreeMap::new(),
+            value_by_status: Status::ALL.iter().map(|status| (*status, Amount::default())).collect(),
+            warranty: WarrantyStats::default(),
+        };
+        Self { stats, warranties: BTreeMap::new() }
+    }
+}
+
+impl AssetTally {
+    /// Counts an asset.
+    pub fn add(&mut self, asset: &CountedAsset<'_>) {
+        let stats = &mut self.stats;
+        stats.total += 1;
+        *if asset.is_assigned { &mut stats.assigned } else { &mut stats.unassigned } += 1;
+        *stats.by_status.entry(asset.status).or_default() += 1;
+        *stats.by_kind.entry(asset.kind).or_default() += 1;
+        count(&mut stats.by_type, asset.asset_type);
+        count(&mut stats.by_manufacturer, asset.manufacturer);
+        stats.value_by_status.entry(asset.status).or_default().0 += u128::from(asset.price);
+        if let Some(until) = asset.warranty_until {
+            *self.warranties.entry(until).or_default() += 1;
+        }
+    }
+
+    /// Returns the statistics as of `today`.
+    #[must_use]
+    pub fn finish(self, today: NaiveDate) -> AssetStats {
+        let mut warranty = WarrantyStats::default();
+        let WarrantyStats { ended, within_30, within_60, within_90 } = &mut warranty;
+        for (until, assets) in self.warranties {
+            let days = until.days() - today.num_days_from_ce();
+            *ended += if days < 0 { assets } else { 0 };
+            for (counter, most) in [&mut *within_30, within_60, within_90].into_iter().zip(WARRANTY_DAYS) {
+                *counter += if (0..=most).contains(&days) { assets } else { 0 };
+            }
+        }
+        AssetStats { warranty, ..self.stats }
+    }
+}
+
+impl Default for InstanceStats {
+    fn default() -> Self {
+        Self { by_status: InstanceStatus::ALL.iter().map(|status| (*status, 0)).collect(), by_process: Some(BTreeMap::new()) }
+    }
+}
+
+impl InstanceStats {
+    /// Counts some instances of a process.
+    pub fn add(&mut self, status: InstanceStatus, process: &str, instances: u64) {
+        *self.by_status.entry(status).or_default() += instances;
+        *self.by_process.get_or_insert_default().entry(process.to_owned()).or_default() += instances;
+    }
+}
+
+/// Counts one more under `name`, which becomes a key only once.
+fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
+    match counts.get_mut(name) {
+        Some(count) => *count += 1,
+        None => {
+            counts.insert(name.to_owned(), 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asset(price: u64, until: Option<&str>) -> CountedAsset<'static> {
+        CountedAsset {
+            status: Status::InUse,
+            kind: AssetKind::Physical,
+            asset_type: "Laptop",
+            manufacturer: "",
+            price,
+            is_assigned: true,
+            warranty_until: until.map(|day| day.parse().expect("a date")),
+        }
+    }
+
+    fn stats(assets: &[CountedAsset<'_>]) -> AssetStats {
+        let mut tally = AssetTally::default();
+        assets.iter().for_each(|asset| tally.add(asset));
+        tally.finish(NaiveDate::from_ymd_opt(2026, 11, 22).expect("a date"))
+    }
+
+    #[test]
+    fn amounts_are_exact_and_have_at_least_two_fractional_digits() {
+        for (amount, text) in [
+            (0, "0.00"),
+            (1, "0.0001"),
+            (12_300, "1.23"),
+            (37_470_000, "3747.00"),
+            (u128::from(u64::MAX), "1844674407370955.1615"),
+        ] {
+            assert_eq!(Amount(amount).to_string(), text);
+        }
+        // A double would say 0.30000000000000004.
+        let sum = stats(&[asset(1_000, None), asset(2_000, None)]);
+        assert_eq!(sum.value_by_status[&Status::InUse].to_string(), "0.30");
+        assert_eq!(sum.value_by_status[&Status::Scrapped].to_string(), "0.00");
+    }
+
+    #[test]
+    fn a_warranty_that_ends_today_has_not_ended() {
+        let days = ["2026-11-21", "2026-11-22", "2026-12-22", "2026-12-23", "2027-01-21", "2027-02-20", "2027-02-21"];
+        let warranty = stats(&days.map(|day| asset(0, Some(day)))).warranty;
+        assert_eq!(warranty, WarrantyStats { ended: 1, within_30: 2, within_60: 4, within_90: 5 });
+        assert_eq!(stats(&[asset(0, None)]).warranty, WarrantyStats::default());
+    }
+
+    #[test]
+    fn every_status_is_present_and_what_is_missing_has_an_empty_name() {
+        let none = stats(&[]);
+        assert_eq!((none.by_status.len(), none.value_by_status.len(), none.by_kind.len()), (6, 6, 2));
+        let two = stats(&[asset(0, None), CountedAsset { is_assigned: false, asset_type: "", ..asset(0, None) }]);
+        assert_eq!((two.total, two.assigned, two.unassigned), (2, 1, 1));
+        assert_eq!(two.by_type, BTreeMap::from([(String::new(), 1), ("Laptop".into(), 1)]));
+        assert_eq!(two.by_manufacturer, BTreeMap::from([(String::new(), 2)]));
+    }
+}

@@ -1,0 +1,160 @@
+//! The chain of a history while it is verified.
+
+use super::{BrokenLink, ChainError, ChainHead, HistoryEntry, Verification, verb_of};
+use crate::history::event::{self, Verb};
+use crate::values::id::EventId;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The history of one record while it is verified. Entries may be added in any order.
+#[derive(Debug, Default)]
+pub struct Chain {
+    head: Option<ChainHead>,
+    checked: u64,
+    /// The hash and the verb of the last entry that was checked.
+    last: Option<(String, Option<Verb>)>,
+    /// Entries beyond a gap, by version.
+    waiting: BTreeMap<u64, Link>,
+    broken: Option<BrokenLink>,
+}
+
+/// The facts of an entry that are needed once all entries before it have been added.
+#[derive(Debug)]
+struct Link {
+    id: EventId,
+    hash: String,
+    previous: Option<String>,
+    /// `None` for a type that this version of the service does not know.
+    verb: Option<Verb>,
+    /// What is wrong with the entry itself.
+    error: Option<ChainError>,
+}
+
+impl Chain {
+    /// Creates a chain without entries; `head` comes from the record, if it exists.
+    #[must_use]
+    pub fn new(head: Option<ChainHead>) -> Self {
+        Self { head, ..Self::default() }
+    }
+
+    /// Returns the first version that has no entry yet.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.checked + 1
+    }
+
+    /// Returns whether the chain is valid so far, but ends with neither a record nor a deletion.
+    #[must_use]
+    pub fn ends_open(&self) -> bool {
+        self.head.is_none() && self.broken.is_none() && self.waiting.is_empty() && self.checked > 0 && !self.ends_with_deletion()
+    }
+
+    /// Returns whether the last entry so far deleted the record.
+    #[must_use]
+    pub fn ends_with_deletion(&self) -> bool {
+        self.last.as_ref().is_some_and(|(_, verb)| *verb == Some(Verb::Deleted))
+    }
+
+    /// Returns whether a record that was read after the entries agrees with the end of the chain. It may have changed
+    /// further since. `None` is a record without a tombstone, of which only the entry of its deletion can tell.
+    #[must_use]
+    pub fn agrees_with(&self, head: Option<&ChainHead>) -> bool {
+        let hash = self.last.as_ref().map(|(hash, _)| hash);
+        match head {
+            Some(head) => head.version > self.checked || head.version == self.checked && hash == Some(&head.last_hash),
+            None => self.ends_with_deletion(),
+        }
+    }
+
+    /// Returns whether the chain is valid so far, but has entries beyond the record's version.
+    #[must_use]
+    pub fn is_beyond(&self) -> bool {
+        self.broken.is_none() && self.head.as_ref().is_some_and(|head| head.version < self.checked)
+    }
+
+    /// Returns whether the chain is valid so far, but lacks an entry that must exist.
+    #[must_use]
+    pub fn has_gap(&self) -> bool {
+        self.broken.is_none() && (!self.waiting.is_empty() || self.is_behind() || self.checked == 0)
+    }
+
+    /// Returns whether the record's version is beyond the last entry.
+    fn is_behind(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.version > self.checked)
+    }
+
+    /// Adds the entry that describes `version`.
+    pub fn add(&mut self, version: u64, entry: &HistoryEntry) {
+        if self.broken.is_some() {
+            return;
+        }
+        let link = Link::read(version, entry);
+        if version <= self.checked || self.waiting.contains_key(&version) {
+            self.broken = Some(BrokenLink { event_id: Some(entry.id), version, reason: ChainError::Doubled });
+            return;
+        }
+        self.waiting.insert(version, link);
+        while let Some(link) = self.waiting.remove(&(self.checked + 1)) {
+            if let Err(reason) = self.check_next(&link) {
+                self.broken = Some(BrokenLink { event_id: Some(link.id), version: self.checked + 1, reason });
+                return;
+            }
+            self.checked += 1;
+            self.last = Some((link.hash, link.verb));
+        }
+    }
+
+    /// Checks that `link` continues the chain.
+    fn check_next(&self, link: &Link) -> Result<(), ChainError> {
+        link.error.map_or(Ok(()), Err)?;
+        let previous = self.last.as_ref();
+        if (link.verb == Some(Verb::Created)) != previous.is_none() {
+            return Err(ChainError::NotCreated);
+        }
+        if previous.is_some_and(|(_, verb)| *verb == Some(Verb::Deleted)) {
+            return Err(ChainError::AfterDeletion);
+        }
+        if link.previous.as_ref() != previous.map(|(hash, _)| hash) {
+            return Err(ChainError::WrongPrevious);
+        }
+        let head = self.head.as_ref().filter(|head| head.version == self.checked + 1);
+        if head.is_some_and(|head| head.last_hash != link.hash) { Err(ChainError::WrongHead) } else { Ok(()) }
+    }
+
+    /// Returns the result, after every entry has been added.
+    #[must_use]
+    pub fn finish(self) -> Verification {
+        let next = self.next();
+        let end = |reason| Some(BrokenLink { event_id: None, version: next, reason });
+        let (has_gap, is_deleted) = (self.has_gap(), self.ends_with_deletion());
+        let broken = match (self.broken, &self.head) {
+            (Some(broken), _) => Some(broken),
+            (None, _) if has_gap => end(ChainError::Missing),
+            (None, None) if !is_deleted => end(ChainError::Gone),
+            (None, _) => None,
+        };
+        Verification { valid: broken.is_none(), checked: self.checked, broken }
+    }
+}
+
+impl Link {
+    /// Reads an entry and checks it by itself.
+    fn read(version: u64, entry: &HistoryEntry) -> Self {
+        let mut link =
+            Self { id: entry.id, hash: entry.hash.clone(), previous: None, verb: None, error: Some(ChainError::Unreadable) };
+        let Ok(value) = serde_json::from_str::<Value>(&entry.text) else { return link };
+        let (Some(id), true) = (value["id"].as_str(), value["type"].is_string()) else { return link };
+        link.verb = verb_of(&value);
+        link.previous = value["previous_hash"].as_str().map(str::to_owned);
+        link.error = if event::hash(&entry.text) != entry.hash {
+            Some(ChainError::WrongHash)
+        } else if serde_json_canonicalizer::to_string(&value).ok().as_deref() != Some(&entry.text) {
+            Some(ChainError::NotCanonical)
+        } else if id != entry.id.to_string() || value["version"].as_u64() != Some(version) {
+            Some(ChainError::WrongId)
+        } else {
+            None
+        };
+        link
+    }
+}

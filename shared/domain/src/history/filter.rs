@@ -1,0 +1,178 @@
+//! Which events a reader of the feed wants.
+
+use crate::history::event::{EventType, Verb};
+use crate::record::Kind;
+use crate::values::field_error::ValueError;
+use crate::values::suggestions::nearest_first;
+use serde::Deserialize;
+use std::str::FromStr;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
+use uuid::Uuid;
+
+/// The name of the schema of an entry.
+const EVENT_TYPE_FILTER: &str = "EventTypeFilter";
+/// Stands for every verb.
+const ANY: &str = "*";
+/// How much of an unknown type's name an error shows.
+const MAX_SHOWN_CHARS: usize = 64;
+
+/// Types of events: exact ones such as `asset.created`, and all of a kind, such as `asset.*`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventTypes(Vec<(Kind, Option<Verb>)>);
+
+impl EventTypes {
+    /// Returns those of the types that this version of the service knows.
+    #[must_use]
+    pub fn of_known<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self(names.into_iter().filter_map(|wanted| known().find(|known| name(*known) == wanted)).collect())
+    }
+
+    fn contain(&self, event_type: EventType) -> bool {
+        let EventType { kind, verb } = event_type;
+        self.0.iter().any(|(known, wanted)| Some(*known) == kind && (wanted.is_none() || *wanted == verb))
+    }
+}
+
+fn name((kind, verb): (Kind, Option<Verb>)) -> String {
+    verb.map_or_else(|| format!("{}.{ANY}", kind.noun()), |verb| verb.event_type(kind))
+}
+
+/// Returns every type that can be named.
+fn known() -> impl Iterator<Item = (Kind, Option<Verb>)> {
+    let verbs = || Verb::ALL.into_iter().map(Some).chain([None]);
+    Kind::ALL.iter().flat_map(move |kind| verbs().map(move |verb| (*kind, verb)))
+}
+
+/// Returns the name of every type that can be named.
+pub(crate) fn known_names() -> impl Iterator<Item = String> {
+    known().map(name)
+}
+
+impl FromStr for EventTypes {
+    type Err = ValueError;
+
+    /// Parses types that are separated by commas.
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let mut types = Vec::new();
+        for wanted in text.split(',') {
+            let Some(found) = known().find(|known| name(*known) == wanted) else { return Err(unknown(wanted)) };
+            if types.contains(&found) {
+                return Err(ValueError::new(format!("must name {wanted} once")));
+            }
+            types.push(found);
+        }
+        Ok(Self(types))
+    }
+}
+
+fn unknown(wanted: &str) -> ValueError {
+    let names: Vec<String> = known_names().collect();
+    let names = nearest_first(wanted, names.iter().map(String::as_str)).join(", ");
+    let shown: String = wanted.chars().take(MAX_SHOWN_CHARS).collect();
+    ValueError::new(format!("must be types of events, separated by commas, and '{shown}' is none; there are {names}"))
+}
+
+impl PartialSchema for EventTypes {
+    fn schema() -> RefOr<Schema> {
+        let name = Ref::from_schema_name(EVENT_TYPE_FILTER);
+        ArrayBuilder::new().items(name).min_items(Some(1)).unique_items(true).into()
+    }
+}
+
+impl ToSchema for EventTypes {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(known_names()));
+        let name = name.description(Some("A type of events, or all types of a kind."));
+        schemas.push((EVENT_TYPE_FILTER.to_owned(), name.into()));
+    }
+}
+
+/// Which events a reader of the feed wants. Everything that is set must match.
+#[derive(Debug, Clone, Default)]
+pub struct EventFilter {
+    /// The types of the events.
+    pub types: Option<EventTypes>,
+    /// The record that they changed.
+    pub entity: Option<Uuid>,
+}
+
+impl EventFilter {
+    /// Returns whether every event matches.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.types.is_none() && self.entity.is_none()
+    }
+
+    /// Returns whether the event that a stored entry describes matches.
+    #[must_use]
+    pub fn matches(&self, entry: &str) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let Ok(event) = serde_json::from_str::<EventSummary>(entry) else { return false };
+        let is_wanted = |types: &EventTypes| EventType::parse(&event.event_type).is_some_and(|found| types.contain(found));
+        self.types.as_ref().is_none_or(is_wanted) && self.entity.is_none_or(|wanted| wanted == event.entity_id)
+    }
+}
+
+/// What a filter looks at.
+#[derive(Deserialize)]
+struct EventSummary {
+    #[serde(rename = "type")]
+    event_type: String,
+    entity_id: Uuid,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(event_type: &str, entity: u128) -> String {
+        serde_json::json!({"type": event_type, "entity_id": Uuid::from_u128(entity), "changes": {}}).to_string()
+    }
+
+    #[test]
+    fn types_are_exact_or_all_of_a_kind() {
+        let types = Some("asset.created,user.*".parse().expect("types"));
+        let filter = EventFilter { types, entity: None };
+        for (event_type, is_match) in [
+            ("asset.created", true),
+            ("asset.updated", false),
+            ("asset_type.created", false),
+            ("user.deleted", true),
+            ("user.merged", true),
+            ("drone.created", false),
+        ] {
+            assert_eq!(filter.matches(&entry(event_type, 1)), is_match, "{event_type}");
+        }
+        assert!(!filter.matches("not JSON") && EventFilter::default().matches("not JSON"));
+    }
+
+    #[test]
+    fn the_changed_record_can_be_asked_for() {
+        let filter = EventFilter { types: None, entity: Some(Uuid::from_u128(1)) };
+        assert!(filter.matches(&entry("drone.created", 1)) && !filter.matches(&entry("asset.created", 2)));
+        let both = EventFilter { types: Some("asset.*".parse().expect("types")), ..filter };
+        assert!(both.matches(&entry("asset.created", 1)) && !both.matches(&entry("user.created", 1)));
+    }
+
+    #[test]
+    fn unknown_types_are_answered_with_the_known_ones_nearest_first() {
+        for (wrong, nearest) in [
+            ("asset.craeted", "asset.created"),
+            ("asset.created,process_instance.*", "instance.*"),
+            ("asset.deleted.twice", "asset.deleted"),
+            ("user.created,", "key.*"),
+        ] {
+            let error = wrong.parse::<EventTypes>().expect_err(wrong).to_string();
+            assert!(error.contains(&format!("there are {nearest}, ")), "{wrong}: {error}");
+            assert_eq!(error.matches(".*").count() - wrong.matches(".*").count(), Kind::ALL.len(), "{error}");
+        }
+        let twice = "asset.*,asset.*".parse::<EventTypes>().expect_err("a repetition");
+        assert_eq!(twice.to_string(), "must name asset.* once");
+        let long = "x".repeat(100_000).parse::<EventTypes>().expect_err("too long").to_string();
+        assert!(long.len() < 2_000, "{long}");
+    }
+}

@@ -1,0 +1,127 @@
+//! Records as their histories describe them: what a lost or outdated record was, as far as its events say it.
+
+mod past;
+mod processes;
+mod records;
+#[cfg(test)]
+mod tests;
+
+pub use past::{PastState, state_at};
+
+use crate::assets::asset::Asset;
+use crate::catalog::Model;
+use crate::history::event::{Actor, Event};
+use crate::processes::process::Process;
+use crate::record::Record;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// A record's fields as the history shows them ([`Record::history_fields`]).
+pub type HistoryFields = Map<String, Value>;
+
+/// Why the events of a record don't suffice to restore it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    /// The history never shows this part of the record.
+    #[error("its history does not contain {0}")]
+    NotShown(&'static str),
+    /// A field of the history can't be read.
+    #[error("its history has no readable {0}")]
+    Unreadable(String),
+    /// The history has other fields than this version of the service writes.
+    #[error("its history has fields that this version does not know")]
+    OtherFields,
+}
+
+/// What is known of a record besides its own history.
+#[derive(Debug, Clone)]
+pub struct Origin<'a, T> {
+    /// The record's earlier state, if that survives.
+    pub old: Option<&'a T>,
+    /// Who created the record.
+    pub creator: &'a Actor,
+    /// The process definition that the record refers to, as it was when the record was created.
+    pub process: Option<&'a Process>,
+    /// The asset that the record refers to, as it was when the record was created.
+    pub asset: Option<&'a Asset>,
+    /// The model that the record refers to, as it is.
+    pub model: Option<&'a Model>,
+}
+
+impl<'a, T> Origin<'a, T> {
+    /// Returns the origin of a record of which nothing but its history is known.
+    #[must_use]
+    pub fn unknown(creator: &'a Actor) -> Self {
+        Self { old: None, creator, process: None, asset: None, model: None }
+    }
+}
+
+/// A record that can be restored from its history.
+pub trait Restore: Record {
+    /// Returns fields that the histories of older records lack, with the values that these records have.
+    #[must_use]
+    fn later_fields() -> HistoryFields {
+        HistoryFields::new()
+    }
+
+    /// Returns the record with these fields. What the history does not show comes from its origin.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`RestoreError`] when a part of the record is known from nowhere.
+    fn from_fields(id: Self::Id, fields: &Fields<'_>, origin: &Origin<'_, Self>) -> Result<Self, RestoreError>;
+}
+
+/// Returns the record with these fields of its history.
+///
+/// # Errors
+///
+/// Returns a [`RestoreError`] when a part of the record is known from nowhere, or a field has no place in the record.
+pub fn restore<T: Restore>(id: T::Id, fields: &HistoryFields, origin: &Origin<'_, T>) -> Result<T, RestoreError> {
+    let fields = T::later_fields().into_iter().chain(fields.clone()).collect();
+    let record = T::from_fields(id, &Fields(&fields), origin)?;
+    let is_complete = without_nulls(&canonical(&record.history_fields())) == without_nulls(&canonical(&fields));
+    if is_complete { Ok(record) } else { Err(RestoreError::OtherFields) }
+}
+
+/// The fields to read a record from.
+pub struct Fields<'a>(&'a HistoryFields);
+
+impl Fields<'_> {
+    /// Returns a field; a missing one reads as null.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RestoreError::Unreadable`] when the field has another type.
+    fn get<V: DeserializeOwned>(&self, name: &str) -> Result<V, RestoreError> {
+        let value = self.0.get(name).cloned().unwrap_or(Value::Null);
+        serde_json::from_value(value).map_err(|_| RestoreError::Unreadable(name.to_owned()))
+    }
+
+    /// Returns a field whose type is read from JSON text; `None` if it is missing or null.
+    fn parse<V>(&self, name: &str, parse: impl Fn(&str) -> Option<V>) -> Result<Option<V>, RestoreError> {
+        let value = self.0.get(name).filter(|value| !value.is_null());
+        let unreadable = || RestoreError::Unreadable(name.to_owned());
+        value.map(|value| parse(&value.to_string()).ok_or_else(unreadable)).transpose()
+    }
+}
+
+/// Returns `fields` after the changes of these events.
+#[must_use]
+pub fn replay<'a>(fields: HistoryFields, events: impl IntoIterator<Item = &'a Event>) -> HistoryFields {
+    events.into_iter().flat_map(|event| &event.changes).fold(fields, |mut fields, (name, change)| {
+        fields.insert(name.clone(), change.get("new").cloned().unwrap_or(Value::Null));
+        fields
+    })
+}
+
+/// Returns fields in the form that events store (RFC 8785), in which numbers may be written otherwise.
+#[must_use]
+pub fn canonical(fields: &HistoryFields) -> HistoryFields {
+    let text = serde_json_canonicalizer::to_string(fields).ok();
+    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_else(|| fields.clone())
+}
+
+fn without_nulls(fields: &HistoryFields) -> HistoryFields {
+    fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.clone(), value.clone())).collect()
+}

@@ -1,0 +1,194 @@
+//! What a caller can hand on: keys that are no stronger than the caller's own, and roles that are not above the caller's.
+
+use crate::keys::api_key::ApiKey;
+use crate::keys::scope::{Role, Scope, Scopes};
+use crate::values::id::UserId;
+use crate::values::time::Timestamp;
+
+/// What a key permits its holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyRights<'a> {
+    /// Its scopes.
+    pub scopes: &'a Scopes,
+    /// The number of requests that it may send per minute.
+    pub rate_limit_per_minute: u32,
+    /// When it stops working; `None` if it does not expire.
+    pub expires_at: Option<Timestamp>,
+    /// The user whose deactivation ends it; `None` for a key of the tenant.
+    pub user_id: Option<UserId>,
+}
+
+/// Why a caller can't give someone a key or a role. The texts are for clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum GrantError {
+    /// The caller's key lacks this scope.
+    #[error("The API key lacks the scope {0}.")]
+    Scope(Scope),
+    /// The caller's key has this lower rate limit.
+    #[error("The API key may send {0} requests per minute, so it can't give out a key that may send more.")]
+    RateLimit(u32),
+    /// The caller's key expires earlier, at this time.
+    #[error("The API key expires at {0}, so it can't give out a key that works for longer.")]
+    Expiry(Timestamp),
+    /// The caller's key is bound to this user.
+    #[error("The API key is bound to the user {0}, so it can't give out a key that isn't bound to the same user.")]
+    Owner(UserId),
+    /// The caller counts as this role, which is below the other.
+    #[error("The API key counts as {own}, so it can't give the role {given}.")]
+    Role {
+        /// The caller's role.
+        own: Role,
+        /// The role to be given.
+        given: Role,
+    },
+}
+
+impl GrantError {
+    /// Returns the field that asks for too much.
+    #[must_use]
+    pub const fn field(self) -> &'static str {
+        match self {
+            Self::Scope(_) => "scopes",
+            Self::RateLimit(_) => "rate_limit_per_minute",
+            Self::Expiry(_) => "expires_at",
+            Self::Owner(_) => "user_id",
+            Self::Role { .. } => "role",
+        }
+    }
+}
+
+impl KeyRights<'_> {
+    /// Checks that whoever has these rights may hand out a key with `other` rights: it must not be stronger in any
+    /// respect.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first respect in which it is stronger.
+    pub fn check_grant(&self, other: &KeyRights<'_>) -> Result<(), GrantError> {
+        if let Some(scope) = other.scopes.difference(self.scopes).next() {
+            return Err(GrantError::Scope(*scope));
+        }
+        if other.rate_limit_per_minute > self.rate_limit_per_minute {
+            return Err(GrantError::RateLimit(self.rate_limit_per_minute));
+        }
+        match self.expires_at {
+            Some(end) if other.expires_at.is_none_or(|other| other > end) => return Err(GrantError::Expiry(end)),
+            _ => {}
+        }
+        match self.user_id {
+            Some(user) if other.user_id != Some(user) => Err(GrantError::Owner(user)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ApiKey {
+    /// Returns what the key permits, with these of its scopes.
+    #[must_use]
+    pub fn rights<'a>(&self, scopes: &'a Scopes) -> KeyRights<'a> {
+        let Self { rate_limit_per_minute, expires_at, user_id, .. } = *self;
+        KeyRights { scopes, rate_limit_per_minute, expires_at, user_id }
+    }
+
+    /// Returns the role that whoever has the key counts as: its owner's or, for a key of the tenant, the highest whose
+    /// scopes it all has.
+    #[must_use]
+    pub fn role(&self, owner: Option<Role>) -> Role {
+        let has_all =
+            |role: &&Role| Scope::ALL.iter().filter(|scope| role.allows(**scope)).all(|scope| self.scopes.contains(scope));
+        owner.or_else(|| Role::ALL.iter().rev().find(has_all).copied()).unwrap_or(Role::Viewer)
+    }
+}
+
+impl Role {
+    /// Checks that a caller who counts as this role may give a user the role `given`. Keeping the `present` one is always
+    /// possible.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`GrantError::Role`] for a role above this one.
+    pub fn check_grant(self, present: Option<Self>, given: Self) -> Result<(), GrantError> {
+        if given > self && present != Some(given) { Err(GrantError::Role { own: self, given }) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::api_key::SecretHash;
+    use crate::values::id::{ApiKeyId, Id};
+    use proptest::prelude::*;
+
+    fn user(number: u8) -> UserId {
+        UserId::new(Timestamp::from_millis(0), [number; 10])
+    }
+
+    fn key(scopes: &[Scope]) -> ApiKey {
+        let id = ApiKeyId::new(Timestamp::from_millis(0), [0; 10]);
+        ApiKey::new(id, "k".parse().expect("a name"), scopes.iter().copied().collect(), SecretHash("h".into()), 10)
+    }
+
+    #[test]
+    fn a_key_can_hand_out_its_equals_and_nothing_stronger() {
+        let at = Timestamp::from_millis;
+        let few = Scopes::from([Scope::KeysWrite]);
+        let more = Scopes::from([Scope::KeysWrite, Scope::AssetsRead]);
+        let own = KeyRights { scopes: &few, rate_limit_per_minute: 10, expires_at: Some(at(5)), user_id: Some(user(1)) };
+        assert_eq!(own.check_grant(&own), Ok(()));
+        for (other, error) in [
+            (KeyRights { scopes: &more, ..own }, GrantError::Scope(Scope::AssetsRead)),
+            (KeyRights { rate_limit_per_minute: 11, ..own }, GrantError::RateLimit(10)),
+            (KeyRights { expires_at: Some(at(6)), ..own }, GrantError::Expiry(at(5))),
+            (KeyRights { expires_at: None, ..own }, GrantError::Expiry(at(5))),
+            (KeyRights { user_id: None, ..own }, GrantError::Owner(user(1))),
+            (KeyRights { user_id: Some(user(2)), ..own }, GrantError::Owner(user(1))),
+        ] {
+            assert_eq!(own.check_grant(&other), Err(error));
+            assert_eq!(other.check_grant(&own).is_ok(), other.user_id != Some(user(2)), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_the_tenant_counts_as_the_highest_role_whose_scopes_it_has() {
+        let of = |role: Role| Scope::ALL.iter().copied().filter(|scope| role.allows(*scope)).collect::<Vec<_>>();
+        for role in Role::ALL {
+            assert_eq!(key(&of(*role)).role(None), *role);
+            assert_eq!(key(&[]).role(Some(*role)), *role, "a bound key");
+        }
+        assert_eq!(key(&[Scope::UsersWrite]).role(None), Role::Viewer);
+        let all_but_one: Vec<Scope> = Scope::ALL.iter().copied().filter(|scope| *scope != Scope::EventsRead).collect();
+        assert_eq!(key(&all_but_one).role(None), Role::Technician);
+    }
+
+    #[test]
+    fn a_role_above_the_own_can_be_kept_but_not_given() {
+        assert_eq!(Role::Helpdesk.check_grant(None, Role::Helpdesk), Ok(()));
+        assert_eq!(Role::Helpdesk.check_grant(Some(Role::Admin), Role::Viewer), Ok(()));
+        assert_eq!(Role::Helpdesk.check_grant(Some(Role::Admin), Role::Admin), Ok(()));
+        let error = Err(GrantError::Role { own: Role::Helpdesk, given: Role::Technician });
+        assert_eq!(Role::Helpdesk.check_grant(None, Role::Technician), error);
+        assert_eq!(Role::Helpdesk.check_grant(Some(Role::Admin), Role::Technician), error);
+    }
+
+    proptest! {
+        #[test]
+        fn no_chain_of_grants_ends_with_a_stronger_key(chain in proptest::collection::vec(rights(), 2..6)) {
+            let granted = chain.windows(2).all(|pair| as_rights(&pair[0]).check_grant(&as_rights(&pair[1])).is_ok());
+            let (first, last) = (as_rights(&chain[0]), as_rights(&chain[chain.len() - 1]));
+            prop_assert!(!granted || first.check_grant(&last).is_ok());
+        }
+    }
+
+    type Rights = (Scopes, u32, Option<Timestamp>, Option<UserId>);
+
+    fn as_rights((scopes, rate_limit_per_minute, expires_at, user_id): &Rights) -> KeyRights<'_> {
+        KeyRights { scopes, rate_limit_per_minute: *rate_limit_per_minute, expires_at: *expires_at, user_id: *user_id }
+    }
+
+    /// Few different values, so that many chains are possible.
+    fn rights() -> impl Strategy<Value = Rights> {
+        let scopes = proptest::sample::subsequence(vec![Scope::KeysWrite, Scope::AssetsRead], 0..=2);
+        let end = proptest::option::of((0i64..3).prop_map(Timestamp::from_millis));
+        (scopes.prop_map(Scopes::from_iter), 0u32..3, end, proptest::option::of((0u8..2).prop_map(user)))
+    }
+}

@@ -1,0 +1,18 @@
+//! The domain: values, rules and decisions of the service. It depends on neither HTTP, nor AWS, nor the clock.
+
+pub mod assets;
+pub mod catalog;
+pub mod history;
+pub mod keys;
+pub mod processes;
+pub mod receipts;
+pub mod record;
+mod record_change;
+pub mod request;
+#[cfg(test)]
+pub(crate) mod samples;
+pub mod signing;
+pub mod tenants;
+pub mod user;
+pub mod values;
+pub mod webhooks;

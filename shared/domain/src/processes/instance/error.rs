@@ -1,0 +1,39 @@
+//! Why a process can't be started or continued.
+
+use super::InstanceStatus;
+use crate::assets::asset::Status;
+use crate::values::field_error::FieldError;
+use crate::values::id::{AssetId, InstanceId};
+
+/// Why a process can't be started on an asset, or an instance can't be advanced or cancelled. The texts are for clients.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProcessError {
+    /// The process definition is inactive.
+    #[error("The process is inactive.")]
+    Inactive,
+    /// Another process instance is in progress on the asset.
+    #[error("Another process is in progress on the asset. Complete or cancel it first.")]
+    Running(AssetId, InstanceId),
+    /// The asset does not have the process's trigger status.
+    #[error("The asset's status is {actual}. The process can only be started on an asset whose status is {required}.")]
+    WrongStatus {
+        /// The asset.
+        asset: AssetId,
+        /// Its status.
+        actual: Status,
+        /// The process's trigger status.
+        required: Status,
+    },
+    /// The process instance is completed or cancelled.
+    #[error("The process instance is {0}.")]
+    Closed(InstanceStatus),
+    /// The current step is another one than the request expects.
+    #[error("The current step is {0}.")]
+    Moved(usize),
+    /// The request would change the value of a step that has already been submitted.
+    #[error("The step {0} has already been submitted and can't be changed.")]
+    Submitted(String),
+    /// Values are not acceptable. Lists all of them.
+    #[error("{} values are not acceptable.", .0.len())]
+    Invalid(Vec<FieldError>),
+}

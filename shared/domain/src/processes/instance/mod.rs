@@ -1,0 +1,271 @@
+//! Process instances: a process on one asset, the values submitted so far, and its effect on the asset.
+
+mod advance;
+mod error;
+mod record;
+#[cfg(test)]
+mod tests;
+mod typed_signatures;
+
+pub use advance::{AdvanceOutcome, candidate_users};
+pub use error::ProcessError;
+pub use typed_signatures::is_typed;
+
+use crate::assets::asset::{Asset, Status};
+use crate::history::event::Actor;
+use crate::processes::process::values::StepValues;
+use crate::processes::process::{Process, ProcessStatus, StepKind, Steps};
+use crate::signing::signature_image::data_url_len;
+use crate::values::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
+use crate::values::string_enum::string_enum;
+use crate::values::text::{Name, Notes};
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+string_enum! {
+    /// The status of a process instance.
+    InstanceStatus {
+        /// There are steps to submit.
+        InProgress = "in_progress",
+        /// All steps have been submitted.
+        Completed = "completed",
+        /// It was cancelled before the last step.
+        Cancelled = "cancelled",
+    }
+}
+
+/// The state of a process instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum State {
+    /// There are steps to submit.
+    InProgress {
+        /// The index of the current step, from zero.
+        step: usize,
+    },
+    /// All steps have been submitted.
+    Completed {
+        /// When the last one was submitted.
+        at: Timestamp,
+    },
+    /// It was cancelled before the last step.
+    Cancelled {
+        /// The index of the step that was the current one.
+        step: usize,
+        /// When it was cancelled.
+        at: Timestamp,
+        /// Why it was cancelled.
+        reason: Option<Notes>,
+    },
+}
+
+/// A process instance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Instance {
+    /// Identifier.
+    pub id: InstanceId,
+    /// The process definition.
+    pub process_id: ProcessId,
+    /// The asset.
+    pub asset_id: AssetId,
+    /// The movement that it is part of. Such an instance is advanced and cancelled only together with the movement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub movement_id: Option<MovementId>,
+    /// Its state. Flattened into attributes of the item, so that an index can contain the status.
+    #[serde(flatten)]
+    pub state: State,
+    /// The submitted values.
+    pub step_values: StepValues,
+    /// The steps of the definition when it was started.
+    pub steps: Steps,
+    /// The target status of the definition when it was started.
+    pub target_status: Status,
+    /// The name of the definition when it was started.
+    pub process_name: Name,
+    /// The name of the asset when it was started.
+    pub asset_name: Name,
+    /// The tag of the asset.
+    pub asset_tag: String,
+    /// The API key that started it.
+    pub started_by: Option<ApiKeyId>,
+    /// The name of the user who started it, else that of the API key.
+    pub started_by_name: String,
+}
+
+/// Who starts a process instance.
+#[derive(Debug, Clone)]
+pub struct Starter {
+    /// The API key.
+    pub key_id: Option<ApiKeyId>,
+    /// The display name of the key's user, else the name of the key.
+    pub name: String,
+}
+
+impl From<&Actor> for Starter {
+    fn from(actor: &Actor) -> Self {
+        Self { key_id: actor.key_id, name: actor.user_name.clone().unwrap_or_else(|| actor.key_name.clone()) }
+    }
+}
+
+/// Checks that `process` can be started on `asset`.
+///
+/// # Errors
+///
+/// Returns [`ProcessError::Inactive`], [`ProcessError::Running`] or [`ProcessError::WrongStatus`], the first that applies.
+pub fn check_startable(process: &Process, asset: &Asset) -> Result<(), ProcessError> {
+    if process.status == ProcessStatus::Inactive {
+        return Err(ProcessError::Inactive);
+    }
+    if let Some(running) = asset.running_instance_id {
+        return Err(ProcessError::Running(asset.id, running));
+    }
+    if asset.status != process.trigger_status {
+        return Err(ProcessError::WrongStatus { asset: asset.id, actual: asset.status, required: process.trigger_status });
+    }
+    Ok(())
+}
+
+/// Identifies the image of a signature. It contains the image's hash, so a later signature never replaces an image that an
+/// instance or a stored response refers to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ImageName {
+    /// The process instance, or its movement: the instances of a movement share their images.
+    pub owner: Uuid,
+    /// The step's key.
+    pub step: String,
+    /// SHA-256 of the image.
+    pub hash: String,
+}
+
+impl Instance {
+    /// Starts `process` on `asset`. Returns the process instance, and the asset with the instance in progress.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of [`check_startable`].
+    pub fn start(id: InstanceId, process: &Process, asset: &Asset, starter: &Starter) -> Result<(Self, Asset), ProcessError> {
+        check_startable(process, asset)?;
+        let instance = Self {
+            id,
+            process_id: process.id,
+            asset_id: asset.id,
+            movement_id: None,
+            state: State::InProgress { step: 0 },
+            step_values: StepValues::default(),
+            steps: process.steps.clone(),
+            target_status: process.target_status,
+            process_name: process.name.clone(),
+            asset_name: asset.name.clone(),
+            asset_tag: asset.asset_tag.clone(),
+            started_by: starter.key_id,
+            started_by_name: starter.name.clone(),
+        };
+        Ok((instance, Asset { running_instance_id: Some(id), ..asset.clone() }))
+    }
+
+    /// Returns its status.
+    #[must_use]
+    pub fn status(&self) -> InstanceStatus {
+        match self.state {
+            State::InProgress { .. } => InstanceStatus::InProgress,
+            State::Completed { .. } => InstanceStatus::Completed,
+            State::Cancelled { .. } => InstanceStatus::Cancelled,
+        }
+    }
+
+    /// Returns the index of the current step. Of a completed instance it is the last step, of a cancelled one the step at
+    /// which it was cancelled.
+    #[must_use]
+    pub fn current_step(&self) -> usize {
+        match self.state {
+            State::InProgress { step } | State::Cancelled { step, .. } => step,
+            State::Completed { .. } => self.steps.as_slice().len().saturating_sub(1),
+        }
+    }
+
+    /// Returns the index of the current step of an instance in progress.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProcessError::Closed`] if the instance is completed or cancelled.
+    pub fn open_step(&self) -> Result<usize, ProcessError> {
+        match self.state {
+            State::InProgress { step } => Ok(step),
+            _ => Err(ProcessError::Closed(self.status())),
+        }
+    }
+
+    /// Returns the path at which the API serves the image of a signature.
+    #[must_use]
+    pub fn signature_path(&self, key: &str) -> String {
+        format!("/v1/processes/instances/{}/signatures/{key}", self.id)
+    }
+
+    /// Returns the name of each submitted signature's image, and the length of its data URL.
+    pub fn signatures(&self) -> impl Iterator<Item = (ImageName, usize)> {
+        let signatures = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::Signature);
+        signatures.filter_map(|step| {
+            let value = self.step_values.0.get(&step.key)?;
+            let bytes = usize::try_from(value["bytes"].as_u64()?).ok()?;
+            Some((self.image_name(&step.key, value["sha256"].as_str()?), data_url_len(bytes)))
+        })
+    }
+
+    /// Returns the name of a step's image with this hash.
+    #[must_use]
+    pub fn image_name(&self, step: &str, hash: &str) -> ImageName {
+        let owner = self.movement_id.map_or(self.id.uuid(), Id::uuid);
+        ImageName { owner, step: step.to_owned(), hash: hash.to_owned() }
+    }
+
+    /// Returns the instance, cancelled.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProcessError::Closed`] if the instance is already completed or cancelled.
+    pub fn cancelled(&self, reason: Option<Notes>, at: Timestamp) -> Result<Self, ProcessError> {
+        let step = self.open_step()?;
+        Ok(Self { state: State::Cancelled { step, at, reason }, ..self.clone() })
+    }
+
+    /// Returns the instance without the value of a step. If it is in progress beyond that step, the step is open again.
+    #[must_use]
+    pub fn without_value(&self, step: &str) -> Self {
+        let mut instance = self.clone();
+        instance.step_values.0.remove(step);
+        let index = self.index_of(step);
+        if let (State::InProgress { step: current }, Some(index)) = (&self.state, index) {
+            instance.state = State::InProgress { step: index.min(*current) };
+        }
+        instance
+    }
+
+    /// Returns the users picked so far, in the order of the steps.
+    pub fn picked_users(&self) -> impl DoubleEndedIterator<Item = UserId> {
+        let pickers = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::UserPicker);
+        pickers.filter_map(|step| self.step_values.0.get(&step.key)?.as_str()?.parse().ok())
+    }
+
+    /// Returns the user to whom the asset is assigned on completion: the user of the last step that picked one.
+    #[must_use]
+    pub fn recipient(&self) -> Option<UserId> {
+        self.picked_users().next_back()
+    }
+
+    /// Returns the asset after this instance has ended on it. A completed instance also sets its status and assignment, a
+    /// cancelled one changes nothing else.
+    #[must_use]
+    pub fn asset_after(&self, asset: &Asset) -> Asset {
+        let mut asset = Asset { running_instance_id: None, ..asset.clone() };
+        if self.status() == InstanceStatus::Completed {
+            asset.status = self.target_status;
+            match self.recipient() {
+                Some(user) => asset.assigned_to = Some(user),
+                None if asset.status.clears_assignment() => asset.assigned_to = None,
+                None => {}
+            }
+        }
+        asset
+    }
+}

@@ -1,0 +1,53 @@
+//! Tests of process instances.
+
+mod advance;
+mod lifecycle;
+mod through;
+mod typed_signatures;
+
+use super::*;
+use crate::samples::{self, time};
+use crate::signing::signature_image::DecodedImages;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+fn alice() -> UserId {
+    samples::user(1)
+}
+
+fn bob() -> UserId {
+    samples::user(2)
+}
+
+/// A process from `preparing` to `in_use` with five steps.
+fn process() -> Process {
+    samples::process(&json!([
+        {"type": "user_picker", "key": "employee", "label": "Who?", "required": true},
+        {"type": "checklist", "key": "parts", "label": "Parts", "items": ["Device", "Cable"]},
+        {"type": "text", "key": "remark", "label": "Remark"},
+        {"type": "signature", "key": "signature", "label": "Signature"},
+        {"type": "complete", "key": "complete", "label": "Done"}
+    ]))
+}
+
+/// An instance of that process whose current step has this index.
+fn instance(step: usize) -> Instance {
+    Instance { state: State::InProgress { step }, ..samples::instance(30, &process()) }
+}
+
+/// Advances an instance. Alice is active and nobody else.
+fn advance(instance: &Instance, data: Value) -> Result<AdvanceOutcome, ProcessError> {
+    instance.advance(
+        None,
+        data.as_object().expect("an object"),
+        None,
+        &BTreeSet::from([alice()]),
+        &DecodedImages::default(),
+        time(5),
+    )
+}
+
+/// Advances an instance and returns it as it is afterwards.
+fn advanced(instance: &Instance, data: Value) -> Instance {
+    advance(instance, data).expect("acceptable").instance
+}

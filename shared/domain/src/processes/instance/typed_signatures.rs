@@ -1,0 +1,47 @@
+//! Signatures whose image shows a typed name: whoever can't draw one types it, and everyone who reads it later is told.
+
+use super::{Instance, ProcessError};
+use crate::processes::process::StepKind;
+use crate::signing::signature_image::SignatureImage;
+use crate::values::field_error::FieldError;
+use crate::values::suggestions::unknown_name;
+use serde_json::{Map, Value, json};
+
+/// Returns how a signature is stored beside its image. A drawn one is not marked.
+pub(super) fn stored_signature(image: &SignatureImage, is_typed: bool) -> Value {
+    let mut value = json!({"sha256": image.hash(), "bytes": image.bytes().len()});
+    if is_typed {
+        value["typed"] = json!(true);
+    }
+    value
+}
+
+/// Returns whether the image of a signature that is stored as `value` shows a typed name.
+#[must_use]
+pub fn is_typed(value: &Value) -> bool {
+    value["typed"] == true
+}
+
+impl Instance {
+    /// Checks that each of the `typed` keys is that of a signature step whose image is in `step_data`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProcessError::Invalid`] with an error for each of the others.
+    pub(super) fn check_typed_signatures(&self, typed: &[String], step_data: &Map<String, Value>) -> Result<(), ProcessError> {
+        let signatures = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::Signature);
+        let keys: Vec<&str> = signatures.map(|step| step.key.as_str()).collect();
+        let mut errors = Vec::new();
+        for (index, key) in typed.iter().enumerate() {
+            let detail = if !keys.contains(&key.as_str()) {
+                unknown_name(key, &keys, "key of a signature step", errors.len())
+            } else if step_data.get(key).is_none_or(Value::is_null) {
+                "must be the key of a step whose image is in step_data".to_owned()
+            } else {
+                continue;
+            };
+            errors.push(FieldError::within("typed_signatures", &format!("/{index}"), detail));
+        }
+        if errors.is_empty() { Ok(()) } else { Err(ProcessError::Invalid(errors)) }
+    }
+}

@@ -1,0 +1,6 @@
+//! Processes, their instances, and movements.
+
+pub mod instance;
+pub mod movement;
+pub mod process;
+pub mod subject;

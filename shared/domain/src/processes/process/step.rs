@@ -1,0 +1,233 @@
+//! A step of a process and its JSON form.
+
+use crate::values::field_error::ValueError;
+use crate::values::string_enum::string_enum;
+use crate::values::text::Name;
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+
+/// A step of a process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "StepObject", try_from = "StepObject")]
+pub struct Step {
+    /// The key under which the step's value is submitted.
+    pub key: String,
+    /// The text that people see.
+    pub label: Name,
+    /// Whether a value must be submitted; `None` stands for the default of the step's kind.
+    pub required: Option<bool>,
+    /// What the step asks for.
+    pub kind: StepKind,
+}
+
+/// What a step asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StepKind {
+    /// The id of an active user.
+    UserPicker,
+    /// The checked entries of a list.
+    Checklist {
+        /// All entries.
+        items: Vec<String>,
+    },
+    /// A PNG image of a signature.
+    Signature,
+    /// No value: completes the process. Can only be the last step.
+    Complete,
+    /// One line of text.
+    Text,
+    /// Text of several lines.
+    Textarea,
+    /// One of several options.
+    Select {
+        /// All options.
+        options: Vec<String>,
+    },
+    /// A date.
+    Date,
+    /// `true`.
+    Confirmation,
+}
+
+string_enum! {
+    /// The type of a step.
+    StepType {
+        /// [`StepKind::UserPicker`].
+        UserPicker = "user_picker",
+        /// [`StepKind::Checklist`].
+        Checklist = "checklist",
+        /// [`StepKind::Signature`].
+        Signature = "signature",
+        /// [`StepKind::Complete`].
+        Complete = "complete",
+        /// [`StepKind::Text`].
+        Text = "text",
+        /// [`StepKind::Textarea`].
+        Textarea = "textarea",
+        /// [`StepKind::Select`].
+        Select = "select",
+        /// [`StepKind::Date`].
+        Date = "date",
+        /// [`StepKind::Confirmation`].
+        Confirmation = "confirmation",
+    }
+}
+
+impl Step {
+    /// Returns whether a value must be submitted; for a checklist, whether all entries must be checked.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        self.required.unwrap_or(self.kind == StepKind::Confirmation)
+    }
+}
+
+impl StepKind {
+    /// Creates the kind of a step with this type; `None` unless `items` are given for a checklist only, and `options` for a
+    /// select only.
+    pub(super) fn new(step_type: StepType, items: Option<Vec<String>>, options: Option<Vec<String>>) -> Option<Self> {
+        let kind = match (step_type, items, options) {
+            (StepType::Checklist, Some(items), None) => Self::Checklist { items },
+            (StepType::Select, None, Some(options)) => Self::Select { options },
+            (StepType::UserPicker, None, None) => Self::UserPicker,
+            (StepType::Signature, None, None) => Self::Signature,
+            (StepType::Complete, None, None) => Self::Complete,
+            (StepType::Text, None, None) => Self::Text,
+            (StepType::Textarea, None, None) => Self::Textarea,
+            (StepType::Date, None, None) => Self::Date,
+            (StepType::Confirmation, None, None) => Self::Confirmation,
+            _ => return None,
+        };
+        Some(kind)
+    }
+
+    /// Returns the type, the items and the options of a step of this kind.
+    fn into_parts(self) -> (StepType, Option<Vec<String>>, Option<Vec<String>>) {
+        match self {
+            Self::Checklist { items } => (StepType::Checklist, Some(items), None),
+            Self::Select { options } => (StepType::Select, None, Some(options)),
+            Self::UserPicker => (StepType::UserPicker, None, None),
+            Self::Signature => (StepType::Signature, None, None),
+            Self::Complete => (StepType::Complete, None, None),
+            Self::Text => (StepType::Text, None, None),
+            Self::Textarea => (StepType::Textarea, None, None),
+            Self::Date => (StepType::Date, None, None),
+            Self::Confirmation => (StepType::Confirmation, None, None),
+        }
+    }
+}
+
+/// A step of a process.
+// The JSON form of a step, in the API and in the table: one object for all types.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+struct StepObject {
+    /// What the step asks for.
+    #[serde(rename = "type")]
+    step_type: StepType,
+    /// The key under which the step's value is submitted in `step_data`.
+    key: String,
+    /// The text that people see.
+    label: Name,
+    /// Whether a value must be submitted; for a checklist, whether all entries must be checked. Default: `true` for
+    /// `confirmation`, else `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = bool, required = false)]
+    required: Option<bool>,
+    /// The entries of a `checklist`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Vec<String>, required = false)]
+    items: Option<Vec<String>>,
+    /// The options of a `select`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Vec<String>, required = false)]
+    options: Option<Vec<String>>,
+}
+
+impl From<Step> for StepObject {
+    fn from(step: Step) -> Self {
+        let Step { key, label, required, kind } = step;
+        let (step_type, items, options) = kind.into_parts();
+        Self { step_type, key, label, required, items, options }
+    }
+}
+
+impl TryFrom<StepObject> for Step {
+    type Error = ValueError;
+    fn try_from(object: StepObject) -> Result<Self, ValueError> {
+        let StepObject { step_type, key, label, required, items, options } = object;
+        let kind = StepKind::new(step_type, items, options)
+            .ok_or_else(|| ValueError::new("must have items for a checklist only, and options for a select only"))?;
+        Ok(Self { key, label, required, kind })
+    }
+}
+
+impl utoipa::PartialSchema for Step {
+    fn schema() -> RefOr<Schema> {
+        StepObject::schema()
+    }
+}
+
+impl utoipa::ToSchema for Step {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "ProcessStep".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        <StepObject as utoipa::ToSchema>::schemas(schemas);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use utoipa::{PartialSchema, ToSchema};
+
+    #[test]
+    fn the_json_of_each_type_of_step_is_one_object_with_its_members_in_order() {
+        let texts = [
+            r#"{"type":"user_picker","key":"k","label":"L","required":true}"#,
+            r#"{"type":"checklist","key":"k","label":"L","required":false,"items":["a","b"]}"#,
+            r#"{"type":"signature","key":"k","label":"L"}"#,
+            r#"{"type":"complete","key":"k","label":"L"}"#,
+            r#"{"type":"text","key":"k","label":"L"}"#,
+            r#"{"type":"textarea","key":"k","label":"L"}"#,
+            r#"{"type":"select","key":"k","label":"L","required":true,"options":["x","y"]}"#,
+            r#"{"type":"date","key":"k","label":"L"}"#,
+            r#"{"type":"confirmation","key":"k","label":"L"}"#,
+        ];
+        assert_eq!(texts.len(), StepType::ALL.len());
+        for text in texts {
+            let step: Step = serde_json::from_str(text).expect(text);
+            assert_eq!(serde_json::to_string(&step).expect("json"), text);
+        }
+    }
+
+    #[test]
+    fn a_step_has_items_or_options_only_if_its_kind_has_them() {
+        for wrong in [
+            json!({"type": "checklist", "key": "k", "label": "L"}),
+            json!({"type": "checklist", "key": "k", "label": "L", "items": ["a"], "options": ["x"]}),
+            json!({"type": "select", "key": "k", "label": "L", "items": ["a"]}),
+            json!({"type": "text", "key": "k", "label": "L", "items": ["a"]}),
+        ] {
+            assert!(serde_json::from_value::<Step>(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_schema_names_the_members_of_the_json_form() {
+        let schema = serde_json::to_value(Step::schema()).expect("json");
+        let members: Vec<&String> = schema["properties"].as_object().expect("properties").keys().collect();
+        assert_eq!(members.len(), 6);
+        for member in ["type", "key", "label", "required", "items", "options"] {
+            assert!(members.contains(&&member.to_owned()), "{member}");
+        }
+        assert_eq!(schema["required"], json!(["type", "key", "label"]));
+        assert_eq!(Step::name(), "ProcessStep");
+        let mut referenced = Vec::new();
+        Step::schemas(&mut referenced);
+        let names: Vec<Value> = referenced.into_iter().map(|(name, _)| json!(name)).collect();
+        assert!(names.contains(&json!("StepType")) && names.contains(&json!("Name")), "{names:?}");
+    }
+}

@@ -1,0 +1,51 @@
+//! What is advanced, cancelled and signed as one: a process instance on its own, or a movement with all its instances.
+
+use crate::values::id::{Id, InstanceId, MovementId};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// The ID of a process instance that is not part of a movement, or of a movement. Serialized as a field of that name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SubjectId {
+    /// A process instance.
+    #[serde(rename = "instance_id")]
+    Instance(InstanceId),
+    /// A movement.
+    #[serde(rename = "movement_id")]
+    Movement(MovementId),
+}
+
+impl SubjectId {
+    /// The ID, whichever of the two it is of.
+    #[must_use]
+    pub fn uuid(self) -> Uuid {
+        match self {
+            Self::Instance(id) => id.uuid(),
+            Self::Movement(id) => id.uuid(),
+        }
+    }
+
+    /// `None` for a movement.
+    #[must_use]
+    pub fn instance(self) -> Option<InstanceId> {
+        if let Self::Instance(id) = self { Some(id) } else { None }
+    }
+
+    /// `None` for a process instance.
+    #[must_use]
+    pub fn movement(self) -> Option<MovementId> {
+        if let Self::Movement(id) = self { Some(id) } else { None }
+    }
+}
+
+impl From<InstanceId> for SubjectId {
+    fn from(id: InstanceId) -> Self {
+        Self::Instance(id)
+    }
+}
+
+impl From<MovementId> for SubjectId {
+    fn from(id: MovementId) -> Self {
+        Self::Movement(id)
+    }
+}

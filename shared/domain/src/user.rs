@@ -1,0 +1,173 @@
+//! The users of a tenant, to whom assets are assigned.
+
+use crate::keys::scope::Role;
+use crate::record::{Kind, Record, Reference, Requirement, Unique, fields};
+use crate::record_change::record_change;
+use crate::values::field_error::ValueError;
+use crate::values::hidden_characters::check_visible;
+use crate::values::id::{Id, UserId};
+use crate::values::text::{Name, composed, fold};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// An e-mail address as it was given. Compared without regard to case, and to how its characters are composed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = String, format = Email, max_length = 254)]
+pub struct Email(String);
+
+/// The maximum length of an address (RFC 5321 §4.5.3.1.3, without angle brackets).
+const MAX_BYTES: usize = 254;
+
+impl Email {
+    /// Returns the composed and case-folded address, by which addresses are compared.
+    #[must_use]
+    pub fn folded(&self) -> String {
+        // Folding can take apart what was composed.
+        composed(&fold(&composed(&self.0))).into_owned()
+    }
+
+    /// Returns the address as it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for Email {
+    type Err = ValueError;
+
+    /// Checks only the form that all mail systems share, not whether the address exists.
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let text = text.trim();
+        check_visible(text)?;
+        if text.len() > MAX_BYTES {
+            return Err(ValueError::new(format!("must have at most {MAX_BYTES} bytes; this has {}", text.len())));
+        }
+        let fits = !text.chars().any(|c| c.is_control() || c.is_whitespace())
+            && text.split_once('@').is_some_and(|(local, domain)| {
+                (1..=64).contains(&local.len())
+                    && !domain.contains('@')
+                    && !domain.is_empty()
+                    && domain.split('.').all(|label| !label.is_empty())
+            });
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be an e-mail address"))
+    }
+}
+
+/// A user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// Identifier.
+    pub id: UserId,
+    /// E-mail address, unique in the tenant.
+    pub email: Email,
+    /// The name that lists and receipts show.
+    pub display_name: Name,
+    /// Limits the scopes of the keys that are bound to the user.
+    pub role: Role,
+    /// Whether assets can be assigned to the user, and the keys bound to the user work.
+    pub is_active: bool,
+}
+
+record_change! {
+    /// A change to a user.
+    UserChange of User::changed {
+        set email: Email,
+        set display_name: Name,
+        set role: Role,
+        set is_active: bool,
+    }
+}
+
+impl User {
+    /// Returns a reference to a user from the field `field`. Only an active user can be newly assigned or picked.
+    #[must_use]
+    pub fn reference(field: &'static str, id: UserId) -> Reference {
+        Reference::new(field, Kind::User, id.uuid()).requiring(Requirement::flag("is_active", true))
+    }
+
+    /// Returns an e-mail address, folded, as a value that no two users have.
+    #[must_use]
+    pub fn unique_email(folded: String) -> Unique {
+        Unique { field: "email", value: folded, reserved_after_deletion: false }
+    }
+}
+
+impl Record for User {
+    const KIND: Kind = Kind::User;
+    type Id = UserId;
+
+    fn id(&self) -> UserId {
+        self.id
+    }
+
+    fn history_fields(&self) -> Map<String, Value> {
+        let Self { id: _, email, display_name, role, is_active } = self;
+        fields([
+            ("email", json!(email)),
+            ("display_name", json!(display_name)),
+            ("role", json!(role)),
+            ("is_active", json!(is_active)),
+        ])
+    }
+
+    fn unique(&self) -> Vec<Unique> {
+        vec![Self::unique_email(self.email.folded())]
+    }
+
+    fn referenceable_attributes(&self) -> Option<Vec<Requirement>> {
+        Some(vec![Requirement::flag("is_active", self.is_active)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::time::Timestamp;
+
+    #[test]
+    fn only_an_active_user_meets_what_a_reference_requires() {
+        let id = UserId::new(Timestamp::from_millis(0), [0; 10]);
+        let user = User {
+            id,
+            email: "a@b.c".parse().expect("an address"),
+            display_name: "A".parse().expect("a name"),
+            role: Role::Viewer,
+            is_active: true,
+        };
+        let required = Some(User::reference("assigned_to", id).requirements);
+        assert_eq!(user.referenceable_attributes(), required);
+        assert_ne!(User { is_active: false, ..user }.referenceable_attributes(), required);
+    }
+
+    #[test]
+    fn an_address_is_the_same_however_it_is_spelt() {
+        let folded = |text: &str| text.parse::<Email>().map(|email| email.folded());
+        assert_eq!(folded("Ju\u{308}rgen@example.com"), folded("JÜRGEN@EXAMPLE.COM"));
+        assert_eq!(folded("\u{1e9e}@x.de"), folded("ss@x.de"));
+        assert_ne!(folded("jurgen@example.com"), folded("jürgen@example.com"));
+    }
+
+    #[test]
+    fn an_address_has_a_local_part_and_a_domain() {
+        for right in ["ada@example.com", "a+b@localhost", " Jürgen.Ö@müller.de "] {
+            assert!(right.parse::<Email>().is_ok(), "{right}");
+        }
+        for wrong in [
+            "",
+            "ada",
+            "ad\u{200b}a@example.com",
+            "\u{202e}ada@example.com",
+            "@example.com",
+            "ada@",
+            "a@b@c",
+            "a b@c.de",
+            "a@b..c",
+            "a@.c",
+            &format!("{}@x.de", "a".repeat(65)),
+        ] {
+            assert!(wrong.parse::<Email>().is_err(), "{wrong}");
+        }
+    }
+}

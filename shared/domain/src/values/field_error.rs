@@ -1,0 +1,147 @@
+//! Why a value or a field of a request is not accepted, in words for the client that sent it.
+
+use crate::values::json::pointer_token;
+
+/// Why a value is not accepted. Says what would be accepted, and never discloses internals.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ValueError(String);
+
+impl ValueError {
+    /// Creates an error from a reason that reads well after the field's name: "must be …".
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+
+    /// Creates the error for a value that is none of `values`.
+    #[must_use]
+    pub fn not_one_of<const N: usize>(values: [&str; N]) -> Self {
+        Self(format!("must be one of {}", values.join(", ")))
+    }
+}
+
+/// Makes serde store a type as text: `$write` turns it into a `String`, and its `FromStr` reads it back.
+macro_rules! text_form {
+    ($type:ty, |$value:ident| $write:expr) => {
+        impl From<$type> for String {
+            fn from($value: $type) -> Self {
+                $write
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = $crate::values::field_error::ValueError;
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                text.parse()
+            }
+        }
+    };
+}
+pub(crate) use text_form;
+
+/// The part of a request that an error is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ErrorLocation {
+    /// A JSON Pointer (RFC 6901) into the body.
+    Pointer(String),
+    /// The name of a query parameter.
+    Parameter(String),
+    /// The name of a header.
+    Header(&'static str),
+    /// The name of a column of an import.
+    Column(String),
+    /// The body, or the row of an import, as a whole.
+    Whole,
+}
+
+/// A part of a request that is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// The part of the request.
+    pub location: ErrorLocation,
+    /// Why it is not accepted.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// Creates an error about the body's top-level member `field`.
+    pub fn field(field: &str, detail: impl Into<String>) -> Self {
+        Self::within(field, "", detail)
+    }
+
+    /// Returns whether the error is about the body's top-level member `field`, or something in it.
+    #[must_use]
+    pub fn is_at(&self, field: &str) -> bool {
+        let ErrorLocation::Pointer(pointer) = &self.location else { return false };
+        pointer.split('/').nth(1) == Some(field)
+    }
+
+    /// Returns whether the error is about the member or the column `name`, or something in it.
+    #[must_use]
+    pub fn is_about(&self, name: &str) -> bool {
+        self.is_at(name) || matches!(&self.location, ErrorLocation::Column(column) if column == name)
+    }
+
+    /// Creates an error about a value inside the body's top-level member `field`; `pointer` is the JSON Pointer from that
+    /// member on, such as `/2/key`.
+    pub fn within(field: &str, pointer: &str, detail: impl Into<String>) -> Self {
+        let pointer = format!("/{}{pointer}", pointer_token(field));
+        Self { location: ErrorLocation::Pointer(pointer), detail: detail.into() }
+    }
+
+    /// Returns whether the error is about the body's top-level member `field` as a whole.
+    #[must_use]
+    pub fn is_of(&self, field: &str) -> bool {
+        self.location == Self::field(field, "").location
+    }
+
+    /// Creates an error about a column of an import.
+    pub fn column(column: &str, detail: impl Into<String>) -> Self {
+        Self { location: ErrorLocation::Column(column.to_owned()), detail: detail.into() }
+    }
+
+    /// Creates an error about the body, or the row of an import, as a whole.
+    pub fn whole(detail: impl Into<String>) -> Self {
+        Self { location: ErrorLocation::Whole, detail: detail.into() }
+    }
+
+    /// Returns the error of a body that was made from a row: with the column in place of the pointer.
+    #[must_use]
+    pub fn in_column(self) -> Self {
+        let ErrorLocation::Pointer(pointer) = &self.location else { return self };
+        let mut tokens = pointer.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~"));
+        let location = match (tokens.next(), tokens.next()) {
+            (None, _) => ErrorLocation::Whole,
+            (Some(column), Some(field)) if column == "custom_fields" => ErrorLocation::Column(format!("{column}.{field}")),
+            (Some(column), _) => ErrorLocation::Column(column),
+        };
+        Self { location, ..self }
+    }
+
+    /// Returns the error of one of several operations: its pointer begins with that operation's.
+    #[must_use]
+    pub fn in_operation(self, index: usize) -> Self {
+        let pointer = match &self.location {
+            ErrorLocation::Pointer(pointer) => format!("/operations/{index}/body{pointer}"),
+            _ => format!("/operations/{index}"),
+        };
+        Self { location: ErrorLocation::Pointer(pointer), ..self }
+    }
+
+    /// Creates an error about the query parameter `name`.
+    pub fn parameter(name: &str, detail: impl Into<String>) -> Self {
+        Self { location: ErrorLocation::Parameter(name.to_owned()), detail: detail.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_escape_the_names_of_members() {
+        let error = FieldError::within("a/b~c", "/0", "must be a string");
+        assert_eq!(error.location, ErrorLocation::Pointer("/a~1b~0c/0".to_owned()));
+        assert!(FieldError::field("a/b", "").is_of("a/b") && !error.is_of("a/b~c"));
+    }
+}

@@ -1,0 +1,161 @@
+//! Identifiers: UUIDv7 (RFC 9562). The API writes them in lower case with hyphens, keys of the table as 22 base62
+//! characters.
+
+use crate::values::base62;
+use crate::values::field_error::ValueError;
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
+use uuid::Uuid;
+
+/// An identifier of one kind of record.
+pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = ValueError> + Send + Sync + 'static {
+    /// Wraps a UUID that is known to identify this kind of record.
+    fn from_uuid(uuid: Uuid) -> Self;
+
+    /// Returns the UUID.
+    fn uuid(self) -> Uuid;
+
+    /// Creates an identifier that sorts by `at`; `random` makes it unique.
+    fn new(at: Timestamp, random: [u8; 10]) -> Self {
+        Self::from_uuid(uuid::Builder::from_unix_timestamp_millis(at.millis().unsigned_abs(), &random).into_uuid())
+    }
+
+    /// Returns the time that the identifier was created at and sorts by (RFC 9562 §5.7).
+    fn timestamp(self) -> Timestamp {
+        Timestamp::from_millis(i64::try_from(self.uuid().as_u128() >> 80).unwrap_or(i64::MAX))
+    }
+
+    /// Returns the 22 base62 characters that keys of the table use.
+    fn short(self) -> String {
+        base62::encode(self.uuid().as_u128(), base62::WIDTH)
+    }
+
+    /// Parses the form that [`Id::short`] writes.
+    fn from_short(text: &str) -> Option<Self> {
+        (text.len() == base62::WIDTH)
+            .then(|| base62::decode(text))
+            .flatten()
+            .map(|number| Self::from_uuid(Uuid::from_u128(number)))
+    }
+}
+
+/// Parses the lower-case, hyphenated form; no other spelling of a UUID is an identifier.
+fn parse(text: &str) -> Result<Uuid, ValueError> {
+    Uuid::try_parse(text)
+        .ok()
+        .filter(|uuid| uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()) == text)
+        .ok_or_else(|| ValueError::new("must be a UUID, lower case with hyphens"))
+}
+
+macro_rules! typed_ids {
+    ($($(#[$doc:meta])* $name:ident,)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, utoipa::ToSchema)]
+        #[schema(value_type = String, format = Uuid)]
+        pub struct $name(Uuid);
+
+        impl Id for $name {
+            fn from_uuid(uuid: Uuid) -> Self { Self(uuid) }
+            fn uuid(self) -> Uuid { self.0 }
+        }
+        impl Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { Display::fmt(&self.0, f) }
+        }
+        impl Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { write!(f, "{}({})", stringify!($name), self.0) }
+        }
+        impl FromStr for $name {
+            type Err = ValueError;
+            fn from_str(text: &str) -> Result<Self, ValueError> { parse(text).map(Self) }
+        }
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> { serializer.collect_str(self) }
+        }
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )*};
+}
+
+typed_ids! {
+    /// Identifies a tenant.
+    TenantId,
+    /// Identifies an asset.
+    AssetId,
+    /// Identifies a user.
+    UserId,
+    /// Identifies an asset type of the catalog.
+    AssetTypeId,
+    /// Identifies a manufacturer of the catalog.
+    ManufacturerId,
+    /// Identifies a model of the catalog.
+    ModelId,
+    /// Identifies a process definition.
+    ProcessId,
+    /// Identifies a process instance.
+    InstanceId,
+    /// Identifies a movement.
+    MovementId,
+    /// Identifies an API key. Not secret.
+    ApiKeyId,
+    /// Identifies a signing link. Not secret.
+    LinkId,
+    /// Identifies a webhook.
+    WebhookId,
+    /// Identifies the keys that a tenant's receipts are signed with.
+    ReceiptKeysId,
+    /// Identifies an event of the history.
+    EventId,
+}
+
+/// `#[serde(with = "short")]` writes an optional identifier in its short form, for items that an index copies.
+pub mod short {
+    use super::{Deserialize, Deserializer, Id, Serialize, Serializer};
+
+    /// Writes [`Id::short`] or null.
+    ///
+    /// # Errors
+    ///
+    /// Returns the serializer's error.
+    pub fn serialize<I: Id, S: Serializer>(id: &Option<I>, serializer: S) -> Result<S::Ok, S::Error> {
+        id.map(Id::short).serialize(serializer)
+    }
+
+    /// Reads what [`serialize`] wrote.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for text that is not a short identifier.
+    pub fn deserialize<'de, I: Id, D: Deserializer<'de>>(deserializer: D) -> Result<Option<I>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| I::from_short(&text).ok_or_else(|| serde::de::Error::custom("not an id"))).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_lower_case_hyphenated_form_is_an_id() {
+        let id = AssetId::new(Timestamp::from_millis(1_800_000_000_000), [7; 10]);
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert_eq!(id.uuid().get_version_num(), 7);
+        for wrong in [id.to_string().to_uppercase(), id.uuid().simple().to_string(), format!("{{{id}}}"), String::new()] {
+            assert!(wrong.parse::<AssetId>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_short_form_reads_back_and_sorts_by_time() {
+        let early = AssetId::new(Timestamp::from_millis(1_800_000_000_000), [255; 10]);
+        let late = AssetId::new(Timestamp::from_millis(1_800_000_000_001), [0; 10]);
+        assert_eq!(AssetId::from_short(&early.short()), Some(early));
+        assert!(early.short() < late.short());
+    }
+}

@@ -1,0 +1,236 @@
+//! Strict JSON parsing: refuses what a lenient parser would silently drop or change. Also JSON Pointers.
+
+use crate::values::field_error::ValueError;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// The largest whole number that every JSON parser reads exactly (RFC 7493 §2.2).
+const MAX_EXACT_INTEGER: u64 = 1 << 53;
+
+/// The error text for an unpaired surrogate such as `\ud800`, which is well-formed JSON but not Unicode text.
+pub const UNPAIRED_SURROGATE: &str = "must not contain half of a character, such as \\ud800 alone";
+
+/// Parses one JSON value.
+///
+/// # Errors
+///
+/// Returns an error for invalid JSON, for arrays and objects nested deeper than `max_levels`, for a member that occurs
+/// twice, for whole numbers beyond 2^53, which many parsers would round, and for other numbers that a double would round.
+pub fn parse_strict(text: &str, max_levels: usize) -> Result<Value, ValueError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = Nesting { left: max_levels, max: max_levels }.deserialize(&mut deserializer).map_err(|error| {
+        let text = error.to_string();
+        let text = text.split(" at line ").next().unwrap_or_default();
+        ValueError::new(if text.contains("hex escape") { UNPAIRED_SURROGATE } else { text })
+    })?;
+    deserializer.end().map_err(|_| ValueError::new("must be one JSON value"))?;
+    match numbers(text).find(|digits| !is_exact(digits)) {
+        Some(_) => Err(ValueError::new("must not contain numbers with more digits than a double has; send them as text")),
+        None => Ok(value),
+    }
+}
+
+/// Returns the numbers of a well-formed JSON text that the parser keeps as doubles.
+fn numbers(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let start = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit())?;
+            rest = &rest[start..];
+            if let Some(inner) = rest.strip_prefix('"') {
+                rest = after_string(inner);
+                continue;
+            }
+            let end = rest.find(|c: char| !matches!(c, '-' | '+' | '.' | 'e' | 'E' | '0'..='9')).unwrap_or(rest.len());
+            let (number, after) = rest.split_at(end);
+            rest = after;
+            if number.contains(['.', 'e', 'E']) {
+                return Some(number);
+            }
+        }
+    })
+}
+
+/// Returns what follows the string whose opening quote is before `inner`.
+fn after_string(inner: &str) -> &str {
+    let mut is_escaped = false;
+    let end = inner.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    });
+    end.and_then(|end| inner.get(end + 1..)).unwrap_or_default()
+}
+
+/// Returns whether the double nearest to a number is written back as the same number.
+fn is_exact(digits: &str) -> bool {
+    let written = digits.parse::<f64>().map(|number| format!("{number:e}"));
+    written.is_ok_and(|written| decimal(&written) == decimal(digits))
+}
+
+/// Returns the digits of a number without zeros around them, and the power of ten of the last one.
+fn decimal(number: &str) -> (String, i64) {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |whole| ("-", whole));
+    let all = format!("{whole}{fraction}");
+    let significant = all.trim_end_matches('0');
+    if significant.is_empty() || significant.bytes().all(|digit| digit == b'0') {
+        return ("0".to_owned(), 0);
+    }
+    let length = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX / 4);
+    let power = exponent.parse::<i64>().unwrap_or(i64::MAX / 4).saturating_sub(length(fraction));
+    let power = power.saturating_add(length(&all) - length(significant));
+    (format!("{sign}{}", significant.trim_start_matches('0')), power)
+}
+
+/// Deserializes a value that may contain `left` more levels of arrays and objects.
+#[derive(Clone, Copy)]
+struct Nesting {
+    left: usize,
+    max: usize,
+}
+
+impl Nesting {
+    fn deeper<E: Error>(self) -> Result<Self, E> {
+        let left = self.left.checked_sub(1);
+        left.map(|left| Self { left, ..self })
+            .ok_or_else(|| E::custom(format!("must have at most {} levels of nesting", self.max)))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Nesting {
+    type Value = Value;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Nesting {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a JSON value")
+    }
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::String(text.to_owned()))
+    }
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
+        if number > MAX_EXACT_INTEGER {
+            return Err(E::custom("must not contain whole numbers beyond 2^53; send them as text"));
+        }
+        Ok(Value::Number(number.into()))
+    }
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Value, E> {
+        if number.unsigned_abs() > MAX_EXACT_INTEGER {
+            return Err(E::custom("must not contain whole numbers beyond 2^53; send them as text"));
+        }
+        Ok(Value::Number(number.into()))
+    }
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
+        // The parser passes whole numbers beyond 64 bits as floats, already rounded.
+        if number.abs() > MAX_EXACT_INTEGER as f64 && number.fract() == 0.0 {
+            return Err(E::custom("must not contain whole numbers beyond 2^53; send them as text"));
+        }
+        Number::from_f64(number).map(Value::Number).ok_or_else(|| E::custom("must not contain a number out of range"))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(inner)? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut map = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            let value = members.next_value_seed(inner)?;
+            if map.contains_key(&name) {
+                return Err(A::Error::custom(format!("must not contain the member {name:?} twice")));
+            }
+            map.insert(name, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+/// Returns the length in bytes of `body` as a string inside a JSON document, which is how a Lambda function returns it.
+#[must_use]
+pub fn escaped_len(body: &[u8]) -> usize {
+    body.len() + body.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count()
+}
+
+/// Escapes a member's name for use in a JSON Pointer (RFC 6901 §3): `a/b` becomes `a~1b`.
+#[must_use]
+pub fn pointer_token(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_a_lenient_parser_would_lose_is_refused() {
+        assert_eq!(parse_strict(r#"{"a":[1,-2.5,null,true,"x"]}"#, 2), Ok(json!({"a": [1, -2.5, null, true, "x"]})));
+        for (wrong, why) in [
+            (r#"{"a":1,"a":2}"#, "twice"),
+            (r#"{"a":{"b":{}}}"#, "2 levels"),
+            ("9007199254740993", "2^53"),
+            ("-9007199254740993", "2^53"),
+            ("123456789012345678901", "2^53"),
+            ("1234567890123456789012", "2^53"),
+            ("9007199254740993.0", "double"),
+            ("90071992547409930e-1", "double"),
+            (r#"{"\"":[0.1234567890123456789]}"#, "double"),
+            ("1e-400", "double"),
+            ("1e400", "out of range"),
+            (r#"{"\ud800":1}"#, "half of a character"),
+            (r#"["\udc00"]"#, "half of a character"),
+        ] {
+            let error = parse_strict(wrong, 2).expect_err(wrong).to_string();
+            assert!(error.contains(why), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn numbers_come_back_as_they_were_sent_or_are_refused() {
+        for exact in [
+            "0.1",
+            "-0.0",
+            "0e99",
+            "1.10",
+            "1e-7",
+            "2499.00",
+            "9007199254740991.0",
+            "9007199254740992.0",
+            "123456.789e3",
+            "5e-324",
+        ] {
+            assert!(parse_strict(exact, 1).is_ok(), "{exact}");
+        }
+        assert!(parse_strict(r#"{"0.1234567890123456789\\":"\"0.1234567890123456789"}"#, 1).is_ok(), "texts are no numbers");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_double_is_exact(number in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL) {
+            proptest::prop_assert!(is_exact(&format!("{number:?}")) && is_exact(&format!("{number:e}")), "{number}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_without_recursing_into_it() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(parse_strict(&deep, 8).is_err());
+    }
+}

@@ -1,0 +1,14 @@
+//! Values and texts of all kinds, and what is wrong with them.
+
+pub mod base62;
+pub mod field_error;
+pub mod hex;
+pub mod hidden_characters;
+pub mod id;
+pub mod json;
+pub mod money;
+pub mod slots;
+pub mod string_enum;
+pub mod suggestions;
+pub mod text;
+pub mod time;

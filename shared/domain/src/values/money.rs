@@ -1,0 +1,202 @@
+//! Amounts of money: decimal numbers that keep every digit.
+
+use crate::values::field_error::ValueError;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize, Serializer};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{OneOfBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// The error text for an amount below zero.
+const NEGATIVE: &str = "must not be negative: it must be from 0 to below 1000000000000";
+/// The error text for what is no amount.
+pub const FORM: &str = "must be a number from 0 to below 1000000000000, or its decimal text such as \"1249.00\"";
+
+/// A purchase price: 0 ≤ p < 10^12 with at most 4 fractional digits. `2499.00` stays `2499.00`.
+///
+/// The table stores it as text, since a DynamoDB number drops trailing zeros. Responses write it as a JSON number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Price(Decimal);
+
+/// A price as responses write it.
+#[derive(utoipa::ToSchema)]
+#[schema(value_type = f64, minimum = 0, exclusive_maximum = 1_000_000_000_000_i64, examples(2499.00))]
+pub struct PriceNumber(());
+
+/// A price as text, which requests can have instead.
+#[derive(utoipa::ToSchema)]
+#[schema(value_type = String, pattern = r"^0*[0-9]{1,12}(\.[0-9]{1,4})?$", examples("2499.00"))]
+pub struct PriceText(());
+
+impl PartialSchema for Price {
+    fn schema() -> RefOr<Schema> {
+        OneOfBuilder::new().item(PriceNumber::schema()).item(PriceText::schema()).into()
+    }
+}
+
+impl ToSchema for Price {}
+
+impl Price {
+    /// Parses the digits of a JSON number.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names the bound the number exceeds.
+    pub fn from_json_number(digits: &str) -> Result<Self, ValueError> {
+        let read = Decimal::from_str_exact(digits).or_else(|_| Decimal::from_scientific(digits).map(|read| read.normalize()));
+        let Ok(amount) = read else { return outside_decimal(digits) };
+        if amount.is_sign_negative() && !amount.is_zero() {
+            return Err(ValueError::new(NEGATIVE));
+        }
+        if amount >= Decimal::from(1_000_000_000_000_i64) {
+            return Err(ValueError::new("must be below 1000000000000"));
+        }
+        if amount.scale() > 4 {
+            return Err(ValueError::new("must have at most 4 fractional digits"));
+        }
+        Ok(Self(amount.abs()))
+    }
+
+    /// Returns the amount in ten-thousandths, the smallest fraction that a price can have.
+    #[must_use]
+    pub fn ten_thousandths(self) -> u64 {
+        let mut scaled = self.0;
+        scaled.rescale(4);
+        scaled.mantissa().try_into().unwrap_or_default()
+    }
+
+    /// Parses a decimal text: digits, and a point before the fractional ones. Other forms, such as those with an exponent
+    /// or with separators between thousands, are refused.
+    ///
+    /// # Errors
+    ///
+    /// As [`Price::from_json_number`].
+    pub fn from_decimal_text(text: &str) -> Result<Self, ValueError> {
+        let (integer, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number(integer.strip_prefix('-').unwrap_or(integer)) && is_number(fraction) {
+            Self::from_json_number(text)
+        } else {
+            Err(ValueError::new(FORM))
+        }
+    }
+
+    /// Writes the amount as a JSON number with exactly its digits.
+    ///
+    /// # Errors
+    ///
+    /// Returns the serializer's error.
+    pub fn serialize_number<S: Serializer>(price: &Option<Self>, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(price) = price else { return serializer.serialize_none() };
+        serde_json::value::RawValue::from_string(price.to_string()).map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+/// Parses a number that `Decimal` can't represent, such as `1e400` or `0e400`: it is zero, or exceeds a bound.
+fn outside_decimal(digits: &str) -> Result<Price, ValueError> {
+    let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
+    let (integer, fraction) = mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa.trim_start_matches('-'), ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let power = exponent.trim_start_matches(['+', '-']);
+    if integer.is_empty() || !is_number(integer) || !is_number(fraction) || power.is_empty() || !is_number(power) {
+        return Err(ValueError::new("must be a decimal number from 0 to below 1000000000000"));
+    }
+    let Some(first) = integer.bytes().chain(fraction.bytes()).position(|digit| digit != b'0') else {
+        return Ok(Price(Decimal::ZERO));
+    };
+    let power: i64 = power.parse().unwrap_or(i64::MAX / 2);
+    let power = if exponent.starts_with('-') { -power } else { power };
+    Err(ValueError::new(if mantissa.starts_with('-') {
+        NEGATIVE
+    } else if i64::try_from(integer.len()).unwrap_or(i64::MAX / 4) - i64::try_from(first).unwrap_or_default() + power > 12 {
+        "must be below 1000000000000"
+    } else {
+        "must have at most 4 fractional digits"
+    }))
+}
+
+impl std::fmt::Display for Price {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl std::str::FromStr for Price {
+    type Err = ValueError;
+    fn from_str(digits: &str) -> Result<Self, ValueError> {
+        Self::from_json_number(digits)
+    }
+}
+
+impl From<Price> for String {
+    fn from(price: Price) -> Self {
+        price.to_string()
+    }
+}
+
+impl TryFrom<String> for Price {
+    type Error = ValueError;
+    fn try_from(digits: String) -> Result<Self, ValueError> {
+        Self::from_json_number(&digits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_price_keeps_its_digits_and_stays_within_its_bounds() {
+        for (digits, expected) in [
+            ("0", "0"),
+            ("-0", "0"),
+            ("2499.00", "2499.00"),
+            ("999999999999.9999", "999999999999.9999"),
+            ("1e3", "1000"),
+            ("1.5E-3", "0.0015"),
+            ("0e50", "0"),
+            ("-0.0E-400", "0"),
+            ("10000e-8", "0.0001"),
+        ] {
+            assert_eq!(Price::from_json_number(digits).map(|p| p.to_string()), Ok(expected.into()), "{digits}");
+        }
+        for wrong in ["-0.01", "1000000000000", "0.00001", "1e400", "1e-400", "99999999999999999999999999999999999", "abc", ""] {
+            assert!(Price::from_json_number(wrong).is_err(), "{wrong}");
+        }
+        for (wrong, why) in [
+            ("1.00000000000000000000000000000000001", "fractional"),
+            ("1e-400", "fractional"),
+            ("99999999999999999999999999999999999", "below"),
+            ("1e400", "below"),
+            ("-99999999999999999999999999999999999", "negative"),
+        ] {
+            let error = Price::from_json_number(wrong).expect_err(wrong).to_string();
+            assert!(error.contains(why), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_decimal_text_is_read_as_the_number_and_nothing_else_is() {
+        for (text, expected) in [("1249.00", "1249.00"), ("0", "0"), ("007.5", "7.5"), ("999999999999.9999", "999999999999.9999")]
+        {
+            assert_eq!(Price::from_decimal_text(text).map(|price| price.to_string()), Ok(expected.into()), "{text}");
+        }
+        for wrong in ["", "1,249.00", "1.249,00", "1e3", "+1", ".5", "5.", " 5", "5 EUR", "0x10", "1_000", "-", "NaN", "\u{0661}"]
+        {
+            assert_eq!(Price::from_decimal_text(wrong), Err(ValueError::new(FORM)), "{wrong}");
+        }
+        for (wrong, why) in [("-1.00", "negative"), ("1000000000000", "below"), ("0.00001", "fractional")] {
+            assert!(Price::from_decimal_text(wrong).expect_err(wrong).to_string().contains(why), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_digit_comes_back(whole in 0u64..1_000_000_000_000, fraction in "(\\.[0-9]{1,4})?") {
+            let digits = format!("{whole}{fraction}");
+            prop_assert_eq!(Price::from_json_number(&digits).map(|p| p.to_string()), Ok(digits));
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Names that are like another one, for error texts that say what was probably meant.
+
+/// Longer names are not compared: nobody types them.
+const MAX_CHARS: usize = 64;
+/// A name of at least so many bytes that is part of a known one, such as `serial` of `serial_number`, is like it.
+const MIN_PART: usize = 3;
+/// As if so many characters differed.
+const DISTANCE_OF_PART: usize = 2;
+/// How many unknown names of a request are answered with the known ones. A body of 1 MiB can have 100,000.
+const MAX_NAMED_UNKNOWN: usize = 20;
+
+/// Returns the text of the error about an unknown `kind` of name, with the known names, nearest first. `earlier` is how many
+/// errors came before: after many, the known names are left out.
+#[must_use]
+pub fn unknown_name(name: &str, known: &[&str], kind: &str, earlier: usize) -> String {
+    if earlier >= MAX_NAMED_UNKNOWN {
+        return format!("unknown {kind}");
+    }
+    match nearest_first(name, known.iter().copied()).join(", ") {
+        none if none.is_empty() => format!("unknown {kind}"),
+        known => format!("unknown {kind}; known: {known}"),
+    }
+}
+
+/// Returns the known names, those most like `name` first.
+#[must_use]
+pub fn nearest_first<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut known: Vec<&str> = known.into_iter().collect();
+    if name.chars().nth(MAX_CHARS).is_none() {
+        // Stable: names that are equally like it keep their order.
+        let name = name.to_lowercase();
+        known.sort_by_cached_key(|known| {
+            let known = known.to_lowercase();
+            let distance = distance(&name, &known);
+            if name.len() >= MIN_PART && known.contains(&name) { distance.min(DISTANCE_OF_PART) } else { distance }
+        });
+    }
+    known
+}
+
+/// Returns how many characters must be inserted, removed, replaced or swapped with their neighbour to make `b` of `a`.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, to) in b.iter().enumerate() {
+            let replaced = row[j] + usize::from(from != to);
+            let mut least = replaced.min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && *from == b[j - 1] && a[i - 1] == *to {
+                least = least.min(before[j - 1] + 1);
+            }
+            next.push(least);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_likeliest_name_comes_first_and_others_keep_their_order() {
+        let fields = ["name", "status", "model_id", "model", "notes"];
+        assert_eq!(nearest_first("modell", fields)[..2], ["model", "model_id"]);
+        assert_eq!(nearest_first("nmae", fields)[0], "name");
+        assert_eq!(nearest_first("stat", ["id", "notes", "initial_status"])[0], "initial_status");
+        assert_eq!(nearest_first("Notes", fields)[0], "notes");
+        assert_eq!(nearest_first(&"x".repeat(1_000_000), fields), fields);
+        assert_eq!(nearest_first("x", []), [""; 0]);
+    }
+
+    #[test]
+    fn the_distance_counts_single_changes() {
+        for (a, b, expected) in [("", "", 0), ("", "ab", 2), ("ab", "ba", 1), ("kitten", "sitting", 3), ("ä", "a", 1)] {
+            assert_eq!((distance(a, b), distance(b, a)), (expected, expected), "{a} {b}");
+        }
+    }
+}

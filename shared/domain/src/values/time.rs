@@ -1,0 +1,197 @@
+//! Times and dates as the API writes them.
+
+use crate::values::field_error::{ValueError, text_form};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// The years that dates and times in requests may lie in. Others are typing errors.
+const YEARS: std::ops::RangeInclusive<i32> = 1900..=2199;
+
+/// A time with millisecond precision, written as RFC 3339 in UTC with `Z`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, format = DateTime, examples("2026-11-21T08:30:00.000Z"))]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// Creates a timestamp from Unix time in milliseconds.
+    #[must_use]
+    pub fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Returns the Unix time in milliseconds.
+    #[must_use]
+    pub fn millis(self) -> i64 {
+        self.0
+    }
+
+    /// Returns the time `delta` later (earlier if `delta` is negative).
+    #[must_use]
+    pub fn plus(self, delta: TimeDelta) -> Self {
+        Self(self.0.saturating_add(delta.num_milliseconds()))
+    }
+
+    /// Returns how much later this is than `earlier`; negative if it is earlier.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> TimeDelta {
+        TimeDelta::milliseconds(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Returns the time `seconds` later.
+    #[must_use]
+    pub fn plus_seconds(self, seconds: u32) -> Self {
+        self.plus(TimeDelta::seconds(seconds.into()))
+    }
+
+    /// Returns the date in UTC.
+    #[must_use]
+    pub fn date(self) -> NaiveDate {
+        self.to_chrono().date_naive()
+    }
+
+    /// Returns the date and the time of day in UTC.
+    pub(crate) fn naive(self) -> NaiveDateTime {
+        self.to_chrono().naive_utc()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        DateTime::parse_from_rfc3339(text).ok().map(|time| Self::from(time.to_utc()))
+    }
+
+    fn to_chrono(self) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(self.0).unwrap_or_default()
+    }
+}
+
+impl From<DateTime<Utc>> for Timestamp {
+    fn from(time: DateTime<Utc>) -> Self {
+        Self(time.timestamp_millis())
+    }
+}
+
+impl Display for Timestamp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_chrono().to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = ValueError;
+
+    /// Accepts any RFC 3339 offset. Digits beyond milliseconds are cut off, and a leap second is the first second of the
+    /// next minute.
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        Self::parse(text)
+            // Of the time as it is kept: the leap second at the end of a year is in the next one.
+            .filter(|time| YEARS.contains(&time.to_chrono().year()))
+            .ok_or_else(|| ValueError::new("must be an RFC 3339 time between 1900 and 2199, such as 2026-11-21T08:30:00.000Z"))
+    }
+}
+
+impl From<Timestamp> for String {
+    fn from(time: Timestamp) -> Self {
+        time.to_string()
+    }
+}
+
+impl TryFrom<String> for Timestamp {
+    type Error = ValueError;
+
+    /// Reads a time from the table, of any year.
+    fn try_from(text: String) -> Result<Self, ValueError> {
+        Self::parse(&text).ok_or_else(|| ValueError::new("must be an RFC 3339 time"))
+    }
+}
+
+/// A calendar date, written `YYYY-MM-DD`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, format = Date, pattern = "^(19|20|21)[0-9]{2}-[0-9]{2}-[0-9]{2}$", examples("2026-11-21"))]
+#[schema(as = CalendarDate)]
+pub struct Date(NaiveDate);
+
+impl Date {
+    /// Returns the number of days since 31 December of the year before 1.
+    #[must_use]
+    pub fn days(self) -> i32 {
+        self.0.num_days_from_ce()
+    }
+
+    /// Returns the date with this number of days; `None` outside the years that dates can have.
+    #[must_use]
+    pub fn from_days(days: i32) -> Option<Self> {
+        NaiveDate::from_num_days_from_ce_opt(days).filter(|date| YEARS.contains(&date.year())).map(Self)
+    }
+}
+
+impl Display for Date {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0.format("%Y-%m-%d"))
+    }
+}
+
+impl FromStr for Date {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let date = NaiveDate::parse_from_str(text, "%Y-%m-%d")
+            .map(Self)
+            .ok()
+            .filter(|date| date.to_string() == text)
+            .ok_or_else(|| ValueError::new("must be a date, YYYY-MM-DD"))?;
+        if !YEARS.contains(&date.0.year()) {
+            return Err(ValueError::new("must be a date between 1900-01-01 and 2199-12-31"));
+        }
+        Ok(date)
+    }
+}
+
+text_form!(Date, |date| date.to_string());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_in_utc_with_milliseconds() {
+        assert_eq!(Timestamp::from_millis(1_800_000_000_000).to_string(), "2027-01-15T08:00:00.000Z");
+        let time: Timestamp = "2026-11-21T10:30:00.1239+02:00".parse().expect("a time");
+        assert_eq!(time.to_string(), "2026-11-21T08:30:00.123Z");
+    }
+
+    #[test]
+    fn every_time_that_is_accepted_can_be_read_from_the_table() {
+        for accepted in ["2199-12-31T23:59:59.999Z", "1900-01-01T00:00:00Z", "2016-12-31T23:59:60Z", "2200-01-01T00:30:00+01:00"]
+        {
+            let time: Timestamp = accepted.parse().expect(accepted);
+            assert_eq!(Timestamp::try_from(String::from(time)), Ok(time), "{accepted}");
+            assert_eq!(time.to_string().parse(), Ok(time), "{accepted}");
+        }
+        for refused in ["2199-12-31T23:59:60Z", "2199-12-31T23:59:60.999Z", "2200-01-01T00:59:60+01:00", "2200-01-01T00:00:00Z"] {
+            assert!(refused.parse::<Timestamp>().is_err(), "{refused}");
+        }
+        // Written before leap seconds were refused there.
+        assert!(Timestamp::try_from("2200-01-01T00:00:00.000Z".to_owned()).is_ok());
+    }
+
+    #[test]
+    fn a_date_has_one_form() {
+        assert_eq!("2024-02-29".parse::<Date>().map(|d| d.to_string()), Ok("2024-02-29".into()));
+        for wrong in [
+            "2023-02-29",
+            "2024-2-9",
+            "24-02-09",
+            "2024-02-09T00:00:00Z",
+            "+2024-02-09",
+            "2326-01-01",
+            "12024-01-01",
+            "0300-01-01",
+            "",
+        ] {
+            assert!(wrong.parse::<Date>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! What a message leads to, and what an attempt leads to.
+
+use super::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, MAX_ATTEMPTS_KEPT, Webhook};
+use crate::values::time::Timestamp;
+use chrono::TimeDelta;
+
+/// How much earlier than planned an attempt may begin. Queues count whole seconds.
+const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
+/// A random number that divides a delay by ten gives the jitter: up to a tenth of the delay.
+const JITTER_PARTS: i64 = 10 * u16::MAX as i64;
+
+/// What to do about a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing: the webhook is deleted, a newer request has replaced this one, or it is finished.
+    Drop,
+    /// Not due; wait this long.
+    Wait(TimeDelta),
+    /// Record that the delivery has failed, because the webhook is not active.
+    GiveUp,
+    /// Send the event.
+    Attempt,
+}
+
+/// Decides about a message from the record of its delivery and from the webhook, as they are at `now`.
+#[must_use]
+pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: Option<&Webhook>, now: Timestamp) -> Decision {
+    let Some(webhook) = webhook else { return Decision::Drop };
+    if record.is_some_and(|record| record.requested_at > request.requested_at) {
+        return Decision::Drop;
+    }
+    // A record of an earlier request is replaced.
+    let same_request = record.filter(|record| record.requested_at == request.requested_at);
+    if same_request.is_some_and(|record| record.status != DeliveryStatus::Pending) {
+        return Decision::Drop;
+    }
+    // Before its time as well: what waits would else come back for up to a day, to no purpose.
+    if !webhook.is_active && request.test.is_none() {
+        return Decision::GiveUp;
+    }
+    let due = same_request.and_then(|record| record.next_attempt_at);
+    match due.map(|due| due.since(now)).filter(|left| *left > TOLERANCE) {
+        Some(left) => Decision::Wait(left),
+        None => Decision::Attempt,
+    }
+}
+
+/// When a failed attempt is repeated.
+#[derive(Debug, Clone, Copy)]
+pub struct Retries<'a> {
+    /// How long after each failure the next attempt follows.
+    pub delays: &'a [TimeDelta],
+    /// A random number, which makes a delay up to a tenth longer.
+    pub random: u16,
+}
+
+impl Retries<'_> {
+    /// Returns how long after the failure of this attempt the next one follows; `None` after the last. The first is 1.
+    fn delay_after(&self, tries: u32) -> Option<TimeDelta> {
+        let delay = self.delays.get(usize::try_from(tries).ok()?.checked_sub(1)?)?;
+        let jitter = delay.num_milliseconds() * i64::from(self.random) / JITTER_PARTS;
+        Some(*delay + TimeDelta::milliseconds(jitter))
+    }
+}
+
+impl Delivery {
+    /// Returns the record after an attempt. `previous` is the record before it, if there was one.
+    #[must_use]
+    pub fn after_attempt(
+        previous: Option<&Self>,
+        request: &DeliveryRequest,
+        event_type: &str,
+        attempt: Attempt,
+        retries: &Retries<'_>,
+    ) -> Self {
+        let same_request = previous.filter(|previous| previous.requested_at == request.requested_at);
+        let tries = same_request.map_or(0, |previous| previous.tries) + 1;
+        let next_attempt_at = if attempt.is_success() || attempt.is_gone() {
+            None
+        } else {
+            retries.delay_after(tries).map(|delay| attempt.ended_at().plus(delay))
+        };
+        let status = match next_attempt_at {
+            Some(_) => DeliveryStatus::Pending,
+            None if attempt.is_success() => DeliveryStatus::Delivered,
+            None => DeliveryStatus::Failed,
+        };
+        let mut attempts = previous.map_or_else(Vec::new, |previous| previous.attempts.clone());
+        attempts.push(attempt);
+        attempts.drain(..attempts.len().saturating_sub(MAX_ATTEMPTS_KEPT));
+        Self {
+            webhook_id: request.webhook_id,
+            event_id: request.event_id,
+            event_type: event_type.to_owned(),
+            status,
+            requested_at: request.requested_at,
+            tries,
+            attempt_count: previous.map_or(0, |previous| previous.attempt_count) + 1,
+            attempts,
+            next_attempt_at,
+        }
+    }
+
+    /// Returns the record of a delivery that is given up at `now`, because the webhook is not active.
+    #[must_use]
+    pub fn given_up(previous: Option<&Self>, request: &DeliveryRequest, event_type: &str, now: Timestamp) -> Self {
+        let none = Retries { delays: &[], random: 0 };
+        Self::after_attempt(previous, request, event_type, Attempt::not_made(now), &none)
+    }
+}
+
+/// What becomes of an attempt whose record could not be written, because it has changed since it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Race {
+    /// The record has the attempt: only the response to its write was lost.
+    Recorded,
+    /// The record is to be written again, with the attempt on top of what it has now.
+    Open,
+    /// The record stays as it is: another attempt has settled it, or plans the next one.
+    Settled,
+}
+
+/// Decides what becomes of an attempt when its record is now `present`.
+#[must_use]
+pub fn after_race(request: &DeliveryRequest, attempt: &Attempt, present: Option<&Delivery>) -> Race {
+    let Some(present) = present else { return Race::Open };
+    if present.attempts.contains(attempt) {
+        return Race::Recorded;
+    }
+    if present.requested_at < request.requested_at {
+        return Race::Open;
+    }
+    let is_pending = present.requested_at == request.requested_at && present.status == DeliveryStatus::Pending;
+    let is_final = attempt.is_success() || attempt.is_gone();
+    if is_pending && is_final { Race::Open } else { Race::Settled }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{AttemptFailure, RETRY_DELAYS, TestEvent};
+    use super::*;
+    use crate::history::event::Actor;
+    use crate::values::id::{EventId, Id, TenantId, WebhookId};
+    use serde_json::json;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    fn request(seconds: i64) -> DeliveryRequest {
+        DeliveryRequest {
+            tenant_id: TenantId::new(at(0), [0; 10]),
+            webhook_id: WebhookId::new(at(0), [1; 10]),
+            event_id: EventId::new(at(1), [2; 10]),
+            requested_at: at(seconds),
+            test: None,
+        }
+    }
+
+    fn webhook(is_active: bool) -> Webhook {
+        let webhook = json!({
+            "id": WebhookId::new(at(0), [1; 10]), "url": "https://example.com/hook", "events": ["*"], "is_active": is_active,
+            "active_since": at(0), "slot": 0, "secret": "AAAA"
+        });
+        serde_json::from_value(webhook).expect("a webhook")
+    }
+
+    fn attempt(seconds: i64, status: u16) -> Attempt {
+        Attempt { at: at(seconds), status: Some(status), error: None, duration_ms: 250, response: None }
+    }
+
+    const RETRIES: Retries<'static> = Retries { delays: &RETRY_DELAYS, random: 0 };
+
+    fn after(previous: Option<&Delivery>, request: &DeliveryRequest, attempt: Attempt) -> Delivery {
+        Delivery::after_attempt(previous, request, "asset.created", attempt, &RETRIES)
+    }
+
+    #[test]
+    fn a_message_is_decided_by_record_and_webhook() {
+        let active = webhook(true);
+        let decided = |record: Option<&Delivery>, requested, now| decide(&request(requested), record, Some(&active), at(now));
+        assert_eq!(decide(&request(1), None, None, at(2)), Decision::Drop);
+        assert_eq!(decided(None, 1, 2), Decision::Attempt);
+        let delivered = after(None, &request(5), attempt(10, 204));
+        let failed = after(None, &request(5), attempt(10, 410));
+        for record in [&delivered, &failed] {
+            assert_eq!(
+                [4, 5, 6].map(|seconds| decided(Some(record), seconds, 20)),
+                [Decision::Drop, Decision::Drop, Decision::Attempt]
+            );
+        }
+        // Due at 10.25 + 5 seconds.
+        let pending = after(None, &request(5), attempt(10, 500));
+        assert_eq!(decided(Some(&pending), 5, 12), Decision::Wait(TimeDelta::milliseconds(3250)));
+        assert_eq!([4, 6].map(|seconds| decided(Some(&pending), seconds, 12)), [Decision::Drop, Decision::Attempt]);
+        let just_before = decide(&request(5), Some(&pending), Some(&active), Timestamp::from_millis(14_250));
+        assert_eq!((just_before, decided(Some(&pending), 5, 16)), (Decision::Attempt, Decision::Attempt));
+    }
+
+    #[test]
+    fn an_inactive_webhook_gets_only_tests() {
+        let inactive = webhook(false);
+        assert_eq!(decide(&request(1), None, Some(&inactive), at(2)), Decision::GiveUp);
+        let test = DeliveryRequest { test: Some(TestEvent { actor: Actor::operator() }), ..request(1) };
+        assert_eq!(decide(&test, None, Some(&inactive), at(2)), Decision::Attempt);
+        // What waits for its next attempt ends at once: nobody has to wait for that.
+        let pending = after(None, &request(1), attempt(2, 500));
+        assert_eq!(decide(&request(1), Some(&pending), Some(&inactive), at(3)), Decision::GiveUp);
+        assert_eq!(decide(&test, Some(&pending), Some(&inactive), at(3)), Decision::Wait(TimeDelta::milliseconds(4250)));
+        let given_up = Delivery::given_up(Some(&pending), &request(1), "asset.created", at(9));
+        assert_eq!((given_up.status, given_up.attempt_count, given_up.next_attempt_at), (DeliveryStatus::Failed, 2, None));
+        assert_eq!(given_up.attempts[1].error, Some(AttemptFailure::WebhookDisabled));
+        assert_eq!(decide(&request(1), Some(&given_up), Some(&webhook(true)), at(9)), Decision::Drop);
+    }
+
+    #[test]
+    fn failures_are_repeated_by_the_schedule_and_then_fail() {
+        let mut record = after(None, &request(1), attempt(0, 500));
+        let mut now = 0;
+        for (tries, delay) in (1..).zip(RETRY_DELAYS) {
+            assert_eq!((record.status, record.tries, record.attempt_count), (DeliveryStatus::Pending, tries, u64::from(tries)));
+            assert_eq!(record.next_attempt_at, Some(at(now).plus(delay + TimeDelta::milliseconds(250))));
+            now += delay.num_seconds();
+            record = after(Some(&record), &request(1), attempt(now, 302));
+        }
+        assert_eq!((record.status, record.tries, record.next_attempt_at), (DeliveryStatus::Failed, 10, None));
+        // Another request begins anew, and the record keeps what was before, up to a limit.
+        let mut again = after(Some(&record), &request(2), attempt(now + 1, 503));
+        assert_eq!((again.status, again.tries, again.attempt_count, again.attempts.len()), (DeliveryStatus::Pending, 1, 11, 11));
+        for n in 0..15 {
+            again = after(Some(&again), &request(3 + n), attempt(now + 2 + n, 200));
+        }
+        assert_eq!((again.status, again.attempt_count, again.attempts.len()), (DeliveryStatus::Delivered, 26, MAX_ATTEMPTS_KEPT));
+        assert_eq!(again.attempts.last(), Some(&attempt(now + 16, 200)));
+    }
+
+    #[test]
+    fn any_2xx_is_a_success_and_410_is_final() {
+        for (status, expected) in [
+            (200, DeliveryStatus::Delivered),
+            (299, DeliveryStatus::Delivered),
+            (199, DeliveryStatus::Pending),
+            (300, DeliveryStatus::Pending),
+            (404, DeliveryStatus::Pending),
+            (410, DeliveryStatus::Failed),
+        ] {
+            assert_eq!(after(None, &request(1), attempt(2, status)).status, expected, "{status}");
+        }
+        let silent = Attempt { status: None, error: Some(AttemptFailure::TimedOut), ..attempt(2, 0) };
+        assert_eq!(after(None, &request(1), silent).status, DeliveryStatus::Pending);
+    }
+
+    #[test]
+    fn jitter_adds_up_to_a_tenth() {
+        let delays = RETRY_DELAYS;
+        for (tries, delay) in (1..).zip(delays) {
+            let with = |random| Retries { delays: &delays, random }.delay_after(tries).expect("a delay");
+            assert_eq!((with(0), with(u16::MAX)), (delay, delay + delay / 10));
+            assert!(with(u16::MAX / 2) > delay && with(u16::MAX / 2) < delay + delay / 10);
+        }
+        assert_eq!((RETRIES.delay_after(0), RETRIES.delay_after(10)), (None, None));
+    }
+
+    #[test]
+    fn a_race_never_loses_a_success() {
+        let (mine, other) = (request(5), request(5));
+        let success = attempt(10, 200);
+        let failure = attempt(10, 500);
+        let of_other = |status| after(None, &other, attempt(11, status));
+        for (attempt, present, expected) in [
+            (&success, None, Race::Open),
+            (&success, Some(of_other(500)), Race::Open),
+            (&success, Some(of_other(200)), Race::Settled),
+            (&failure, Some(of_other(500)), Race::Settled),
+            (&failure, Some(of_other(200)), Race::Settled),
+            (&success, Some(after(None, &mine, success.clone())), Race::Recorded),
+            (&failure, Some(after(None, &mine, failure.clone())), Race::Recorded),
+            (&failure, Some(after(None, &request(4), attempt_of(500))), Race::Open),
+            (&success, Some(after(None, &request(6), attempt_of(500))), Race::Settled),
+        ] {
+            assert_eq!(after_race(&mine, attempt, present.as_ref()), expected, "{attempt:?} {present:?}");
+        }
+    }
+
+    fn attempt_of(status: u16) -> Attempt {
+        attempt(12, status)
+    }
+}

@@ -1,0 +1,139 @@
+//! Which events a webhook gets.
+
+use crate::history::filter::{self, EventTypes};
+use crate::values::field_error::ValueError;
+use crate::values::suggestions::unknown_name;
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
+
+/// How many types a webhook can name.
+pub const MAX_EVENT_TYPES: usize = 50;
+/// The name of the schema of an entry.
+const WEBHOOK_EVENT_TYPE: &str = "WebhookEventType";
+/// Stands for all events.
+const ALL: &str = "*";
+
+/// Types of events: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*` for all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WebhookEvents(pub Vec<String>);
+
+impl WebhookEvents {
+    /// Returns everything that a webhook can name.
+    pub fn known_names() -> impl Iterator<Item = String> {
+        filter::known_names().chain([ALL.to_owned()])
+    }
+
+    /// Reads the types that a client names. Each error comes with the position of its type; without one, it is about all.
+    ///
+    /// # Errors
+    ///
+    /// Returns every error: for none or too many types, unknown ones, and those that are named twice.
+    pub fn read(types: Vec<String>) -> Result<Self, Vec<(Option<usize>, ValueError)>> {
+        if !(1..=MAX_EVENT_TYPES).contains(&types.len()) {
+            let detail = format!("must name 1 to {MAX_EVENT_TYPES} types of events; this has {}", types.len());
+            return Err(vec![(None, ValueError::new(detail))]);
+        }
+        let known: Vec<String> = Self::known_names().collect();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let mut errors = Vec::new();
+        for (index, wanted) in types.iter().enumerate() {
+            if !known.contains(&wanted.as_str()) {
+                let detail = unknown_name(wanted, &known, "event type", errors.len());
+                errors.push((Some(index), ValueError::new(detail)));
+            } else if types.iter().position(|earlier| earlier == wanted) != Some(index) {
+                errors.push((Some(index), ValueError::new(format!("must name {wanted} once"))));
+            }
+        }
+        if errors.is_empty() { Ok(Self(types)) } else { Err(errors) }
+    }
+
+    /// Returns whether an event of this type is sent.
+    #[must_use]
+    pub fn contain(&self, event_type: &str) -> bool {
+        let kind = event_type.split_once('.').map(|(kind, _)| kind);
+        let matches = |wanted: &String| {
+            wanted == ALL || wanted == event_type || wanted.strip_suffix(".*").is_some_and(|wanted| Some(wanted) == kind)
+        };
+        self.0.iter().any(matches)
+    }
+
+    /// Returns the types as a filter of the change feed; `None` for all.
+    #[must_use]
+    pub fn filter(&self) -> Option<EventTypes> {
+        let is_all = self.0.iter().any(|wanted| wanted == ALL);
+        (!is_all).then(|| EventTypes::of_known(self.0.iter().map(String::as_str)))
+    }
+}
+
+impl PartialSchema for WebhookEvents {
+    fn schema() -> RefOr<Schema> {
+        let types = Ref::from_schema_name(WEBHOOK_EVENT_TYPE);
+        let array = ArrayBuilder::new().description(Some("Types of events. `*` stands for all."));
+        array.items(types).min_items(Some(1)).max_items(Some(MAX_EVENT_TYPES)).unique_items(true).into()
+    }
+}
+
+impl ToSchema for WebhookEvents {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Self::known_names()));
+        let name = name.description(Some("A type of events, all types of a kind, or `*` for all."));
+        schemas.push((WEBHOOK_EVENT_TYPE.to_owned(), name.into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::filter::EventFilter;
+
+    fn read(types: &[&str]) -> Result<WebhookEvents, Vec<(Option<usize>, ValueError)>> {
+        WebhookEvents::read(types.iter().map(|text| (*text).to_owned()).collect())
+    }
+
+    #[test]
+    fn types_are_exact_or_all_of_a_kind_or_all() {
+        let events = read(&["asset.created", "user.*"]).expect("types");
+        for (event_type, is_sent) in [
+            ("asset.created", true),
+            ("asset.updated", false),
+            ("asset_type.created", false),
+            ("user.deleted", true),
+            ("user.merged", true),
+            ("users.created", false),
+            ("drone.created", false),
+            ("webhook.test", false),
+        ] {
+            assert_eq!(events.contain(event_type), is_sent, "{event_type}");
+            let entry = serde_json::json!({"type": event_type, "entity_id": uuid::Uuid::nil()}).to_string();
+            let filter = EventFilter { types: events.filter(), entity: None };
+            assert_eq!(filter.matches(&entry), is_sent, "the feed decides otherwise about {event_type}");
+        }
+        let all = read(&["asset.created", "*"]).expect("types");
+        assert!(all.contain("drone.created") && all.filter().is_none());
+    }
+
+    #[test]
+    fn types_of_another_version_match_nothing_in_the_feed() {
+        let stored = WebhookEvents(vec!["drone.created".to_owned()]);
+        let filter = EventFilter { types: stored.filter(), entity: None };
+        let entry = serde_json::json!({"type": "asset.created", "entity_id": uuid::Uuid::nil()}).to_string();
+        assert!(!filter.matches(&entry) && !stored.contain("asset.created") && stored.contain("drone.created"));
+    }
+
+    #[test]
+    fn errors_name_the_position_and_the_nearest_type() {
+        let errors = read(&["asset.*", "asset.craeted", "asset.*", "webhook.test"]).expect_err("errors");
+        let places: Vec<Option<usize>> = errors.iter().map(|(place, _)| *place).collect();
+        assert_eq!(places, [Some(1), Some(2), Some(3)]);
+        let texts: Vec<String> = errors.iter().map(|(_, error)| error.to_string()).collect();
+        assert!(texts[0].starts_with("unknown event type; known: asset.created, "), "{}", texts[0]);
+        assert_eq!(texts[1], "must name asset.* once");
+        for wrong in [vec![], vec!["asset.*"; 51]] {
+            assert_eq!(read(&wrong).expect_err("a number").first().map(|(place, _)| *place), Some(None));
+        }
+        assert!(read(&["*"]).is_ok() && read(&["asset"]).is_err() && read(&["*.created"]).is_err() && read(&[""]).is_err());
+    }
+}

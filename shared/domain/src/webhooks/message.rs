@@ -1,0 +1,175 @@
+//! What the queue between the functions `fanout` and `deliver` carries.
+
+use super::WebhookEvents;
+use crate::history::event::Actor;
+use crate::values::id::{EventId, Id, TenantId, WebhookId};
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A message of the queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Message {
+    /// Deliver an event.
+    Delivery(DeliveryRequest),
+    /// Deliver events of the past again.
+    Replay(ReplayRequest),
+}
+
+impl Message {
+    /// Returns the webhook, whose messages are a group: those of one group don't delay the others.
+    #[must_use]
+    pub fn webhook(&self) -> WebhookId {
+        match self {
+            Self::Delivery(request) => request.webhook_id,
+            Self::Replay(request) => request.webhook_id,
+        }
+    }
+}
+
+impl From<DeliveryRequest> for Message {
+    fn from(request: DeliveryRequest) -> Self {
+        Self::Delivery(request)
+    }
+}
+
+/// A request to deliver an event to a webhook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveryRequest {
+    /// The tenant.
+    pub tenant_id: TenantId,
+    /// The webhook.
+    pub webhook_id: WebhookId,
+    /// The event.
+    pub event_id: EventId,
+    /// The event's time or, if the delivery is repeated, the time of that request.
+    pub requested_at: Timestamp,
+    /// The event itself, if it is a test, which is in no history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<TestEvent>,
+}
+
+/// An event that only tests a webhook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestEvent {
+    /// Who asked for the test.
+    pub actor: Actor,
+}
+
+/// A request to deliver all events of a time to a webhook again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayRequest {
+    /// The tenant.
+    pub tenant_id: TenantId,
+    /// The webhook.
+    pub webhook_id: WebhookId,
+    /// The event to continue after; an ID that no event need have.
+    pub after: EventId,
+    /// The end of the time, which is not part of it.
+    pub until: Timestamp,
+    /// The types of the events.
+    pub events: WebhookEvents,
+    /// When the replay was asked for.
+    pub requested_at: Timestamp,
+}
+
+/// How much later a replay looks again whether there are more events, if the feed has not reached its end.
+pub const REPLAY_DELAY: Duration = Duration::from_secs(15);
+
+/// What a part of the feed means for a replay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayPart {
+    /// The deliveries of the events.
+    pub deliveries: Vec<DeliveryRequest>,
+    /// The rest of the replay, and how long it waits; `None` if there is no rest.
+    pub rest: Option<(ReplayRequest, Duration)>,
+}
+
+impl ReplayRequest {
+    /// Returns the end of the time. A replay is never of events that come after it.
+    fn end(&self) -> Timestamp {
+        self.until.min(self.requested_at)
+    }
+
+    /// Decides about a part of the feed: the events that match, of those after [`ReplayRequest::after`] and up to `last`.
+    /// `has_more` says that there are more, and `complete_until` that no event before it can still be added.
+    #[must_use]
+    pub fn part(&self, events: &[EventId], last: Option<EventId>, has_more: bool, complete_until: Timestamp) -> ReplayPart {
+        let end = self.end();
+        let within = events.iter().filter(|event| event.timestamp() < end);
+        let deliveries: Vec<DeliveryRequest> = within
+            .map(|event| DeliveryRequest {
+                tenant_id: self.tenant_id,
+                webhook_id: self.webhook_id,
+                event_id: *event,
+                requested_at: self.requested_at,
+                test: None,
+            })
+            .collect();
+        let is_past_end = deliveries.len() < events.len() || last.is_some_and(|last| last.timestamp() >= end);
+        let after = last.unwrap_or(self.after);
+        let rest = || Self { after, ..self.clone() };
+        let rest = match (is_past_end, has_more) {
+            (true, _) => None,
+            (false, true) => Some((rest(), Duration::ZERO)),
+            (false, false) if complete_until >= end => None,
+            (false, false) => Some((rest(), REPLAY_DELAY)),
+        };
+        ReplayPart { deliveries, rest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    fn event(seconds: i64) -> EventId {
+        EventId::new(at(seconds), [9; 10])
+    }
+
+    fn replay(until: i64, requested_at: i64) -> ReplayRequest {
+        ReplayRequest {
+            tenant_id: TenantId::new(at(0), [0; 10]),
+            webhook_id: WebhookId::new(at(0), [1; 10]),
+            after: event(1),
+            until: at(until),
+            events: serde_json::from_value(serde_json::json!(["*"])).expect("events"),
+            requested_at: at(requested_at),
+        }
+    }
+
+    /// How many deliveries, after which event and how many seconds later it goes on.
+    fn part(replay: &ReplayRequest, events: &[i64], has_more: bool, complete: i64) -> (usize, Option<(EventId, u64)>) {
+        let events: Vec<EventId> = events.iter().map(|seconds| event(*seconds)).collect();
+        let ReplayPart { deliveries, rest } = replay.part(&events, events.last().copied(), has_more, at(complete));
+        assert!(deliveries.iter().all(|delivery| delivery.requested_at == replay.requested_at));
+        (deliveries.len(), rest.map(|(rest, delay)| (rest.after, delay.as_secs())))
+    }
+
+    #[test]
+    fn a_replay_goes_on_until_its_end() {
+        let replay = replay(10, 100);
+        assert_eq!(part(&replay, &[2, 3], true, 90), (2, Some((event(3), 0))));
+        assert_eq!(part(&replay, &[4, 9, 10, 11], true, 90), (2, None));
+        assert_eq!(part(&replay, &[4, 9], false, 10), (2, None));
+        // Events may still be added.
+        assert_eq!(part(&replay, &[4, 9], false, 9), (2, Some((event(9), 15))));
+        assert_eq!(part(&replay, &[], false, 9), (0, Some((event(1), 15))));
+        assert_eq!(part(&replay, &[], false, 10), (0, None));
+    }
+
+    #[test]
+    fn a_replay_is_never_of_events_after_it() {
+        let replay = replay(1000, 20);
+        assert_eq!(part(&replay, &[19, 20], true, 30), (1, None));
+        assert_eq!(part(&replay, &[19], false, 20), (1, None));
+        // The last event that was read need not match.
+        let ReplayPart { deliveries, rest } = replay.part(&[event(19)], Some(event(21)), true, at(30));
+        assert_eq!((deliveries.len(), rest), (1, None));
+    }
+}

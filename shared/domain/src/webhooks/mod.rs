@@ -1,0 +1,191 @@
+//! Webhooks: addresses that a tenant's events are sent to.
+
+mod address;
+mod body;
+mod decision;
+mod delivery;
+mod events;
+mod health;
+mod message;
+mod public_address;
+mod secret;
+#[cfg(test)]
+mod tests;
+
+pub use address::{AddressPolicy, WebhookUrl};
+pub use body::{TEST_EVENT, delivery_body, test_event};
+pub use decision::{Decision, Race, Retries, after_race, decide};
+pub use delivery::{
+    Attempt, AttemptFailure, Delivery, DeliveryStatus, MAX_ATTEMPTS_KEPT, MAX_RESPONSE_BYTES, RETENTION, RETRY_DELAYS,
+};
+pub use events::{MAX_EVENT_TYPES, WebhookEvents};
+pub use health::{HealthChange, MAX_FAILING};
+pub use message::{DeliveryRequest, Message, REPLAY_DELAY, ReplayPart, ReplayRequest, TestEvent};
+pub use public_address::{PUBLIC_PORTS, is_public};
+pub use secret::{EncryptedSecret, SECRET_BYTES, WebhookSecret};
+
+use crate::record::{Kind, Patch, Record, Unique, fields};
+use crate::values::id::{ApiKeyId, WebhookId};
+use crate::values::string_enum::string_enum;
+use crate::values::text::Notes;
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// How many webhooks a tenant can have.
+pub const MAX_WEBHOOKS: u8 = 20;
+/// The longest time in seconds for which a replaced secret can still sign: 7 days.
+pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
+
+string_enum! {
+    /// Why the service has disabled a webhook.
+    DisabledReason {
+        /// Every delivery failed for 5 days.
+        Failing = "failing",
+        /// The receiver responded with 410.
+        Gone = "gone",
+    }
+}
+
+/// The secret that a rotation replaced, which still signs for a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreviousSecret {
+    /// The secret.
+    pub secret: EncryptedSecret,
+    /// When it stops signing.
+    pub until: Timestamp,
+}
+
+/// A webhook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Webhook {
+    /// Identifier.
+    pub id: WebhookId,
+    /// Where events are sent.
+    pub url: WebhookUrl,
+    /// What it is for.
+    #[serde(default)]
+    pub description: Notes,
+    /// Which events are sent.
+    pub events: WebhookEvents,
+    /// Whether events are sent.
+    pub is_active: bool,
+    /// Why the service has disabled it; `None` if it is active or a caller has disabled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled_reason: Option<DisabledReason>,
+    /// Since when this address has been active. What failed before does not count.
+    pub active_since: Timestamp,
+    /// A number below [`MAX_WEBHOOKS`] that no other webhook of the tenant has, so that there can't be more.
+    pub slot: u8,
+    /// The secret that signs deliveries.
+    pub secret: EncryptedSecret,
+    /// The previous secret, which also signs for a time after a rotation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_secret: Option<PreviousSecret>,
+    /// When its secret was last rotated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotated_at: Option<Timestamp>,
+    /// The API key that created it; `None` for the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<ApiKeyId>,
+}
+
+/// A change to a webhook.
+#[derive(Debug, Clone, Default)]
+pub struct WebhookChange {
+    /// The new address.
+    pub url: Option<WebhookUrl>,
+    /// The new description.
+    pub description: Patch<Notes>,
+    /// The new types of events.
+    pub events: Option<WebhookEvents>,
+    /// Whether events are sent.
+    pub is_active: Option<bool>,
+}
+
+impl Webhook {
+    /// Returns the webhook with `change` applied.
+    ///
+    /// A new address, and one that is active again, begins anew: what failed before does not count. Whoever activates or
+    /// deactivates a webhook takes the service's reason away.
+    #[must_use]
+    pub fn changed(&self, change: &WebhookChange, now: Timestamp) -> Self {
+        let WebhookChange { url, description, events, is_active } = change.clone();
+        let url = url.unwrap_or_else(|| self.url.clone());
+        let is_active = is_active.unwrap_or(self.is_active);
+        let begins_anew = url != self.url || is_active && !self.is_active;
+        Self {
+            active_since: if begins_anew { now } else { self.active_since },
+            disabled_reason: self.disabled_reason.filter(|_| is_active == self.is_active),
+            url,
+            description: description.or(Some(self.description.clone())).unwrap_or_default(),
+            events: events.unwrap_or_else(|| self.events.clone()),
+            is_active,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the secrets that sign a delivery at `now`: the current one, then the previous one while its grace lasts.
+    pub fn secrets(&self, now: Timestamp) -> impl Iterator<Item = &EncryptedSecret> {
+        let previous = self.previous_secret.as_ref().filter(|previous| now < previous.until);
+        std::iter::once(&self.secret).chain(previous.map(|previous| &previous.secret))
+    }
+
+    /// Returns the webhook with a new secret. The old one signs as well until `until`.
+    #[must_use]
+    pub fn rotated(&self, secret: EncryptedSecret, now: Timestamp, until: Timestamp) -> Self {
+        let previous_secret = (until > now).then(|| PreviousSecret { secret: self.secret.clone(), until });
+        Self { secret, previous_secret, rotated_at: Some(now), ..self.clone() }
+    }
+
+    /// Returns the webhook after the service has disabled it.
+    #[must_use]
+    pub fn disabled(&self, reason: DisabledReason) -> Self {
+        Self { is_active: false, disabled_reason: Some(reason), ..self.clone() }
+    }
+
+    /// Returns the unique value of a slot.
+    #[must_use]
+    pub fn unique_slot(slot: u8) -> Unique {
+        Unique { field: "slot", value: slot.to_string(), reserved_after_deletion: false }
+    }
+}
+
+impl Record for Webhook {
+    const KIND: Kind = Kind::Webhook;
+    type Id = WebhookId;
+
+    fn id(&self) -> WebhookId {
+        self.id
+    }
+
+    fn history_fields(&self) -> Map<String, Value> {
+        let Self {
+            id: _,
+            url,
+            description,
+            events,
+            is_active,
+            disabled_reason,
+            active_since: _,
+            slot: _,
+            secret: _,
+            previous_secret,
+            rotated_at,
+            created_by: _,
+        } = self;
+        fields([
+            ("url", json!(url.without_query())),
+            ("description", json!(description)),
+            ("events", json!(events)),
+            ("is_active", json!(is_active)),
+            ("disabled_reason", json!(disabled_reason)),
+            ("rotated_at", json!(rotated_at)),
+            ("previous_secret_until", json!(previous_secret.as_ref().map(|previous| previous.until))),
+        ])
+    }
+
+    fn unique(&self) -> Vec<Unique> {
+        vec![Self::unique_slot(self.slot)]
+    }
+}

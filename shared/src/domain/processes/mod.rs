@@ -1,5 +1,0 @@
-//! Processes, their instances, and movements.
-
-pub mod instance;
-pub mod movement;
-pub mod process;

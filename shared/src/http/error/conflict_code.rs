@@ -1,0 +1,66 @@
+//! The codes of 409s.
+
+/// The code of a 409.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConflictCode {
+    /// Other writers were faster several times, or another rule forbids it.
+    Conflict,
+    /// The tenant's settings do not permit this change of status.
+    TransitionNotAllowed,
+    /// Another resource has a value that must be unique.
+    Duplicate,
+    /// Other resources refer to it.
+    InUse,
+    /// A process instance is in progress on the asset.
+    ProcessRunning,
+    /// The asset does not have the process's trigger status.
+    WrongAssetStatus,
+    /// The process definition is inactive.
+    ProcessInactive,
+    /// The process instance is completed or cancelled.
+    InstanceClosed,
+    /// Another step is open.
+    StepMoved,
+    /// The step was submitted with another value.
+    StepSubmitted,
+    /// The same request is in progress.
+    RequestInProgress,
+}
+
+impl ConflictCode {
+    /// Returns what the code means, as the OpenAPI document says it.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Conflict => "changed by another request at the same time, or a rule forbids it: see `detail`.",
+            Self::TransitionNotAllowed => "the settings don't permit this change of status.",
+            Self::Duplicate => "another resource has this value, which must be unique.",
+            Self::InUse => "other resources refer to it.",
+            Self::ProcessRunning => "a process instance is in progress on the asset.",
+            Self::WrongAssetStatus => "the asset doesn't have the status that the process begins with.",
+            Self::ProcessInactive => "the process definition is inactive.",
+            Self::InstanceClosed => "the process instance is completed or cancelled.",
+            Self::StepMoved => "`current_step` isn't the open step.",
+            Self::StepSubmitted => "the step was submitted with another value.",
+            Self::RequestInProgress => "a request with the same `Idempotency-Key` is in progress.",
+        }
+    }
+
+    /// Returns the code as the problem document shows it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Conflict => "CONFLICT",
+            Self::TransitionNotAllowed => "TRANSITION_NOT_ALLOWED",
+            Self::Duplicate => "DUPLICATE",
+            Self::InUse => "IN_USE",
+            Self::ProcessRunning => "PROCESS_RUNNING",
+            Self::WrongAssetStatus => "WRONG_ASSET_STATUS",
+            Self::ProcessInactive => "PROCESS_INACTIVE",
+            Self::InstanceClosed => "INSTANCE_CLOSED",
+            Self::StepMoved => "STEP_MOVED",
+            Self::StepSubmitted => "STEP_SUBMITTED",
+            Self::RequestInProgress => "REQUEST_IN_PROGRESS",
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Every response that is not a success: its status, its code and its problem document (RFC 9457).
+
+mod conflict_code;
+pub(in crate::http) mod problem;
+mod sources;
+
+use crate::domain::keys::grant::GrantError;
+use crate::domain::keys::scope::Scope;
+use crate::domain::signing::link::LinkStatus;
+use crate::domain::values::field_error::{ErrorLocation, FieldError};
+use crate::store::UnreadableRecord;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+pub use conflict_code::ConflictCode;
+use problem::{Problem, ProblemFieldError};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// How many field errors a response lists. A body of 1 MiB can have more than a response has room for.
+pub(in crate::http) const MAX_FIELD_ERRORS: usize = 1000;
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// A 409: the present state of the data does not permit the request.
+#[derive(Debug, Clone)]
+pub struct Conflict {
+    /// The kind of conflict, for programs.
+    pub code: ConflictCode,
+    /// What is in the way, for people.
+    pub detail: String,
+    /// Further members of the problem document, such as the ID of the conflicting record.
+    pub context: Map<String, Value>,
+}
+
+/// What did not respond in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dependency {
+    /// DynamoDB.
+    Table,
+    /// A list index that is being loaded, probably for this many seconds.
+    ListIndex(u64),
+    /// The index of a history, which lacks entries, perhaps for this many seconds.
+    History(u64),
+    /// What encrypts signing keys: AWS KMS, or a key in a file.
+    KeyEncryption,
+    /// The queue of deliveries to webhooks.
+    Queue,
+    /// The service itself: the request came near its deadline.
+    Service,
+    /// A change that is not visible as a whole yet.
+    Change,
+    /// Free asset tags: an older template gave all those that were tried.
+    AssetTags,
+}
+
+/// Why a request does not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// 400: not JSON, not UTF-8, or bad percent-encoding.
+    #[error("malformed request: {0}")]
+    Malformed(String),
+    /// 401: the same for everything that can be wrong with a key.
+    #[error("no valid API key")]
+    Unauthorized,
+    /// 401: no valid signing link. Says why, if the secret is that of a link: it is over.
+    #[error("no valid signing link")]
+    BadLink(Option<LinkStatus>),
+    /// 403: the key lacks this scope.
+    #[error("the API key lacks the scope {0}")]
+    Forbidden(Scope),
+    /// 403: the key can't hand out a key or a role, for another reason than a scope.
+    #[error(transparent)]
+    NotGrantable(GrantError),
+    /// 404: no such resource in this tenant.
+    #[error("not found")]
+    NotFound,
+    /// 404: no such path. Says which there are.
+    #[error("no such path")]
+    UnknownPath(String),
+    /// 405. Says what the path takes.
+    #[error("method not allowed")]
+    MethodNotAllowed(String),
+    /// 409.
+    #[error("{}", .0.detail)]
+    Conflict(Conflict),
+    /// 412.
+    #[error("precondition failed")]
+    PreconditionFailed,
+    /// 413.
+    #[error("body too large")]
+    TooLarge,
+    /// 415: not this media type.
+    #[error("unsupported media type")]
+    UnsupportedMediaType(&'static str),
+    /// 415: compressed.
+    #[error("unsupported content coding")]
+    UnsupportedContentCoding,
+    /// 422, with every error that was found.
+    #[error("{} field errors", .0.len())]
+    Invalid(Vec<FieldError>),
+    /// 422: what the request validated against schemas before left too little of what it may cost.
+    #[error("the budget for schemas is spent")]
+    SchemaBudgetSpent,
+    /// The error of one of the operations of an atomic batch: its position, and the error.
+    #[error("operation {0}: {1}")]
+    InOperation(usize, Box<Self>),
+    /// 429, with the number of seconds to wait.
+    #[error("too many requests")]
+    RateLimited(i64),
+    /// 500. The cause is logged and not shown.
+    #[error("internal error")]
+    Internal(#[source] Cause),
+    /// 500: a record is damaged.
+    #[error("unreadable record")]
+    Unreadable(#[source] UnreadableRecord),
+    /// 503. The cause is logged and not shown.
+    #[error("unavailable: {0:?}")]
+    Unavailable(Dependency, #[source] Cause),
+}
+
+impl ApiError {
+    /// Returns a 409 with further members for the problem document, an object or null.
+    pub fn conflict(code: ConflictCode, detail: impl Into<String>, context: Value) -> Self {
+        let context = if let Value::Object(map) = context { map } else { Map::new() };
+        Self::Conflict(Conflict { code, detail: detail.into(), context })
+    }
+
+    /// Returns a 422 for the header `Idempotency-Key`.
+    pub fn idempotency_key(detail: impl Into<String>) -> Self {
+        Self::Invalid(vec![FieldError { location: ErrorLocation::Header("Idempotency-Key"), detail: detail.into() }])
+    }
+
+    /// Returns a 503 for a request that came near its deadline.
+    pub fn timed_out(cause: impl Into<Cause>) -> Self {
+        Self::Unavailable(Dependency::Service, cause.into())
+    }
+
+    /// Returns status, code and title. Without a wildcard arm, so that a new variant must have them.
+    fn status_code_title(&self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::InOperation(_, error) => error.status_code_title(),
+            Self::Malformed(_) => (StatusCode::BAD_REQUEST, "MALFORMED_REQUEST", "Malformed request"),
+            Self::Unauthorized | Self::BadLink(_) => (StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "Unauthorized"),
+            Self::Forbidden(_) => (StatusCode::FORBIDDEN, "FORBIDDEN", "Forbidden"),
+            Self::NotGrantable(_) => (StatusCode::FORBIDDEN, "FORBIDDEN", "Forbidden"),
+            Self::NotFound | Self::UnknownPath(_) => (StatusCode::NOT_FOUND, "NOT_FOUND", "Not found"),
+            Self::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "Method not allowed"),
+            Self::Conflict(conflict) => (StatusCode::CONFLICT, conflict.code.as_str(), "Conflict"),
+            Self::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "PRECONDITION_FAILED", "Precondition failed"),
+            Self::RateLimited(_) => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", "Too many requests"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", "Payload too large"),
+            Self::UnsupportedMediaType(_) | Self::UnsupportedContentCoding => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type")
+            }
+            Self::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", "Validation failed"),
+            Self::SchemaBudgetSpent => (StatusCode::UNPROCESSABLE_ENTITY, "SCHEMA_BUDGET_SPENT", "Schema budget spent"),
+            Self::Internal(_) | Self::Unreadable(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "Internal error"),
+            Self::Unavailable(..) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", "Unavailable"),
+        }
+    }
+
+    fn detail(&self) -> String {
+        match self {
+            Self::InOperation(_, error) => error.detail(),
+            Self::Malformed(detail) => detail.clone(),
+            Self::Unauthorized => "Send a valid API key as 'Authorization: Bearer <API_KEY>'.".into(),
+            Self::BadLink(status) => link_detail(*status).into(),
+            Self::Forbidden(scope) => format!("The API key lacks the scope {scope}."),
+            Self::NotGrantable(error) => error.to_string(),
+            Self::NotFound => "The path exists, but there is no such resource in this tenant. Check the ID.".into(),
+            Self::UnknownPath(hint) => format!("There is no such path. {hint}"),
+            Self::MethodNotAllowed(hint) => hint.clone(),
+            Self::Conflict(conflict) => conflict.detail.clone(),
+            Self::PreconditionFailed => {
+                "The resource has another version than If-Match names. Read it again and send its present ETag.".into()
+            }
+            Self::RateLimited(wait) => {
+                format!("The API key or signing link has used up its requests for this minute. Wait {wait} s.")
+            }
+            Self::TooLarge => "The body must not exceed 1 MiB.".into(),
+            Self::UnsupportedMediaType(expected) => format!("Send the body as 'Content-Type: {expected}'."),
+            Self::UnsupportedContentCoding => {
+                "Send the body without compression: the only supported Content-Encoding is identity.".into()
+            }
+            Self::Invalid(errors) if errors.len() == 1 => "1 field was refused.".into(),
+            Self::Invalid(errors) => format!("{} fields were refused.", errors.len()),
+            Self::SchemaBudgetSpent => {
+                "The request has used up what it may spend on validating custom fields. Send fewer changes together.".into()
+            }
+            Self::Internal(_) => "Something went wrong on our side. Quote the request ID when you report it.".into(),
+            Self::Unreadable(UnreadableRecord { kind, id, .. }) => {
+                let id = id.map(|id| format!(" {id}")).unwrap_or_default();
+                format!("The stored {}{id} is damaged and can't be read. The operator can restore or remove it.", kind.noun())
+            }
+            Self::Unavailable(dependency, _) => {
+                let reason = match dependency {
+                    Dependency::Table => "The database is busy.",
+                    Dependency::ListIndex(_) => return "The list is being prepared. Try again.".into(),
+                    Dependency::History(_) => return "The latest entries of the history can't be read yet. Try again.".into(),
+                    Dependency::KeyEncryption => "The key service did not respond.",
+                    Dependency::Queue => "The queue of deliveries did not respond.",
+                    Dependency::Service => "The service took too long.",
+                    Dependency::Change => "A change of the last seconds is not visible as a whole yet.",
+                    Dependency::AssetTags => "The next asset tags were all given by an older template.",
+                };
+                format!("{reason} Try again; send a POST with the same Idempotency-Key.")
+            }
+        }
+    }
+
+    /// Returns further members of the problem document.
+    fn extra(&self) -> Map<String, Value> {
+        match self {
+            Self::InOperation(_, error) => error.extra(),
+            Self::BadLink(Some(status)) => Map::from_iter([("link_status".to_owned(), json!(status))]),
+            Self::Forbidden(scope) => Map::from_iter([("scope".to_owned(), json!(scope))]),
+            Self::NotGrantable(error) => Map::from_iter([("field".to_owned(), json!(error.field()))]),
+            Self::Unreadable(record) => Map::from_iter([("unreadable".to_owned(), json!(record.id))]),
+            Self::Conflict(conflict) => conflict.context.clone(),
+            _ => Map::new(),
+        }
+    }
+
+    /// Returns the problem document for the request `request_id`.
+    #[must_use]
+    pub fn problem(&self, request_id: &str) -> Problem {
+        let (status, code, title) = self.status_code_title();
+        let errors = match self {
+            Self::Invalid(errors) => Some(errors.iter().take(MAX_FIELD_ERRORS).map(ProblemFieldError::from).collect()),
+            Self::InOperation(index, error) => {
+                let location = ErrorLocation::Pointer(format!("/operations/{index}"));
+                Some(vec![ProblemFieldError::from(&FieldError { location, detail: error.detail() })])
+            }
+            _ => None,
+        };
+        let extra = self.extra();
+        Problem {
+            kind: format!("urn:problem:{}", code.to_lowercase().replace('_', "-")),
+            title,
+            status: status.as_u16(),
+            detail: self.detail(),
+            code,
+            error: title,
+            request_id: request_id.to_owned(),
+            errors,
+            extra,
+        }
+    }
+
+    /// Returns the response to the request `request_id`.
+    #[must_use]
+    pub fn render(&self, request_id: &str) -> Response {
+        let (status, ..) = self.status_code_title();
+        let body = serde_json::to_vec(&self.problem(request_id)).unwrap_or_default();
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if matches!(self, Self::Unauthorized | Self::BadLink(_)) {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if matches!(self, Self::UnsupportedContentCoding) {
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        headers.extend(self.retry_after().map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds))));
+        response
+    }
+
+    /// Returns whether the same request may succeed later: the table was busy, other writers were faster, or the service
+    /// has a fault.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        is_temporary(self.status_code_title().1)
+    }
+
+    /// Returns after how many seconds the same request may succeed, if waiting helps.
+    fn retry_after(&self) -> Option<i64> {
+        match self {
+            Self::Unavailable(Dependency::ListIndex(seconds) | Dependency::History(seconds), _) => i64::try_from(*seconds).ok(),
+            Self::Unavailable(..) => Some(1),
+            Self::Conflict(conflict) if conflict.code == ConflictCode::RequestInProgress => Some(1),
+            Self::RateLimited(wait) => Some(*wait),
+            _ => None,
+        }
+    }
+}
+
+/// Returns why a signing link does not open, for the person who has it.
+const fn link_detail(status: Option<LinkStatus>) -> &'static str {
+    match status {
+        None | Some(LinkStatus::Open) => "Send the secret of a signing link as 'Authorization: Bearer <SECRET>'.",
+        Some(LinkStatus::Used) => "The link has been used.",
+        Some(LinkStatus::Revoked) => "The link was revoked.",
+        Some(LinkStatus::Expired) => "The link has expired.",
+        Some(LinkStatus::Ended) => "There is nothing left to sign: the process has ended, or others have submitted the steps.",
+    }
+}
+
+/// Returns whether the code is that of an error that is only temporary.
+pub(in crate::http) fn is_temporary(code: &str) -> bool {
+    matches!(code, "UNAVAILABLE" | "CONFLICT" | "REQUEST_IN_PROGRESS" | "INTERNAL_ERROR" | "RATE_LIMITED")
+}
+
+impl IntoResponse for ApiError {
+    /// Returns a response that carries the error. The layer around all routes renders it, since it knows the request ID.
+    fn into_response(self) -> Response {
+        let (status, ..) = self.status_code_title();
+        let mut response = status.into_response();
+        response.extensions_mut().insert(Arc::new(self));
+        response
+    }
+}

@@ -1,0 +1,156 @@
+//! Describes operations for the OpenAPI document by the types of their handlers: what a handler takes and returns is
+//! what the document says.
+
+use crate::app::App;
+use crate::http::error::ApiError;
+use axum::extract::{RawQuery, State};
+use utoipa::ToSchema;
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
+use utoipa::openapi::{Content, Ref, RefOr, Required, ResponseBuilder};
+
+/// Schemas by name, for the document's components.
+pub type Schemas = Vec<(String, RefOr<Schema>)>;
+
+/// An argument or a response, as the document describes it.
+pub trait Describe {
+    /// Adds what the type says to an operation, and the schemas that this refers to.
+    fn describe(operation: &mut Operation, schemas: &mut Schemas);
+}
+
+/// A handler, described by its arguments `A` and its response.
+pub trait DescribedHandler<A> {
+    /// Adds what the handler's types say to an operation.
+    fn describe(operation: &mut Operation, schemas: &mut Schemas);
+}
+
+macro_rules! described_handler {
+    ($($argument:ident),*) => {
+        impl<H, F, R, $($argument),*> DescribedHandler<($($argument,)* R)> for H
+        where
+            H: Fn($($argument),*) -> F,
+            F: Future<Output = Result<R, ApiError>>,
+            $($argument: Describe,)*
+            R: Describe,
+        {
+            fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+                $($argument::describe(operation, schemas);)*
+                R::describe(operation, schemas);
+            }
+        }
+    };
+}
+
+described_handler!(A1);
+described_handler!(A1, A2);
+described_handler!(A1, A2, A3);
+described_handler!(A1, A2, A3, A4);
+
+/// Returns a reference to a schema, and adds the schema to `schemas`.
+pub fn reference<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
+    T::schemas(schemas);
+    add_named(schemas, T::name(), T::schema())
+}
+
+/// Adds a schema under a name, and returns a reference to it.
+pub(in crate::http) fn add_named(schemas: &mut Schemas, name: impl Into<String>, schema: RefOr<Schema>) -> RefOr<Schema> {
+    let name = name.into();
+    let reference = RefOr::Ref(Ref::from_schema_name(&name));
+    schemas.push((name, schema));
+    reference
+}
+
+/// Returns whether the document knows the schema of a type by its name: it describes a type of this API, not text or a number.
+fn has_name<T: ToSchema>() -> bool {
+    match T::schema() {
+        RefOr::T(Schema::Object(object)) => object.description.is_some(),
+        RefOr::T(Schema::Array(array)) => array.description.is_some(),
+        RefOr::T(Schema::OneOf(one_of)) => one_of.description.is_some(),
+        _ => false,
+    }
+}
+
+/// Returns a reference to the schema of a type, or the schema itself if it has no name of its own.
+#[must_use]
+pub fn schema_or_reference<T: ToSchema>() -> RefOr<Schema> {
+    if has_name::<T>() { RefOr::Ref(Ref::from_schema_name(T::name())) } else { T::schema() }
+}
+
+/// Adds what [`schema_or_reference`] refers to.
+pub fn add_schema<T: ToSchema>(schemas: &mut Schemas) {
+    if has_name::<T>() {
+        reference::<T>(schemas);
+    } else {
+        T::schemas(schemas);
+    }
+}
+
+/// Adds a parameter.
+pub fn add_parameter(operation: &mut Operation, parameter: Parameter) {
+    operation.parameters.get_or_insert_default().push(RefOr::T(parameter));
+}
+
+/// Adds a successful response with its content, by media type.
+pub fn add_response<'a>(
+    operation: &mut Operation,
+    status: &str,
+    description: &str,
+    contents: impl IntoIterator<Item = (&'a str, RefOr<Schema>)>,
+) {
+    let response = ResponseBuilder::new().description(description);
+    let response = contents
+        .into_iter()
+        .fold(response, |response, (media_type, schema)| response.content(media_type, Content::new(Some(schema))));
+    operation.responses.responses.insert(status.to_owned(), RefOr::T(response.build()));
+}
+
+/// Returns the schema of `{"data": …}`.
+pub(in crate::http) fn envelope(data: RefOr<Schema>) -> ObjectBuilder {
+    ObjectBuilder::new().property("data", data).required("data")
+}
+
+/// Returns a reference to the schema of `{"data": …}` with a `T`.
+pub(in crate::http) fn response_schema<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
+    let schema = envelope(reference::<T>(schemas)).into();
+    add_named(schemas, format!("{}Response", T::name()), schema)
+}
+
+/// Returns a reference to the schema of `{"data": …}` with the result of a dry run.
+pub(in crate::http) fn dry_run_schema(schemas: &mut Schemas) -> RefOr<Schema> {
+    let null = ObjectBuilder::new().schema_type(Type::Null).description(Some("Always null: nothing was created."));
+    let result = ObjectBuilder::new()
+        .description(Some("What a dry run would create: the resource, with null for what is not assigned yet."))
+        .property("id", null)
+        .required("id")
+        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)));
+    let result = add_named(schemas, "DryRunResult", result.into());
+    add_named(schemas, "DryRunResponse", envelope(result).into())
+}
+
+/// Adds a JSON body.
+pub fn add_body<B: ToSchema>(operation: &mut Operation, schemas: &mut Schemas, required: Required) {
+    let content = Content::new(Some(reference::<B>(schemas)));
+    let body = RequestBodyBuilder::new().content("application/json", content).required(Some(required)).build();
+    operation.request_body = Some(RefOr::T(body));
+}
+
+impl Describe for State<App> {
+    fn describe(_: &mut Operation, _: &mut Schemas) {}
+}
+
+impl Describe for RawQuery {
+    /// The attribute of the handler names the parameters.
+    fn describe(_: &mut Operation, _: &mut Schemas) {}
+}
+
+/// Returns an optional query parameter, and adds its schema to `schemas`. The values of a list are separated by commas.
+#[must_use]
+pub fn query_parameter<T: ToSchema>(schemas: &mut Schemas, name: &str, description: &str) -> Parameter {
+    add_schema::<T>(schemas);
+    let parameter = ParameterBuilder::new().name(name.trim_start_matches("r#")).parameter_in(ParameterIn::Query);
+    let is_list = matches!(T::schema(), RefOr::T(Schema::Array(_)));
+    let (style, explode) = (is_list.then_some(ParameterStyle::Form), is_list.then_some(false));
+    let parameter = parameter.required(Required::False).description(Some(description.trim())).style(style).explode(explode);
+    parameter.schema(Some(schema_or_reference::<T>())).build()
+}

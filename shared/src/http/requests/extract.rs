@@ -1,0 +1,136 @@
+//! A handler's arguments: path parameters, query parameters and bodies.
+//!
+//! Extracting an argument reads nothing of it. The handler interprets path and query inside `authorize`, so that nothing about
+//! a request is disclosed to a caller whose key turns out to be bad. A body is read on behalf of a [`VerifiedSender`], so that
+//! nobody without a valid key, its scope and its rate makes the service work. Only a body that decides what is to be read, and
+//! is cheap, is read earlier.
+
+use super::body::FromBody;
+use super::params::FromQuery;
+pub use super::path::{PathId, PathSerial, PathStepKey};
+use super::receive::{ReceivedBody, ReceivedRequest};
+use super::unread::{Unread, VerifiedSender};
+use crate::domain::values::field_error::FieldError;
+use crate::http::error::ApiError;
+use crate::http::openapi::describe::{Describe, Schemas, add_body, add_parameter};
+use crate::store::BoundedReads;
+use std::marker::PhantomData;
+use utoipa::ToSchema;
+use utoipa::openapi::Required;
+use utoipa::openapi::path::Operation;
+
+/// The query parameters of an endpoint that takes some.
+pub type QueryParams<Q> = Unread<InQuery<Q>>;
+/// A JSON body.
+pub type JsonBody<B> = Unread<InBody<B>>;
+/// A JSON body that may be left out.
+pub type OptionalJsonBody<B> = Unread<InOptionalBody<B>>;
+
+/// Names the query.
+pub struct InQuery<Q>(PhantomData<Q>);
+/// Names the body.
+pub struct InBody<B>(PhantomData<B>);
+/// Names the body, if there is one.
+pub struct InOptionalBody<B>(PhantomData<B>);
+
+impl<Q: FromQuery> QueryParams<Q> {
+    /// Returns the query as it was sent.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.received.query()
+    }
+
+    /// Returns the parameters.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] with every bad parameter.
+    pub fn parse(&self) -> Result<Q, ApiError> {
+        Q::from_params(self.received.params()?)
+    }
+}
+
+impl<B: FromBody> JsonBody<B> {
+    /// Returns the body, on behalf of its verified sender.
+    ///
+    /// # Errors
+    ///
+    /// As [`JsonBody::parse_with_errors`], and [`ApiError::Invalid`] with every bad field.
+    pub fn parse(&self, _: &impl VerifiedSender) -> Result<B, ApiError> {
+        without_errors(read(&self.received)?)
+    }
+
+    /// Returns the body without its bad fields, and the errors of those: for an endpoint that finds further errors and
+    /// reports all of them together.
+    ///
+    /// # Errors
+    ///
+    /// As [`JsonBody::parse_early`].
+    pub fn parse_with_errors(&self, _: &impl VerifiedSender) -> Result<(B, Vec<FieldError>), ApiError> {
+        read(&self.received)
+    }
+
+    /// [`JsonBody::parse_with_errors`] for an endpoint whose body decides what must be read for the decision: at once,
+    /// if the body is small, so that this takes no round trip more, and otherwise once the caller's key is verified. Only
+    /// for bodies that are cheap to read.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::TooLarge`], [`ApiError::UnsupportedMediaType`], [`ApiError::UnsupportedContentCoding`],
+    /// [`ApiError::Malformed`] for a body that is missing, incomplete or not JSON, and [`ApiError::Invalid`] if a required
+    /// field is missing or bad.
+    pub async fn parse_early(&self, store: &BoundedReads) -> Result<(B, Vec<FieldError>), ApiError> {
+        const { assert!(B::IS_CHEAP, "such a body is read on behalf of a caller") };
+        if self.received.has_large_body() {
+            store.verified().await;
+        }
+        read(&self.received)
+    }
+}
+
+impl<B: FromBody> OptionalJsonBody<B> {
+    /// Returns the body, on behalf of its verified sender; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`JsonBody::parse`].
+    pub fn parse(&self, _: &impl VerifiedSender) -> Result<Option<B>, ApiError> {
+        match &self.received.body {
+            ReceivedBody::Whole(bytes) if bytes.is_empty() => Ok(None),
+            _ => without_errors(read(&self.received)?).map(Some),
+        }
+    }
+}
+
+fn read<B: FromBody>(received: &ReceivedRequest) -> Result<(B, Vec<FieldError>), ApiError> {
+    let (bytes, media_type) = received.whole_body("A body is required: a JSON object.")?;
+    if !media_type.eq_ignore_ascii_case("application/json") {
+        return Err(ApiError::UnsupportedMediaType("application/json"));
+    }
+    match B::read(bytes)? {
+        (Some(body), errors) => Ok((body, errors)),
+        (None, errors) => Err(ApiError::Invalid(errors)),
+    }
+}
+
+fn without_errors<B>((body, errors): (B, Vec<FieldError>)) -> Result<B, ApiError> {
+    if errors.is_empty() { Ok(body) } else { Err(ApiError::Invalid(errors)) }
+}
+
+impl<Q: FromQuery> Describe for QueryParams<Q> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Q::describe(schemas).into_iter().for_each(|parameter| add_parameter(operation, parameter));
+    }
+}
+
+impl<B: ToSchema> Describe for JsonBody<B> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        add_body::<B>(operation, schemas, Required::True);
+    }
+}
+
+impl<B: ToSchema> Describe for OptionalJsonBody<B> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        add_body::<B>(operation, schemas, Required::False);
+    }
+}

@@ -1,0 +1,11 @@
+//! What a handler takes: path and query parameters, headers and bodies, read strictly.
+
+pub mod body;
+pub mod extract;
+mod from_json;
+pub mod no_body;
+pub mod params;
+pub mod path;
+mod read_only;
+pub(crate) mod receive;
+pub mod unread;

@@ -1,0 +1,283 @@
+//! Query parameters: reading them strictly, and the pages of lists.
+
+use crate::domain::assets::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
+use crate::domain::catalog::AssetKind;
+use crate::domain::history::filter::EventTypes;
+use crate::domain::keys::scope::Role;
+use crate::domain::processes::instance::InstanceStatus;
+use crate::domain::processes::process::Slug;
+use crate::domain::user::Email;
+use crate::domain::values::field_error::{FieldError, ValueError};
+use crate::domain::values::id::{AssetId, AssetTypeId, EventId, ManufacturerId, ModelId, ProcessId, TenantId, UserId};
+use crate::domain::values::suggestions::unknown_name;
+use crate::domain::values::text::{Name, SearchText};
+use crate::domain::values::time::{Date, Timestamp};
+use crate::domain::webhooks::DeliveryStatus;
+use crate::http::error::ApiError;
+use crate::http::openapi::describe::Schemas;
+use crate::store::{AssetSort, Assignee, PageRequest, Statuses};
+use percent_encoding::percent_decode_str;
+use std::collections::HashSet;
+use std::str::FromStr;
+use utoipa::openapi::path::Parameter;
+
+/// The highest page number that is accepted.
+const MAX_PAGE_NUMBER: u32 = 1_000_000_000;
+
+/// A type that a query parameter can have.
+pub trait FromParam: Sized {
+    /// Reads the decoded text.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`ValueError`] that says what is accepted.
+    fn from_param(text: &str) -> Result<Self, ValueError>;
+}
+
+/// Reads parameters by their `FromStr`.
+macro_rules! from_param {
+    ($($type:ty,)*) => {$(
+        impl $crate::http::requests::params::FromParam for $type {
+            fn from_param(text: &str) -> Result<Self, $crate::domain::values::field_error::ValueError> {
+                text.parse()
+            }
+        }
+    )*};
+}
+pub(in crate::http) use from_param;
+
+from_param! {
+    AssetId, AssetKind, AssetSort, AssetTypeId, Assignee, Date, DeliveryStatus, EventId, EventTypes,
+    InstanceStatus, ManufacturerId, ModelId, Name, ProcessId, Role, SearchText, Slug, Statuses, TenantId, UserId,
+}
+
+/// Reads a value that can contain a `+` and no space.
+fn parse_with_plus<T: FromStr<Err = ValueError>>(text: &str) -> Result<T, ValueError> {
+    let hint = if text.contains(' ') { "; in a query, + means a space: send %2B" } else { "" };
+    text.parse().map_err(|error| ValueError::new(format!("{error}{hint}")))
+}
+
+impl FromParam for Email {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        parse_with_plus(text)
+    }
+}
+
+impl FromParam for Timestamp {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        parse_with_plus(text)
+    }
+}
+
+from_param! {
+    LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels,
+}
+
+impl FromParam for bool {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        text.parse().map_err(|_| ValueError::new("must be true or false"))
+    }
+}
+
+/// A page number, from 1.
+#[derive(Debug, Clone, Copy, utoipa::ToSchema)]
+#[schema(value_type = u32, minimum = 1, maximum = 1_000_000_000)]
+pub struct PageNumber(u32);
+
+/// The maximum number of items per page, 1 to 100.
+#[derive(Debug, Clone, Copy, utoipa::ToSchema)]
+#[schema(value_type = u32, minimum = 1, maximum = 100)]
+pub struct Limit(u32);
+
+fn digits(text: &str, most: u32) -> Option<u32> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?.filter(|number| (1..=most).contains(number))
+}
+
+impl FromParam for PageNumber {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        digits(text, MAX_PAGE_NUMBER)
+            .map(Self)
+            .ok_or_else(|| ValueError::new(format!("must be a whole number from 1 to {MAX_PAGE_NUMBER}")))
+    }
+}
+
+impl FromParam for Limit {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        digits(text, 100).map(Self).ok_or_else(|| ValueError::new("must be a whole number from 1 to 100"))
+    }
+}
+
+/// How far ahead a client's clock may be, in seconds.
+const MAX_CLOCK_DIFFERENCE: u32 = 60;
+
+/// Returns the requested page; by default page 1 with 20 items.
+#[must_use]
+pub fn page(number: Option<PageNumber>, limit: Option<Limit>) -> PageRequest {
+    page_of(number, limit, 20)
+}
+
+/// Returns the requested page; by default page 1 with `default` items.
+#[must_use]
+pub fn page_of(number: Option<PageNumber>, limit: Option<Limit>, default: u32) -> PageRequest {
+    PageRequest { number: number.map_or(1, |n| n.0), limit: limit.map_or(default, |l| l.0) }
+}
+
+/// Refuses a time in the future, but for a minute, because clocks differ.
+///
+/// # Errors
+///
+/// Returns [`ApiError::Invalid`] that names the parameter.
+pub fn check_past(name: &str, at: Timestamp, now: Timestamp) -> Result<(), ApiError> {
+    if at <= now.plus_seconds(MAX_CLOCK_DIFFERENCE) {
+        return Ok(());
+    }
+    Err(ApiError::Invalid(vec![FieldError::parameter(name, format!("must not be in the future; server time: {now}"))]))
+}
+
+impl Limit {
+    /// Returns the number of items.
+    #[must_use]
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// The decoded parameters of a query.
+pub struct Params {
+    given: Vec<(String, Option<String>)>,
+    /// The parameters that were asked for.
+    known: Vec<&'static str>,
+    errors: Vec<FieldError>,
+}
+
+impl Params {
+    /// Splits and decodes a query.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding.
+    pub fn parse(query: &str) -> Result<Self, ApiError> {
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let (mut given, mut errors, mut names) = (Vec::new(), Vec::new(), HashSet::new());
+        for pair in pairs {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = decode(name)?;
+            let value = decode(value)?;
+            if names.insert(name.clone()) {
+                given.push((name, Some(value)));
+            } else {
+                errors.push(FieldError::parameter(&name, "must be sent once"));
+            }
+        }
+        Ok(Self { given, known: Vec::new(), errors })
+    }
+
+    /// Takes an optional parameter. Records an error if its value is bad.
+    pub fn take<T: FromParam>(&mut self, name: &'static str) -> Option<T> {
+        self.known.push(name);
+        let value = self.given.iter_mut().find(|(known, _)| known == name).and_then(|(_, value)| value.take())?;
+        match T::from_param(&value) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.errors.push(FieldError::parameter(name, error.to_string()));
+                None
+            }
+        }
+    }
+
+    /// Ends the reading, and reports unknown parameters.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] with every error that was found.
+    pub fn finish(mut self) -> Result<(), ApiError> {
+        let unknown = self.given.iter().filter(|(_, value)| value.is_some()).enumerate();
+        let detail = |name, index| match self.known.is_empty() {
+            true => "unknown; this endpoint takes no parameters".to_owned(),
+            false => unknown_name(name, &self.known, "parameter", index),
+        };
+        self.errors.extend(unknown.map(|(index, (name, _))| FieldError::parameter(name, detail(name, index))));
+        if self.errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.errors)) }
+    }
+}
+
+/// Decodes a part of a URL strictly: a `%` that does not begin an escape is an error.
+pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
+    let malformed = || ApiError::Malformed("The URL has bad percent-encoding.".into());
+    let bytes = text.as_bytes();
+    let escapes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%');
+    for (place, _) in escapes {
+        if !bytes.get(place + 1..place + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) {
+            return Err(malformed());
+        }
+    }
+    let spaced = text.replace('+', " ");
+    let decoded = percent_decode_str(&spaced).decode_utf8().map_err(|_| malformed())?;
+    Ok(decoded.into_owned())
+}
+
+/// The query parameters of an endpoint.
+pub trait FromQuery: Sized {
+    /// Takes these parameters, which need not be all.
+    fn take(params: &mut Params) -> Self;
+
+    /// Reads all parameters.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] with every bad parameter.
+    fn from_params(mut params: Params) -> Result<Self, ApiError> {
+        let query = Self::take(&mut params);
+        params.finish()?;
+        Ok(query)
+    }
+
+    /// Returns the parameters as the OpenAPI document describes them, and adds their schemas to `schemas`.
+    fn describe(schemas: &mut Schemas) -> Vec<Parameter>;
+}
+
+/// Declares query parameters: the struct, its OpenAPI description and how it is read. `..filter: Type` stands for the parameters
+/// of another declaration, in common with other endpoints.
+#[macro_export]
+macro_rules! query {
+    ($(#[$doc:meta])* pub struct $name:ident {
+        $($(#[doc = $fdoc:literal])* $field:ident: $type:ty as $schema:ty,)*
+        $(..$group:ident: $group_type:ty, $($(#[doc = $ldoc:literal])* $last:ident: $last_type:ty as $last_schema:ty,)*)?
+    }) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name {
+            $($(#[doc = $fdoc])* pub $field: Option<$type>,)*
+            $(
+                /// Parameters in common with other endpoints.
+                pub $group: $group_type,
+                $($(#[doc = $ldoc])* pub $last: Option<$last_type>,)*
+            )?
+        }
+
+        impl $crate::http::requests::params::FromQuery for $name {
+            fn take(params: &mut $crate::http::requests::params::Params) -> Self {
+                $(let $field = params.take::<$type>(stringify!($field).trim_start_matches("r#"));)*
+                $(
+                    let $group = <$group_type as $crate::http::requests::params::FromQuery>::take(params);
+                    $(let $last = params.take::<$last_type>(stringify!($last));)*
+                )?
+                Self { $($field,)* $($group, $($last,)*)? }
+            }
+
+            fn describe(schemas: &mut $crate::http::openapi::describe::Schemas) -> Vec<utoipa::openapi::path::Parameter> {
+                [
+                    vec![$($crate::query! { @describe schemas $field $schema, $($fdoc)* },)*],
+                    $(
+                        <$group_type as $crate::http::requests::params::FromQuery>::describe(schemas),
+                        vec![$($crate::query! { @describe schemas $last $last_schema, $($ldoc)* },)*],
+                    )?
+                ]
+                .concat()
+            }
+        }
+    };
+    (@describe $schemas:ident $field:ident $schema:ty, $($doc:literal)*) => {
+        $crate::http::openapi::describe::query_parameter::<$schema>($schemas, stringify!($field), concat!($($doc, "\n"),*))
+    };
+}

@@ -1,0 +1,124 @@
+//! Path parameters.
+
+use super::unread::Unread;
+use crate::domain::values::field_error::{FieldError, ValueError};
+use crate::domain::values::id::{
+    ApiKeyId, AssetId, AssetTypeId, EventId, Id, InstanceId, LinkId, ManufacturerId, ModelId, MovementId, ProcessId, UserId,
+    WebhookId,
+};
+use crate::domain::values::text::Line;
+use crate::http::error::ApiError;
+use crate::http::openapi::describe::{Describe, Schemas, add_parameter, add_schema, schema_or_reference};
+use std::marker::PhantomData;
+use utoipa::ToSchema;
+use utoipa::openapi::Required;
+use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
+
+/// A path parameter, by the name that the route gives it.
+pub trait PathParameter {
+    /// Its name.
+    const NAME: &'static str;
+    /// Its description in the OpenAPI document.
+    const DESCRIPTION: &'static str;
+    /// What it is read as.
+    type Value: ToSchema;
+
+    /// Reads the decoded text.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::NotFound`] for the text of an ID that none can be, since no resource has it, and
+    /// [`ApiError::Invalid`] for another value that none can be.
+    fn read(text: &str) -> Result<Self::Value, ApiError>;
+}
+
+/// An ID that a path can have.
+pub trait IdInPath: Id + PathParameter<Value = Self> {}
+impl<I: Id + PathParameter<Value = I>> IdInPath for I {}
+
+/// The path parameter `P`, not yet read.
+pub type PathParam<P> = Unread<InPath<P>>;
+/// The ID of a resource; of a delivery, that of its event.
+pub type PathId<I> = PathParam<I>;
+/// The key of a step.
+pub type PathStepKey = PathParam<StepKey>;
+/// A serial number.
+pub type PathSerial = PathParam<SerialNumber>;
+
+/// Names a path parameter.
+pub struct InPath<P>(PhantomData<P>);
+/// Any text, which may be no step's key.
+pub struct StepKey;
+/// A serial number that an asset can have.
+pub struct SerialNumber;
+
+macro_rules! path_ids {
+    ($($id:ty: $name:literal, $description:literal;)*) => {$(
+        impl PathParameter for $id {
+            const NAME: &'static str = $name;
+            const DESCRIPTION: &'static str = $description;
+            type Value = Self;
+
+            fn read(text: &str) -> Result<Self, ApiError> {
+                text.parse().map_err(|_| ApiError::NotFound)
+            }
+        }
+    )*};
+}
+
+path_ids! {
+    ApiKeyId: "id", "API key ID";
+    AssetId: "id", "Asset ID";
+    AssetTypeId: "id", "Asset type ID";
+    EventId: "delivery_id", "Delivery ID";
+    InstanceId: "id", "Instance ID";
+    LinkId: "link_id", "Link ID";
+    ManufacturerId: "id", "Manufacturer ID";
+    ModelId: "id", "Model ID";
+    MovementId: "id", "Movement ID";
+    ProcessId: "id", "Process ID";
+    UserId: "id", "User ID";
+    WebhookId: "id", "Webhook ID";
+}
+
+impl PathParameter for StepKey {
+    const NAME: &'static str = "key";
+    const DESCRIPTION: &'static str = "Step key";
+    type Value = String;
+
+    fn read(text: &str) -> Result<String, ApiError> {
+        Ok(text.to_owned())
+    }
+}
+
+impl PathParameter for SerialNumber {
+    const NAME: &'static str = "serial";
+    const DESCRIPTION: &'static str = "Serial number";
+    type Value = Line;
+
+    fn read(text: &str) -> Result<Line, ApiError> {
+        let invalid = |detail: String| ApiError::Invalid(vec![FieldError::parameter(Self::NAME, detail)]);
+        let serial: Line = text.parse().map_err(|error: ValueError| invalid(error.to_string()))?;
+        if serial.is_empty() { Err(invalid("must not be empty".to_owned())) } else { Ok(serial) }
+    }
+}
+
+impl<P: PathParameter> PathParam<P> {
+    /// Returns the parameter.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and otherwise as [`PathParameter::read`].
+    pub fn parse(&self) -> Result<P::Value, ApiError> {
+        P::read(self.received.path_parameter(P::NAME)?)
+    }
+}
+
+impl<P: PathParameter> Describe for PathParam<P> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        add_schema::<P::Value>(schemas);
+        let parameter = ParameterBuilder::new().name(P::NAME).parameter_in(ParameterIn::Path).required(Required::True);
+        let parameter = parameter.schema(Some(schema_or_reference::<P::Value>())).description(Some(P::DESCRIPTION));
+        add_parameter(operation, parameter.build());
+    }
+}

@@ -1,0 +1,82 @@
+//! Read-only fields in a PATCH.
+
+use crate::domain::values::field_error::FieldError;
+use crate::http::error::ApiError;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The read-only fields that a PATCH sends along. They are accepted if they are what the resource has, so that a client can
+/// send back what it has read.
+#[derive(Debug, Default)]
+pub struct ReadOnlyFields(Vec<ReadOnlyField>);
+
+#[derive(Debug)]
+struct ReadOnlyField {
+    name: String,
+    value: Option<Value>,
+    /// The field of the resource that it must be equal to.
+    compared: String,
+}
+
+impl ReadOnlyFields {
+    /// Returns whether the body has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds an error for each field of a new resource. What could not be read has its error already.
+    pub fn refuse_in_creation(&self, errors: &mut Vec<FieldError>) {
+        let is_new = |field: &&ReadOnlyField| !errors.iter().any(|error| error.is_about(&field.name));
+        let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only: the service assigns it");
+        let added: Vec<FieldError> = self.0.iter().filter(is_new).map(error).collect();
+        errors.extend(added);
+    }
+
+    /// Returns the fields with `expanded`, which shows another resource, compared by its ID with `reference`, which names
+    /// that resource.
+    #[must_use]
+    pub fn by_reference(mut self, expanded: &str, reference: &str) -> Self {
+        for field in self.0.iter_mut().filter(|field| field.name == expanded) {
+            field.compared = reference.to_owned();
+            if let Some(Value::Object(shown)) = &mut field.value {
+                field.value = shown.remove("id");
+            }
+        }
+        self
+    }
+
+    /// Returns an error for each field that differs from that of `present`, the resource as a GET shows it. A field that it
+    /// lacks counts as null.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Internal`] if `present` can't be serialized.
+    pub fn errors(&self, present: &impl Serialize) -> Result<Vec<FieldError>, ApiError> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        // As text, since a number must be compared as a client reads it.
+        let text = serde_json::to_string(present).map_err(|error| ApiError::Internal(error.into()))?;
+        let present: Value = serde_json::from_str(&text).map_err(|error| ApiError::Internal(error.into()))?;
+        let differs = |field: &&ReadOnlyField| field.value.as_ref() != Some(&present[field.compared.as_str()]);
+        let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only and can't change");
+        Ok(self.0.iter().filter(differs).map(error).collect())
+    }
+
+    /// Checks that every field is that of `present`, and that there are no other `errors`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] with all of them.
+    pub fn check(&self, present: &impl Serialize, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
+        errors.extend(self.errors(present)?);
+        if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
+    }
+}
+
+impl From<Vec<(String, Option<Value>)>> for ReadOnlyFields {
+    fn from(fields: Vec<(String, Option<Value>)>) -> Self {
+        Self(fields.into_iter().map(|(name, value)| ReadOnlyField { compared: name.clone(), name, value }).collect())
+    }
+}

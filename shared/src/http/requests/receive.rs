@@ -1,0 +1,184 @@
+//! Receives a request: its body up to a limit, its path parameters and its query, once for all extractors.
+
+use super::params::{Params, decode};
+use crate::domain::keys::token::{BearerToken, Credential};
+use crate::domain::values::id::{ApiKeyId, LinkId};
+use crate::http::dry_run;
+use crate::http::error::ApiError;
+use crate::store::DryRun;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use http_body_util::BodyExt;
+use std::sync::Arc;
+
+/// The largest body that is accepted: 1 MiB.
+pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// The largest body that is read before the caller's key is verified, if anything of it is: 32 KiB. A request without
+/// images is smaller.
+const MAX_EARLY_BODY_BYTES: usize = 32 * 1024;
+/// How much of a larger body is read and dropped, so that the sender gets a 413 instead of a broken connection.
+/// API Gateway passes on at most this much.
+const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
+
+/// The body of a request.
+pub(crate) enum ReceivedBody {
+    /// All of it.
+    Whole(Bytes),
+    /// More than [`MAX_BODY_BYTES`].
+    TooLarge,
+    /// The connection ended before the body did.
+    Incomplete,
+    /// Nothing of it: the request has no credential, so that whoever wants its body refuses it.
+    Unread,
+}
+
+/// What came with a request, not yet interpreted.
+pub(crate) struct ReceivedRequest {
+    /// Path parameters by the name that the route gives them; `None` for bad percent-encoding.
+    pub(crate) path: Option<Vec<(String, String)>>,
+    /// The text after `?`.
+    query: String,
+    /// Whether the method is for writes.
+    is_write: bool,
+    pub(crate) content_type: Option<String>,
+    /// Whether the body is compressed, or encoded otherwise.
+    pub(crate) is_encoded: bool,
+    pub(crate) body: ReceivedBody,
+}
+
+impl ReceivedRequest {
+    /// Returns the query as it was sent.
+    pub(crate) fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// Returns the query parameters. Of a write, `dry_run` is read already.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding.
+    pub(crate) fn params(&self) -> Result<Params, ApiError> {
+        Ok(self.read_params()?.0)
+    }
+
+    /// Returns a new dry run if the request is one. Bad parameters are reported when all of them are read.
+    pub(crate) fn dry_run(&self) -> Option<DryRun> {
+        self.read_params().is_ok_and(|(_, is_dry_run)| is_dry_run).then(DryRun::default)
+    }
+
+    fn read_params(&self) -> Result<(Params, bool), ApiError> {
+        let mut params = Params::parse(&self.query)?;
+        let is_dry_run = self.is_write && params.take::<bool>(dry_run::PARAMETER) == Some(true);
+        Ok((params, is_dry_run))
+    }
+
+    /// Returns a path parameter by the name that the route gives it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::NotFound`] if the route has no such
+    /// parameter.
+    pub(crate) fn path_parameter(&self, name: &str) -> Result<&str, ApiError> {
+        let params = self.path.as_ref().ok_or_else(|| ApiError::Malformed("The URL has bad percent-encoding.".into()))?;
+        let found = params.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).ok_or(ApiError::NotFound)
+    }
+
+    /// Returns the body and its media type, without parameters such as `charset`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unauthorized`] for a request without a credential, [`ApiError::TooLarge`], [`ApiError::Malformed`] for a
+    /// body that is incomplete or missing, which `missing` says, and [`ApiError::UnsupportedContentCoding`].
+    pub(in crate::http) fn whole_body(&self, missing: &str) -> Result<(&[u8], &str), ApiError> {
+        let bytes = match &self.body {
+            ReceivedBody::Whole(bytes) => bytes,
+            ReceivedBody::TooLarge => return Err(ApiError::TooLarge),
+            ReceivedBody::Incomplete => return Err(ApiError::Malformed("The body ended early.".into())),
+            ReceivedBody::Unread => return Err(ApiError::Unauthorized),
+        };
+        if bytes.is_empty() {
+            return Err(ApiError::Malformed(missing.into()));
+        }
+        if self.is_encoded {
+            return Err(ApiError::UnsupportedContentCoding);
+        }
+        let content_type = self.content_type.as_deref().unwrap_or_default();
+        Ok((bytes, media_type(content_type)))
+    }
+
+    /// Returns whether reading the body costs so much that it must wait until the caller's key is verified.
+    pub(crate) fn has_large_body(&self) -> bool {
+        matches!(&self.body, ReceivedBody::Whole(bytes) if bytes.len() > MAX_EARLY_BODY_BYTES)
+    }
+}
+
+/// Puts a [`ReceivedRequest`] into the request's extensions, from where the extractors take it.
+pub(in crate::http) async fn receive(request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let params = RawPathParams::from_request_parts(&mut parts, &()).await;
+    let path = params.ok().filter(|_| decode(parts.uri.path()).is_ok());
+    let body = if has_credential(&parts.headers) { receive_body(body).await } else { ReceivedBody::Unread };
+    let received = ReceivedRequest {
+        path: path.map(|params| params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        is_write: !parts.method.is_safe(),
+        content_type: parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
+        is_encoded: list_header(&parts.headers, &header::CONTENT_ENCODING).is_some_and(|codings| !is_identity(&codings)),
+        body,
+    };
+    parts.extensions.insert(Arc::new(received));
+    next.run(Request::from_parts(parts, Body::empty())).await
+}
+
+/// Returns the text of a header whose value is a list. It may be spread over several lines (RFC 9110 §5.3).
+pub(crate) fn list_header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let lines: Vec<&str> = headers.get_all(name).iter().map(HeaderValue::to_str).collect::<Result<_, _>>().ok()?;
+    (!lines.is_empty()).then(|| lines.join(", "))
+}
+
+/// Returns the media type that a `Content-Type` names, without its parameters.
+pub(crate) fn media_type(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// Returns the credential in the only `Authorization: Bearer …` header (RFC 6750 §2.1; the case of the scheme is ignored), if it
+/// has the form of one.
+pub(crate) fn bearer_token<C: Credential>(headers: &HeaderMap) -> Option<BearerToken<C>> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (scheme, token) = values.next()?.to_str().ok()?.split_once(' ')?;
+    let is_only = values.next().is_none() && scheme.eq_ignore_ascii_case("bearer");
+    BearerToken::parse(token.trim()).filter(|_| is_only)
+}
+
+/// Returns whether a request has a credential of any kind, valid or not.
+fn has_credential(headers: &HeaderMap) -> bool {
+    bearer_token::<ApiKeyId>(headers).is_some() || bearer_token::<LinkId>(headers).is_some()
+}
+
+/// Returns whether a list of content codings has none but `identity`.
+fn is_identity(codings: &str) -> bool {
+    codings.split(',').map(str::trim).all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case("identity"))
+}
+
+async fn receive_body(mut body: Body) -> ReceivedBody {
+    let mut bytes = Vec::new();
+    let mut received = 0usize;
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return ReceivedBody::Incomplete };
+        let Some(data) = frame.data_ref() else { continue };
+        received = received.saturating_add(data.len());
+        if received > MAX_BYTES_READ {
+            return ReceivedBody::TooLarge;
+        }
+        if received <= MAX_BODY_BYTES {
+            bytes.extend_from_slice(data);
+        } else {
+            bytes = Vec::new();
+        }
+    }
+    if received > MAX_BODY_BYTES { ReceivedBody::TooLarge } else { ReceivedBody::Whole(bytes.into()) }
+}

@@ -1,0 +1,30 @@
+//! What a handler takes from a request before the sender's credential is verified.
+
+use super::receive::ReceivedRequest;
+use crate::http::error::ApiError;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// A part of a request, not yet read. `T` says which part, and how it is read.
+pub struct Unread<T> {
+    pub(in crate::http) received: Arc<ReceivedRequest>,
+    part: PhantomData<fn() -> T>,
+}
+
+/// A sender whose key, scope and rate were checked.
+pub trait VerifiedSender {}
+
+/// Returns what [`receive`](super::receive::receive) received.
+pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> {
+    let received = parts.extensions.get::<Arc<ReceivedRequest>>().cloned();
+    received.ok_or_else(|| ApiError::Internal("a route outside of http::service".into()))
+}
+
+impl<S: Sync, T> FromRequestParts<S> for Unread<T> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self { received: received(parts)?, part: PhantomData })
+    }
+}

@@ -1,0 +1,61 @@
+//! Pages for people, and graphics: they can't be framed, and load and run nothing, unless a page has a policy of its own.
+
+use super::ApiResponse;
+use super::accept::prefers_html;
+use crate::http::error::ApiError;
+use crate::http::requests::receive::list_header;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use base64_simd::STANDARD;
+use sha2::{Digest, Sha256};
+
+/// The policy of a graphic. Scripts fall under `default-src`.
+const NOTHING: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Returns a page with this text as its only style sheet, named by its hash (CSP 3 §2.3.1). Its images are data URLs.
+///
+/// # Errors
+///
+/// Returns [`ApiError::Internal`] for a policy that no header can hold, which never happens.
+pub fn page(html: String, style: &str) -> Result<ApiResponse, ApiError> {
+    let hash = STANDARD.encode_to_string(Sha256::digest(style));
+    let policy = format!(
+        "default-src 'none'; img-src data:; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'"
+    );
+    let policy = HeaderValue::try_from(policy).map_err(|error| ApiError::Internal(error.into()))?;
+    Ok(page_with_policy(html, policy))
+}
+
+/// Returns a page with this Content Security Policy.
+#[must_use]
+pub fn page_with_policy(html: impl Into<Bytes>, policy: HeaderValue) -> ApiResponse {
+    let referrer = (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
+    ApiResponse::new("text/html; charset=utf-8", html)
+        .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
+        .with_header(referrer.0, referrer.1)
+        .with_header(header::CONTENT_SECURITY_POLICY, policy)
+}
+
+/// Returns whether the client wants a page rather than JSON, as browsers do.
+#[must_use]
+pub fn is_wanted(headers: &HeaderMap) -> bool {
+    list_header(headers, &header::ACCEPT).is_some_and(|accept| prefers_html(&accept))
+}
+
+/// Returns a file to show, with the name under which it would be saved: `name`, in which `_` stands for whatever is neither
+/// letter nor digit of ASCII, `-` nor `.`, and the extension.
+///
+/// # Errors
+///
+/// Returns [`ApiError::Internal`] for a name that no header can hold, which never happens.
+pub fn file(content_type: &'static str, content: impl Into<Bytes>, name: &str, extension: &str) -> Result<ApiResponse, ApiError> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') { c } else { '_' };
+    let name: String = name.chars().map(plain).collect();
+    let disposition = format!("inline; filename=\"{name}.{extension}\"");
+    let disposition = HeaderValue::try_from(disposition).map_err(|error| ApiError::Internal(error.into()))?;
+    Ok(ApiResponse::new(content_type, content)
+        .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
+        .with_header(header::CONTENT_DISPOSITION, disposition)
+        .with_header(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(NOTHING)))
+}

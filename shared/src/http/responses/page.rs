@@ -1,0 +1,145 @@
+//! Responses with a page of a list.
+
+use super::{ApiResponse, Success, into_response};
+use crate::domain::values::field_error::FieldError;
+use crate::domain::values::json;
+use crate::http::error::ApiError;
+use crate::http::openapi::describe::{Describe, Schemas, add_named, add_response, envelope, reference};
+use crate::store::{Page, PageRequest};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use std::marker::PhantomData;
+use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::schema::Array;
+use uuid::Uuid;
+
+/// How many bytes the items of a page may take. A Lambda response has at most 6 MB, escaped, headers included
+/// ("Lambda quotas" in the AWS Lambda guide: 6,291,556 bytes).
+const MAX_PAGE_BYTES: usize = 6_000_000;
+
+/// 200 with a page of a list, whose items were serialized one by one: see [`PageItems`].
+#[derive(Debug)]
+pub struct SerializedPage<T> {
+    page: Page<Box<RawValue>>,
+    item: PhantomData<T>,
+}
+
+/// The body of a list.
+#[derive(Serialize)]
+struct PageBody<'a, T> {
+    data: &'a [T],
+    meta: Meta,
+}
+
+/// The position of a page in its list.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = PageMeta)]
+pub struct Meta {
+    /// Number of items in the whole list.
+    pub total: usize,
+    /// Page number, from 1.
+    pub page: u32,
+    /// Maximum number of items per page.
+    pub limit: u32,
+    /// Number of pages; 0 for an empty list.
+    pub total_pages: usize,
+    /// IDs of resources that `data` lacks because they are damaged and can't be read. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub unreadable: Vec<Uuid>,
+}
+
+impl Meta {
+    /// Returns the position of a page in a list of `total` items.
+    #[must_use]
+    pub fn new(total: usize, request: PageRequest) -> Self {
+        let total_pages = total.div_ceil(request.limit as usize);
+        Self { total, page: request.number, limit: request.limit, total_pages, unreadable: Vec::new() }
+    }
+}
+
+into_response! {
+    [T: Serialize] Page<T>,
+    [T] SerializedPage<T>,
+}
+
+impl<T: Serialize> Success for Page<T> {
+    fn to_response(&self) -> Result<ApiResponse, ApiError> {
+        let mut items = PageItems::default();
+        self.items.iter().try_for_each(|item| items.push(item))?;
+        items.into_page::<T>(self.total, self.request, self.unreadable.clone())?.to_response()
+    }
+}
+
+impl<T> Success for SerializedPage<T> {
+    fn to_response(&self) -> Result<ApiResponse, ApiError> {
+        let Page { items, total, request, unreadable } = &self.page;
+        let meta = Meta { unreadable: unreadable.clone(), ..Meta::new(*total, *request) };
+        ApiResponse::json(&PageBody { data: items, meta })
+    }
+}
+
+/// The items of a page, serialized one by one while a response can hold them.
+#[derive(Default)]
+pub struct PageItems {
+    items: Vec<Box<RawValue>>,
+    bytes: usize,
+    largest: usize,
+}
+
+impl PageItems {
+    /// Adds an item. Once the page is too large, only the size of further items is kept.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Internal`] if the item can't be serialized.
+    pub fn push(&mut self, item: &impl Serialize) -> Result<(), ApiError> {
+        let item = to_raw_value(item).map_err(|error| ApiError::Internal(error.into()))?;
+        let bytes = json::escaped_len(item.get().as_bytes()) + 1;
+        (self.bytes, self.largest) = (self.bytes + bytes, self.largest.max(bytes));
+        if self.is_too_large() {
+            self.items = Vec::new();
+        } else {
+            self.items.push(item);
+        }
+        Ok(())
+    }
+
+    /// Returns whether no response can hold the items.
+    #[must_use]
+    pub fn is_too_large(&self) -> bool {
+        self.bytes > MAX_PAGE_BYTES
+    }
+
+    /// Returns the page, of a list of `total` items; `unreadable` names those of the page that it lacks.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] for `limit`, saying which one fits, if the page is too large for a response.
+    pub fn into_page<T>(self, total: usize, request: PageRequest, unreadable: Vec<Uuid>) -> Result<SerializedPage<T>, ApiError> {
+        if self.is_too_large() {
+            let fit = (MAX_PAGE_BYTES / self.largest.max(1)).max(1);
+            let detail = format!("is too high for these large items: the response would exceed 6 MB. Use at most {fit}");
+            return Err(ApiError::Invalid(vec![FieldError::parameter("limit", detail)]));
+        }
+        Ok(SerializedPage { page: Page { items: self.items, total, request, unreadable }, item: PhantomData })
+    }
+}
+
+impl<T: ToSchema> Describe for Page<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let items = Array::new(reference::<T>(schemas));
+        let list = envelope(RefOr::T(items.into())).property("meta", reference::<Meta>(schemas)).required("meta");
+        let schema = add_named(schemas, format!("{}List", T::name()), list.into());
+        add_response(operation, "200", "A page of the list", [("application/json", schema)]);
+    }
+}
+
+impl<T: ToSchema> Describe for SerializedPage<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Page::<T>::describe(operation, schemas);
+    }
+}

@@ -1,0 +1,167 @@
+//! Refuses requests that match no route: 405 with `Allow`, 404 that says what there is, or a redirect.
+
+use super::endpoints::BASE;
+use super::error::ApiError;
+use crate::domain::values::suggestions::nearest_first;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use std::sync::LazyLock;
+
+/// What the error of an unknown path says where nothing is known that is like it.
+const ALL_PATHS: &str = "All paths begin with /v1/; /v1/openapi.json describes them.";
+
+/// How many paths the text of an error names.
+const MAX_NAMED_PATHS: usize = 8;
+
+/// Every path template of the API with the value of `Allow`, from the OpenAPI document by a test. So every function refuses a
+/// request as the function would that has the path, whichever the gateway sends it to.
+const LIST: &str = include_str!("paths.txt");
+
+/// [`LIST`] with full paths. Templates with fewer parameters come first, since they are the closer match.
+static PATHS: LazyLock<Vec<(String, &str)>> = LazyLock::new(|| {
+    let mut paths: Vec<_> = LIST.lines().filter_map(|line| line.split_once(' ')).collect();
+    paths.sort_by_key(|(path, _)| path.matches('{').count());
+    paths.into_iter().map(|(path, allow)| (format!("{BASE}{path}"), allow)).collect()
+});
+
+/// How many parts the longest template has.
+static MAX_PARTS: LazyLock<usize> =
+    LazyLock::new(|| PATHS.iter().map(|(template, _)| template.split('/').count()).max().unwrap_or_default());
+
+/// Returns the parts of a path: one more than any template has at most, so that what follows costs the same for every path.
+fn parts(path: &str) -> Vec<&str> {
+    path.split('/').take(*MAX_PARTS + 1).collect()
+}
+
+/// Returns whether a part of a path matches that of a template such as `/v1/assets/{id}`.
+fn part_matches(part: &str, template: &str) -> bool {
+    part == template || template.starts_with('{') && !part.is_empty()
+}
+
+/// Returns whether these are the first parts of a path that the template takes.
+fn begins(parts: &[&str], template: &str) -> bool {
+    let mut templates = template.split('/');
+    parts.iter().all(|part| templates.next().is_some_and(|template| part_matches(part, template)))
+}
+
+/// Returns whether the template takes a path of these parts.
+fn matches(parts: &[&str], template: &str) -> bool {
+    begins(parts, template) && parts.len() == template.split('/').count()
+}
+
+/// Returns the templates of these paths with their methods: `GET /v1/assets, POST /v1/assets`.
+fn listed<'a>(paths: impl IntoIterator<Item = &'a (String, &'a str)>) -> String {
+    let named = paths.into_iter().take(MAX_NAMED_PATHS).map(|(template, allow)| {
+        let methods = allow.split(',').filter(|method| *method != "HEAD").collect::<Vec<_>>().join("/");
+        format!("{methods} {template}")
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the text of a 405: what the path takes, and what is below it.
+fn methods_of(parts: &[&str], allow: &str) -> String {
+    let below: Vec<_> = PATHS.iter().filter(|(template, _)| begins(parts, template) && !matches(parts, template)).collect();
+    let below = if below.is_empty() { String::new() } else { format!(" Below it: {}.", listed(below)) };
+    format!("This path takes {}.{below}", allow.replace(',', ", "))
+}
+
+/// Returns the text of a 404 for a path that there is not: what there is below its longest part that exists, nearest
+/// first.
+fn alternatives_to(parts: &[&str]) -> String {
+    // The first part is empty: all paths begin with a slash.
+    for depth in (2..parts.len()).rev() {
+        let (parent, missing) = (parts.get(..depth).unwrap_or_default(), parts.get(depth).copied().unwrap_or_default());
+        let next = |template: &str| template.split('/').nth(depth).map(str::to_owned);
+        let below = PATHS.iter().filter(|(template, _)| begins(parent, template));
+        let mut below: Vec<_> = below.filter_map(|path| Some((next(&path.0)?, path))).collect();
+        if !below.is_empty() {
+            let names: Vec<String> = below.iter().map(|(name, _)| name.clone()).collect();
+            let order = nearest_first(missing, names.iter().map(String::as_str));
+            below.sort_by_key(|(name, _)| order.iter().position(|known| known == name).unwrap_or(usize::MAX));
+            return format!(
+                "There are {}; /v1/openapi.json describes all paths.",
+                listed(below.into_iter().map(|(_, path)| path))
+            );
+        }
+    }
+    ALL_PATHS.to_owned()
+}
+
+/// Returns the response to a request that no route takes.
+pub(super) async fn refuse(request: Request) -> Response {
+    let parts = parts(request.uri().path());
+    let Some((_, allow)) = PATHS.iter().find(|(template, _)| matches(&parts, template)) else {
+        return unknown_path(&request, alternatives_to(&parts));
+    };
+    let method = request.method().as_str();
+    if allow.split(',').any(|known| known == method) {
+        tracing::warn!("a request for another function came here: check the routes in template.yaml");
+        return ApiError::UnknownPath(ALL_PATHS.to_owned()).into_response();
+    }
+    let mut response = ApiError::MethodNotAllowed(methods_of(&parts, allow)).into_response();
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+/// Returns the response to a path that there is not: a redirect to the path without its trailing slash, or 404 with a hint at
+/// the paths that there are.
+fn unknown_path(request: &Request, hint: String) -> Response {
+    let path = request.uri().path();
+    let unknown = || ApiError::UnknownPath(hint).into_response();
+    // Only below /v1/: a Location of `//host` would lead to another site.
+    let bare = path.strip_suffix('/').filter(|bare| path.starts_with("/v1/") && !bare.ends_with('/'));
+    let Some(bare) = bare else { return unknown() };
+    let target = request.uri().query().map_or_else(|| bare.to_owned(), |query| format!("{bare}?{query}"));
+    match HeaderValue::try_from(target) {
+        Ok(target) => (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, target)]).into_response(),
+        Err(_) => unknown(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_matches_its_own_template_only() {
+        for (path, template, is_match) in [
+            ("/v1/assets", "/v1/assets", true),
+            ("/v1/assets/x", "/v1/assets/{id}", true),
+            ("/v1/assets/", "/v1/assets/{id}", false),
+            ("/v1/assets/x/y", "/v1/assets/{id}", false),
+            ("/v1/assets", "/v1/assets/{id}", false),
+            ("/v1/assets/x/processes", "/v1/assets/{id}/processes", true),
+        ] {
+            assert_eq!(matches(&parts(path), template), is_match, "{path} {template}");
+        }
+    }
+
+    #[test]
+    fn the_list_says_what_paths_allow() {
+        let allow = |path: &str| PATHS.iter().find(|(template, _)| matches(&parts(path), template)).map(|(_, allow)| *allow);
+        assert_eq!(allow("/v1/processes/instances"), Some("GET,HEAD"));
+        assert_eq!(allow("/v1/assets/by-serial/x"), Some("PUT"));
+        assert_eq!(allow("/v1/processes/x"), Some("GET,HEAD,PATCH,DELETE"));
+        assert_eq!(allow("/v1/x"), None);
+    }
+
+    #[test]
+    fn errors_say_what_there_is() {
+        let text = methods_of(&parts("/v1/processes/instances/x"), "GET,HEAD");
+        assert!(text.starts_with("This path takes GET, HEAD. Below it: "), "{text}");
+        assert!(text.contains("POST /v1/processes/instances/{id}/cancel"), "{text}");
+        assert_eq!(methods_of(&parts("/v1/health"), "GET,HEAD"), "This path takes GET, HEAD.");
+        for (path, first) in [
+            ("/v1/asset", "There are GET/POST /v1/assets,"),
+            ("/v1/assets/x/histroy", "There are GET /v1/assets/{id}/history,"),
+            ("/v1/catalog/model/x/y/z", "There are GET/POST /v1/catalog/models,"),
+            ("/v1/movements/x/cancle", "There are POST /v1/movements/{id}/cancel,"),
+            ("/v2/assets", "All paths begin with /v1/"),
+        ] {
+            let text = alternatives_to(&parts(path));
+            assert!(text.starts_with(first), "{path}: {text}");
+            assert!(text.contains("/v1/openapi.json"), "{path}: {text}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The body of a snapshot: values in blocks, each compressed with LZ4.
+//!
+//! Blocks are small, so that neither writing nor reading needs a second copy of a large index in memory.
+
+use uuid::Uuid;
+
+/// From how many bytes on a block is compressed and a new one begun.
+const BLOCK_BYTES: usize = 256 * 1024;
+/// The largest block that is read. A segment's texts can make a block larger than [`BLOCK_BYTES`], but not this large.
+const MAX_BLOCK_BYTES: usize = 64 * BLOCK_BYTES;
+/// The bits of a number in one byte. The eighth says that another byte follows.
+const NUMBER_BITS: u32 = 7;
+
+/// Writes values one after the other.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    block: Vec<u8>,
+    body: Vec<u8>,
+    raw_bytes: usize,
+}
+
+impl Encoder {
+    /// Adds bytes whose number the reader knows.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.block.extend_from_slice(bytes);
+    }
+
+    pub fn byte(&mut self, byte: u8) {
+        self.block.push(byte);
+    }
+
+    /// Adds a number, seven bits a byte, so that small numbers take one.
+    pub fn number(&mut self, mut number: u64) {
+        while number >> NUMBER_BITS > 0 {
+            self.byte((number & 0x7F) as u8 | 0x80);
+            number >>= NUMBER_BITS;
+        }
+        self.byte(number as u8);
+    }
+
+    /// Adds a text with its length.
+    pub fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.bytes(text.as_bytes());
+    }
+
+    pub fn id(&mut self, id: Uuid) {
+        self.bytes(id.as_bytes());
+    }
+
+    /// Adds whether there is a value, and the value.
+    pub fn option<T>(&mut self, value: Option<T>, encode: impl FnOnce(&mut Self, T)) {
+        self.byte(u8::from(value.is_some()));
+        if let Some(value) = value {
+            encode(self, value);
+        }
+    }
+
+    /// Lets the block end here if it is large enough.
+    pub fn may_end_block(&mut self) {
+        if self.block.len() >= BLOCK_BYTES {
+            self.end_block();
+        }
+    }
+
+    fn end_block(&mut self) {
+        let packed = lz4_flex::block::compress(&self.block);
+        self.body.extend_from_slice(&crate::store::lists::list_index::segment::to_u32(self.block.len()).to_le_bytes());
+        self.body.extend_from_slice(&crate::store::lists::list_index::segment::to_u32(packed.len()).to_le_bytes());
+        self.body.extend_from_slice(&packed);
+        self.raw_bytes += self.block.len();
+        self.block.clear();
+    }
+
+    /// Returns the blocks, and how many bytes they have without compression.
+    pub fn finish(mut self) -> (Vec<u8>, usize) {
+        if !self.block.is_empty() {
+            self.end_block();
+        }
+        (self.body, self.raw_bytes)
+    }
+}
+
+/// Reads values in the order in which they were written. Every method returns `None` at a value that can't be read.
+#[derive(Debug)]
+pub struct Decoder<'a> {
+    body: &'a [u8],
+    block: Vec<u8>,
+    /// Where the next value is in the block.
+    at: usize,
+    /// The most bytes of the blocks that are left.
+    left: usize,
+}
+
+impl<'a> Decoder<'a> {
+    /// Reads blocks that have at most `max_bytes` without compression.
+    pub fn new(body: &'a [u8], max_bytes: usize) -> Self {
+        Self { body, block: Vec::new(), at: 0, left: max_bytes }
+    }
+
+    fn next_block(&mut self) -> Option<()> {
+        let (raw, rest) = self.body.split_first_chunk()?;
+        let (packed, rest) = rest.split_first_chunk()?;
+        let raw = usize::try_from(u32::from_le_bytes(*raw)).ok().filter(|raw| *raw <= MAX_BLOCK_BYTES.min(self.left))?;
+        let (packed, rest) = rest.split_at_checked(usize::try_from(u32::from_le_bytes(*packed)).ok()?)?;
+        self.block.clear();
+        self.block.resize(raw, 0);
+        let written = lz4_flex::block::decompress_into(packed, &mut self.block).ok()?;
+        (written == raw).then_some(())?;
+        (self.at, self.left, self.body) = (0, self.left - raw, rest);
+        Some(())
+    }
+
+    /// Returns the next `count` bytes.
+    pub fn bytes(&mut self, count: usize) -> Option<&[u8]> {
+        if count > 0 && self.at == self.block.len() {
+            self.next_block()?;
+        }
+        let end = self.at.checked_add(count)?;
+        let bytes = self.block.get(self.at..end)?;
+        self.at = end;
+        Some(bytes)
+    }
+
+    /// Returns the next bytes, as many as an array has.
+    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.bytes(N)?.try_into().ok()
+    }
+
+    /// Returns the next byte.
+    pub fn byte(&mut self) -> Option<u8> {
+        self.array().map(|[byte]| byte)
+    }
+
+    /// Returns the next number.
+    pub fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..u64::BITS).step_by(NUMBER_BITS as usize) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7F);
+            ((bits << shift) >> shift == bits).then_some(())?;
+            number |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Returns the next number, of bytes or values.
+    pub fn count(&mut self) -> Option<usize> {
+        usize::try_from(self.number()?).ok()
+    }
+
+    /// Returns the next text.
+    pub fn text(&mut self) -> Option<&str> {
+        let length = self.count()?;
+        std::str::from_utf8(self.bytes(length)?).ok()
+    }
+
+    /// Returns the next id.
+    pub fn id(&mut self) -> Option<Uuid> {
+        self.array().map(Uuid::from_bytes)
+    }
+
+    /// Returns the next value, which may be missing.
+    pub fn option<T>(&mut self, decode: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        match self.byte()? {
+            0 => Some(None),
+            1 => decode(self).map(Some),
+            _ => None,
+        }
+    }
+
+    /// Whether everything has been read.
+    pub fn is_at_end(&self) -> bool {
+        self.at == self.block.len() && self.body.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn values_are_read_as_they_were_written(values in proptest::collection::vec((any::<u64>(), any::<Option<u64>>(), ".{0,40}"), 0..50)) {
+            let mut encoder = Encoder::default();
+            for (number, option, text) in &values {
+                encoder.number(*number);
+                encoder.option(*option, Encoder::number);
+                encoder.text(text);
+                encoder.end_block();
+            }
+            let (body, raw_bytes) = encoder.finish();
+            let mut decoder = Decoder::new(&body, raw_bytes);
+            for (number, option, text) in &values {
+                prop_assert_eq!(decoder.number(), Some(*number));
+                prop_assert_eq!(decoder.option(Decoder::number), Some(*option));
+                prop_assert_eq!(decoder.text(), Some(text.as_str()));
+            }
+            prop_assert!(decoder.is_at_end());
+            prop_assert_eq!(decoder.byte(), None);
+        }
+
+        /// No bytes make the reader panic or take more memory than it may.
+        #[test]
+        fn any_bytes_are_read_or_refused(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut decoder = Decoder::new(&body, 1000);
+            while decoder.text().is_some() && decoder.number().is_some() && !decoder.is_at_end() {}
+        }
+    }
+
+    #[test]
+    fn a_block_that_is_larger_than_allowed_is_refused() {
+        let mut encoder = Encoder::default();
+        encoder.bytes(&[7; 1000]);
+        let (body, raw_bytes) = encoder.finish();
+        assert!(body.len() < 100 && raw_bytes == 1000);
+        assert!(Decoder::new(&body, 1000).byte().is_some());
+        assert!(Decoder::new(&body, 999).byte().is_none());
+    }
+}

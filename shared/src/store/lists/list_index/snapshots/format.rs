@@ -1,0 +1,223 @@
+//! Snapshots: list indexes as bytes, for storage outside of the table (docs/adr/0013).
+//!
+//! A snapshot has a header and a body. The header says what the snapshot is of, from when, and which body belongs to it;
+//! it ends with its own checksum. Nothing is used of a snapshot that differs in a single byte from what was written, or
+//! that is of another table, tenant, kind or format.
+
+use super::blocks::{Decoder, Encoder};
+use crate::domain::record::Kind;
+use crate::domain::values::id::{EventId, Id, TenantId};
+use crate::domain::values::time::Timestamp;
+use crate::store::lists::list_index::cache::LoadedIndex;
+use crate::store::lists::list_index::change_event::UnknownEvent;
+use crate::store::lists::list_index::index::ListIndex;
+use sha2::{Digest, Sha256};
+
+/// The first bytes of every snapshot.
+const MAGIC: [u8; 8] = *b"ALSNAPSH";
+/// The format, which every change of what is written must raise: of the columns, of how texts are folded, of the order of
+/// rows. Snapshots of other formats are ignored, and written anew by the version that is deployed.
+const FORMAT: u32 = 2;
+/// A checksum has as many bytes.
+const CHECKSUM_BYTES: usize = 32;
+/// No header is larger than this.
+pub const MAX_HEADER_BYTES: usize = 1024;
+
+/// The table, tenant and kind of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnapshotSource<'a> {
+    /// The table's name.
+    pub table: &'a str,
+    pub tenant: TenantId,
+    pub kind: Kind,
+}
+
+impl SnapshotSource<'_> {
+    /// Returns the key that the snapshot is stored under.
+    pub fn key(&self) -> String {
+        format!("list-index/{}/{}/{}", self.table, self.tenant, self.kind.noun())
+    }
+}
+
+/// Why a snapshot is ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// It is no snapshot, or its header is damaged.
+    #[error("not a snapshot, or a damaged header")]
+    Header,
+    /// Another version of the service wrote it.
+    #[error("another format")]
+    Format,
+    /// It is of another table, tenant or kind.
+    #[error("of another table, tenant or kind")]
+    Source,
+    /// It is cut off or damaged.
+    #[error("cut off or damaged")]
+    Body,
+    /// The index would exceed the memory budget.
+    #[error("too large")]
+    TooLarge,
+    /// It is from the future, by this clock.
+    #[error("from the future")]
+    Future,
+    /// The table doesn't have an event that it had when the snapshot was written.
+    #[error("of another state of the table")]
+    State,
+    /// The events since then don't follow from it.
+    #[error("inconsistent with the events since then")]
+    Inconsistent,
+    /// More events have happened since then than a load would cost.
+    #[error("too many events since then")]
+    TooManyEvents,
+}
+
+/// The state of the index, as the header describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnapshotHeader {
+    /// The index contains everything that was written before.
+    pub synced_at: Timestamp,
+    /// When the index was loaded from the secondary index. Since then it has only followed events.
+    pub loaded_at: Timestamp,
+    /// An event that the table had when the snapshot was written, the latest one. A table that was restored to an earlier
+    /// time doesn't have it.
+    pub latest_event: EventId,
+    /// The number of rows.
+    pub rows: u64,
+    /// The bytes of the index in memory.
+    pub index_bytes: u64,
+    body_bytes: u64,
+    /// The bytes of the body without compression.
+    raw_bytes: u64,
+    body_checksum: [u8; CHECKSUM_BYTES],
+}
+
+fn put_text(header: &mut Vec<u8>, text: &str) {
+    header.extend_from_slice(&crate::store::lists::list_index::segment::to_u32(text.len()).to_le_bytes());
+    header.extend_from_slice(text.as_bytes());
+}
+
+/// Returns the first bytes of every header of this format for this source.
+fn identification(source: SnapshotSource<'_>) -> Vec<u8> {
+    let mut bytes = [MAGIC.as_slice(), &FORMAT.to_le_bytes()].concat();
+    put_text(&mut bytes, source.table);
+    put_text(&mut bytes, source.kind.noun());
+    bytes.extend_from_slice(source.tenant.uuid().as_bytes());
+    bytes
+}
+
+/// Returns the snapshot of an index. `loaded_at` is when it was loaded from the secondary index; `latest_event` is the
+/// latest event of the tenant.
+pub fn encode_snapshot<I: ListIndex>(
+    source: SnapshotSource<'_>,
+    loaded: &LoadedIndex<I>,
+    loaded_at: Timestamp,
+    latest_event: EventId,
+) -> Vec<u8> {
+    let mut encoder = Encoder::default();
+    let mut unknown_events: Vec<EventId> = loaded.unknown_events.iter().map(|UnknownEvent(id)| *id).collect();
+    unknown_events.sort_unstable();
+    encoder.number(unknown_events.len() as u64);
+    unknown_events.iter().for_each(|id| encoder.id(id.uuid()));
+    loaded.index.encode(&mut encoder);
+    let (body, raw_bytes) = encoder.finish();
+    let mut snapshot = identification(source);
+    for time in [loaded.synced_at, loaded_at] {
+        snapshot.extend_from_slice(&time.millis().to_le_bytes());
+    }
+    snapshot.extend_from_slice(latest_event.uuid().as_bytes());
+    for number in [loaded.index.len(), loaded.index.bytes(), body.len(), raw_bytes] {
+        snapshot.extend_from_slice(&(number as u64).to_le_bytes());
+    }
+    snapshot.extend_from_slice(&Sha256::digest(&body));
+    let header_checksum = Sha256::digest(&snapshot);
+    snapshot.extend_from_slice(&header_checksum);
+    snapshot.extend_from_slice(&body);
+    snapshot
+}
+
+/// Returns the header and the body of a snapshot, of which the body may be cut off.
+///
+/// # Errors
+///
+/// Returns [`SnapshotError::Header`], [`SnapshotError::Format`] or [`SnapshotError::Source`].
+pub fn decode_header<'b>(source: SnapshotSource<'_>, snapshot: &'b [u8]) -> Result<(SnapshotHeader, &'b [u8]), SnapshotError> {
+    let rest = snapshot.strip_prefix(&MAGIC).ok_or(SnapshotError::Header)?;
+    rest.strip_prefix(&FORMAT.to_le_bytes()).ok_or(SnapshotError::Format)?;
+    let rest = snapshot.strip_prefix(identification(source).as_slice()).ok_or(SnapshotError::Source)?;
+    read_header(snapshot, rest).ok_or(SnapshotError::Header)
+}
+
+/// Reads the header's fields from `rest`, and checks its checksum.
+fn read_header<'b>(snapshot: &[u8], rest: &'b [u8]) -> Option<(SnapshotHeader, &'b [u8])> {
+    let (synced_at, rest) = rest.split_first_chunk()?;
+    let (loaded_at, rest) = rest.split_first_chunk()?;
+    let (latest_event, rest) = rest.split_first_chunk()?;
+    let (rows, rest) = rest.split_first_chunk()?;
+    let (index_bytes, rest) = rest.split_first_chunk()?;
+    let (body_bytes, rest) = rest.split_first_chunk()?;
+    let (raw_bytes, rest) = rest.split_first_chunk()?;
+    let (body_checksum, rest) = rest.split_first_chunk()?;
+    let (header_checksum, body) = rest.split_first_chunk::<CHECKSUM_BYTES>()?;
+    let header = snapshot.get(..snapshot.len() - rest.len())?;
+    (Sha256::digest(header).as_slice() == header_checksum).then_some(())?;
+    let header = SnapshotHeader {
+        synced_at: Timestamp::from_millis(i64::from_le_bytes(*synced_at)),
+        loaded_at: Timestamp::from_millis(i64::from_le_bytes(*loaded_at)),
+        latest_event: EventId::from_uuid(uuid::Uuid::from_bytes(*latest_event)),
+        rows: u64::from_le_bytes(*rows),
+        index_bytes: u64::from_le_bytes(*index_bytes),
+        body_bytes: u64::from_le_bytes(*body_bytes),
+        raw_bytes: u64::from_le_bytes(*raw_bytes),
+        body_checksum: *body_checksum,
+    };
+    Some((header, body))
+}
+
+/// Returns the header and the body of a whole snapshot, if it can be used.
+///
+/// # Errors
+///
+/// Returns a [`SnapshotError`] when the snapshot can't be used, or its index would take more than `max_bytes`.
+pub fn check_snapshot<'b>(
+    source: SnapshotSource<'_>,
+    snapshot: &'b [u8],
+    max_bytes: usize,
+    now: Timestamp,
+) -> Result<(SnapshotHeader, &'b [u8]), SnapshotError> {
+    let (header, body) = decode_header(source, snapshot)?;
+    if header.index_bytes > max_bytes as u64 {
+        return Err(SnapshotError::TooLarge);
+    }
+    if body.len() as u64 != header.body_bytes || Sha256::digest(body).as_slice() != header.body_checksum {
+        return Err(SnapshotError::Body);
+    }
+    if header.synced_at.max(header.loaded_at) > now.plus(crate::store::table::delays::CLOCK_SKEW) {
+        return Err(SnapshotError::Future);
+    }
+    Ok((header, body))
+}
+
+/// Returns the index of a snapshot, as it was at `synced_at`. It counts as loaded `now`.
+///
+/// # Errors
+///
+/// Returns [`SnapshotError::Body`] when the body can't be read, and [`SnapshotError::TooLarge`] when the index takes more
+/// than `max_bytes`.
+pub fn decode_index<I: ListIndex>(
+    header: &SnapshotHeader,
+    body: &[u8],
+    max_bytes: usize,
+    now: Timestamp,
+) -> Result<LoadedIndex<I>, SnapshotError> {
+    let loaded: LoadedIndex<I> = decode_body(header, body, max_bytes, now).ok_or(SnapshotError::Body)?;
+    if loaded.index.bytes() > max_bytes { Err(SnapshotError::TooLarge) } else { Ok(loaded) }
+}
+
+fn decode_body<I: ListIndex>(header: &SnapshotHeader, body: &[u8], max_bytes: usize, now: Timestamp) -> Option<LoadedIndex<I>> {
+    let mut decoder = Decoder::new(body, usize::try_from(header.raw_bytes).ok()?.min(max_bytes));
+    let unknown_events =
+        (0..decoder.number()?).map(|_| Some(UnknownEvent(EventId::from_uuid(decoder.id()?)))).collect::<Option<_>>()?;
+    let index = I::decode(&mut decoder)?;
+    let is_whole = decoder.is_at_end() && index.len() as u64 == header.rows;
+    is_whole.then_some(LoadedIndex { index, synced_at: header.synced_at, loaded_at: now, unknown_events })
+}

@@ -1,0 +1,220 @@
+//! Properties of snapshots: they are read as they were written, or not at all.
+
+use super::format::{SnapshotError, SnapshotSource, check_snapshot, decode_header, decode_index, encode_snapshot};
+use crate::domain::assets::asset::Status;
+use crate::domain::keys::scope::Role;
+use crate::domain::record::{Kind, Record};
+use crate::domain::values::hex;
+use crate::domain::values::id::{EventId, Id, TenantId};
+use crate::domain::values::time::{Date, Timestamp};
+use crate::store::lists::list_index::asset_index::{AssetColumns, AssetIndex};
+use crate::store::lists::list_index::cache::LoadedIndex;
+use crate::store::lists::list_index::change_event::UnknownEvent;
+use crate::store::lists::list_index::index::ListIndex;
+use crate::store::lists::list_index::other_columns::{InstanceColumns, UserColumns};
+use crate::store::lists::list_index::row::Row;
+use crate::store::lists::list_index::sorted_rows::SortedRows;
+use proptest::prelude::*;
+use uuid::Uuid;
+
+fn now() -> Timestamp {
+    Timestamp::from_millis(1_800_000_000_000)
+}
+
+fn source(kind: Kind) -> SnapshotSource<'static> {
+    SnapshotSource { table: "table", tenant: TenantId::new(now(), [1; 10]), kind }
+}
+
+fn write<I: ListIndex>(index: I) -> (LoadedIndex<I>, Vec<u8>) {
+    let unknown_events = [UnknownEvent(EventId::new(now(), [9; 10]))].into();
+    let loaded = LoadedIndex { index, synced_at: now(), loaded_at: now(), unknown_events };
+    let bytes = encode_snapshot(source(I::Entity::KIND), &loaded, now(), EventId::new(now(), [2; 10]));
+    (loaded, bytes)
+}
+
+fn decode<I: ListIndex>(
+    source: SnapshotSource<'_>,
+    bytes: &[u8],
+    max_bytes: usize,
+    now: Timestamp,
+) -> Result<LoadedIndex<I>, SnapshotError> {
+    let (header, body) = check_snapshot(source, bytes, max_bytes, now)?;
+    decode_index(&header, body, max_bytes, now)
+}
+
+fn read<I: ListIndex>(bytes: &[u8]) -> Result<LoadedIndex<I>, SnapshotError> {
+    decode(source(I::Entity::KIND), bytes, usize::MAX, now())
+}
+
+fn body(snapshot: &[u8]) -> &[u8] {
+    decode_header(source(Kind::Asset), snapshot).expect("a header").1
+}
+
+fn asset_columns() -> impl Strategy<Value = AssetColumns> {
+    let ids = (any::<Option<u128>>(), any::<Option<u128>>(), any::<Option<u128>>());
+    (
+        ids,
+        any::<i64>(),
+        proptest::option::of(700_000..720_000i32),
+        proptest::option::of(0..Status::ALL.len()),
+        (any::<u64>(), any::<bool>()),
+    )
+        .prop_map(|((asset_type, model, assigned_to), updated_at, days, status, (price, has_serial))| AssetColumns {
+            updated_at: Timestamp::from_millis(updated_at),
+            asset_type: asset_type.map(Uuid::from_u128),
+            model: model.map(Uuid::from_u128),
+            assigned_to: assigned_to.map(Uuid::from_u128),
+            warranty_until: days.and_then(Date::from_days),
+            status: status.map(|status| Status::ALL[status]),
+            price,
+            has_serial,
+        })
+}
+
+/// Rows with few different ids, so that some replace others.
+fn assets() -> impl Strategy<Value = AssetIndex> {
+    let row = (any::<u16>(), any::<u64>(), asset_columns(), "[aßZ \u{1F600}]{0,12}", "[A-Z]{0,8}");
+    proptest::collection::vec(row, 0..700).prop_map(|rows| {
+        let mut index = AssetIndex::default();
+        for (n, version, columns, name, tag) in rows {
+            let id = Uuid::from_u128(u128::from(n / 2) << 80 | u128::from(n));
+            let searched = vec![name, tag.to_lowercase(), String::new()];
+            index.assets.upsert(Row { id, version, columns, searched, exact: vec![tag, String::new(), String::new()] });
+        }
+        index
+    })
+}
+
+/// The rows as text: columns have no equality.
+fn rows_of(index: &AssetIndex) -> Vec<String> {
+    let positions = index.assets.slice(0, usize::MAX);
+    positions.into_iter().filter_map(|position| index.assets.row(position)).map(|row| format!("{:?}", row.to_row())).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_index_is_read_as_it_was_written(index in assets()) {
+        let (written, bytes) = write(index);
+        let read: LoadedIndex<AssetIndex> = read(&bytes).expect("an index");
+        prop_assert_eq!(rows_of(&read.index), rows_of(&written.index));
+        prop_assert_eq!((read.index.len(), read.synced_at), (written.index.len(), written.synced_at));
+        prop_assert_eq!(&read.unknown_events, &written.unknown_events);
+        // The header differs: it says how much memory the index takes, which depends on how it was made.
+        let (_, again) = write(read.index);
+        prop_assert_eq!(body(&again), body(&bytes));
+    }
+
+    #[test]
+    fn a_snapshot_that_is_cut_off_or_longer_is_ignored(index in assets(), cut in any::<prop::sample::Index>(), more in any::<u8>()) {
+        let (_, mut bytes) = write(index);
+        prop_assert!(read::<AssetIndex>(&bytes[..cut.index(bytes.len())]).is_err());
+        bytes.push(more);
+        prop_assert!(read::<AssetIndex>(&bytes).is_err());
+    }
+
+    #[test]
+    fn a_snapshot_with_a_damaged_byte_is_ignored(index in assets(), place in any::<prop::sample::Index>(), flipped in 1u8..) {
+        let (_, mut bytes) = write(index);
+        let place = place.index(bytes.len());
+        bytes[place] ^= flipped;
+        prop_assert!(read::<AssetIndex>(&bytes).is_err());
+    }
+
+    #[test]
+    fn a_header_with_any_damaged_byte_is_ignored(flipped in 1u8..) {
+        let (_, bytes) = write(AssetIndex::default());
+        for place in 0..bytes.len() - body(&bytes).len() {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= flipped;
+            prop_assert!(decode_header(source(Kind::Asset), &damaged).is_err(), "byte {place}");
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_ignored(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(read::<AssetIndex>(&bytes).is_err());
+        prop_assert!(decode_header(source(Kind::Asset), &bytes).is_err());
+    }
+
+    /// Whatever the body is, with checksums that are right, it is read or refused.
+    #[test]
+    fn any_body_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let mut encoder = super::blocks::Encoder::default();
+        encoder.bytes(&bytes);
+        let (body, raw_bytes) = encoder.finish();
+        let mut decoder = super::blocks::Decoder::new(&body, raw_bytes);
+        let _ = AssetIndex::decode(&mut decoder);
+    }
+}
+
+#[test]
+fn a_snapshot_of_another_table_tenant_or_kind_is_ignored() {
+    let (_, bytes) = write(AssetIndex::default());
+    let of = |source| decode::<AssetIndex>(source, &bytes, usize::MAX, now()).map(|_| ());
+    let own = source(Kind::Asset);
+    assert_eq!(of(own), Ok(()));
+    assert_eq!(of(SnapshotSource { table: "tabl", ..own }), Err(SnapshotError::Source));
+    assert_eq!(of(SnapshotSource { tenant: TenantId::new(now(), [2; 10]), ..own }), Err(SnapshotError::Source));
+    assert_eq!(of(SnapshotSource { kind: Kind::User, ..own }), Err(SnapshotError::Source));
+    let mut other_format = bytes.clone();
+    other_format[8] += 1;
+    assert_eq!(read::<AssetIndex>(&other_format).map(|_| ()), Err(SnapshotError::Format));
+}
+
+#[test]
+fn a_snapshot_that_exceeds_the_budget_or_is_from_the_future_is_ignored() {
+    let mut index = AssetIndex::default();
+    let searched = vec!["a".repeat(5_000), String::new(), String::new()];
+    let exact = vec![String::new(); 2];
+    index.assets.upsert(Row { id: Uuid::from_u128(1), version: 1, columns: AssetColumns::default(), searched, exact });
+    let (_, bytes) = write(index);
+    assert!(bytes.len() < 1_000, "the text is compressed");
+    let at = |max_bytes, now| decode::<AssetIndex>(source(Kind::Asset), &bytes, max_bytes, now).map(|_| ());
+    assert_eq!(at(5_000, now()), Err(SnapshotError::TooLarge));
+    assert_eq!(at(10_000, now()), Ok(()));
+    assert_eq!(at(10_000, Timestamp::from_millis(now().millis() - 2_000)), Ok(()));
+    assert_eq!(at(10_000, Timestamp::from_millis(now().millis() - 2_001)), Err(SnapshotError::Future));
+}
+
+#[test]
+fn a_snapshot_that_was_loaded_in_the_future_is_ignored() {
+    let (loaded, _) = write(AssetIndex::default());
+    let loaded_after = |millis| {
+        let loaded_at = Timestamp::from_millis(now().millis() + millis);
+        let bytes = encode_snapshot(source(Kind::Asset), &loaded, loaded_at, EventId::new(now(), [2; 10]));
+        read::<AssetIndex>(&bytes).map(|_| ())
+    };
+    assert_eq!(loaded_after(2_000), Ok(()));
+    assert_eq!(loaded_after(2_001), Err(SnapshotError::Future));
+}
+
+/// Returns the beginning of the hash of the body, which doesn't depend on the machine.
+fn body_hash<I: ListIndex>(index: I) -> String {
+    let (_, bytes) = write(index);
+    let (_, body) = decode_header(source(I::Entity::KIND), &bytes).expect("a header");
+    hex::sha256(body)[..16].to_owned()
+}
+
+/// If this fails, snapshots that are in use would be read wrongly or not at all: raise the format's number, and replace
+/// the hashes. If only the compression has changed, replace the hashes.
+#[test]
+fn the_format_is_the_one_that_its_number_names() {
+    let id = Uuid::from_u128(5 << 80);
+    let (mut assets, mut users, mut instances) = (AssetIndex::default(), SortedRows::default(), SortedRows::default());
+    let columns = AssetColumns {
+        status: Some(Status::InUse),
+        warranty_until: Date::from_days(730_000),
+        price: 300,
+        ..AssetColumns::default()
+    };
+    let searched = ["name", "tag", "serial"].map(str::to_owned).into();
+    assets.assets.upsert(Row { id, version: 300, columns, searched, exact: ["Tag", "Serial", "Dell"].map(str::to_owned).into() });
+    let columns = UserColumns { role: Some(Role::Viewer), is_active: true };
+    users.upsert(Row { id, version: 1, columns, searched: vec!["ada".to_owned(), "a@b.c".to_owned()], exact: Vec::new() });
+    let columns = InstanceColumns { asset: Some(id), ..InstanceColumns::default() };
+    instances.upsert(Row { id, version: 2, columns, searched: Vec::new(), exact: Vec::new() });
+    let hashes = [body_hash(assets), body_hash(users), body_hash(instances)];
+    assert_eq!(hashes, ["514d21abb0e2c160", "3db5688372521e17", "8081ee8dfcd07dd5"]);
+}

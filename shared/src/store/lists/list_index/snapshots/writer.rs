@@ -1,0 +1,275 @@
+//! Writing the snapshots of all tenants, on a schedule (docs/adr/0013).
+
+use super::format::{SnapshotSource, encode_snapshot};
+use crate::domain::record::{Kind, Record};
+use crate::domain::values::id::{EventId, Id, TenantId};
+use crate::domain::values::time::Timestamp;
+use crate::log::error_chain;
+use crate::store::keys::{self, Key, Keys, SK};
+use crate::store::lists::list_index::cache::{CacheSlot, LoadedIndex, SharedSlot};
+use crate::store::lists::list_index::index::ListIndex;
+use crate::store::lists::list_index::refresh::RefreshError;
+use crate::store::lists::list_index::{AssetIndex, InstanceColumns, MovementColumns, SortedRows, UserColumns};
+use crate::store::object_store::{ObjectStore, ObjectStoreError};
+use crate::store::table::delays::max_event_delay;
+use crate::store::table::error::StoreError;
+use crate::store::{Store, TenantStore};
+use aws_sdk_dynamodb::types::Select;
+use chrono::TimeDelta;
+use futures_util::future::join_all;
+use std::time::Duration;
+
+/// The kinds that have a list index.
+const KINDS: [Kind; 4] = [Kind::Asset, Kind::User, Kind::Instance, Kind::Movement];
+/// With more events since its position, a snapshot is written again. An event is about 1 KB, so a cold list reads at most
+/// some 65 units of events that are older than the last run of the writer.
+const MAX_EVENTS: i32 = 250;
+/// After how long an index is loaded from the secondary index instead of following events, so that any undetected error
+/// in it ends by then. Objects are written again long before they expire.
+const REWRITTEN_AFTER: TimeDelta = TimeDelta::hours(24);
+/// The tenants' turns to be loaded again are spread over this part of [`REWRITTEN_AFTER`].
+const AGE_SPREAD: TimeDelta = TimeDelta::hours(6);
+/// The longest time for one snapshot. The caller of the writer needs that much time after the last begin.
+pub const MAX_SNAPSHOT_TIME: Duration = Duration::from_secs(240);
+/// The number of tenants that are examined at the same time. Indexes are written one after the other, so that only one is
+/// in memory.
+const PARALLEL_TENANTS: usize = 8;
+
+/// The result of a run of the writer, in snapshots.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SnapshotReport {
+    /// Snapshots that few events have happened since.
+    pub current: usize,
+    /// Snapshots that were written.
+    pub written: usize,
+    /// Snapshots that could not be written.
+    pub failed: usize,
+    /// Tenants that there was no time for. The next run begins with them.
+    pub postponed: usize,
+}
+
+/// Why a snapshot can't be written.
+#[derive(Debug, thiserror::Error)]
+enum SnapshotWriteError {
+    #[error("the table can't be read")]
+    Store(#[from] StoreError),
+    #[error("the snapshot can't be stored")]
+    Objects(#[from] ObjectStoreError),
+    #[error("the list index would exceed the memory budget")]
+    TooLarge,
+    #[error("the secondary index contradicts the events")]
+    Inconsistent,
+    #[error("it takes too long")]
+    TooSlow,
+}
+
+impl From<RefreshError> for SnapshotWriteError {
+    fn from(error: RefreshError) -> Self {
+        match error {
+            RefreshError::Store(error) => Self::Store(error),
+            RefreshError::TooLarge => Self::TooLarge,
+            RefreshError::Inconsistent | RefreshError::TooManyEvents => Self::Inconsistent,
+        }
+    }
+}
+
+impl Store {
+    /// Writes the snapshots that are missing, or behind, or old. Begins none after `until`; the next run continues with
+    /// the tenants that are left. What can't be written is logged and counted.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the tenants can't be read.
+    pub async fn write_snapshots(&self, until: Timestamp) -> Result<SnapshotReport, StoreError> {
+        let mut report = SnapshotReport::default();
+        let Some(objects) = &self.snapshots else { return Ok(report) };
+        let mut tenants = self.tenant_ids().await?;
+        tenants.sort_unstable();
+        let last = self.last_tenant(&**objects).await;
+        let first = tenants.partition_point(|tenant| last.is_some_and(|last| *tenant <= last));
+        tenants.rotate_left(first);
+        let mut done = 0;
+        for chunk in tenants.chunks(PARALLEL_TENANTS) {
+            if self.now() >= until {
+                break;
+            }
+            let examined = join_all(chunk.iter().map(async |tenant| self.tenant(*tenant).due_snapshots().await)).await;
+            // If writing them ends this function, the next run must not begin with the same tenants.
+            let has_due = examined.iter().flatten().any(|(_, is_due)| matches!(is_due, Ok(true)));
+            if let (true, Some(last)) = (has_due, chunk.last()) {
+                self.store_last_tenant(&**objects, *last).await;
+            }
+            for (tenant, due) in chunk.iter().zip(examined) {
+                if !self.tenant(*tenant).write_due(due, &**objects, until, &mut report).await {
+                    break;
+                }
+                done += 1;
+            }
+        }
+        report.postponed = tenants.len() - done;
+        if let Some(last) = done.checked_sub(1).and_then(|last| tenants.get(last)) {
+            self.store_last_tenant(&**objects, *last).await;
+        }
+        Ok(report)
+    }
+
+    /// Stores the tenant that the next run begins after.
+    async fn store_last_tenant(&self, objects: &dyn ObjectStore, tenant: TenantId) {
+        if let Err(error) = objects.put(&self.last_tenant_key(), tenant.short().into_bytes()).await {
+            tracing::error!(cause = error_chain(&error), "the writer's position can't be stored");
+        }
+    }
+
+    fn last_tenant_key(&self) -> String {
+        format!("list-index/{}/last-tenant", self.table)
+    }
+
+    /// Returns the tenant that the last run ended with.
+    async fn last_tenant(&self, objects: &dyn ObjectStore) -> Option<TenantId> {
+        let bytes = objects.get(&self.last_tenant_key(), 64).await.ok()??;
+        TenantId::from_short(std::str::from_utf8(&bytes).ok()?)
+    }
+}
+
+impl TenantStore {
+    /// Returns the keys of the tenant's snapshots in the object store.
+    #[must_use]
+    pub fn snapshot_keys(&self) -> Vec<String> {
+        let source = |kind| SnapshotSource { table: &self.store.table, tenant: self.id, kind };
+        KINDS.iter().map(|kind| source(*kind).key()).collect()
+    }
+
+    /// Returns for each kind whether its snapshot must be written.
+    async fn due_snapshots(&self) -> Vec<(Kind, Result<bool, SnapshotWriteError>)> {
+        let now = self.store.now();
+        let due = join_all(KINDS.map(async |kind| {
+            let is_due = match kind {
+                Kind::Asset => self.is_due::<AssetIndex>(now).await,
+                Kind::User => self.is_due::<SortedRows<UserColumns>>(now).await,
+                Kind::Instance => self.is_due::<SortedRows<InstanceColumns>>(now).await,
+                _ => self.is_due::<SortedRows<MovementColumns>>(now).await,
+            };
+            (kind, is_due)
+        }));
+        due.await
+    }
+
+    /// Writes those snapshots that are due, one after the other, and counts them. Returns whether there was time for all. A
+    /// snapshot whose state can't be read is not written: to load its index for nothing would burden the table.
+    async fn write_due(
+        &self,
+        examined: Vec<(Kind, Result<bool, SnapshotWriteError>)>,
+        objects: &dyn ObjectStore,
+        until: Timestamp,
+        report: &mut SnapshotReport,
+    ) -> bool {
+        for (kind, is_due) in examined {
+            let written = match is_due {
+                Ok(false) => {
+                    report.current += 1;
+                    continue;
+                }
+                Ok(true) if self.store.now() >= until => return false,
+                Ok(true) => {
+                    let written = tokio::time::timeout(MAX_SNAPSHOT_TIME, self.write_snapshot_of(kind, objects)).await;
+                    written.unwrap_or(Err(SnapshotWriteError::TooSlow))
+                }
+                Err(error) => Err(error),
+            };
+            match written {
+                Ok(()) => report.written += 1,
+                Err(error) => {
+                    let cause = error_chain(&error);
+                    tracing::error!(tenant_id = %self.id, kind = kind.noun(), cause, "a snapshot can't be written");
+                    report.failed += 1;
+                }
+            }
+        }
+        true
+    }
+
+    async fn write_snapshot_of(&self, kind: Kind, objects: &dyn ObjectStore) -> Result<(), SnapshotWriteError> {
+        match kind {
+            Kind::Asset => self.write_snapshot::<AssetIndex>(objects).await,
+            Kind::User => self.write_snapshot::<SortedRows<UserColumns>>(objects).await,
+            Kind::Instance => self.write_snapshot::<SortedRows<InstanceColumns>>(objects).await,
+            _ => self.write_snapshot::<SortedRows<MovementColumns>>(objects).await,
+        }
+    }
+
+    /// Whether the snapshot of an index is missing, old, or many events behind.
+    async fn is_due<I: ListIndex>(&self, now: Timestamp) -> Result<bool, SnapshotWriteError> {
+        match self.snapshot_header::<I>().await? {
+            Some(header) if !self.is_old(header.loaded_at, now) => Ok(self.has_many_events(header.synced_at).await?),
+            _ => Ok(true),
+        }
+    }
+
+    /// Whether an index that was loaded then must be loaded again.
+    fn is_old(&self, loaded_at: Timestamp, now: Timestamp) -> bool {
+        let turn = AGE_SPREAD * i32::from(self.id.uuid().as_bytes()[15]) / i32::from(u8::MAX);
+        loaded_at.plus(REWRITTEN_AFTER - turn) <= now
+    }
+
+    /// Whether a list would have to read more than [`MAX_EVENTS`] that follow this position.
+    async fn has_many_events(&self, synced_at: Timestamp) -> Result<bool, StoreError> {
+        let (from, to) = Keys::events_since(synced_at.plus(-max_event_delay()));
+        let query = self.events_query(from, to).consistent_read(false).select(Select::Count).limit(MAX_EVENTS);
+        Ok(query.send().await?.last_evaluated_key.is_some())
+    }
+
+    async fn write_snapshot<I: ListIndex>(&self, objects: &dyn ObjectStore) -> Result<(), SnapshotWriteError> {
+        let now = self.store.now();
+        let (loaded_at, loaded) = match self.follow_snapshot::<I>(now).await? {
+            Some(followed) => followed,
+            None => (now, self.load_unkept::<I>().await?),
+        };
+        let latest_event = self.latest_event().await?;
+        let source = self.snapshot_source::<I>();
+        let bytes = encode_snapshot(source, &loaded, loaded_at, latest_event);
+        let (rows, kind) = (loaded.index.len(), I::Entity::KIND.noun());
+        drop(loaded);
+        tracing::debug!(tenant_id = %self.id, kind, rows, bytes = bytes.len(), "a snapshot is written");
+        Ok(objects.put(&source.key(), bytes).await?)
+    }
+
+    /// Loads an index that no list uses, however long it takes.
+    async fn load_unkept<I: ListIndex>(&self) -> Result<LoadedIndex<I>, RefreshError> {
+        let (mut slot, shared) = (CacheSlot::Empty, SharedSlot::default());
+        loop {
+            match (self.load_index(&mut slot, &shared).await, slot) {
+                (Ok(()), CacheSlot::Loaded(mut loaded)) => return self.catch_up(&mut loaded).await.map(|()| loaded),
+                (Err(RefreshError::Store(StoreError::NotLoaded(_))), partial) => slot = partial,
+                (outcome, _) => return Err(outcome.err().unwrap_or(RefreshError::Inconsistent)),
+            }
+        }
+    }
+
+    /// Returns the index of the present snapshot with the events since then, and when it was loaded from the secondary
+    /// index; `None` if that must happen again.
+    async fn follow_snapshot<I: ListIndex>(
+        &self,
+        now: Timestamp,
+    ) -> Result<Option<(Timestamp, LoadedIndex<I>)>, SnapshotWriteError> {
+        match self.load_snapshot::<I>(now, |_| {}).await? {
+            Some((header, mut loaded)) if !self.is_old(header.loaded_at, now) => {
+                match self.as_unverified().refresh(&mut loaded, now).await {
+                    Ok(()) => Ok(Some((header.loaded_at, loaded))),
+                    Err(RefreshError::Store(error)) => Err(error.into()),
+                    Err(_) => Ok(None),
+                }
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the tenant's latest event.
+    async fn latest_event(&self) -> Result<EventId, StoreError> {
+        let (from, to) = Keys::events_since(Timestamp::from_millis(0));
+        let query = self.events_query(from, to).scan_index_forward(false).limit(1);
+        let query = query.projection_expression("#pk, #sk").expression_attribute_names("#sk", SK);
+        let item = query.send().await?.items.and_then(|items| items.into_iter().next());
+        let id = item.as_ref().and_then(Key::of).as_ref().and_then(keys::event_id);
+        id.ok_or_else(|| StoreError::broken("a tenant without events"))
+    }
+}

@@ -1,0 +1,137 @@
+//! The API keys whose requests a function instance has lately found permitted.
+//!
+//! They decide when the reads of a request may begin: with the check of its key, or after it. They never decide what a
+//! request may do, or what it is answered: for that, every request's key is verified in the table.
+
+use crate::domain::keys::api_key::SecretHash;
+use crate::domain::keys::scope::{Scope, Scopes};
+use crate::domain::keys::token::Token;
+use crate::domain::values::id::{ApiKeyId, TenantId};
+use crate::domain::values::time::Timestamp;
+use chrono::TimeDelta;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// For how long after a key's last verification reads begin early.
+const EARLY_READS_FOR: TimeDelta = TimeDelta::minutes(15);
+/// How many keys are remembered: less than a kilobyte each.
+const MAX_KEYS: usize = 1_000;
+
+type VerifiedKey = (TenantId, ApiKeyId, SecretHash);
+
+/// What a key was last found to be permitted.
+#[derive(Debug)]
+struct Permission {
+    at: Timestamp,
+    scopes: Scopes,
+    /// Until when all its requests exceed its rate limit.
+    exhausted_until: Timestamp,
+}
+
+/// The keys with the times of their last verifications.
+#[derive(Debug, Default)]
+pub struct VerifiedKeys(Mutex<HashMap<VerifiedKey, Permission>>);
+
+impl VerifiedKeys {
+    /// Returns whether a request of the key that needs this scope, or none, is likely to be permitted: the key was verified
+    /// with this secret and had the scope not long ago, has not been refused since, and is not known to have exceeded its
+    /// rate.
+    #[must_use]
+    pub fn permits(&self, token: &Token, scope: Option<Scope>, now: Timestamp) -> bool {
+        let is_permitted = |known: &Permission| {
+            let has_scope = scope.is_none_or(|scope| known.scopes.contains(&scope));
+            known.at.plus(EARLY_READS_FOR) > now && has_scope && known.exhausted_until <= now
+        };
+        self.keys().get(&verified_key(token)).is_some_and(is_permitted)
+    }
+
+    /// Remembers that the key was verified and has these scopes.
+    pub fn insert(&self, token: &Token, scopes: Scopes, now: Timestamp) {
+        let mut keys = self.keys();
+        if let Some(known) = keys.get_mut(&verified_key(token)) {
+            (known.at, known.scopes) = (now, scopes);
+            return;
+        }
+        if keys.len() >= MAX_KEYS {
+            keys.retain(|_, known| known.at.plus(EARLY_READS_FOR) > now);
+        }
+        // Rare, and it costs each key one request whose reads begin late.
+        if keys.len() >= MAX_KEYS {
+            keys.clear();
+        }
+        keys.insert(verified_key(token), Permission { at: now, scopes, exhausted_until: now });
+    }
+
+    /// Remembers that the key has exceeded its rate limit.
+    pub fn exhaust(&self, token: &Token, until: Timestamp) {
+        if let Some(known) = self.keys().get_mut(&verified_key(token)) {
+            known.exhausted_until = until;
+        }
+    }
+
+    /// Forgets a key that was refused.
+    pub fn remove(&self, token: &Token) {
+        self.keys().remove(&verified_key(token));
+    }
+
+    fn keys(&self) -> MutexGuard<'_, HashMap<VerifiedKey, Permission>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn verified_key(token: &Token) -> VerifiedKey {
+    (token.tenant, token.id, token.secret.hash())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::keys::token::Secret;
+    use crate::domain::values::id::Id;
+
+    fn token(key: u16, secret: u8) -> Token {
+        let at = Timestamp::from_millis(0);
+        let [high, low] = key.to_be_bytes();
+        let id = ApiKeyId::new(at, [high, low, 0, 0, 0, 0, 0, 0, 0, 0]);
+        Token::new(TenantId::new(at, [1; 10]), id, Secret::new([secret; 32]))
+    }
+
+    fn is_known(keys: &VerifiedKeys, token: &Token, at: Timestamp) -> bool {
+        keys.permits(token, Some(Scope::AssetsRead), at)
+    }
+
+    #[test]
+    fn a_verified_key_is_known_with_its_secret_until_it_is_refused_or_unused_for_long() {
+        let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
+        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), start);
+        assert!(is_known(&keys, &token(1, 1), start));
+        assert!(!is_known(&keys, &token(1, 2), start), "another secret");
+        assert!(!is_known(&keys, &token(2, 1), start), "another key");
+        assert!(!keys.permits(&token(1, 1), Some(Scope::AssetsWrite), start), "another scope");
+        assert!(keys.permits(&token(1, 1), None, start), "without a scope");
+        keys.remove(&token(1, 2));
+        assert!(is_known(&keys, &token(1, 1), start.plus(EARLY_READS_FOR - TimeDelta::milliseconds(1))));
+        assert!(!is_known(&keys, &token(1, 1), start.plus(EARLY_READS_FOR)));
+        keys.remove(&token(1, 1));
+        assert!(!is_known(&keys, &token(1, 1), start));
+    }
+
+    #[test]
+    fn a_key_that_exceeds_its_rate_is_permitted_nothing_until_the_rate_permits_it_again() {
+        let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
+        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), start);
+        keys.exhaust(&token(1, 1), start.plus_seconds(5));
+        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), start);
+        assert!(!is_known(&keys, &token(1, 1), start.plus_seconds(4)));
+        assert!(is_known(&keys, &token(1, 1), start.plus_seconds(5)));
+    }
+
+    #[test]
+    fn the_number_of_keys_is_limited() {
+        let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
+        for key in 0..3_000 {
+            keys.insert(&token(key, 1), Scopes::from([Scope::AssetsRead]), start);
+            assert!(keys.keys().len() <= MAX_KEYS && is_known(&keys, &token(key, 1), start));
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Batches and imports that are interrupted and sent again: nothing is done twice, nothing is lost, and the answer is the
+//! same.
+
+use crate::support::bulk::{outcomes, statuses};
+use crate::support::table::history::event_chain;
+use crate::support::{Api, Client, Reply, at_each_place};
+use dev_server::faulty_table::planned::CallFailure;
+use serde_json::{Value, json};
+
+/// Returns the body of a response without ids of requests.
+fn answer(reply: &Reply) -> Value {
+    let mut body = reply.json();
+    for entry in body["data"].as_array_mut().unwrap() {
+        if let Some(error) = entry["error"].as_object_mut() {
+            error.remove("request_id");
+        }
+    }
+    body
+}
+
+async fn send(client: &Client, operations: &[Value], key: &str) -> Reply {
+    client.send_json("POST", "/users/batch", &json!({"operations": operations}).to_string(), ("idempotency-key", key)).await
+}
+
+/// Makes each call of a batch fail in turn, in every way, and sends the batch again until it is through.
+#[tokio::test]
+async fn a_batch_goes_on_where_it_stopped() {
+    let (api, client) = Api::with_tenant().await;
+    client.use_key_once().await;
+    at_each_place(&CallFailure::ALL, 12, 5, async |place, failure| {
+        let name = format!("{failure:?}-{place}").to_lowercase();
+        let known = client.user(&format!("known {name}")).await;
+        let operations = [
+            json!({"op": "create", "body": {"email": format!("a-{name}@example.com"), "display_name": "A"}}),
+            json!({"op": "create", "body": {"email": format!("A-{name}@example.com"), "display_name": "Refused"}}),
+            json!({"op": "update", "id": known, "body": {"display_name": "Changed"}}),
+            json!({"op": "update", "id": known, "body": {"email": "no address"}}),
+            json!({"op": "update", "id": known, "body": {"email": format!("b-{name}@example.com")}}),
+            json!({"op": "delete", "id": known}),
+        ];
+        api.faults.fail_call(place, failure);
+        let first = send(&client, &operations, &name).await;
+        if !api.faults.stop_failing() {
+            assert_eq!(statuses(&first), [201, 409, 200, 422, 200, 200]);
+            return false;
+        }
+        let done = send(&client, &operations, &name).await;
+        assert_eq!(statuses(&done), [201, 409, 200, 422, 200, 200], "{name}: first {}", first.text());
+        let again = send(&client, &operations, &name).await;
+        assert_eq!((answer(&again), again.header("idempotent-replayed")), (answer(&done), "true"), "{name}");
+        if first.status == 200 {
+            for (before, after) in
+                answer(&first)["data"].as_array().unwrap().iter().zip(answer(&done)["data"].as_array().unwrap())
+            {
+                assert!(before["status"] == 503 || before == after, "{name}: {before} became {after}");
+            }
+        }
+        let made = done.data()[0]["data"]["id"].as_str().unwrap().to_owned();
+        assert_eq!(client.total(&format!("/users?q=a-{name}")).await, 1, "{name}");
+        assert_eq!(event_chain(&api, &client, &made).await.len(), 1, "{name}");
+        assert_eq!(event_chain(&api, &client, &known).await.len(), 4, "{name}");
+        true
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_import_goes_on_where_it_stopped() {
+    let (api, client) = Api::with_tenant().await;
+    client.use_key_once().await;
+    let csv: String = std::iter::once("name,status\n".to_owned())
+        .chain((0..6).map(|n| format!("n{n},{}\n", if n == 3 { "lost" } else { "" })))
+        .collect();
+    let mut expected = vec!["created"; 6];
+    expected[3] = "refused";
+    at_each_place(&CallFailure::ALL, 12, 5, async |place, failure| {
+        let client = api.tenant().await;
+        client.use_key_once().await;
+        api.faults.fail_call(place, failure);
+        let first = client.import_once("/assets", &csv, "key").await;
+        let has_failed = api.faults.stop_failing();
+        let done = client.import_once("/assets", &csv, "key").await;
+        assert_eq!(outcomes(&done), expected, "{place} {failure:?}: first {}", first.text());
+        assert_eq!(client.total("/assets").await, 5, "{place} {failure:?}");
+        has_failed
+    })
+    .await;
+    let other = client.import_once("/assets", &csv, "key").await;
+    assert_eq!(outcomes(&other), expected);
+    assert_eq!(client.import_once("/assets", &format!("{csv}more,\n"), "key").await.field_errors(), ["Idempotency-Key"]);
+    let elsewhere = client.send_json("POST", "/assets", "{\"name\": \"x\"}", ("idempotency-key", "key")).await;
+    assert_eq!(elsewhere.field_errors(), ["Idempotency-Key"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn copies_of_a_batch_at_once_do_everything_once() {
+    let (_api, client) = Api::with_tenant().await;
+    let operations: Vec<Value> =
+        (0..20).map(|n| json!({"op": "create", "body": {"email": format!("u{n}@example.com"), "display_name": "U"}})).collect();
+    let copies = (0..6).map(|_| send(&client, &operations, "key"));
+    let replies = futures_util::future::join_all(copies).await;
+    assert_eq!(client.total("/users").await, 20);
+    for reply in &replies {
+        assert_eq!(answer(reply), answer(&replies[0]));
+    }
+}
+
+#[tokio::test]
+async fn what_is_throttled_is_left_for_the_next_attempt() {
+    let (api, client) = Api::with_tenant().await;
+    client.use_key_once().await;
+    let csv: String = std::iter::once("name\n".to_owned()).chain((0..50).map(|n| format!("n{n}\n"))).collect();
+    api.faults.throttle("TransactWriteItems", 10_000);
+    let refused = client.import_once("/assets", &csv, "key").await;
+    refused.problem(503, "UNAVAILABLE");
+    let attempts = 10_000 - api.faults.planned();
+    assert!(attempts < 10, "{attempts} attempts against a table that throttles");
+    let without_key = client.import("/assets", "", &csv).await;
+    let attempts = 10_000 - api.faults.planned() - attempts;
+    assert_eq!(outcomes(&without_key), vec!["refused"; 50]);
+    assert_eq!(without_key.data()[49]["errors"][0]["code"], "UNAVAILABLE");
+    assert!(attempts < 50, "{attempts} attempts against a table that throttles");
+}
+
+/// Drops a request when each of its transactions is on its way, as Lambda does at its deadline.
+#[tokio::test]
+async fn a_request_that_is_killed_goes_on_where_it_stopped() {
+    let (api, client) = Api::with_tenant().await;
+    client.use_key_once().await;
+    let csv: String =
+        std::iter::once("name,serial_number\n".to_owned()).chain((0..8).map(|n| format!("n{n},S-{}\n", n % 6))).collect();
+    let path = "/assets/import?match=serial_number";
+    for place in 0.. {
+        let client = api.tenant().await;
+        client.use_key_once().await;
+        let send = || client.send_with("POST", path, Some("text/csv"), csv.clone(), &[("idempotency-key", "key")]);
+        let mut request = Box::pin(send());
+        let mut is_killed = false;
+        for transaction in 0.. {
+            let mut held = api.faults.hold("TransactWriteItems");
+            tokio::select! {
+                _ = &mut request => {}
+                () = held.arrived() => {
+                    is_killed = transaction == place;
+                    held.release();
+                    if !is_killed { continue }
+                }
+            }
+            break;
+        }
+        drop(request);
+        api.faults.clear_holds();
+        let done = send().await;
+        let expected = [vec!["created"; 6], vec!["updated"; 2]].concat();
+        assert_eq!(outcomes(&done), expected, "killed at transaction {place}");
+        assert_eq!(client.total("/assets").await, 6);
+        if !is_killed {
+            assert!(place >= 3, "only {place} transactions");
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_with_two_bodies_at_once_executes_one_of_them() {
+    let (_api, client) = Api::with_tenant().await;
+    let csv = |name: &str| format!("name\n{}", format!("{name}\n").repeat(30));
+    let replies = futures_util::future::join_all((0..4).map(|n| {
+        let (client, csv) = (&client, csv(&format!("n{n}")));
+        async move { client.import_once("/assets", &csv, "key").await }
+    }));
+    let replies = replies.await;
+    assert_eq!(replies.iter().filter(|reply| reply.status == 200).count(), 1);
+    let refused = replies.iter().filter(|reply| reply.status != 200);
+    refused.for_each(|reply| assert_eq!(reply.field_errors(), ["Idempotency-Key"]));
+    assert_eq!(client.total("/assets").await, 30);
+}
+
+#[tokio::test]
+async fn an_import_that_was_refused_as_a_whole_is_refused_again() {
+    let (_api, client) = Api::with_tenant().await;
+    let csv = "email,display_name\na@example.com,A\nb@example.com,B\n";
+    let send = || client.send_with("POST", "/users/import?on_error=abort", Some("text/csv"), csv, &[("idempotency-key", "key")]);
+    let taken = client.post("/users", json!({"email": "b@example.com", "display_name": "B"})).await.id();
+    assert_eq!(outcomes(&send().await), ["skipped", "refused"]);
+    client.delete(&format!("/users/{taken}")).await.data();
+    let again = send().await;
+    assert_eq!((outcomes(&again), again.header("idempotent-replayed")), (vec!["skipped".into(), "refused".into()], "true"));
+    let other = client.send_with("POST", "/users/import?on_error=abort", Some("text/csv"), csv, &[("idempotency-key", "next")]);
+    assert_eq!(outcomes(&other.await), ["created", "created"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn copies_of_an_aborting_import_agree() {
+    let (_api, client) = Api::with_tenant().await;
+    for round in 0..5 {
+        let csv: String = std::iter::once("email,display_name\n".to_owned())
+            .chain((0..10).map(|n| format!("u{n}-{round}@example.com,U\n")))
+            .collect();
+        let key = round.to_string();
+        let headers = [("idempotency-key", key.as_str())];
+        let copies =
+            (0..4).map(|_| client.send_with("POST", "/users/import?on_error=abort", Some("text/csv"), csv.clone(), &headers));
+        for reply in futures_util::future::join_all(copies).await {
+            assert_eq!(outcomes(&reply), vec!["created"; 10]);
+        }
+    }
+    assert_eq!(client.total("/users").await, 50);
+}
+
+#[tokio::test]
+async fn a_repeated_import_takes_no_numbers() {
+    let (_api, client) = Api::with_tenant().await;
+    for _ in 0..3 {
+        assert_eq!(outcomes(&client.import_once("/assets", "name\na\nb\n", "key").await), ["created", "created"]);
+    }
+    let next = client.post("/assets", json!({"name": "c"})).await.data();
+    assert_eq!(next["asset_tag"], "AST-000003");
+}
+
+#[tokio::test]
+async fn an_effect_whose_answer_was_lost_counts_for_the_operations_that_follow() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    let operations = [
+        json!({"op": "update", "id": ada, "body": {"email": "y@example.com"}}),
+        json!({"op": "create", "body": {"email": "ada@example.com", "display_name": "Next"}}),
+    ];
+    // The first transaction says that the request has begun.
+    for place in 0..12 {
+        api.faults.fail_call(place, CallFailure::TimedOutAfter);
+        let reply = send(&client, &operations, &format!("key-{place}")).await;
+        api.faults.stop_failing();
+        let reply = if reply.status == 200 && !statuses(&reply).contains(&503) {
+            reply
+        } else {
+            send(&client, &operations, &format!("key-{place}")).await
+        };
+        assert_eq!(statuses(&reply), [200, 201], "{place}");
+        let next = reply.data()[1]["data"]["id"].as_str().unwrap().to_owned();
+        client.delete(&format!("/users/{next}")).await.data();
+        client.patch(&format!("/users/{ada}"), json!({"email": "ada@example.com"})).await.data();
+    }
+}

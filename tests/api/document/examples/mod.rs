@@ -1,0 +1,173 @@
+//! docs/openapi-examples.json: requests and responses of a small company's day, as the service really sends them.
+
+mod catalog;
+mod handover;
+mod inventory;
+mod movements;
+mod people;
+mod problems;
+mod recorder;
+mod replacements;
+mod settings;
+mod signing;
+mod webhooks;
+
+use crate::support::operations::at;
+use recorder::Scenario;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use tokio::sync::OnceCell;
+
+/// How many bytes all examples may have, without blanks.
+const MAX_BYTES: usize = 95_000;
+/// The example of this operation would be the document.
+const WITHOUT_EXAMPLE: &str = "get_openapi";
+/// Media types of responses that need an example. Images and pages need none.
+const WITH_EXAMPLE: [&str; 3] = ["application/json", "text/csv", "application/x-ndjson"];
+
+fn docs(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)
+}
+
+/// Returns the examples, which are recorded once for all tests. With `UPDATE_OPENAPI=1`, they are written to the file first.
+pub async fn recorded() -> &'static Value {
+    static RECORDED: OnceCell<Value> = OnceCell::const_new();
+    RECORDED
+        .get_or_init(async || {
+            let examples = record_all().await;
+            if std::env::var_os("UPDATE_OPENAPI").is_some() {
+                std::fs::write(docs("openapi-examples.json"), pretty(&examples)).unwrap();
+            }
+            examples
+        })
+        .await
+}
+
+/// Returns the OpenAPI document as the code describes it.
+fn document() -> Value {
+    serde_json::to_value(dev_server::document::document().unwrap()).unwrap()
+}
+
+fn pretty(examples: &Value) -> String {
+    serde_json::to_string_pretty(examples).unwrap() + "\n"
+}
+
+/// Sends the requests of the scenario, and returns the examples.
+async fn record_all() -> Value {
+    let scenario = Scenario::begin().await;
+    settings::choose(&scenario).await;
+    let people = people::join(&scenario).await;
+    let catalog = catalog::fill(&scenario).await;
+    let laptop = inventory::buy(&scenario, &people, &catalog).await;
+    let grace = people::give_key(&scenario, &people).await;
+    handover::hand_over(&grace, &people, &laptop).await;
+    movements::move_together(&scenario, &catalog).await;
+    signing::sign(&scenario, &people).await;
+    people::leave(&scenario, &catalog).await;
+    webhooks::follow(&scenario).await;
+    settings::read_reports(&scenario, &people, &laptop).await;
+    problems::record(&scenario, &people, &catalog, &laptop).await;
+    inventory::clean_up(&scenario).await;
+    scenario.end()
+}
+
+/// To write the file: `UPDATE_OPENAPI=1 cargo test --workspace --test api document`.
+#[tokio::test]
+async fn the_examples_in_docs_are_what_the_service_responds() {
+    let recorded = recorded().await;
+    assert!(recorded.to_string().len() <= MAX_BYTES, "{} bytes", recorded.to_string().len());
+    let expected = pretty(recorded);
+    let stored = std::fs::read_to_string(docs("openapi-examples.json")).unwrap_or_default();
+    let differs = stored.lines().zip(expected.lines()).position(|(stored, expected)| stored != expected);
+    assert!(
+        stored == expected,
+        "docs/openapi-examples.json differs from the responses (line {:?}). \
+         Run: UPDATE_OPENAPI=1 cargo test --workspace --test api document",
+        differs.map(|line| line + 1)
+    );
+}
+
+/// The examples of an operation against its description.
+struct Check<'a> {
+    document: &'a Value,
+    operation: &'a Value,
+    examples: &'a Value,
+    faults: Vec<String>,
+}
+
+impl Check<'_> {
+    /// Checks that all of these media types have an example, and that it fits the schema.
+    fn contents(&mut self, place: &str, contents: &Value, examples: &Value, needed: &[&str]) {
+        for (media_type, content) in contents.as_object().into_iter().flatten() {
+            let example = &examples[media_type];
+            if example.is_null() || content["example"].is_null() {
+                let is_needed = needed.is_empty() || needed.contains(&media_type.as_str());
+                self.faults.extend(is_needed.then(|| format!("{place}: no example of {media_type}")));
+                continue;
+            }
+            let schema = json!({"allOf": [content["schema"]], "components": self.document["components"]});
+            let validator = jsonschema::validator_for(&schema).unwrap();
+            self.faults.extend(validator.iter_errors(example).map(|error| format!("{place}: {error}")));
+        }
+    }
+
+    fn operation(&mut self) {
+        let id = self.operation["operationId"].as_str().unwrap();
+        let body = at(self.document, &self.operation["requestBody"]);
+        self.contents(id, &body["content"], &self.examples["request"], &[]);
+        let responses = self.operation["responses"].as_object().unwrap();
+        let known = |(status, _): &(&String, &Value)| responses.contains_key(status.as_str());
+        let unknown = self.examples["responses"].as_object().into_iter().flatten().filter(|response| !known(response));
+        self.faults.extend(unknown.map(|(status, _)| format!("{id}: {status} is not described")));
+        for (status, response) in responses.iter().filter(|(status, _)| status.starts_with('2')) {
+            let response = at(self.document, response);
+            let examples = &self.examples["responses"][status];
+            // A creation responds with 200 to dry runs only.
+            let is_dry_run = status == "200" && responses.contains_key("201") && examples.is_null();
+            if !is_dry_run && id != WITHOUT_EXAMPLE {
+                self.contents(&format!("{id} {status}"), &response["content"], examples, &WITH_EXAMPLE);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_operation_has_examples_in_the_document_that_fit_its_schemas() {
+    let recorded = recorded().await;
+    let document = document();
+    let operations = document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values());
+    let mut faults = Vec::new();
+    for operation in operations.filter(|operation| operation["operationId"].is_string()) {
+        let examples = &recorded["operations"][operation["operationId"].as_str().unwrap()];
+        let mut check = Check { document: &document, operation, examples, faults: Vec::new() };
+        check.operation();
+        faults.extend(check.faults);
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[tokio::test]
+async fn every_code_of_a_problem_has_an_example() {
+    let recorded = recorded().await;
+    let codes = std::fs::read_to_string(docs("problems.md")).unwrap();
+    // | 409 | `IN_USE` | … |
+    let codes = codes.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        Some((cells.next()?.parse::<u16>().ok()?, cells.next()?.trim_matches('`').to_owned()))
+    });
+    let codes: Vec<(u16, String)> = codes.collect();
+    assert!(codes.len() > 20, "{codes:?}");
+    let components = &document()["components"];
+    let schema = json!({"$ref": "#/components/schemas/Problem", "components": components});
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for (status, code) in &codes {
+        let problem = &recorded["problems"][code];
+        assert_eq!((&problem["status"], &problem["code"]), (&json!(status), &json!(code)));
+        assert!(validator.is_valid(problem), "{problem}");
+        // No operation responds with 405: another method does.
+        if code != "METHOD_NOT_ALLOWED" {
+            assert_eq!(components["examples"][code]["value"], *problem, "{code}");
+        }
+    }
+    assert_eq!(recorded["problems"].as_object().unwrap().len(), codes.len());
+}

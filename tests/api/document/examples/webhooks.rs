@@ -1,0 +1,35 @@
+//! Webhooks: another program follows what happens.
+
+use super::people::id;
+use super::recorder::Scenario;
+use crate::support::webhooks::deliveries::delivery;
+use serde_json::json;
+use shared::domain::webhooks::{Attempt, Delivery, DeliveryStatus};
+
+/// Has a program follow changes of assets, fail once, and get what it missed.
+pub async fn follow(scenario: &Scenario) {
+    scenario.at("15:20");
+    let webhook = json!({
+        "url": "https://erp.example.com/hooks/assets", "description": "Keeps the ERP up to date",
+        "events": ["asset.*", "instance.updated"]
+    });
+    let webhook = id(&scenario.post("/webhooks", webhook).await);
+    let path = format!("/webhooks/{webhook}");
+    scenario.send("POST", &format!("{path}/test"), "", "").await;
+    scenario.get(&path).await;
+    scenario.get("/webhooks").await;
+    scenario.patch(&path, json!({"events": ["asset.*"], "is_active": true})).await;
+    scenario.post(&format!("{path}/rotate"), json!({"grace_seconds": 86400})).await;
+
+    scenario.at("15:30");
+    let now = scenario.api.now();
+    let missed = delivery(&webhook, now, DeliveryStatus::Pending);
+    let attempt = Attempt { status: Some(503), response: Some("Down for maintenance".to_owned()), ..missed.attempts[0].clone() };
+    let missed = Delivery { attempts: vec![attempt], ..missed };
+    scenario.api.queue.put(scenario.client.tenant, &missed).await;
+    scenario.get(&format!("{path}/deliveries?status=pending")).await;
+    scenario.send("POST", &format!("{path}/deliveries/{}/retry", missed.event_id), "", "").await;
+    let replay = json!({"since": "2026-03-05T14:00:00Z", "until": "2026-03-05T15:00:00Z"});
+    scenario.post(&format!("{path}/replay"), replay).await;
+    scenario.delete(&path).await;
+}

@@ -1,0 +1,128 @@
+//! The documentation page, its script, and the index at `/` and `/v1`. `.ci/docs-page` opens them in a browser.
+
+use crate::support::functions::Function;
+use crate::support::{Api, Reply, call};
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::json;
+use sha2::Digest;
+use std::collections::BTreeMap;
+
+/// What a browser sends for a page.
+const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
+
+async fn send(router: &Router, method: &str, path: &str, accept: &str) -> Reply {
+    let request = Request::builder().method(method).uri(path).header("accept", accept);
+    call(router, request.body(Body::empty()).unwrap()).await
+}
+
+/// Returns the routes of the dev server, and those of the deployed function.
+async fn routers() -> (Api, [Router; 2]) {
+    let api = Api::start().await;
+    let routers = [api.router.clone(), Function::named("meta").router(api.store.clone())];
+    (api, routers)
+}
+
+/// Returns the directives of a Content Security Policy.
+fn directives(policy: &str) -> BTreeMap<&str, &str> {
+    policy.split("; ").map(|directive| directive.split_once(' ').unwrap()).collect()
+}
+
+/// Returns the values of an attribute in a page.
+fn values<'a>(page: &'a str, attribute: &str) -> Vec<&'a str> {
+    let start = format!(" {attribute}=\"");
+    page.split(&start).skip(1).map(|rest| rest.split_once('"').unwrap().0).collect()
+}
+
+#[tokio::test]
+async fn the_index_is_json_unless_the_client_prefers_html() {
+    let (api, routers) = routers().await;
+    api.faults.take_requests();
+    for (router, path) in routers.iter().flat_map(|router| [(router, "/"), (router, "/v1")]) {
+        for accept in ["*/*", "", "application/json", "text/html;q=0.5, */*;q=0.9"] {
+            let index = send(router, "GET", path, accept).await;
+            assert_eq!((index.status.as_u16(), index.header("content-type")), (200, "application/json"), "{path} {accept}");
+            let document = send(router, "GET", "/v1/openapi.json", "*/*").await.json();
+            let expected = json!({
+                "name": document["info"]["title"], "version": document["info"]["version"],
+                "documentation": "/v1/docs", "openapi": "/v1/openapi.json", "health": "/v1/health"
+            });
+            assert_eq!(index.json(), expected);
+            assert!(index.headers.get_all("vary").iter().any(|value| value == "accept"));
+            assert_eq!(index.header("cache-control"), "no-store");
+        }
+        let page = send(router, "GET", path, BROWSER).await;
+        assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"));
+        assert_eq!(values(page.text(), "href")[1..], ["/v1/docs", "/v1/openapi.json", "/v1/health"]);
+        let style = page.text().split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+        let hash = base64_simd::STANDARD.encode_to_string(sha2::Sha256::digest(style));
+        assert_eq!(directives(page.header("content-security-policy"))["style-src"], format!("'sha256-{hash}'"));
+        assert!(!page.text().contains("<script") && !page.text().contains("//"), "{}", page.text());
+        assert!(page.headers.get_all("vary").iter().any(|value| value == "accept"));
+    }
+    assert_eq!(api.faults.take_requests().len(), 0, "the index needs no call to the table");
+}
+
+#[tokio::test]
+async fn the_documentation_names_no_other_host_and_stores_nothing_but_its_script() {
+    let (_api, routers) = routers().await;
+    for router in &routers {
+        let page = send(router, "GET", "/v1/docs", BROWSER).await;
+        assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"));
+        let text = page.text();
+        assert!(!text.contains("//") && !text.contains("http"), "{text}");
+        let noscript = text.split_once("<noscript>").unwrap().1.split_once("</noscript>").unwrap().0;
+        assert_eq!(values(noscript, "href"), ["/v1/openapi.json"]);
+        assert_eq!(page.header("cache-control"), "no-store");
+        assert_eq!(page.header("referrer-policy"), "no-referrer");
+        assert_eq!(page.header("x-content-type-options"), "nosniff");
+        let policy = directives(page.header("content-security-policy"));
+        assert_eq!((policy["default-src"], policy["script-src"], policy["connect-src"]), ("'none'", "'self'", "'self'"));
+        assert_eq!(policy["frame-ancestors"], "'none'");
+        assert!(policy.values().all(|sources| !sources.contains(['*', '/'])), "{policy:?}");
+
+        let scripts = values(text, "src");
+        let [script] = scripts[..] else { panic!("{scripts:?}") };
+        assert!(script.starts_with("/v1/docs/"), "{script}");
+        let reply = send(router, "GET", script, "*/*").await;
+        assert_eq!((reply.status.as_u16(), reply.header("content-type")), (200, "text/javascript; charset=utf-8"));
+        assert_eq!(reply.header("content-encoding"), "gzip");
+        assert_eq!(reply.header("cache-control"), "public, max-age=31536000, immutable");
+        assert_eq!(reply.header("x-content-type-options"), "nosniff");
+        assert_eq!(reply.bytes[..2], [0x1f, 0x8b], "a gzip header");
+        // In Base64, it must fit a response of Lambda; and the whole function must stay below 8 MB.
+        assert!((500_000..1_500_000).contains(&reply.bytes.len()), "{} bytes", reply.bytes.len());
+    }
+}
+
+#[tokio::test]
+async fn only_get_and_head_are_taken_and_other_paths_do_not_exist() {
+    let (_api, routers) = routers().await;
+    for router in &routers {
+        let page = send(router, "GET", "/v1/docs", BROWSER).await;
+        let script = values(page.text(), "src")[0];
+        for path in ["/", "/v1", "/v1/docs", script] {
+            let (head, get) = (send(router, "HEAD", path, BROWSER).await, send(router, "GET", path, BROWSER).await);
+            assert_eq!((head.status.as_u16(), head.bytes.len()), (200, 0), "{path}");
+            for header in ["content-type", "content-length", "content-security-policy", "cache-control"] {
+                assert_eq!(head.header(header), get.header(header), "{path} {header}");
+            }
+            for method in ["POST", "DELETE", "TRACE"] {
+                let refused = send(router, method, path, BROWSER).await;
+                refused.problem(405, "METHOD_NOT_ALLOWED");
+                assert_eq!(refused.header("allow"), "GET,HEAD", "{method} {path}");
+                assert_eq!(refused.header("cache-control"), "no-store");
+            }
+        }
+        for path in ["/v1/docs/viewer.js", "/v1/docs/x", "/v1/docs/x/y", "/docs", "/index.html", "/favicon.ico"] {
+            let missing = send(router, "GET", path, BROWSER).await;
+            missing.problem(404, "NOT_FOUND");
+            assert_eq!(missing.header("cache-control"), "no-store");
+        }
+        for (path, target) in [("/v1/", "/v1"), ("/v1/docs/", "/v1/docs")] {
+            let moved = send(router, "GET", path, BROWSER).await;
+            assert_eq!((moved.status.as_u16(), moved.header("location")), (308, target));
+        }
+    }
+}

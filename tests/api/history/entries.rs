@@ -1,0 +1,165 @@
+//! The history of a resource.
+
+use crate::support::processes::{advance, create_process, start};
+use crate::support::samples::SIGNATURE;
+use crate::support::table::history::{changed_asset, versions};
+use crate::support::{Api, UNKNOWN_ID};
+use insta::assert_json_snapshot;
+use serde_json::{Value, json};
+use shared::domain::history::event::hash;
+use shared::domain::values::id::{AssetId, Id};
+
+#[tokio::test]
+async fn a_history_lists_who_changed_what_newest_first() {
+    let (_api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let key = json!({"name": "ada's", "scopes": ["assets:read", "assets:write"], "user_id": user});
+    let made = client.post("/keys", key).await.data();
+    client.patch(&format!("/users/{user}"), json!({"role": "technician"})).await.data();
+    let ada = client.with_key(made["api_key"].as_str().unwrap());
+    let id = ada.asset(json!({"name": "x", "purchase_price": 2499.00})).await;
+    client.patch(&format!("/assets/{id}"), json!({"name": "y", "notes": "n"})).await.data();
+    let history = ada.get(&format!("/assets/{id}/history")).await.json();
+    assert_eq!(history["meta"], json!({"total": 2, "page": 1, "limit": 20, "total_pages": 1}));
+    let [newest, first] = [&history["data"][0], &history["data"][1]];
+    assert_json_snapshot!(newest, {
+        ".id" => "[id]", ".at" => "[time]", ".entity_id" => "[id]", ".actor.key_id" => "[id]", ".previous_hash" => "[hash]", ".hash" => "[hash]"
+    }, @r#"
+    {
+      "id": "[id]",
+      "at": "[time]",
+      "type": "asset.updated",
+      "entity_id": "[id]",
+      "version": 2,
+      "actor": {
+        "key_id": "[id]",
+        "key_name": "first key",
+        "user_id": null,
+        "user_name": null
+      },
+      "changes": {
+        "name": {
+          "new": "y",
+          "old": "x"
+        },
+        "notes": {
+          "new": "n",
+          "old": null
+        }
+      },
+      "previous_hash": "[hash]",
+      "hash": "[hash]"
+    }
+    "#);
+    assert_eq!(first["actor"], json!({"key_id": made["id"], "key_name": "ada's", "user_id": user, "user_name": "Ada"}));
+    assert_eq!((&first["previous_hash"], &newest["previous_hash"]), (&Value::Null, &first["hash"]));
+    assert_eq!(first["changes"]["purchase_price"], json!({"old": null, "new": "2499.0"}));
+    // What an outsider can check with nothing but the response.
+    for event in [newest, first] {
+        let mut entry = event.clone();
+        let stored = entry.as_object_mut().unwrap().remove("hash").unwrap();
+        assert_eq!(hash(&serde_json_canonicalizer::to_string(&entry).unwrap()), stored.as_str().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_history_has_pages() {
+    let (_api, client) = Api::with_tenant().await;
+    let id = client.asset(json!({"name": "0"})).await;
+    for name in 1..25 {
+        client.patch(&format!("/assets/{id}"), json!({"name": name.to_string()})).await.data();
+    }
+    let path = format!("/assets/{id}/history");
+    let all: Vec<u64> = (1..=25).rev().collect();
+    for (query, meta, expected) in [
+        ("", [25, 1, 20, 2], &all[..20]),
+        ("?page=2", [25, 2, 20, 2], &all[20..]),
+        ("?page=3&limit=7", [25, 3, 7, 4], &all[14..21]),
+        ("?page=4&limit=7&verify=true", [25, 4, 7, 4], &all[21..]),
+        ("?page=9&verify=false", [25, 9, 20, 2], &[]),
+        ("?limit=100", [25, 1, 100, 1], &all[..]),
+    ] {
+        let history = client.get(&format!("{path}{query}")).await.json();
+        assert_eq!(versions(&history), expected, "{query}");
+        let [total, page, limit, total_pages] = meta;
+        assert_eq!(history["meta"], json!({"total": total, "page": page, "limit": limit, "total_pages": total_pages}), "{query}");
+        assert_eq!(history.get("verification").is_some(), query.contains("verify=true"), "{query}");
+    }
+    assert_eq!(client.get(&format!("{path}?page=0&limit=101&verify=yes")).await.field_errors(), ["limit", "page", "verify"]);
+}
+
+#[tokio::test]
+async fn the_history_of_an_instance_has_its_steps_without_images() {
+    let (_api, client) = Api::with_tenant().await;
+    let process = create_process(&client, json!([{"type": "signature", "key": "s", "label": "S"}])).await;
+    let asset = client.asset(json!({"name": "x"})).await;
+    let instance = start(&client, &process, &asset).await;
+    advance(&client, &instance, json!({"s": SIGNATURE})).await.data();
+    let history = client.get(&format!("/processes/instances/{instance}/history?verify=true")).await;
+    assert!(!history.text().contains("base64"));
+    let history = history.json();
+    assert_eq!(history["verification"], json!({"valid": true, "checked": 2, "broken": null}));
+    assert_eq!(history["data"][0]["changes"]["status"], json!({"old": "in_progress", "new": "completed"}));
+    assert_eq!(history["data"][0]["changes"]["step_data"]["new"]["s"]["bytes"], 67);
+    // The asset's own history has the change as well.
+    let history = client.get(&format!("/assets/{asset}/history")).await.json();
+    assert_eq!(history["data"][0]["changes"]["status"], json!({"old": "in_stock", "new": "in_use"}));
+}
+
+#[tokio::test]
+async fn a_deleted_resource_keeps_its_history_and_an_unknown_id_has_none() {
+    let (api, client) = Api::with_tenant().await;
+    let (id, path) = changed_asset(&client).await;
+    client.delete(&format!("/assets/{id}")).await;
+    for wait in [0, 3600 * 24] {
+        api.advance_clock(wait);
+        let history = client.get(&format!("{path}?verify=true")).await.json();
+        assert_eq!(versions(&history), [4, 3, 2, 1]);
+        assert_eq!(history["data"][0]["type"], "asset.deleted");
+        assert_eq!(history["verification"], json!({"valid": true, "checked": 4, "broken": null}));
+        let recent = AssetId::new(api.now(), [7; 10]);
+        for unknown in [UNKNOWN_ID.to_owned(), recent.to_string(), "x".into()] {
+            client.get(&format!("/assets/{unknown}/history?verify=true")).await.problem(404, "NOT_FOUND");
+        }
+    }
+    client.get(&format!("/processes/instances/{id}/history")).await;
+}
+
+#[tokio::test]
+async fn a_page_that_would_be_too_large_leaves_out_changes() {
+    let (_api, client) = Api::with_tenant().await;
+    let id = client.asset(json!({"name": "x"})).await;
+    for n in 0..60 {
+        let notes: String = std::iter::repeat_n(char::from_u32(0x4e00 + n).unwrap(), 10_000).collect();
+        let fields = json!({"a": "ä".repeat(15_000 + n as usize)});
+        client.patch(&format!("/assets/{id}"), json!({"notes": notes, "custom_fields": fields})).await.data();
+    }
+    let reply = client.get(&format!("/assets/{id}/history?limit=100")).await;
+    assert!(reply.bytes.len() < 5 * 1024 * 1024, "{} bytes", reply.bytes.len());
+    let data = reply.data();
+    assert_eq!(data.as_array().unwrap().len(), 61);
+    assert!(data[0]["changes"].is_object() && data[60]["changes"].is_null());
+}
+
+#[tokio::test]
+async fn a_history_is_found_only_below_its_own_collection() {
+    let (_api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let deleted = client.user("Grace").await;
+    client.delete(&format!("/users/{deleted}")).await.data();
+    let key = client.get("/keys").await.data()[0]["id"].as_str().unwrap().to_owned();
+    let asset = client.asset(json!({"name": "a"})).await;
+    let process = client.get("/processes").await.data()[0]["id"].as_str().unwrap().to_owned();
+    let tenant = client.tenant.to_string();
+    for id in [&user, &deleted, &key, &process, &tenant] {
+        for of in ["assets", "processes/instances"] {
+            for query in ["", "?verify=true", "?page=2&limit=1"] {
+                client.get(&format!("/{of}/{id}/history{query}")).await.problem(404, "NOT_FOUND");
+            }
+        }
+    }
+    client.get(&format!("/processes/instances/{asset}/history")).await.problem(404, "NOT_FOUND");
+    client.delete(&format!("/assets/{asset}")).await;
+    client.get(&format!("/processes/instances/{asset}/history")).await.problem(404, "NOT_FOUND");
+    assert_eq!(client.total(&format!("/assets/{asset}/history")).await, 2);
+}

@@ -1,0 +1,230 @@
+//! `GET /v1/events` from now on, by types and by resource, and the names of what the events are about.
+
+use crate::support::processes::{create_process, start, start_movement};
+use crate::support::table::history::delete_item;
+use crate::support::{Api, Client, UNKNOWN_ID};
+use serde_json::{Value, json};
+use shared::domain::record::Kind;
+use shared::domain::values::id::{AssetId, Id};
+use shared::store::keys::Keys;
+
+/// Reads the feed to its end; returns the events, the cursor to continue with, and the number of requests.
+async fn follow(client: &Client, after: &Value, query: &str) -> (Vec<Value>, Value, usize) {
+    let (mut events, mut after) = (Vec::new(), after.clone());
+    for requests in 1.. {
+        let cursor = after.as_str().map(|after| format!("&after={after}")).unwrap_or_default();
+        let page = client.get(&format!("/events?{query}{cursor}")).await.json();
+        events.extend(page["data"].as_array().unwrap_or_else(|| panic!("{page}")).clone());
+        assert!(page["meta"]["has_more"] == false || page["meta"]["after"] != after, "no progress: {page}");
+        after = page["meta"]["after"].clone();
+        if page["meta"]["has_more"] == false {
+            return (events, after, requests);
+        }
+    }
+    unreachable!()
+}
+
+fn types(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["type"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn now_begins_with_what_happens_next_and_misses_nothing() {
+    let (api, client) = Api::with_tenant().await;
+    client.asset(json!({"name": "long ago"})).await;
+    api.advance_clock(60);
+    client.use_key_once().await;
+    // Its event has an early ID, and is written late.
+    let slow = api.replica(-2_000, 0).client(&client);
+    let late = slow.post("/catalog/manufacturers", json!({"name": "late"}));
+    let meanwhile = async {
+        api.meter.take();
+        let start = client.get("/events?after=now&limit=5&types=asset.*").await.json();
+        assert!(api.meter.take().calls <= 2, "the key is checked and the request counted, nothing else");
+        start
+    };
+    let (late, start) = api.faults.overtake("TransactWriteItems", late, meanwhile).await;
+    late.data();
+    assert_eq!((&start["data"], &start["meta"]["has_more"], &start["meta"]["limit"]), (&json!([]), &json!(false), &json!(5)));
+    client.post("/catalog/manufacturers", json!({"name": "next"})).await.data();
+    let after = &start["meta"]["after"];
+    assert_eq!(follow(&client, after, "limit=5").await.0.len(), 0);
+    api.advance_clock(11);
+    let (events, ..) = follow(&client, after, "limit=5").await;
+    let names: Vec<&Value> = events.iter().map(|event| &event["entity_name"]).collect();
+    assert_eq!(names, ["late", "next"]);
+}
+
+#[tokio::test]
+async fn only_events_of_these_types_are_listed() {
+    let (api, client) = Api::with_tenant().await;
+    let asset = client.asset(json!({"name": "a"})).await;
+    client.patch(&format!("/assets/{asset}"), json!({"name": "b"})).await.data();
+    let user = client.user("Ada").await;
+    client.delete(&format!("/users/{user}")).await.data();
+    client.asset_type("Laptop", "LAP", "physical").await;
+    api.advance_clock(11);
+    for (query, expected) in [
+        ("types=asset.*", vec!["asset.created", "asset.updated"]),
+        ("types=asset.created", vec!["asset.created"]),
+        ("types=user.deleted,asset.created", vec!["asset.created", "user.deleted"]),
+        ("types=asset_type.*,user.*", vec!["user.created", "user.deleted", "asset_type.created"]),
+        ("types=movement.*", vec![]),
+    ] {
+        for limit in [1, 20] {
+            let (events, ..) = follow(&client, &Value::Null, &format!("{query}&limit={limit}")).await;
+            assert_eq!(types(&events), expected, "{query} {limit}");
+        }
+    }
+    for (query, hint) in [
+        ("types=asset.craeted", "there are asset.created, "),
+        ("types=asset.*,process_instance.*", "there are instance.*, "),
+        ("types=asset.*,", "separated by commas"),
+        ("types=asset.*,asset.*", "must name asset.* once"),
+    ] {
+        let reply = client.get(&format!("/events?{query}")).await;
+        assert_eq!(reply.field_errors(), ["types"], "{query}");
+        assert!(reply.json()["errors"][0]["detail"].as_str().unwrap().contains(hint), "{query}: {}", reply.text());
+    }
+    let reply = client.get("/events?after=then&entity_id=x").await;
+    assert_eq!(reply.field_errors(), ["after", "entity_id"]);
+    assert!(reply.text().contains("or now"), "{}", reply.text());
+}
+
+#[tokio::test]
+async fn events_of_one_resource_are_listed_whether_the_index_has_them_or_not() {
+    let (api, client) = Api::with_tenant().await;
+    let before = api.history_rows(client.tenant).await;
+    let asset = client.asset(json!({"name": "a"})).await;
+    let other = client.asset(json!({"name": "other"})).await;
+    for name in ["b", "c", "d"] {
+        client.patch(&format!("/assets/{asset}"), json!({"name": name})).await.data();
+        client.patch(&format!("/assets/{other}"), json!({"name": name})).await.data();
+    }
+    let query = format!("entity_id={asset}");
+    let check = async |seconds: i64, what: &str| {
+        api.advance_clock(seconds);
+        for limit in [1, 2, 20] {
+            let (events, after, _) = follow(&client, &Value::Null, &format!("{query}&limit={limit}")).await;
+            assert_eq!(types(&events), ["asset.created", "asset.updated", "asset.updated", "asset.updated"], "{what} {limit}");
+            assert!(events.iter().all(|event| event["entity_id"] == asset.as_str()), "{what} {limit}");
+            let (updated, ..) = follow(&client, &events[1]["id"], &format!("{query}&types=asset.*&limit={limit}")).await;
+            assert_eq!(updated, events[2..], "{what} {limit}");
+            assert_eq!(follow(&client, &after, &query).await.0.len(), 0, "{what} {limit}");
+        }
+        assert_eq!(follow(&client, &Value::Null, &format!("{query}&types=asset.deleted")).await.0.len(), 0);
+        assert_eq!(follow(&client, &Value::Null, &format!("entity_id={UNKNOWN_ID}")).await.0.len(), 0);
+    };
+    api.faults.freeze_history(Some(before));
+    check(11, "an index that is behind").await;
+    api.faults.freeze_history(None);
+    check(0, "an index that may be behind").await;
+    check(600, "an index that is up to date").await;
+    // What is new is found by a reader who has waited for it.
+    let (_, after, _) = follow(&client, &Value::Null, &query).await;
+    client.delete(&format!("/assets/{asset}")).await;
+    api.advance_clock(11);
+    assert_eq!(types(&follow(&client, &after, &query).await.0), ["asset.deleted"]);
+}
+
+/// Appends events of other records to the table, as a tenant with many changes has them.
+async fn many_events(api: &Api, client: &Client, count: usize) {
+    let rows: String = (0..100).map(|n| format!("n{n}\n")).collect();
+    for _ in 0..count / 100 {
+        let reply = client.import("/assets", "", &format!("name\n{rows}")).await;
+        assert_eq!(reply.json()["meta"]["created"], 100, "{}", reply.text());
+    }
+    api.advance_clock(600);
+}
+
+#[tokio::test]
+async fn a_filter_that_matches_little_reads_a_bounded_part_and_makes_progress() {
+    let (api, client) = Api::with_tenant().await;
+    let asset = client.asset(json!({"name": "first"})).await;
+    many_events(&api, &client, 1_200).await;
+    client.patch(&format!("/assets/{asset}"), json!({"name": "last"})).await.data();
+    client.user("Ada").await;
+    api.advance_clock(600);
+    let (events, _, requests) = follow(&client, &Value::Null, "types=user.created").await;
+    assert_eq!((types(&events), requests), (vec!["user.created"], 2));
+    api.meter.take();
+    let page = client.get("/events?types=user.created").await.json();
+    let cost = api.meter.take();
+    assert_eq!((&page["data"], &page["meta"]["has_more"]), (&json!([]), &json!(true)));
+    assert!(page["meta"]["after"].is_string());
+    // Four pages of 250 events, besides the check of the key and counting the request.
+    assert!(cost.calls <= 6 && cost.read_units < 400.0, "{cost:?}");
+    // The index leads to the events of one resource without reading the others.
+    api.meter.take();
+    let (events, _, requests) = follow(&client, &Value::Null, &format!("entity_id={asset}")).await;
+    let cost = api.meter.take();
+    assert_eq!((types(&events), requests), (vec!["asset.created", "asset.updated"], 1));
+    assert!(cost.calls <= 6 && cost.read_units < 12.0, "{cost:?}");
+}
+
+#[tokio::test]
+async fn events_say_what_the_resource_is_called_now() {
+    let (api, client) = Api::with_tenant().await;
+    let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+    let asset = client.post("/assets", json!({"name": "old name"})).await.data();
+    let (id, tag) = (asset["id"].as_str().unwrap(), &asset["asset_tag"]);
+    let user = client.user("Ada").await;
+    let instance = start(&client, &process, id).await;
+    client.patch(&format!("/assets/{id}"), json!({"name": "new name"})).await.data();
+    let gone = client.post("/assets", json!({"name": "gone"})).await.data();
+    client.patch(&format!("/assets/{}", gone["id"].as_str().unwrap()), json!({"name": "at last"})).await.data();
+    client.delete(&format!("/assets/{}", gone["id"].as_str().unwrap())).await;
+    let movement = start_movement(&client, &process, &client.assets(2).await).await;
+    client.asset_type("Laptop", "LAP", "physical").await;
+    api.advance_clock(11);
+    let (events, ..) = follow(&client, &Value::Null, "limit=100").await;
+    let called = |entity: &Value| {
+        let names: Vec<_> = events
+            .iter()
+            .filter(|event| event["entity_id"] == *entity)
+            .map(|event| (event["entity_name"].clone(), event["entity_tag"].clone()))
+            .collect();
+        assert!(names.iter().all(|name| *name == names[0]), "{names:?}");
+        names[0].clone()
+    };
+    assert_eq!(called(&json!(id)), (json!("new name"), tag.clone()));
+    assert_eq!(called(&gone["id"]), (json!("at last"), gone["asset_tag"].clone()));
+    assert_eq!(called(&json!(user)), (json!("Ada"), Value::Null));
+    assert_eq!(called(&json!(instance)), (json!("old name"), tag.clone()), "as the instance shows it");
+    assert_eq!(called(&movement["id"]), (movement["number"].clone(), Value::Null));
+    assert_eq!(called(&json!(client.tenant.to_string())), (json!("Acme"), Value::Null));
+    assert!(events.iter().all(|event| event["entity_name"].is_string()), "{events:?}");
+    // Names are beside what the history shows, not in it.
+    let history = client.get(&format!("/assets/{id}/history")).await.data();
+    let newest = events.iter().rfind(|event| event["entity_id"] == id).unwrap();
+    let mut entry = newest.clone();
+    for name in ["entity_name", "entity_tag"] {
+        entry.as_object_mut().unwrap().remove(name);
+    }
+    assert_eq!(entry, history[0]);
+    // A record that is lost has no name.
+    delete_item(&api, &Keys::of(client.tenant).record(Kind::Asset, id.parse::<AssetId>().unwrap().uuid()).item()).await;
+    let (events, ..) = follow(&client, &Value::Null, &format!("entity_id={id}")).await;
+    assert_eq!((&events[0]["entity_name"], &events[0]["entity_tag"]), (&Value::Null, &Value::Null));
+}
+
+#[tokio::test]
+async fn the_names_of_a_page_take_one_more_read() {
+    let (api, client) = Api::with_tenant().await;
+    let ids = client.assets(100).await;
+    api.advance_clock(11);
+    let cost = async |path: &str| {
+        api.meter.take();
+        assert!(!client.get(path).await.data().as_array().unwrap().is_empty());
+        api.meter.take()
+    };
+    cost("/events?limit=1").await;
+    let first = cost("/events?limit=100").await;
+    // The check of the key and counting the request; the events; the records.
+    assert_eq!((first.calls, first.round_trips), (4, 3));
+    client.delete(&format!("/assets/{}", ids[99])).await;
+    api.advance_clock(11);
+    // The tombstone, and the event of the deletion.
+    let last = cost(&format!("/events?entity_id={}&types=asset.created", ids[99])).await;
+    assert!(last.calls <= 8, "{last:?}");
+}

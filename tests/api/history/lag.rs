@@ -1,0 +1,204 @@
+//! Histories while the index `history` lags behind the table.
+
+use crate::support::processes::{advance, cancel, complete_onboarding, create_process, start};
+use crate::support::table::history::{changed_asset, delete_item, event_key, versions};
+use crate::support::{Api, Client};
+use serde_json::{Value, json};
+use shared::domain::values::id::{AssetId, Id};
+
+/// The index as it was before the asset was created, after each of its changes, and with gaps.
+#[tokio::test(start_paused = true)]
+async fn a_lagging_index_hides_nothing() {
+    let (api, client) = Api::with_tenant().await;
+    let mut frozen = vec![api.history_rows(client.tenant).await];
+    let id = client.asset(json!({"name": "a"})).await;
+    for name in ["b", "c"] {
+        client.patch(&format!("/assets/{id}"), json!({"name": name})).await.data();
+        frozen.push(api.history_rows(client.tenant).await);
+    }
+    let short = AssetId::short(id.parse().unwrap());
+    let rows = api.history_rows(client.tenant).await;
+    let without = |version: &str| {
+        let row = format!("{short}#{version:0>10}");
+        rows.iter().filter(|item| item["HS"]["S"] != row.as_str()).cloned().collect::<Vec<_>>()
+    };
+    frozen.extend([without("1"), without("2"), without("3")]);
+    for (deleted, total) in [(false, 3), (true, 4)] {
+        if deleted {
+            client.delete(&format!("/assets/{id}")).await;
+        }
+        for (n, index) in frozen.iter().enumerate() {
+            api.faults.freeze_history(Some(index.clone()));
+            for (query, expected) in [("", vec![3, 2, 1]), ("?limit=1", vec![3]), ("?limit=1&page=3", vec![1])] {
+                let history = client.get(&format!("/assets/{id}/history{query}")).await.json();
+                assert_eq!(history["meta"]["total"], total, "{n} {query}");
+                let expected: Vec<u64> = match (deleted, query) {
+                    (false, _) => expected,
+                    (true, "") => vec![4, 3, 2, 1],
+                    (true, _) => expected.iter().map(|version| version + 1).collect(),
+                };
+                assert_eq!(versions(&history), expected, "{n} {query}");
+            }
+            let history = client.get(&format!("/assets/{id}/history?verify=true")).await.json();
+            assert_eq!(history["verification"], json!({"valid": true, "checked": total, "broken": null}), "{n}");
+        }
+        api.faults.freeze_history(None);
+    }
+}
+
+/// Checks a history that the index hides in part: it is either whole and valid, or unavailable for now.
+async fn check_late(client: &Client, path: &str, total: u64, what: &str) {
+    for query in ["?verify=true&limit=100", "?limit=100", "?limit=1&page=2"] {
+        let reply = client.get(&format!("{path}{query}")).await;
+        if reply.status == 503 {
+            let retry_after: u64 = reply.header("retry-after").parse().unwrap();
+            assert!((30..=60).contains(&retry_after), "what has been late for a minute is not there a second later");
+            assert!(
+                reply.json()["detail"].as_str().unwrap().starts_with("The latest entries of the history"),
+                "{}",
+                reply.text()
+            );
+            continue;
+        }
+        let history = reply.json();
+        assert_eq!(history["meta"]["total"], total, "{what}: {history}");
+        let newest = if query.contains("page=2") { total - 1 } else { total };
+        assert_eq!(versions(&history).first().copied().unwrap_or(0), newest, "{what}");
+        if query.contains("verify") {
+            assert_eq!(history["verification"], json!({"valid": true, "checked": total, "broken": null}), "{what}");
+        }
+    }
+}
+
+const LAGS: [i64; 3] = [75, 30 * 60, 59 * 60];
+
+/// Every kind of event of an asset and its instances, each while the index has nothing of it.
+#[tokio::test(start_paused = true)]
+async fn a_late_event_of_any_kind_is_never_a_verdict() {
+    for lag in LAGS {
+        let (api, client) = Api::with_tenant().await;
+        let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+        let asset = client.asset(json!({"name": "a"})).await;
+        let of_asset = format!("/assets/{asset}/history");
+        let mut instance = String::new();
+        for (total, change) in (2..).zip(["update", "start", "cancel", "start", "complete", "delete"]) {
+            let index = api.history_rows(client.tenant).await;
+            match change {
+                "update" => drop(client.patch(&format!("/assets/{asset}"), json!({"name": "b"})).await.data()),
+                "start" => instance = start(&client, &process, &asset).await,
+                "cancel" => drop(cancel(&client, &instance).await.data()),
+                "complete" => drop(advance(&client, &instance, json!({"a": "x"})).await.data()),
+                _ => drop(client.delete(&format!("/assets/{asset}")).await.data()),
+            }
+            api.advance_clock(lag);
+            api.faults.freeze_history(Some(index));
+            // The record, or its tombstone, names the only event that the index lacks.
+            let verified = client.get(&format!("{of_asset}?verify=true&limit=100")).await.json();
+            assert_eq!(verified["verification"], json!({"valid": true, "checked": total, "broken": null}), "{change} {lag}");
+            assert_eq!(versions(&verified), (1..=total).rev().collect::<Vec<_>>(), "{change} {lag}");
+            check_late(&client, &of_asset, total, change).await;
+            if change != "update" && change != "delete" {
+                let total = if change == "start" { 1 } else { 2 };
+                check_late(&client, &format!("/processes/instances/{instance}/history"), total, change).await;
+            }
+            api.faults.freeze_history(None);
+            check_late(&client, &of_asset, total, change).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_late_events_are_never_a_verdict() {
+    for lag in LAGS {
+        for is_deleted in [false, true] {
+            let (api, client) = Api::with_tenant().await;
+            let mut frozen = vec![api.history_rows(client.tenant).await];
+            let id = client.asset(json!({"name": "a"})).await;
+            frozen.push(api.history_rows(client.tenant).await);
+            for name in ["b", "c", "d"] {
+                client.patch(&format!("/assets/{id}"), json!({"name": name})).await.data();
+            }
+            if is_deleted {
+                client.delete(&format!("/assets/{id}")).await.data();
+            }
+            api.advance_clock(lag);
+            for index in frozen {
+                api.faults.freeze_history(Some(index));
+                check_late(&client, &format!("/assets/{id}/history"), 4 + u64::from(is_deleted), "many").await;
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receipt_is_right_or_unavailable_while_the_index_is_late() {
+    for lag in LAGS {
+        let (api, client) = Api::with_tenant().await;
+        let user = client.user("Ada").await;
+        let empty = api.history_rows(client.tenant).await;
+        let instance = complete_onboarding(&client, &user).await;
+        let path = format!("/processes/instances/{instance}/receipt");
+        let expected = client.get(&path).await.json()["receipt"].clone();
+        let asset = client.get(&format!("/processes/instances/{instance}")).await.data()["asset_id"].clone();
+        for change in ["none", "rename", "delete"] {
+            let index = api.history_rows(client.tenant).await;
+            match change {
+                "rename" => drop(client.patch(&format!("/users/{user}"), json!({"display_name": "Grace"})).await.data()),
+                "delete" => {
+                    client.patch(&format!("/assets/{}", asset.as_str().unwrap()), json!({"assigned_to": null})).await.data();
+                    client.delete(&format!("/users/{user}")).await.data();
+                    client.delete(&format!("/assets/{}", asset.as_str().unwrap())).await.data();
+                }
+                _ => {}
+            }
+            api.advance_clock(lag);
+            // An index that is more than an hour behind would be a verdict.
+            let indexes = if change == "none" { vec![empty.clone(), index] } else { vec![index] };
+            for index in indexes {
+                api.faults.freeze_history(Some(index));
+                let reply = client.get(&path).await;
+                match reply.status.as_u16() {
+                    503 => {}
+                    _ => assert_eq!(reply.json()["receipt"], expected, "{change} {lag}"),
+                }
+            }
+            api.faults.freeze_history(None);
+            assert_eq!(client.get(&path).await.json()["receipt"], expected, "{change} {lag}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_entry_is_reported_after_an_hour_also_of_a_deleted_record() {
+    for version in 1..=4 {
+        let (api, client) = Api::with_tenant().await;
+        let (id, path) = changed_asset(&client).await;
+        client.delete(&format!("/assets/{id}")).await.data();
+        let history: Value = client.get(&path).await.json();
+        delete_item(&api, &event_key(&client, &history, version)).await;
+        for wait in [0, 75, 30 * 60] {
+            api.advance_clock(wait);
+            client.get(&format!("{path}?verify=true")).await.problem(503, "UNAVAILABLE");
+        }
+        api.advance_clock(3_600);
+        let found = client.get(&format!("{path}?verify=true")).await.json();
+        let broken = json!({"event_id": null, "version": version, "reason": "missing"});
+        assert_eq!(found["verification"], json!({"valid": false, "checked": version - 1, "broken": broken}));
+        assert_eq!(versions(&found), (1..=4).rev().filter(|known| *known != version).collect::<Vec<_>>());
+        assert_eq!(found["meta"]["total"], 4);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_that_is_too_far_behind_is_503_and_not_a_broken_chain() {
+    let (api, client) = Api::with_tenant().await;
+    let index = api.history_rows(client.tenant).await;
+    let (_, path) = changed_asset(&client).await;
+    api.advance_clock(300);
+    api.faults.freeze_history(Some(index));
+    for query in ["", "?verify=true", "?page=2&limit=1"] {
+        client.get(&format!("{path}{query}")).await.problem(503, "UNAVAILABLE");
+    }
+    api.faults.freeze_history(None);
+    assert_eq!(versions(&client.get(&path).await.json()), [3, 2, 1]);
+}

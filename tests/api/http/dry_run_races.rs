@@ -1,0 +1,165 @@
+//! Dry runs beside other writers, and several units of work in one dry run.
+
+use crate::support::operations::dry_run;
+use crate::support::{Api, Client, Reply, paused_runtime};
+use dev_server::faulty_table::Weaknesses;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use shared::domain::keys::scope::Role;
+use shared::domain::record::Stored;
+use shared::domain::user::User;
+use shared::domain::values::id::Id;
+use shared::store::{ChangeContext, DryRun, TenantStore, UnitOfWork, WriteError};
+
+/// Sends a PATCH as a dry run and, while its transaction is on its way, a real one.
+async fn patch_with_rival(api: &Api, client: &Client, patch: (&str, Value), rival: (&str, Value)) -> Reply {
+    let path = dry_run(patch.0);
+    let (ours, rival) = (client.patch(&path, patch.1), client.patch(rival.0, rival.1));
+    let (tried, changed) = api.faults.overtake("TransactWriteItems", ours, rival).await;
+    changed.data();
+    tried
+}
+
+#[tokio::test]
+async fn a_dry_run_decides_again_when_another_writer_is_faster() {
+    let (api, client) = Api::with_tenant().await;
+    let (path, user) = (format!("/assets/{}", client.asset(json!({"name": "x"})).await), client.user("Ada").await);
+    let notes = (path.as_str(), json!({"notes": "theirs"}));
+    let tried = patch_with_rival(&api, &client, (&path, json!({"name": "ours"})), notes).await.data();
+    assert_eq!((&tried["name"], &tried["notes"]), (&json!("ours"), &json!("theirs")));
+    assert_eq!(client.get(&path).await.data()["name"], "x");
+    let user_path = format!("/users/{user}");
+    let deactivation = (user_path.as_str(), json!({"is_active": false}));
+    let refused = patch_with_rival(&api, &client, (&path, json!({"assigned_to": user})), deactivation).await;
+    assert_eq!(refused.field_errors(), ["/assigned_to"]);
+}
+
+#[tokio::test]
+async fn writers_and_dry_runs_of_one_record_do_each_other_no_harm() {
+    let (_api, client) = Api::with_tenant().await;
+    let path = format!("/assets/{}", client.asset(json!({"name": "0"})).await);
+    let tried = dry_run(&path);
+    let tries = async {
+        for round in 0..4 {
+            let all = join_all((0..4).map(|n| client.patch(&tried, json!({"notes": format!("{round} {n}")})))).await;
+            for reply in all.iter().filter(|reply| reply.status != 200) {
+                reply.problem(409, "CONFLICT");
+            }
+        }
+    };
+    let writes = async {
+        for n in 1..=8 {
+            client.patch(&path, json!({"name": n.to_string()})).await.data();
+        }
+    };
+    tokio::join!(tries, writes);
+    let asset = client.get(&path).await;
+    assert!(asset.header("etag").starts_with("\"9-"));
+    assert_eq!((&asset.data()["name"], &asset.data()["notes"]), (&json!("8"), &json!(null)));
+}
+
+#[test]
+fn dry_runs_on_a_faulty_table_get_an_answer_and_write_nothing() {
+    paused_runtime().block_on(async {
+        let api = Api::on_faulty_table(5, Weaknesses { conflict_per_mille: 300, ..Weaknesses::ordinary() }).await;
+        let client = api.tenant().await;
+        let path = format!("/users/{}", client.user("Ada").await);
+        for n in 0..10 {
+            let body = json!({"email": format!("u{n}@example.com"), "display_name": "U"});
+            assert_eq!(client.post("/users?dry_run=true", body).await.data()["id"], json!(null));
+            client.patch(&dry_run(&path), json!({"display_name": "renamed"})).await.data();
+            client.delete(&dry_run(&path)).await.data();
+        }
+        assert_eq!(client.get(&path).await.header("etag").split_once('-').unwrap().0, "\"1");
+        assert_eq!(client.total("/users").await, 1);
+    });
+}
+
+/// Several units of work on behalf of one dry run.
+struct Units {
+    store: TenantStore,
+    context: ChangeContext,
+}
+
+impl Units {
+    fn new(api: &Api, client: &Client) -> Self {
+        let store = api.store.tenant(client.tenant).in_dry_run(DryRun::default());
+        Self { store, context: ChangeContext::operator(api.now()) }
+    }
+
+    async fn create(&self, email: &str) -> Result<Stored<User>, WriteError> {
+        let id = self.store.new_id(self.context.at)?;
+        let (email, display_name) = (email.parse().unwrap(), "U".parse().unwrap());
+        let mut unit = UnitOfWork::new(&self.store, &self.context);
+        let user = unit.create(User { id, email, display_name, role: Role::Viewer, is_active: true })?;
+        unit.commit().await.map(|()| user)
+    }
+
+    async fn update(&self, old: &Stored<User>, email: &str) -> Result<Stored<User>, WriteError> {
+        let mut unit = UnitOfWork::new(&self.store, &self.context);
+        let user = unit.update(old, User { email: email.parse().unwrap(), ..old.value.clone() })?;
+        unit.commit().await.map(|()| user)
+    }
+}
+
+#[tokio::test]
+async fn units_of_one_dry_run_see_what_earlier_ones_would_have_written() {
+    let (api, client) = Api::with_tenant().await;
+    client.user("Ada").await;
+    let before = api.dump().await;
+    let units = Units::new(&api, &client);
+    let state = |user: Stored<User>| (user.value, user.version, user.last_hash);
+    let get = async |id| units.store.get::<User>(id).await.unwrap().map(state);
+
+    let first = units.create("first@example.com").await.unwrap();
+    let id = first.value.id;
+    assert_eq!(get(id).await, Some(state(first.clone())));
+    let taken = units.create("FIRST@example.com").await;
+    assert!(matches!(taken, Err(WriteError::Duplicate("email", Some((_, owner)))) if owner == id.uuid()), "{taken:?}");
+    assert!(matches!(units.create("ada@example.com").await, Err(WriteError::Duplicate("email", Some(_)))));
+
+    let second = units.update(&first, "second@example.com").await.unwrap();
+    assert_eq!(get(id).await, Some(state(second.clone())));
+    assert!(matches!(units.update(&first, "third@example.com").await, Err(WriteError::Stale)), "its version is the second");
+    units.create("first@example.com").await.unwrap();
+    assert!(matches!(units.create("second@example.com").await, Err(WriteError::Duplicate(..))));
+
+    units.store.delete(&second, &units.context).await.unwrap();
+    assert_eq!(get(id).await, None);
+    assert!(matches!(units.store.delete(&second, &units.context).await, Err(WriteError::Stale)));
+    units.create("second@example.com").await.unwrap();
+    assert_eq!(api.dump().await, before);
+    // Another dry run knows nothing of it.
+    assert!(Units::new(&api, &client).create("second@example.com").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_unit_that_is_refused_leaves_nothing_to_later_ones() {
+    let (api, client) = Api::with_tenant().await;
+    client.user("Ada").await;
+    let units = Units::new(&api, &client);
+    let mut unit = UnitOfWork::new(&units.store, &units.context);
+    for email in ["new@example.com", "ada@example.com"] {
+        let (id, display_name) = (units.store.new_id(units.context.at).unwrap(), "U".parse().unwrap());
+        unit.create(User { id, email: email.parse().unwrap(), display_name, role: Role::Viewer, is_active: true }).unwrap();
+    }
+    assert!(matches!(unit.commit().await, Err(WriteError::Duplicate(..))));
+    units.create("new@example.com").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_unit_that_no_transaction_can_hold_is_refused() {
+    let (api, client) = Api::with_tenant().await;
+    let units = Units::new(&api, &client);
+    let earnest = api.store.tenant(client.tenant);
+    for store in [&units.store, &earnest] {
+        let mut unit = UnitOfWork::new(store, &units.context);
+        // A user is four items.
+        for n in 0..26 {
+            let (id, email) = (store.new_id(units.context.at).unwrap(), format!("u{n}@example.com").parse().unwrap());
+            let display_name = "U".parse().unwrap();
+            unit.create(User { id, email, display_name, role: Role::Viewer, is_active: true }).unwrap();
+        }
+        assert!(matches!(unit.commit().await, Err(WriteError::TooLarge)));
+    }
+}

@@ -1,0 +1,282 @@
+//! Errors say what would be accepted: names, values, bounds and paths.
+
+use crate::support::operations::{at, operations};
+use crate::support::samples::{Samples, content_type};
+use crate::support::{Api, Client, Reply, UNKNOWN_ID, call};
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::{Value, json};
+
+/// Returns the text of the error at a location.
+#[track_caller]
+fn error_at(reply: &Reply, location: &str) -> String {
+    let problem = reply.problem(422, "VALIDATION_ERROR");
+    let errors = problem["errors"].as_array().unwrap();
+    let found = errors.iter().find(|error| error["pointer"] == location || error["parameter"] == location);
+    found.unwrap_or_else(|| panic!("no error at {location}: {problem}"))["detail"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn unknown_names_are_answered_with_the_known_ones_nearest_first() {
+    let (_api, client) = Api::with_tenant().await;
+    let reply = client.post("/assets", json!({"nmae": "x", "serialNumber": "y"})).await;
+    assert_eq!(error_at(&reply, "/name"), "is required", "although it was misspelt");
+    assert!(error_at(&reply, "/nmae").starts_with("unknown field; known: name, "));
+    assert!(error_at(&reply, "/serialNumber").starts_with("unknown field; known: serial_number, "));
+    let reply = client.get("/assets?satus=in_use&lmit=5").await;
+    assert!(error_at(&reply, "satus").starts_with("unknown parameter; known: status, "));
+    assert!(error_at(&reply, "lmit").starts_with("unknown parameter; known: limit, "));
+    let reply = client.get("/settings?x=1").await;
+    assert_eq!(error_at(&reply, "x"), "unknown; this endpoint takes no parameters");
+    let reply = client.post(&format!("/processes/instances/{UNKNOWN_ID}/cancel"), json!({"x": 1})).await;
+    assert!([404, 422].contains(&reply.status.as_u16()));
+    // 1 MiB of unknown names is not answered with a multiple of it.
+    let names: Vec<String> = (0..60_000).map(|n| format!("\"f{n}\":1")).collect();
+    let reply = client.post_text("/assets", &format!("{{{}}}", names.join(","))).await;
+    assert!(reply.status == 422 && reply.bytes.len() < 200_000, "{}", reply.bytes.len());
+}
+
+/// Returns the values of an enumeration in a schema.
+fn enumerated(document: &Value, schema: &Value) -> Option<Vec<String>> {
+    let schema = at(document, schema);
+    let any = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
+    // A list of values, in a parameter.
+    let schema = if schema["items"].is_object() { at(document, &schema["items"]) } else { schema };
+    let own =
+        schema["enum"].as_array().map(|values| values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect());
+    own.or_else(|| any.filter_map(|schema| enumerated(document, schema)).next())
+}
+
+/// Returns the bounds of a number in a schema.
+fn bounds(document: &Value, schema: &Value) -> Vec<String> {
+    let schema = at(document, schema);
+    let any = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
+    let own = ["minimum", "maximum"].iter().filter_map(|name| schema[name].as_i64().map(|bound| bound.to_string()));
+    own.chain(any.flat_map(|schema| bounds(document, schema))).collect()
+}
+
+#[tokio::test]
+async fn enumerations_name_their_values_and_bounds_their_bounds() {
+    let (_api, client) = Api::with_tenant().await;
+    let samples = Samples::create(&client).await;
+    let (document, operations) = operations(&client).await;
+    let mut seen = 0;
+    let mut check = |detail: String, document: &Value, schema: &Value, what: &str| {
+        let expected = enumerated(document, schema).unwrap_or_default().into_iter().chain(bounds(document, schema));
+        for value in expected {
+            assert!(detail.contains(&value), "{what}: {detail} does not name {value}");
+            seen += 1;
+        }
+    };
+    for operation in operations.iter().filter(|operation| operation.needs_key) {
+        let (path, body) = samples.request(&operation.method, &operation.path);
+        let path = path.split('?').next().unwrap();
+        for parameter in operation.description["parameters"].as_array().into_iter().flatten().filter(|it| it["in"] == "query") {
+            let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
+            if enumerated(&document, schema).is_none() && bounds(&document, schema).is_empty() {
+                continue;
+            }
+            let content_type = Some(content_type(&operation.path));
+            let reply = client.send(&operation.method, &format!("{path}?{name}=-1"), content_type, body.clone()).await;
+            check(error_at(&reply, name), &document, schema, &format!("{operation} {name}"));
+        }
+        let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
+        for (name, schema) in at(&document, schema)["properties"].as_object().into_iter().flatten() {
+            if enumerated(&document, schema).is_none() && bounds(&document, schema).is_empty() {
+                continue;
+            }
+            for wrong in ["-1", "\"nothing\""] {
+                let mut sent: Value = serde_json::from_str(&body).unwrap();
+                sent[name] = serde_json::from_str(wrong).unwrap();
+                let reply = client.send(&operation.method, path, Some("application/json"), sent.to_string()).await;
+                check(error_at(&reply, &format!("/{name}")), &document, schema, &format!("{operation} {name}"));
+            }
+        }
+    }
+    assert!(seen > 60, "only {seen}");
+    let reply = client.get("/assets?page=1000000001").await;
+    assert_eq!(error_at(&reply, "page"), "must be a whole number from 1 to 1000000000");
+    let reply = client.get("/assets?sort=size").await;
+    assert!(error_at(&reply, "sort").contains("created_at, updated_at, name, asset_tag, status"), "{}", reply.text());
+    let reply = client.patch("/settings", json!({"status_transitions": {"lost": []}})).await;
+    assert!(error_at(&reply, "/status_transitions").contains("in_stock"), "{}", reply.text());
+}
+
+/// Returns the maximum length of a text in a schema.
+fn max_length(document: &Value, schema: &Value) -> Option<u64> {
+    let schema = at(document, schema);
+    let any = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
+    schema["maxLength"].as_u64().or_else(|| any.filter_map(|schema| max_length(document, schema)).next())
+}
+
+#[tokio::test]
+async fn a_text_that_is_too_long_is_answered_with_the_bound() {
+    let (_api, client) = Api::with_tenant().await;
+    let samples = Samples::create(&client).await;
+    let (document, operations) = operations(&client).await;
+    let mut seen = 0;
+    for operation in operations.iter().filter(|operation| operation.needs_key) {
+        let (path, body) = samples.request(&operation.method, &operation.path);
+        let content_type = Some(content_type(&operation.path));
+        for parameter in operation.description["parameters"].as_array().into_iter().flatten().filter(|it| it["in"] == "query") {
+            let Some(max) = max_length(&document, &parameter["schema"]) else { continue };
+            let (name, long) = (parameter["name"].as_str().unwrap(), "a".repeat(max as usize + 1));
+            let reply = client.send(&operation.method, &format!("{path}?{name}={long}"), content_type, body.clone()).await;
+            assert!(error_at(&reply, name).contains(&max.to_string()), "{operation} {name}: {}", reply.text());
+            seen += 1;
+        }
+        let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
+        for (name, schema) in at(&document, schema)["properties"].as_object().into_iter().flatten() {
+            let Some(max) = max_length(&document, schema) else { continue };
+            let mut sent: Value = serde_json::from_str(&body).unwrap();
+            sent[name] = "a".repeat(max as usize + 1).into();
+            let reply = client.send(&operation.method, &path, content_type, sent.to_string()).await;
+            let detail = error_at(&reply, &format!("/{name}"));
+            // What must be one of known names is answered with these.
+            let says_more = detail.contains("the nearest are ");
+            assert!(says_more || detail.contains(&max.to_string()), "{operation} {name}: {detail}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 30, "only {seen}");
+}
+
+#[tokio::test]
+async fn a_missing_field_is_named_wherever_another_was_misspelt() {
+    let (_api, client) = Api::with_tenant().await;
+    let asset = client.asset(json!({"name": "a"})).await;
+    let process = client.get("/processes?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
+    let step = json!({"type": "text", "kye": "a", "label": "A"});
+    let definition = json!({"name": "n", "trigger_status": "in_stock", "target_status": "in_use", "steps": [step]});
+    let operations = json!({"operations": [{"op": "update", "idd": asset, "body": {}}, {"op": "create", "bdoy": {"name": "n"}}]});
+    for (path, body, errors) in [
+        ("/processes", definition, vec!["/steps/0/key", "/steps/0/kye"]),
+        ("/assets/batch", operations, vec!["/operations/0/id", "/operations/0/idd", "/operations/1/bdoy", "/operations/1/body"]),
+        (&format!("/processes/{process}/start"), json!({"assetid": asset}), vec!["/asset_id", "/assetid"]),
+        (
+            "/users",
+            json!({"mail": "a@example.com", "display_nam": "A"}),
+            vec!["/display_nam", "/display_name", "/email", "/mail"],
+        ),
+        ("/keys", json!({"name": "n", "scope": ["assets:read"]}), vec!["/scope", "/scopes"]),
+    ] {
+        let reply = client.post(path, body).await;
+        assert_eq!(reply.field_errors(), errors, "{path}");
+        let problem = reply.json();
+        let unknown = problem["errors"].as_array().unwrap().iter().map(|error| error["detail"].as_str().unwrap());
+        let unknown: Vec<&str> = unknown.filter(|detail| detail.starts_with("unknown ")).collect();
+        assert_eq!(unknown.len() * 2, errors.len(), "{problem}");
+        for detail in unknown {
+            let nearest = detail.split("; known: ").nth(1).unwrap().split(", ").next().unwrap();
+            assert!(errors.iter().any(|known| known.ends_with(&format!("/{nearest}"))), "{path}: {detail}");
+        }
+    }
+    let row = client.import("/assets", "", "nmae,status\nx,in_use\n").await;
+    assert_eq!(row.field_errors(), ["nmae"], "of a file, the columns");
+    assert!(row.text().contains("unknown column; known: name, "), "{}", row.text());
+}
+
+async fn detail(client: &Client, method: &str, path: &str, status: u16, code: &str) -> String {
+    let reply = client.send(method, path, None, "").await;
+    reply.problem(status, code)["detail"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_404_tells_a_wrong_path_from_a_missing_resource_and_says_what_exists() {
+    let (_api, client) = Api::with_tenant().await;
+    let missing = detail(&client, "GET", &format!("/assets/{UNKNOWN_ID}"), 404, "NOT_FOUND").await;
+    assert!(missing.contains("no such resource"), "{missing}");
+    let wrong = detail(&client, "GET", &format!("/assets/{UNKNOWN_ID}/histroy"), 404, "NOT_FOUND").await;
+    assert!(wrong.starts_with("There is no such path. There are GET /v1/assets/{id}/history"), "{wrong}");
+    for below in ["foo", "labels", "history/1", "histroy"] {
+        let wrong = detail(&client, "GET", &format!("/assets/{UNKNOWN_ID}/{below}"), 404, "NOT_FOUND").await;
+        for path in ["GET /v1/assets/{id}/history", "GET /v1/assets/{id}/processes"] {
+            assert!(wrong.contains(path), "{below}: {wrong}");
+        }
+        assert!(!wrong.contains("/v1/users"), "{below}: {wrong}");
+    }
+    let wrong = detail(&client, "GET", "/asset", 404, "NOT_FOUND").await;
+    assert!(wrong.starts_with("There is no such path. There are GET/POST /v1/assets,"), "{wrong}");
+    let outside = call(&client.router, Request::builder().uri("/assets").body(Body::empty()).unwrap()).await;
+    assert!(outside.problem(404, "NOT_FOUND")["detail"].as_str().unwrap().contains("/v1/"));
+}
+
+#[tokio::test]
+async fn a_405_says_what_the_path_takes_and_what_is_below_it() {
+    let (_api, client) = Api::with_tenant().await;
+    let path = format!("/processes/instances/{UNKNOWN_ID}");
+    let hint = detail(&client, "PATCH", &path, 405, "METHOD_NOT_ALLOWED").await;
+    assert!(hint.starts_with("This path takes GET, HEAD. Below it: "), "{hint}");
+    assert!(hint.contains("POST /v1/processes/instances/{id}/cancel"), "{hint}");
+    let hint = detail(&client, "POST", &format!("/processes/{UNKNOWN_ID}"), 405, "METHOD_NOT_ALLOWED").await;
+    assert!(hint.starts_with("This path takes GET, HEAD, PATCH, DELETE. Below it: POST /v1/processes/{id}/start"), "{hint}");
+    let hint = detail(&client, "PUT", "/assets", 405, "METHOD_NOT_ALLOWED").await;
+    assert!(hint.starts_with("This path takes GET, HEAD, POST."), "{hint}");
+}
+
+#[tokio::test]
+async fn a_compressed_body_is_a_415_that_names_what_is_supported() {
+    let (_api, client) = Api::with_tenant().await;
+    for coding in ["gzip", "br, identity", "GZIP"] {
+        let body = b"\x1f\x8b\x08\x00\x00".to_vec();
+        let reply = client.send_with("POST", "/assets", Some("application/json"), body, &[("content-encoding", coding)]).await;
+        let problem = reply.problem(415, "UNSUPPORTED_MEDIA_TYPE");
+        assert!(problem["detail"].as_str().unwrap().contains("identity"), "{problem}");
+        assert_eq!(reply.header("accept-encoding"), "identity");
+    }
+    let plain = client.send_json("POST", "/assets", r#"{"name":"x"}"#, ("content-encoding", "identity")).await;
+    assert_eq!(plain.status.as_u16(), 201);
+}
+
+#[tokio::test]
+async fn numbers_come_back_exactly_or_are_refused() {
+    let (_api, client) = Api::with_tenant().await;
+    for rounded in ["9007199254740993.0", "0.12345678901234567890", "[1e-400]", "9007199254740993"] {
+        let reply = client.post_text("/assets", &format!(r#"{{"name":"x","custom_fields":{{"n":{rounded}}}}}"#)).await;
+        assert_eq!(reply.field_errors(), ["/custom_fields"], "{rounded}");
+        let schema = format!(r#"{{"name":"x","code":"AA","kind":"physical","custom_fields_schema":{{"maximum":{rounded}}}}}"#);
+        assert_eq!(
+            client.post_text("/catalog/asset-types", &schema).await.field_errors(),
+            ["/custom_fields_schema"],
+            "{rounded}"
+        );
+    }
+    for exact in ["9007199254740991.0", "0.1", "-2.5e-7"] {
+        let reply = client.post_text("/assets", &format!(r#"{{"name":"x","custom_fields":{{"n":{exact}}}}}"#)).await;
+        assert_eq!(reply.data()["custom_fields"]["n"].as_f64(), exact.parse().ok());
+    }
+    for price in ["9007199254.7409", "0.10"] {
+        let reply = client.post_text("/assets", &format!(r#"{{"name":"x","purchase_price":{price}}}"#)).await;
+        assert!(reply.text().contains(&format!("\"purchase_price\":{price},")), "{}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn all_definitions_are_listed_without_parameters_however_large_they_are() {
+    let (_api, client) = Api::with_tenant().await;
+    let label = "\"".repeat(250);
+    let step = |n: usize| json!({"type": "checklist", "key": format!("k{n}"), "label": "L", "items": (0..29).map(|i| format!("{i}{label}")).collect::<Vec<_>>()});
+    for n in 0..60 {
+        let body = json!({"name": format!("p{n}"), "trigger_status": "in_stock", "target_status": "in_use", "steps": [step(0), step(1), step(2), step(3)]});
+        client.post("/processes", body).await.data();
+    }
+    let first = client.get("/processes").await;
+    assert_eq!((first.status.as_u16(), &first.json()["meta"]["limit"]), (200, &json!(20)), "{}", &first.text()[..200]);
+    let mut seen = 0;
+    for page in 1..=4 {
+        let page = client.get(&format!("/processes?page={page}")).await.json();
+        assert_eq!((&page["meta"]["total"], &page["meta"]["total_pages"]), (&json!(67), &json!(4)));
+        seen += page["data"].as_array().unwrap().len();
+    }
+    assert_eq!(seen, 67);
+    let refused = client.get("/processes?limit=100").await;
+    assert!(error_at(&refused, "limit").contains("6 MB"));
+}
+
+#[tokio::test]
+async fn details_are_sentences() {
+    let (_api, client) = Api::with_tenant().await;
+    let definition = client.get("/processes?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
+    let problem = client.patch(&format!("/processes/{definition}"), json!({"name": "x"})).await.problem(409, "CONFLICT");
+    assert_eq!(problem["detail"], "Only the status of a system process can change.");
+}

@@ -1,0 +1,267 @@
+//! Attacks that once worked, or that services like this one have fallen to: what each takes of processor time and memory.
+
+use crate::support::bulk::creations;
+use crate::support::processes::{blank_signature, create_process, start, start_movement};
+use crate::support::signing::step;
+use crate::support::{Api, Client, call, sample};
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderName, HeaderValue, Request};
+use dev_server::cpu_time::cpu_time;
+use dev_server::test_data::{expensive_schema, made_up_key};
+use png::{BitDepth, ColorType};
+use serde_json::{Map, Value, json};
+use std::process::Command;
+use std::time::Duration;
+
+/// The most processor time that a request may take in a debug build: beyond it, people wait and invoices grow.
+const MAX_CPU_TIME: Duration = Duration::from_secs(2);
+/// The most memory that a request may take. The smallest functions have 256 MB.
+const MAX_KILOBYTES: u64 = 128 * 1024;
+/// The largest body that the API accepts, in bytes.
+const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// The environment variable of the process that measures its memory, and does nothing else.
+const ALONE: &str = "KNOWN_ATTACKS_ALONE";
+
+/// A request and its name.
+#[derive(Clone)]
+struct Attack {
+    name: &'static str,
+    method: &'static str,
+    path: String,
+    /// A header, beside `Content-Type: application/json`, or in its place.
+    header: Option<(&'static str, Vec<u8>)>,
+    body: Bytes,
+}
+
+fn get(name: &'static str, path: impl Into<String>) -> Attack {
+    Attack { name, method: "GET", path: path.into(), header: None, body: Bytes::new() }
+}
+
+fn post(name: &'static str, path: &str, body: impl Into<Bytes>) -> Attack {
+    Attack { name, method: "POST", path: format!("/v1{path}"), header: None, body: body.into() }
+}
+
+fn post_json(name: &'static str, path: &str, body: &Value) -> Attack {
+    post(name, path, body.to_string())
+}
+
+impl Attack {
+    fn with(self, header: &'static str, value: impl Into<Vec<u8>>) -> Self {
+        Self { header: Some((header, value.into())), ..self }
+    }
+
+    fn request(&self, key: &str) -> Request<Body> {
+        let request = Request::builder().method(self.method).uri(&self.path).header("authorization", format!("Bearer {key}"));
+        let mut request = request.body(Body::from(self.body.clone())).unwrap();
+        let headers = [("content-type", b"application/json".to_vec())].into_iter().chain(self.header.clone());
+        request
+            .headers_mut()
+            .extend(headers.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_bytes(&value).unwrap())));
+        request
+    }
+}
+
+fn asset_type(name: &'static str, schema: &Value) -> Attack {
+    let body = json!({"name": "Type", "code": "ZZ", "kind": "physical", "custom_fields_schema": schema});
+    post_json(name, "/catalog/asset-types", &body)
+}
+
+/// Schemas whose patterns are small, but expensive to compile or to match.
+fn schemas() -> Vec<Attack> {
+    let patterns = |count: usize, pattern: fn(usize) -> String| {
+        let properties: Map<String, Value> = (0..count).map(|n| (format!("f{n}"), json!({"pattern": pattern(n)}))).collect();
+        json!({"properties": properties})
+    };
+    let twice = |n: usize| json!({"allOf": [{"$ref": format!("#/$defs/a{n}")}, {"$ref": format!("#/$defs/a{n}")}]});
+    let doubling: Map<String, Value> = (1..40).map(|n| (format!("a{n}"), twice(n - 1))).collect();
+    let doubling: Map<String, Value> = doubling.into_iter().chain([("a0".to_owned(), json!(true))]).collect();
+    [
+        ("200 patterns with a large class, repeated", patterns(200, |n| format!(r"\pL{{20}}%x{n}"))),
+        ("250 patterns with a large class", patterns(250, |n| format!(r"\pL{n}"))),
+        ("nested repetitions", patterns(20, |n| format!("((a{{9}}){{9}}){{9}}{n}"))),
+        ("a pattern that backtracks", patterns(1, |_| "^(a+)+$".to_owned())),
+        ("look-around", patterns(1, |_| "(?=a)b".to_owned())),
+        ("references that double", json!({"$ref": "#/$defs/a39", "$defs": doubling})),
+        ("a reference elsewhere", json!({"$defs": {"a": {"$ref": "http://127.0.0.1:1/schema"}}})),
+        ("a reference to a file", json!({"$ref": "file:///etc/passwd"})),
+    ]
+    .map(|(name, schema)| asset_type(name, &schema))
+    .into()
+}
+
+/// Bodies that are long, deep, or not what they say.
+fn bodies() -> Vec<Attack> {
+    let asset = |name, body: Vec<u8>| post(name, "/assets", body);
+    let fields: Map<String, Value> = (0..60_000).map(|n| (format!("f{n}"), json!(n))).collect();
+    let gzip = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xab, 0xae, 5, 0, 0x43, 0xbf, 0xa6, 0xa3, 2, 0, 0, 0];
+    vec![
+        asset("a body of the largest size", vec![b' '; MAX_BODY_BYTES]),
+        asset("a body above the largest size", vec![b' '; MAX_BODY_BYTES + 1]),
+        asset("half a million open brackets", vec![b'['; MAX_BODY_BYTES / 2]),
+        post_json("60,000 unknown fields", "/assets", &Value::Object(fields)),
+        post_json("combining characters", "/assets", &json!({"name": "e\u{301}\u{327}".repeat(100_000)})),
+        asset("compressed content", gzip.to_vec()).with("content-encoding", "gzip"),
+        asset("UTF-16", "\u{feff}{\"name\": \"a\"}".encode_utf16().flat_map(u16::to_le_bytes).collect()),
+        asset("another media type", b"<a/>".to_vec()).with("content-type", "text/xml"),
+    ]
+}
+
+/// Heads and queries at and beyond their limits.
+fn heads_and_queries() -> Vec<Attack> {
+    let list = |name, query: &str| get(name, format!("/v1/assets?{query}"));
+    let settings = |name| get(name, "/v1/settings");
+    let create = |name| post_json(name, "/assets", &json!({"name": "a"}));
+    let tags = (0..500).map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ");
+    vec![
+        list("a search of 4,000 words", &format!("q={}", "a+".repeat(4000))),
+        list("a search of 8,000 letters", &format!("q={}", "a".repeat(8000))),
+        list("the largest page", "page=18446744073709551615&limit=100"),
+        list("a page beyond all numbers", "page=99999999999999999999999999"),
+        list("a parameter a hundred times", &"status=in_use&".repeat(100)),
+        list("bad percent-encoding", "q=%ff%fe%zz"),
+        settings("500 entity tags").with("if-none-match", tags),
+        settings("an empty list element").with("if-none-match", "\"a\" ,"),
+        create("a long idempotency key").with("idempotency-key", "k".repeat(5000)),
+        create("bytes in an idempotency key").with("idempotency-key", vec![0xff, 0xfe]),
+        create("a forged address").with("x-forwarded-for", "169.254.169.254"),
+        get("a path above the root", "/v1/../../etc/passwd"),
+        get("an encoded slash", "/v1/assets/%2e%2e%2fkeys"),
+        Attack { method: "BREW", ..get("a method that nobody knows", "/v1/assets") },
+        get("a path of slashes", format!("/v1{}", "/".repeat(60_000))),
+        get("a path of segments", format!("/v1{}", "/a".repeat(30_000))),
+        get("a long path", format!("/v1/assets/{}", "a".repeat(8000))),
+    ]
+}
+
+/// Values at the edge of what a field accepts.
+fn values() -> Vec<Attack> {
+    let key =
+        |name, expires_at| post_json(name, "/keys", &json!({"name": "k", "scopes": ["assets:read"], "expires_at": expires_at}));
+    let raw = |name, body: &str| post(name, "/assets", body.to_owned());
+    let price = format!(r#"{{"name": "a", "purchase_price": 1{}}}"#, "0".repeat(100_000));
+    let prototype = json!({"name": "a", "custom_fields": {"__proto__": {"a": 1}, "constructor": 1}});
+    let user = json!({"email": "a\u{202e}b@example.com", "display_name": "\u{202e}evil"});
+    vec![
+        key("a leap second at the end of time", "2199-12-31T23:59:60Z"),
+        key("the last second of all years", "9999-12-31T23:59:59.999Z"),
+        key("a year below zero", "-0001-01-01T00:00:00Z"),
+        raw("a number beyond doubles", r#"{"name": "a", "custom_fields": {"n": 1e999999}}"#),
+        raw("a number that a double rounds", r#"{"name": "a", "custom_fields": {"n": 9007199254740993.0}}"#),
+        raw("a price with many digits", &price),
+        raw("a price with an exponent", r#"{"name": "a", "purchase_price": 1e-2147483648}"#),
+        raw("lone surrogates", r#"{"name": "\ud800"}"#),
+        raw("a null character", r#"{"name": "a\u0000b", "notes": "\u0000"}"#),
+        post_json("text that runs from right to left", "/users", &user),
+        post_json("a name of zero-width characters", "/assets", &json!({"name": "\u{200b}\u{200b}\u{feff}"})),
+        Attack {
+            method: "PATCH",
+            ..post_json("a template of numbers only", "/settings", &json!({"asset_tag_template": "NNNNNNNNNNNNN"}))
+        },
+        post_json("names of JavaScript's prototypes", "/assets", &prototype),
+        post_json("100,000 wrong scopes", "/keys", &json!({"name": "k", "scopes": vec![1; 100_000]})),
+        post_json("markup in a name", "/assets", &json!({"name": "<script>alert(1)</script>\"'`${7*7}{{7*7}}"})),
+    ]
+}
+
+/// Returns steps with these keys for signatures.
+fn signature_steps(keys: &[String]) -> Value {
+    keys.iter().map(|key| step("signature", key)).collect()
+}
+
+/// Returns a transparent image of 32 MB. `mark` is in its first pixel, so that images differ.
+fn deep_image(mark: u8) -> String {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, 2000, 2000);
+    encoder.set_color(ColorType::Rgba);
+    encoder.set_depth(BitDepth::Sixteen);
+    let mut data = vec![0; 2000 * 2000 * 8];
+    data[0] = mark;
+    let mut writer = encoder.write_header().unwrap();
+    writer.write_image_data(&data).unwrap();
+    writer.finish().unwrap();
+    shared::domain::signing::signature_image::data_url(&bytes)
+}
+
+/// As many large images as a body holds, for later steps of one instance, and three for a movement of 20 assets, at the
+/// permitted number of pixels and beyond.
+async fn images(client: &Client) -> Vec<Attack> {
+    let keys: Vec<String> = (0..20).map(|n| format!("s{n}")).collect();
+    let process = create_process(client, signature_steps(&keys)).await;
+    let instance = start(client, &process, &client.asset(json!({"name": "Tablet"})).await).await;
+    let images: Map<String, Value> = keys.iter().cloned().zip((0..).map(deep_image).map(Value::from)).collect();
+    let path = format!("/processes/instances/{instance}/advance");
+    let mut attacks = vec![post_json("many images of 32 MB", &path, &json!({"step_data": images}))];
+    let process = create_process(client, signature_steps(&keys[..3])).await;
+    for (name, side) in
+        [("4 million pixels, three times for 20 assets", 2000), ("16 million pixels, three times for 20 assets", 4096)]
+    {
+        let movement = start_movement(client, &process, &client.assets(20).await).await;
+        let image = |offset| Value::from(blank_signature(side, side - offset));
+        let images: Map<String, Value> = keys[..3].iter().cloned().zip((0..).map(image)).collect();
+        let path = format!("/movements/{}/advance", movement["id"].as_str().unwrap());
+        attacks.push(post_json(name, &path, &json!({"step_data": images})));
+    }
+    attacks
+}
+
+/// As many rows and operations as a body holds, whose custom fields are expensive to validate, or take long to estimate.
+async fn validations(client: &Client) -> Vec<Attack> {
+    let mut attacks = Vec::new();
+    let to_estimate = json!({"properties": {"list": {"items": {"enum": (0..5_000).collect::<Vec<_>>()}}}});
+    for (code, schema) in [("CC", expensive_schema()), ("CE", to_estimate)] {
+        let body = json!({"name": code, "code": code, "kind": "physical", "custom_fields_schema": schema});
+        let asset_type = client.post("/catalog/asset-types", body).await.id();
+        let lists: Vec<Value> = (0..200).map(|n| json!([vec![1; 1500], vec![n]].concat())).collect();
+        let rows: String = lists.iter().map(|list| format!("a,{code},\"{list}\"\n")).collect();
+        let rows = Bytes::from(format!("name,asset_type_code,custom_fields.list\n{rows}"));
+        let import =
+            |name, query: &str| post(name, &format!("/assets/import{query}"), rows.clone()).with("content-type", "text/csv");
+        attacks.extend([
+            import("200 expensive rows", ""),
+            import("200 expensive rows, checked first", "?on_error=abort"),
+            post_json("100 expensive operations", "/assets/batch", &json!({"operations": creations(&asset_type, &lists[..100])})),
+        ]);
+    }
+    attacks
+}
+
+/// Returns a figure of this process's memory in kilobytes: `VmRSS` is what it uses, `VmHWM` the most that it has used.
+fn kilobytes(figure: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let value = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':')).unwrap();
+    value.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+async fn measure() {
+    let (_api, client) = Api::with_tenant().await;
+    let mut attacks: Vec<Attack> = [schemas(), bodies(), heads_and_queries(), values()].into_iter().flatten().collect();
+    attacks.extend(images(&client).await);
+    attacks.extend(validations(&client).await);
+    let keys = [client.key.clone(), made_up_key(client.tenant)];
+    for (attack, key) in sample(attacks, 20).into_iter().flat_map(|attack| keys.iter().map(move |key| (attack.clone(), key))) {
+        let request = attack.request(key);
+        // "5" resets the peak to what is resident now: https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html
+        std::fs::write("/proc/self/clear_refs", "5").unwrap();
+        let (resident, before) = (kilobytes("VmRSS"), cpu_time());
+        let reply = call(&client.router, request).await;
+        let (used, time) = (kilobytes("VmHWM").saturating_sub(resident), cpu_time() - before);
+        let name = attack.name;
+        assert!(time <= MAX_CPU_TIME, "{name}: {time:?}");
+        assert!(used <= MAX_KILOBYTES, "{name}: {used} KB");
+        assert!(!reply.status.is_server_error(), "{name}: {} {}", reply.status, reply.text());
+        assert!(reply.status.as_u16() < 400 || reply.json()["code"].is_string(), "{name}: {}", reply.text());
+    }
+}
+
+/// The memory of a process is that of all its tests, so that these attacks have a process of their own.
+#[cfg(target_os = "linux")]
+#[tokio::test(start_paused = true)]
+async fn no_attack_takes_much_time_or_memory() {
+    if std::env::var_os(ALONE).is_some() {
+        return measure().await;
+    }
+    let name = "http::known_attacks::no_attack_takes_much_time_or_memory";
+    let alone = Command::new(std::env::current_exe().unwrap()).args(["--exact", name]).env(ALONE, "1").output().unwrap();
+    let output = String::from_utf8(alone.stdout).unwrap();
+    assert!(alone.status.success() && output.contains("1 passed"), "{output}");
+}

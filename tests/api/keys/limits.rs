@@ -1,0 +1,151 @@
+//! Rate limits of keys.
+
+use crate::deployment::log;
+use crate::support::{Api, Client, UNKNOWN_ID};
+use serde_json::json;
+use shared::store::keys::Keys;
+
+#[tokio::test]
+async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
+    let api = Api::start().await;
+    let client = api.limited_tenant(5).await;
+    let other = client.scoped(&["assets:read"]).await;
+    let second = api.replica(0, usize::MAX).client(&client);
+    // The tests' clock starts at a full minute. In that of its creation, the other key shares this one's limit.
+    api.advance_clock(60);
+    client.get("/assets").await.data();
+    let mut left = Vec::new();
+    for n in 0..4 {
+        let reply = if n % 2 == 0 { &client } else { &second }.get("/assets").await;
+        assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-limit")), (200, "5"));
+        left.push(reply.header("x-ratelimit-remaining").to_owned());
+    }
+    assert_eq!(left, ["3", "2", "1", "0"]);
+    let before = api.dump().await;
+    let reply = client.post("/assets", json!({"name": "x"})).await;
+    let problem = reply.problem(429, "RATE_LIMITED");
+    assert_eq!(reply.header("x-ratelimit-remaining"), "0");
+    let wait: i64 = reply.header("retry-after").parse().unwrap();
+    let reset: i64 = reply.header("x-ratelimit-reset").parse().unwrap();
+    assert!((1..=60).contains(&wait), "{problem}");
+    assert_eq!(reset % 60, 0);
+    assert_eq!(api.dump().await, before);
+    assert_eq!(other.get("/assets").await.status, 200, "another key of the tenant has its own limit");
+    // Requests with the key's id and a wrong secret don't count against its limit, and don't show it.
+    let impostor = client.impostor();
+    api.advance_clock(wait);
+    for _ in 0..6 {
+        let refused = impostor.get("/assets").await;
+        refused.problem(401, "UNAUTHORIZED");
+        assert_eq!(refused.header("x-ratelimit-limit"), "");
+    }
+    let reply = client.get("/assets").await;
+    assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-remaining")), (200, "4"), "the next minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn sixteen_simultaneous_requests_are_all_counted() {
+    let api = Api::start().await;
+    let client = api.limited_tenant(10).await;
+    let all = futures_util::future::join_all((0..16).map(|_| client.get("/settings"))).await;
+    assert_eq!(all.iter().filter(|reply| reply.status == 200).count(), 10);
+    assert_eq!(all.iter().filter(|reply| reply.status == 429).count(), 6);
+}
+
+#[tokio::test]
+async fn every_response_to_a_valid_key_has_the_rate_limit_headers() {
+    let (_api, client) = Api::with_tenant().await;
+    let lacking = client.scoped(&["assets:read"]).await;
+    for reply in [
+        client.get("/assets").await,
+        client.get("/assets?x=1").await,
+        client.get(&format!("/assets/{UNKNOWN_ID}")).await,
+        client.post("/assets", json!({})).await,
+        lacking.post("/assets", json!({"name": "x"})).await,
+    ] {
+        for header in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
+            assert!(reply.header(header).parse::<u64>().is_ok(), "{} lacks {header}", reply.status);
+        }
+    }
+}
+
+#[tokio::test]
+async fn both_secrets_of_a_rotated_key_share_one_limit() {
+    let (_api, client) = Api::with_tenant().await;
+    let body = json!({"name": "k", "scopes": ["assets:read"], "rate_limit_per_minute": 4});
+    let made = client.post("/keys", body).await.data();
+    let old = client.with_key_of(&made);
+    let rotate = format!("/keys/{}/rotate", made["id"].as_str().unwrap());
+    let made = client.post(&rotate, json!({"grace_seconds": 600})).await;
+    let new = client.with_key_of(&made.data());
+    for n in 0..4 {
+        assert_eq!(if n % 2 == 0 { &old } else { &new }.get("/assets").await.status, 200);
+    }
+    old.get("/assets").await.problem(429, "RATE_LIMITED");
+    new.get("/assets").await.problem(429, "RATE_LIMITED");
+}
+
+/// Returns the partition of the client's request counters.
+async fn counter_partition(api: &Api, client: &Client) -> String {
+    api.faults.take_requests();
+    client.get("/settings").await.data();
+    let requests = api.faults.take_requests();
+    let counted = requests.iter().find(|(operation, _)| operation == "UpdateItem").unwrap();
+    counted.1["Key"]["PK"]["S"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn reads_keep_answering_while_the_tenants_writes_are_throttled() {
+    let (api, client) = Api::with_tenant().await;
+    let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
+    let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();
+    // The key's last use is written again.
+    api.advance_clock(7200);
+    api.faults.throttle_writes_to(&[own]);
+    for path in [path.as_str(), "/assets", "/events", "/settings", "/users"] {
+        let reply = client.get(path).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        assert!(reply.header("x-ratelimit-remaining").parse::<u64>().is_ok(), "{path} was not counted");
+    }
+    assert!(api.faults.throttled_writes() >= 5, "the last use of the key is in the tenant's partition");
+    client.patch(&path, json!({"name": "y"})).await.problem(503, "UNAVAILABLE");
+}
+
+#[tokio::test]
+async fn a_request_that_can_not_be_counted_is_let_through_and_a_log_line_says_so() {
+    let api = Api::start().await;
+    let client = api.limited_tenant(3).await;
+    let counters = counter_partition(&api, &client).await;
+    log::begin();
+    api.faults.throttle_writes_to(std::slice::from_ref(&counters));
+    for _ in 0..5 {
+        let reply = client.get("/settings").await;
+        assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-limit")), (200, "3"), "{}", reply.text());
+        assert_eq!(reply.header("x-ratelimit-remaining"), "", "how many remain is not known");
+        assert!(!reply.header("x-ratelimit-reset").is_empty());
+    }
+    assert_eq!(api.faults.throttled_writes(), 10, "two attempts each");
+    assert_eq!(log::text().matches(r#""metric":"uncounted_requests""#).count(), 5, "{}", log::text());
+    client.with_key("apl_guessed").get("/settings").await.problem(401, "UNAUTHORIZED");
+    api.faults.throttle_writes_to(&[]);
+    assert_eq!(client.get("/settings").await.header("x-ratelimit-remaining"), "1", "the limit applies again");
+}
+
+#[tokio::test]
+async fn a_count_that_never_answers_is_given_up() {
+    let (api, client) = Api::with_tenant().await;
+    client.use_key_once().await;
+    let mut held = api.faults.hold("UpdateItem");
+    let (reply, ()) = futures_util::join!(client.get("/settings"), async { held.arrived().await });
+    assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-remaining")), (200, ""));
+    held.release();
+}
+
+#[tokio::test]
+async fn strangers_do_not_write_into_the_tenants_partition() {
+    let (api, client) = Api::with_tenant().await;
+    let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();
+    api.faults.throttle_writes_to(&[own]);
+    client.stranger().get("/assets").await.problem(401, "UNAUTHORIZED");
+    assert_eq!(api.faults.throttled_writes(), 0);
+}

@@ -1,0 +1,121 @@
+//! What requests of strangers cost: nobody without a valid key makes the table read or write more than two units, on no
+//! route.
+
+use crate::support::operations::operations;
+use crate::support::samples::Samples;
+use crate::support::{Api, Client, Replica, sample};
+use dev_server::test_data::{made_up_key, unknown_tenant};
+use serde_json::{Map, json};
+use shared::domain::values::id::{ApiKeyId, Id};
+
+/// The most that a stranger's request may cost.
+const MAX_UNITS: f64 = 2.0;
+
+/// The keys of strangers, each with its name. Those that were valid once were used then.
+async fn strangers(api: &Api, client: &Client) -> Vec<(&'static str, String)> {
+    let mut strangers = vec![
+        ("a made-up key", client.stranger().key),
+        ("a wrong secret", client.impostor().key),
+        ("an unknown tenant", made_up_key(unknown_tenant())),
+    ];
+    let scopes = json!(["assets:read", "users:read", "processes:read", "catalog:read"]);
+    let user = client.user("Ada").await;
+    for (name, more) in [
+        ("a revoked key", json!({})),
+        ("an expired key", json!({"expires_at": api.now().plus_seconds(60)})),
+        ("an inactive owner", json!({"user_id": user})),
+    ] {
+        let mut body = json!({"name": name, "scopes": scopes});
+        body.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or(Map::new()));
+        let made = client.post("/keys", body).await.data();
+        let key = made["api_key"].as_str().unwrap().to_owned();
+        client.with_key(&key).get("/assets").await.data();
+        if name == "a revoked key" {
+            client.delete(&format!("/keys/{}", made["id"].as_str().unwrap())).await.data();
+        }
+        strangers.push((name, key));
+    }
+    client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
+    api.advance_clock(61);
+    strangers
+}
+
+#[tokio::test]
+async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() {
+    let (api, client) = Api::with_tenant().await;
+    let (_, operations) = operations(&client).await;
+    let samples = Samples::create(&client).await;
+    let strangers = strangers(&api, &client).await;
+    // Every list index of the warm function is loaded.
+    for operation in operations.iter().filter(|operation| operation.method == "GET") {
+        operation.send(&client, &samples).await;
+    }
+    for (name, key) in strangers {
+        let Replica { router: cold, .. } = api.replica(0, 1 << 20);
+        for (function, router) in [("cold", cold), ("warm", client.router.clone())] {
+            let stranger = Client { router, ..client.with_key(&key) };
+            // Reads of a key that was verified lately begin early, once.
+            stranger.get("/users").await.problem(401, "UNAUTHORIZED");
+            for operation in sample(&operations, 20) {
+                api.meter.take();
+                let reply = operation.send(&stranger, &samples).await;
+                let cost = api.meter.take();
+                assert_eq!(reply.status == 401, operation.needs_key, "{name}, {operation}");
+                let units = cost.read_units + cost.write_units;
+                assert!(units <= MAX_UNITS, "{name}, {function} function, {operation}: {cost:?}");
+            }
+        }
+    }
+}
+
+/// A request whose body or headers name many items reads none of them.
+#[tokio::test]
+async fn what_a_stranger_sends_does_not_matter() {
+    let (api, client) = Api::with_tenant().await;
+    let samples = Samples::create(&client).await;
+    let ids: Vec<String> = (0..20u8).map(|n| ApiKeyId::new(api.now(), [n; 10]).to_string()).collect();
+    let data: Map<_, _> = ids.iter().map(|id| (format!("k{}", &id[30..]), json!(id))).collect();
+    let stranger = client.stranger();
+    let advance = samples.path("/v1/processes/instances/{id}/advance");
+    for (path, body) in
+        [(advance.as_str(), json!({"step_data": data})), ("/assets", json!({"name": "n", "asset_type_id": ids[0]}))]
+    {
+        api.faults.take_requests();
+        let header = ("idempotency-key", "a-key");
+        stranger.send_json("POST", path, &body.to_string(), header).await.problem(401, "UNAUTHORIZED");
+        let requests = api.faults.take_requests();
+        assert_eq!(requests.len(), 1, "{requests:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_first_request_of_a_key_waits_for_its_check() {
+    let (api, client) = Api::with_tenant().await;
+    let path = format!("/assets/{}", client.asset(json!({"name": "a"})).await);
+    let other = api.replica(0, 1 << 20).client(&client);
+    let mut round_trips = Vec::new();
+    for wait in [0, 0, 60, 16 * 60, 0] {
+        api.advance_clock(wait);
+        api.meter.take();
+        other.get(&path).await.data();
+        round_trips.push(api.meter.take().round_trips);
+    }
+    assert_eq!(round_trips, [2, 1, 1, 2, 1]);
+}
+
+/// What was remembered of a key only begins reads early. Whether the request is permitted is read from the table.
+#[tokio::test]
+async fn a_key_that_was_verified_lately_is_refused_at_once_and_costs_early_reads_once() {
+    let (api, client) = Api::with_tenant().await;
+    let made = client.post("/keys", json!({"name": "k", "scopes": ["assets:read"]})).await.data();
+    let caller = client.with_key(made["api_key"].as_str().unwrap());
+    caller.get("/assets").await.data();
+    client.delete(&format!("/keys/{}", made["id"].as_str().unwrap())).await.data();
+    let mut calls = Vec::new();
+    for _ in 0..3 {
+        api.meter.take();
+        caller.get("/assets").await.problem(401, "UNAUTHORIZED");
+        calls.push(api.meter.take().calls);
+    }
+    assert!(calls[0] <= 3 && calls[1..] == [1, 1], "{calls:?}");
+}

@@ -1,0 +1,284 @@
+//! Random writes by two replicas whose clocks differ, while writes take effect late and the index lags: every list equals
+//! a plain filter over the table, and so do the statistics.
+
+use crate::lists::index_races::{MAX_LAG_MILLIS, MAX_WRITE_MILLIS};
+use crate::support::processes::{cancel, create_process};
+use crate::support::{Api, Client, Replica, Reply, paused_runtime, property, runtime};
+use chrono::TimeDelta;
+use dev_server::faulty_table::planned::Held;
+use dev_server::faulty_table::{FaultyObjects, Weaknesses};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+/// What happens next, and on which of the two replicas.
+#[derive(Debug, Clone)]
+enum Step {
+    Create(usize, String, bool),
+    Change(usize, usize, Value),
+    Delete(usize, usize),
+    /// A change that is sent now and takes effect later.
+    ChangeLate(usize, usize, Value),
+    /// The late change takes effect.
+    ReleaseLate,
+    NewUser(usize, String),
+    ChangeUser(usize, usize, bool),
+    /// A process is started, and perhaps completed at once.
+    Start(usize, usize, bool),
+    Cancel(usize, usize),
+    Rename(usize, String),
+    Wait(i64),
+    FreezeIndex,
+    ThawIndex,
+    ForgetIndex(usize),
+    /// One of the replicas writes the snapshots that are due, or all of them again.
+    WriteSnapshots(usize, bool),
+    List(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let (on, which) = (0..2usize, 0..6usize);
+    let change = prop_oneof![
+        "[abÄß ]{1,3}".prop_map(|name| json!({"name": format!("n{name}")})),
+        proptest::option::of("[ab]{0,2}").prop_map(|serial| json!({"serial_number": serial})),
+        prop_oneof![Just("in_stock"), Just("in_use"), Just("scrapped")].prop_map(|status| json!({"status": status})),
+        proptest::option::of(1..28u32).prop_map(|day| json!({"warranty_until": day.map(|day| format!("2028-01-{day:02}"))})),
+        Just(json!({"notes": "n"})),
+        (1..99_999u32).prop_map(|cents| json!({"purchase_price": f64::from(cents) / 100.0})),
+        proptest::option::of("[ab]{1,2}").prop_map(|manufacturer| json!({"manufacturer": manufacturer})),
+        any::<bool>().prop_map(|typed| json!({"asset_type_id": typed})),
+        any::<bool>().prop_map(|assigned| json!({"assigned_to": assigned})),
+    ];
+    let step = prop_oneof![
+        6 => (on.clone(), "[abÄß]{1,3}", any::<bool>()).prop_map(|(on, name, typed)| Step::Create(on, name, typed)),
+        6 => (on.clone(), which.clone(), change.clone()).prop_map(|(on, which, change)| Step::Change(on, which, change)),
+        2 => (on.clone(), which.clone()).prop_map(|(on, which)| Step::Delete(on, which)),
+        3 => (on.clone(), which.clone(), change).prop_map(|(on, which, change)| Step::ChangeLate(on, which, change)),
+        2 => Just(Step::ReleaseLate),
+        2 => (on.clone(), "[ab]{1,2}").prop_map(|(on, name)| Step::NewUser(on, name)),
+        2 => (on.clone(), which.clone(), any::<bool>()).prop_map(|(on, which, active)| Step::ChangeUser(on, which, active)),
+        3 => (on.clone(), which.clone(), any::<bool>()).prop_map(|(on, which, completes)| Step::Start(on, which, completes)),
+        1 => (on.clone(), which).prop_map(|(on, which)| Step::Cancel(on, which)),
+        1 => (on.clone(), "[ab]{1,2}").prop_map(|(on, name)| Step::Rename(on, name)),
+        3 => prop_oneof![1..3_000i64, 3_000..12_000i64, Just(90_000i64)].prop_map(Step::Wait),
+        1 => Just(Step::FreezeIndex),
+        1 => Just(Step::ThawIndex),
+        1 => on.clone().prop_map(Step::ForgetIndex),
+        1 => (on.clone(), any::<bool>()).prop_map(|(on, again)| Step::WriteSnapshots(on, again)),
+        8 => on.prop_map(Step::List),
+    ];
+    proptest::collection::vec(step, 4..40)
+}
+
+/// Two replicas, and a third without a list index to compare them with.
+struct World {
+    api: Api,
+    replicas: [Replica; 2],
+    clients: [Client; 2],
+    without_index: Client,
+    objects: FaultyObjects,
+    types: [String; 2],
+    user: String,
+    process: String,
+    assets: Vec<String>,
+    users: Vec<String>,
+    instances: Vec<String>,
+    late: Option<(JoinHandle<Reply>, Held)>,
+    /// How many milliseconds the late write may still take.
+    write_millis: i64,
+    /// How many milliseconds the index may still lag.
+    lag_millis: i64,
+}
+
+impl World {
+    async fn new(api: Api, skew: i64) -> Self {
+        let client = api.tenant().await;
+        let objects = FaultyObjects::default();
+        let replicas = [0, skew].map(|skew| api.replica_with(skew, usize::MAX, objects.store()));
+        let clients = [replicas[0].client(&client), replicas[1].client(&client)];
+        let types = [client.asset_type("Hard", "HRD", "physical").await, client.asset_type("Soft", "SFT", "logical").await];
+        let user = client.user("Ada").await;
+        let steps = json!([{"type": "complete", "key": "c", "label": "C"}]);
+        let process = create_process(&client, steps).await;
+        let without_index = api.replica(0, 0).client(&client);
+        // What was written so far is old by then.
+        api.advance_clock(600);
+        Self {
+            api,
+            replicas,
+            clients,
+            without_index,
+            objects,
+            types,
+            user,
+            process,
+            assets: Vec::new(),
+            users: Vec::new(),
+            instances: Vec::new(),
+            late: None,
+            write_millis: 0,
+            lag_millis: 0,
+        }
+    }
+
+    /// Replaces the placeholders of the strategy by ids.
+    fn resolved(&self, mut change: Value) -> Value {
+        if let Some(typed) = change["asset_type_id"].as_bool() {
+            change["asset_type_id"] = json!(self.types[usize::from(typed)]);
+        }
+        if let Some(assigned) = change["assigned_to"].as_bool() {
+            change["assigned_to"] = if assigned { json!(self.user) } else { Value::Null };
+        }
+        change
+    }
+
+    async fn release_late(&mut self) {
+        if let Some((task, held)) = self.late.take() {
+            held.release();
+            task.await.unwrap();
+        }
+    }
+
+    fn thaw(&self) {
+        self.api.faults.freeze_list_index(None);
+    }
+
+    async fn execute(&mut self, step: Step) {
+        match step {
+            Step::Create(on, name, typed) => {
+                let body = json!({"name": name, "asset_type_id": self.types[usize::from(typed)]});
+                let made = self.clients[on].post("/assets", body).await;
+                self.assets.push(made.id());
+            }
+            Step::Change(on, which, change) => {
+                let Some(id) = self.assets.get(which) else { return };
+                self.clients[on].patch(&format!("/assets/{id}"), self.resolved(change)).await;
+            }
+            Step::Delete(on, which) => {
+                let Some(id) = self.assets.get(which) else { return };
+                self.clients[on].delete(&format!("/assets/{id}")).await;
+            }
+            Step::ChangeLate(on, which, change) => {
+                self.release_late().await;
+                let Some(id) = self.assets.get(which) else { return };
+                let (client, path, change) = (self.clients[on].clone(), format!("/assets/{id}"), self.resolved(change));
+                let mut held = self.api.faults.hold("TransactWriteItems");
+                let mut task = tokio::spawn(async move { client.patch(&path, change).await });
+                let sent = tokio::select! {
+                    () = held.arrived() => true,
+                    _ = &mut task => false,
+                };
+                if sent {
+                    (self.late, self.write_millis) = (Some((task, held)), MAX_WRITE_MILLIS);
+                } else {
+                    self.api.faults.clear_holds();
+                }
+            }
+            Step::ReleaseLate => self.release_late().await,
+            Step::NewUser(on, name) => {
+                let email = format!("u{}@example.com", self.users.len());
+                let made = self.clients[on].post("/users", json!({"email": email, "display_name": name})).await;
+                self.users.push(made.id());
+            }
+            Step::ChangeUser(on, which, active) => {
+                let Some(id) = self.users.get(which) else { return };
+                self.clients[on].patch(&format!("/users/{id}"), json!({"is_active": active})).await.data();
+            }
+            Step::Start(on, which, completes) => {
+                let Some(id) = self.assets.get(which) else { return };
+                let path = format!("/processes/{}/start", self.process);
+                let through = completes.then_some("c");
+                let mut body = json!({"asset_id": id});
+                body.as_object_mut().unwrap().extend(through.map(|through| ("through".to_owned(), json!(through))));
+                let started = self.clients[on].post(&path, body).await;
+                self.instances.extend(started.status.is_success().then(|| started.id()));
+            }
+            Step::Cancel(on, which) => {
+                let Some(id) = self.instances.get(which) else { return };
+                cancel(&self.clients[on], id).await;
+            }
+            Step::Rename(on, name) => {
+                self.clients[on].patch(&format!("/catalog/asset-types/{}", self.types[1]), json!({"name": name})).await.data();
+            }
+            Step::Wait(millis) => {
+                self.api.advance_clock_millis(millis);
+                self.write_millis -= millis;
+                self.lag_millis -= millis;
+                // No write takes longer than it may, and no index lags longer.
+                if self.write_millis < 0 && self.late.is_some() {
+                    self.api.advance_clock_millis(self.write_millis);
+                    self.release_late().await;
+                    self.api.advance_clock_millis(-self.write_millis);
+                }
+                if self.lag_millis < 0 {
+                    self.thaw();
+                }
+            }
+            Step::FreezeIndex => {
+                self.thaw();
+                let index = self.api.list_index_rows(self.without_index.tenant).await;
+                self.api.faults.freeze_list_index(Some(index));
+                self.lag_millis = MAX_LAG_MILLIS;
+            }
+            Step::ThawIndex => self.thaw(),
+            Step::ForgetIndex(on) => self.replicas[on].store.forget_list_indexes(),
+            Step::WriteSnapshots(on, again) => {
+                if again {
+                    self.objects.clear();
+                }
+                let until = self.api.now().plus(TimeDelta::minutes(10));
+                assert_eq!(self.replicas[on].store.write_snapshots(until).await.unwrap().failed, 0);
+            }
+            Step::List(on) => {
+                for path in [
+                    "/assets",
+                    "/assets?limit=2&page=2",
+                    "/assets?q=%C3%84+n",
+                    "/assets?status=in_use&kind=logical",
+                    "/assets?sort=name&limit=3",
+                    "/assets?sort=-updated_at&page=2&limit=2",
+                    "/assets?sort=created_at&warranty_before=2028-01-15",
+                    "/assets?serial_number=a",
+                    "/users?is_active=true",
+                    "/users?q=b",
+                    "/processes/instances",
+                    "/processes/instances?status=cancelled",
+                    "/processes/instances?status=in_progress",
+                    "/stats",
+                ] {
+                    let (listed, expected) = (self.clients[on].get(path).await, self.without_index.get(path).await);
+                    assert_eq!(listed.status, 200, "{}", listed.text());
+                    assert_eq!(listed.json(), expected.json(), "{path} on replica {on}");
+                }
+            }
+        }
+    }
+}
+
+/// After any mix of writes, the lists of both replicas equal those of the one without a list index, which `indexed_lists.rs`
+/// compares with a plain filter.
+#[test]
+fn lists_of_two_replicas_equal_the_table() {
+    check_lists(&runtime(), Api::start);
+}
+
+/// The faulty table's indexes don't lag here: the steps freeze the index by the tests' clock.
+#[test]
+fn lists_of_two_replicas_equal_the_table_if_it_is_weak() {
+    let weaknesses = || Weaknesses { list_index_lag_millis: 0, unprocessed_per_mille: 100, ..Weaknesses::ordinary() };
+    check_lists(&paused_runtime(), || Api::on_faulty_table(3, weaknesses()));
+}
+
+fn check_lists(runtime: &Runtime, start: impl AsyncFn() -> Api) {
+    property::check(runtime, 32, &(steps(), -2_000..=2_000i64), async |(steps, skew)| {
+        let mut world = World::new(start().await, skew).await;
+        for step in steps {
+            world.execute(step).await;
+        }
+        world.release_late().await;
+        world.execute(Step::List(0)).await;
+        world.execute(Step::List(1)).await;
+        Ok(())
+    });
+}

@@ -1,0 +1,267 @@
+//! Signing links with every call to the table failing in every way, and with requests that are dropped at every point:
+//! whoever repeats the request finds it done once, and nothing half done.
+
+use crate::support::dropping::dropped_after;
+use crate::support::processes::{create_process, start_movement};
+use crate::support::samples::SIGNATURE;
+use crate::support::signing::{Link, id_of, signature_step, signer_named, started, step};
+use crate::support::table::history::event_chain;
+use crate::support::{Api, Client, Reply, at_each_place, sample};
+use dev_server::faulty_table::planned::CallFailure;
+use dev_server::invariants::violations;
+use serde_json::{Value, json};
+
+/// Sends a request until it is not unavailable any more.
+async fn insist(send: impl AsyncFn() -> Reply) -> Reply {
+    for _ in 0..5 {
+        let reply = send().await;
+        if reply.status != 503 && !reply.text().contains("REQUEST_IN_PROGRESS") {
+            return reply;
+        }
+    }
+    panic!("still unavailable");
+}
+
+/// Calls `case` with a call of its request failing, and with a tenant of its own, because events are found by reading all of a
+/// tenant's. The request makes at least `least` calls. The case returns whether a call has failed; no call fails any more when
+/// it checks.
+async fn with_each_failure(api: &Api, least: usize, case: impl AsyncFn(&Client, &str, usize, CallFailure) -> bool) {
+    at_each_place(&CallFailure::ALL, least, 4, async |place, failure| {
+        let client = api.tenant().await;
+        client.use_key_once().await;
+        let name = format!("{failure:?} {place}");
+        let has_failed = case(&client, &name, place, failure).await;
+        let found = violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap();
+        assert!(found.is_empty(), "{name}: {found:?}");
+        has_failed
+    })
+    .await;
+}
+
+/// Starts a process with two steps, the second a signature; returns the instance's path.
+async fn two_steps(client: &Client) -> String {
+    started(client, json!([step("text", "note"), signature_step()])).await
+}
+
+#[tokio::test]
+async fn a_creation_survives_the_failure_of_any_of_its_calls() {
+    let api = Api::start().await;
+    with_each_failure(&api, 7, async |client, name, place, failure| {
+        let path = two_steps(client).await;
+        let links = format!("{path}/links");
+        let body = json!({"signer": {"user_id": client.user("Ada").await}}).to_string();
+        let send = async || client.send_json("POST", &links, &body, ("idempotency-key", name)).await;
+        api.faults.fail_call(place, failure);
+        let reply = insist(&send).await;
+        let has_failed = api.faults.stop_failing();
+        assert_eq!(reply.status, 201, "{name}: {}", reply.text());
+        assert_eq!(client.total(&links).await, 1, "{name}");
+        let again = send().await;
+        assert_eq!((again.id(), again.header("idempotent-replayed")), (reply.id(), "true"), "{name}");
+        assert_eq!(event_chain(&api, client, &reply.id()).await.len(), 1, "{name}");
+        // The URL is lost with the response that had it.
+        if let Some(url) = reply.data()["url"].as_str() {
+            client.with_key(url.split_once('#').unwrap().1).session().await;
+        } else {
+            assert_eq!(reply.header("idempotent-replayed"), "true", "{name}");
+        }
+        has_failed
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_session_survives_the_failure_of_any_of_its_calls() {
+    let api = Api::start().await;
+    with_each_failure(&api, 5, async |client, name, place, failure| {
+        let link = Link::for_guest(client, &two_steps(client).await).await;
+        let signer = link.signer(client);
+        api.faults.fail_call(place, failure);
+        let reply = insist(async || signer.get("/sign/session").await).await;
+        let has_failed = api.faults.stop_failing();
+        let session = reply.data();
+        assert_eq!(session["steps"].as_array().unwrap().len(), 2, "{name}");
+        // If that it was opened could not be written, the next session writes it.
+        assert_eq!(signer.session().await, session, "{name}");
+        let opened = link.shown(client).await["opened_at"].clone();
+        assert!(opened.is_string(), "{name}");
+        assert_eq!(signer.session().await, session, "{name}");
+        assert_eq!(link.shown(client).await["opened_at"], opened, "{name}");
+        assert_eq!(event_chain(&api, client, &link.id).await.len(), 2, "{name}");
+        has_failed
+    })
+    .await;
+}
+
+/// Submits both steps of a new link, the first one alone; each may have to be repeated. Returns whether a call has failed.
+async fn submits_once(api: &Api, client: &Client, path: &str, name: &str, plan: impl Fn(&Api, usize)) -> bool {
+    let link = Link::for_guest(client, path).await;
+    let signer = link.signer(client);
+    signer.session().await;
+    let mut has_failed = false;
+    for (index, data) in [json!({"note": "n"}), json!({"sign": SIGNATURE})].into_iter().enumerate() {
+        let body = json!({"step_data": data});
+        let send = async || signer.sign_once(&body, &format!("{name} {index}")).await;
+        plan(api, index);
+        let reply = insist(&send).await;
+        has_failed |= api.faults.stop_failing();
+        let session = reply.data();
+        assert_eq!(session["status"], if index == 0 { "open" } else { "used" }, "{name}");
+        let again = send().await;
+        assert_eq!((again.data(), again.header("idempotent-replayed")), (session, "true"), "{name}");
+    }
+    check_done(api, client, path, &link, name).await;
+    has_failed
+}
+
+/// Checks that both steps were submitted once, and that the link was opened and used once.
+async fn check_done(api: &Api, client: &Client, path: &str, link: &Link, name: &str) {
+    let shown = client.get(path).await.data();
+    let alone = [shown.clone()];
+    for instance in shown["instances"].as_array().map_or(alone.as_slice(), Vec::as_slice) {
+        assert_eq!((&instance["status"], &instance["step_data"]["sign"]), (&json!("completed"), &json!(SIGNATURE)), "{name}");
+        assert_eq!(event_chain(api, client, instance["id"].as_str().unwrap()).await.len(), 3, "{name}");
+        assert_eq!(event_chain(api, client, instance["asset_id"].as_str().unwrap()).await.len(), 3, "{name}");
+    }
+    assert_eq!(link.shown(client).await["status"], "used", "{name}");
+    assert_eq!(event_chain(api, client, &link.id).await.len(), 3, "{name}");
+}
+
+/// Starts a process with two steps for as many assets; returns the path of the instance or of the movement.
+async fn started_for(client: &Client, count: usize) -> String {
+    if count == 1 {
+        return two_steps(client).await;
+    }
+    let process = create_process(client, json!([step("text", "note"), signature_step()])).await;
+    let movement = start_movement(client, &process, &client.assets(count).await).await;
+    format!("/movements/{}", movement["id"].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn a_submission_survives_the_failure_of_any_of_its_calls() {
+    let api = Api::start().await;
+    // How many assets, and at which step the call fails.
+    for (count, step) in sample([(1, 1), (2, 0), (1, 0), (2, 1)], 1) {
+        with_each_failure(&api, 8, async |client, name, place, failure| {
+            let path = started_for(client, count).await;
+            let plan = |api: &Api, index: usize| {
+                if index == step {
+                    api.faults.fail_call(place, failure);
+                }
+            };
+            submits_once(&api, client, &path, &format!("{count} assets, step {step}, {name}"), plan).await
+        })
+        .await;
+    }
+}
+
+/// Without an idempotency key, `current_step` keeps a repeated submission from doing anything twice.
+#[tokio::test]
+async fn a_submission_without_a_key_is_never_done_twice() {
+    let api = Api::start().await;
+    with_each_failure(&api, 8, async |client, name, place, failure| {
+        let path = two_steps(client).await;
+        let link = Link::for_guest(client, &path).await;
+        let signer = link.signer(client);
+        signer.session().await;
+        let body = json!({"step_data": {"note": "n", "sign": SIGNATURE}, "through": "sign", "current_step": 0});
+        api.faults.fail_call(place, failure);
+        let reply = insist(async || signer.sign(body.clone()).await).await;
+        let has_failed = api.faults.stop_failing();
+        let code = reply.json()["code"].as_str().unwrap_or_default().to_owned();
+        let was_done = failure == CallFailure::TimedOutAfter && code == "UNAUTHORIZED" && reply.json()["link_status"] == "used";
+        assert!(reply.status == 200 || was_done, "{name}: {}", reply.text());
+        check_done(&api, client, &path, &link, name).await;
+        has_failed
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_revocation_survives_the_failure_of_any_of_its_calls() {
+    let api = Api::start().await;
+    with_each_failure(&api, 5, async |client, name, place, failure| {
+        let link = Link::for_guest(client, &two_steps(client).await).await;
+        api.faults.fail_call(place, failure);
+        let revoked = insist(async || client.delete(&link.path).await).await;
+        let has_failed = api.faults.stop_failing();
+        assert_eq!(revoked.data()["status"], "revoked", "{name}");
+        assert_eq!(link.shown(client).await, revoked.data(), "{name}");
+        assert_eq!(event_chain(&api, client, &link.id).await.len(), 2, "{name}");
+        link.signer(client).get("/sign/session").await.problem(401, "UNAUTHORIZED");
+        has_failed
+    })
+    .await;
+}
+
+/// The tenant's first receipt, for which its keys are made.
+#[tokio::test]
+async fn a_receipt_survives_the_failure_of_any_of_its_calls() {
+    let api = Api::start().await;
+    with_each_failure(&api, 11, async |client, name, place, failure| {
+        let path = started(client, json!([signature_step()])).await;
+        let signer = Link::for_guest(client, &path).await.signer(client);
+        signer.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
+        api.faults.fail_call(place, failure);
+        let receipt = insist(async || signer.get("/sign/receipt").await).await;
+        let has_failed = api.faults.stop_failing();
+        assert_eq!(receipt.text(), client.get(&format!("{path}/receipt")).await.text(), "{name}");
+        has_failed
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_dropped_at_any_point_can_be_repeated() {
+    let api = Api::start().await;
+    at_each_place(&[()], 7, 2, async |place, ()| {
+        let client = api.tenant().await;
+        let name = format!("dropped at place {place}");
+        let path = two_steps(&client).await;
+        let links = format!("{path}/links");
+        let create =
+            async || client.send_json("POST", &links, &signer_named("Grace").to_string(), ("idempotency-key", &name)).await;
+        let mut is_done = dropped_after(place + 1, create()).await.is_some();
+        assert_eq!(insist(&create).await.status, 201, "{name}");
+        assert_eq!(client.total(&links).await, 1, "{name}");
+        let link = Link::for_guest(&client, &path).await;
+        let signer = link.signer(&client);
+        is_done &= dropped_after(place + 1, signer.get("/sign/session")).await.is_some();
+        signer.session().await;
+        let body = json!({"step_data": {"note": "n", "sign": SIGNATURE}, "through": "sign"});
+        let sign = async || signer.sign_once(&body, &name).await;
+        is_done &= dropped_after(place + 1, sign()).await.is_some();
+        assert_eq!(insist(&sign).await.data()["status"], "used", "{name}");
+        check_done(&api, &client, &path, &link, &name).await;
+        let revoked = Link::for_guest(&client, &started(&client, json!([signature_step()])).await).await;
+        is_done &= dropped_after(place + 1, client.delete(&revoked.path)).await.is_some();
+        let shown = insist(async || client.delete(&revoked.path).await).await.data();
+        assert_eq!((shown["status"].as_str(), revoked.shown(&client).await), (Some("revoked"), shown.clone()), "{name}");
+        assert_eq!(event_chain(&api, &client, &revoked.id).await.len(), 2, "{name}");
+        let found = violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap();
+        assert!(found.is_empty(), "{name}: {found:?}");
+        !is_done
+    })
+    .await;
+}
+
+/// The page's draft is sent again with the same key: a lost response changes nothing.
+#[tokio::test]
+async fn a_lost_response_is_replayed_to_the_page() {
+    let (api, client) = Api::with_tenant().await;
+    let path = started(&client, json!([signature_step()])).await;
+    let link = Link::for_guest(&client, &path).await;
+    let signer = link.signer(&client);
+    signer.session().await;
+    api.faults.throttle("TransactWriteItems", 3);
+    let body: Value = json!({"step_data": {"sign": SIGNATURE}});
+    let busy = signer.sign_once(&body, "k").await;
+    busy.problem(503, "UNAVAILABLE");
+    assert!(busy.header("retry-after").parse::<u64>().is_ok());
+    assert_eq!(client.get(&path).await.data()["current_step"], 0);
+    api.faults.lose_response("TransactWriteItems");
+    let done = signer.sign_once(&body, "k").await;
+    assert_eq!(done.data()["is_completed"], true);
+    assert_eq!(signer.sign_once(&body, "k").await.data(), done.data());
+    assert_eq!(event_chain(&api, &client, id_of(&path)).await.len(), 2);
+}

@@ -1,0 +1,178 @@
+//! What links may cost and how many there can be; and that whatever can be started can be signed with a link.
+
+use crate::support::processes::{create_process, start_movement};
+use crate::support::samples::SIGNATURE;
+use crate::support::signing::{Link, link_status, signature_step, signer_named, started, step};
+use crate::support::table::history::delete_item;
+use crate::support::{Api, Client};
+use dev_server::invariants::violations;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use shared::domain::record::{Kind, Unique};
+use shared::store::keys::{Item, Keys};
+
+#[tokio::test]
+async fn whatever_can_be_started_can_be_signed_with_a_link() {
+    let (_api, client) = Api::with_tenant().await;
+    let body = json!({"name": "Give back", "trigger_status": "in_use", "target_status": "returned", "steps": [signature_step()]});
+    let process = client.post("/processes", body).await.id();
+    let mut assets = Vec::new();
+    let mut largest = None;
+    for number in 0..20 {
+        let user = client.user(&format!("Holder {number}")).await;
+        let asset = client.assigned_asset("Laptop", &user).await;
+        client.patch(&format!("/assets/{asset}"), json!({"status": "in_use"})).await.data();
+        assets.push(asset);
+    }
+    // Of 20 assets with different holders, as many as can be started.
+    for held in (2..=20).rev() {
+        let started = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": assets[..held]})).await;
+        if started.status == 201 {
+            largest = Some((held, started.id()));
+            break;
+        }
+    }
+    let (held, movement) = largest.unwrap();
+    assert!((15..20).contains(&held), "{held}");
+    let link = Link::for_guest(&client, &format!("/movements/{movement}")).await;
+    let signed = link.signer(&client).sign(json!({"step_data": {"sign": SIGNATURE}, "through": "sign"})).await.data();
+    assert_eq!((&signed["status"], &signed["is_completed"]), (&json!("used"), &json!(true)));
+}
+
+#[tokio::test]
+async fn as_many_steps_fit_one_transaction_as_the_error_says() {
+    let (_api, client) = Api::with_tenant().await;
+    let steps: Vec<Value> = (0..8).map(|number| step("confirmation", &format!("k{number}"))).collect();
+    let process = create_process(&client, json!(steps)).await;
+    let movement = start_movement(&client, &process, &client.assets(11).await).await;
+    let path = format!("/movements/{}", movement["id"].as_str().unwrap());
+    let signer = Link::for_guest(&client, &path).await.signer(&client);
+    let values: serde_json::Map<String, Value> = (0..8).map(|number| (format!("k{number}"), json!(true))).collect();
+    let submit = |through: String| signer.sign(json!({"step_data": values.clone(), "through": through}));
+    let detail = submit("k7".to_owned()).await.json()["errors"][0]["detail"].as_str().unwrap().to_owned();
+    let last = detail.rsplit(' ').next().unwrap().to_owned();
+    assert!(detail.starts_with("makes 8 steps, which are too many changes") && last != "k7", "{detail}");
+    submit(last).await.data();
+}
+
+/// Creates this many links at the same time, and returns how many were made. The others were refused.
+async fn create_at_once(client: &Client, links: &str, count: usize) -> usize {
+    let replies = join_all((0..count).map(|_| client.post(links, signer_named("Grace")))).await;
+    let (made, refused): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == 201);
+    refused.iter().for_each(|reply| drop(reply.problem(409, "CONFLICT")));
+    made.len()
+}
+
+/// Creates links until there are 100, at first 40 at the same time, and checks that there are not more.
+async fn fill(client: &Client, links: &str, mut count: usize) {
+    count += create_at_once(client, links, 40).await;
+    // Whoever lost too many races can try again.
+    for _ in count..100 {
+        assert_eq!(create_at_once(client, links, 1).await, 1);
+    }
+    let refused = client.post(links, signer_named("Grace")).await.problem(409, "CONFLICT");
+    assert_eq!(refused["detail"], "The limit of 100 links is reached.");
+    client.post(&format!("{links}?dry_run=true"), signer_named("Grace")).await.problem(409, "CONFLICT");
+    assert_eq!(client.total(links).await, 100);
+}
+
+#[tokio::test]
+async fn there_are_at_most_100_links_however_many_are_created_at_once() {
+    let (api, client) = Api::with_tenant().await;
+    let path = started(&client, json!([signature_step()])).await;
+    let links = format!("{path}/links");
+    let first = Link::for_guest(&client, &path).await;
+    for _ in 0..4 {
+        assert_eq!(create_at_once(&client, &links, 20).await, 20);
+    }
+    fill(&client, &links, 81).await;
+    assert_eq!(client.get(&format!("{links}?limit=100")).await.data().as_array().unwrap().len(), 100);
+    assert_eq!(violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap(), [""; 0]);
+    // Whatever becomes of a link, it counts.
+    client.delete(&first.path).await.data();
+    client.post(&links, signer_named("Grace")).await.problem(409, "CONFLICT");
+    // Another process instance has links of its own.
+    Link::for_guest(&client, &started(&client, json!([signature_step()])).await).await;
+}
+
+/// Links as they were before they had slots.
+struct Older<'a> {
+    api: &'a Api,
+    keys: Keys,
+    /// What the links open.
+    target: &'a str,
+}
+
+impl Older<'_> {
+    /// Returns the key of the marker whose value ends like this.
+    fn marker(&self, end: &str) -> Item {
+        let value = format!("{}#{end}", self.target);
+        self.keys.unique(Kind::Link, &Unique { field: "of", value, reserved_after_deletion: false }).item()
+    }
+
+    async fn read(&self, key: &Item) -> Item {
+        let get = self.api.dynamo.get_item().table_name(&self.api.table).set_key(Some(key.clone())).consistent_read(true);
+        get.send().await.unwrap().item.unwrap()
+    }
+
+    async fn put(&self, item: Item) {
+        self.api.dynamo.put_item().table_name(&self.api.table).set_item(Some(item)).send().await.unwrap();
+    }
+
+    /// Makes a link one of them, and returns its marker.
+    async fn make(&self, link: &str) -> Item {
+        let mut record = self.read(&self.keys.record(Kind::Link, link.parse().unwrap()).item()).await;
+        let slot = self.marker(record.remove("slot").unwrap().as_n().unwrap());
+        self.put(record).await;
+        let mut marker = self.read(&slot).await;
+        delete_item(self.api, &slot).await;
+        marker.extend(self.marker(link));
+        self.put(marker.clone()).await;
+        marker
+    }
+}
+
+#[tokio::test]
+async fn links_without_a_slot_work_and_count() {
+    let (api, client) = Api::with_tenant().await;
+    let path = started(&client, json!([signature_step()])).await;
+    let older = Older { api: &api, keys: Keys::of(client.tenant), target: path.rsplit('/').next().unwrap() };
+    let (revoked, used) = (Link::for_guest(&client, &path).await, Link::for_guest(&client, &path).await);
+    older.make(&revoked.id).await;
+    let marker = older.make(&used.id).await;
+    assert_eq!(violations(&api.store.tenant(client.tenant), &api.dynamo, &api.table).await.unwrap(), [""; 0]);
+    // Markers are what is counted.
+    for number in 2..90 {
+        let key = older.marker(&uuid::Uuid::from_u128(number).to_string());
+        older.put(marker.clone().into_iter().chain(key).collect()).await;
+    }
+    fill(&client, &format!("{path}/links"), 90).await;
+    client.delete(&revoked.path).await.data();
+    used.signer(&client).sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
+    for (link, status) in [(revoked, "revoked"), (used, "used")] {
+        assert_eq!(link.shown(&client).await["status"], status);
+    }
+}
+
+#[tokio::test]
+async fn a_request_beyond_the_rate_reads_the_link_only() {
+    let (api, client) = Api::with_tenant().await;
+    api.stop_clock();
+    let path = started(&client, json!([signature_step()])).await;
+    let link = Link::for_guest(&client, &path).await;
+    let signer = link.signer(&client);
+    for _ in 0..60 {
+        signer.session().await;
+    }
+    api.meter.take();
+    signer.get("/sign/session").await.problem(429, "RATE_LIMITED");
+    let cost = api.meter.take();
+    assert!(cost.read_units <= 1.0 && cost.write_units <= 1.0, "{cost:?}");
+    // What is over is counted as well.
+    api.advance_clock(60);
+    client.delete(&link.path).await.data();
+    for _ in 0..60 {
+        assert_eq!(link_status(&signer.get("/sign/session").await), "revoked");
+    }
+    signer.get("/sign/session").await.problem(429, "RATE_LIMITED");
+}

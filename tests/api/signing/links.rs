@@ -1,0 +1,276 @@
+//! Signing links as whoever makes them sees them: creation, lists, scopes and revocation.
+
+use crate::http::idempotency::post;
+use crate::support::functions::Function;
+use crate::support::operations::dry_run;
+use crate::support::processes::{advance, cancel, create_process, start_movement};
+use crate::support::samples::SIGNATURE;
+use crate::support::signing::{Link, id_of, signature_step, signer_named, started, step};
+use crate::support::{Api, Client, UNKNOWN_ID, call};
+use axum::body::Body;
+use serde_json::{Value, json};
+use shared::domain::values::time::Timestamp;
+
+/// How many seconds a link lives by default.
+const DEFAULT_SECONDS: u32 = 3 * 24 * 3600;
+
+/// Starts a process whose signature comes second, for two assets; returns the movement's path and an instance's.
+async fn movement(client: &Client) -> (String, String) {
+    let process = create_process(client, json!([step("text", "note"), signature_step()])).await;
+    let movement = start_movement(client, &process, &client.assets(2).await).await;
+    let id = |value: &Value| value["id"].as_str().unwrap().to_owned();
+    (format!("/movements/{}", id(&movement)), format!("/processes/instances/{}", id(&movement["instances"][0])))
+}
+
+async fn instance(client: &Client) -> String {
+    started(client, json!([step("text", "note"), signature_step(), step("complete", "done")])).await
+}
+
+fn time(value: &Value) -> Timestamp {
+    value.as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_link_shows_its_url_once_and_leads_through_the_next_signature_for_three_days() {
+    let (_api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let own_key = client.get("/keys").await.data()[0]["id"].clone();
+    let (movement, _) = movement(&client).await;
+    for path in [instance(&client).await, movement] {
+        let made = client.post(&format!("{path}/links"), json!({"signer": {"user_id": user}})).await;
+        let link = Link::of(&path, &made);
+        assert_eq!(made.header("location"), format!("/v1{}", link.path));
+        let mut data = made.data();
+        let url = data["url"].as_str().unwrap();
+        assert!(url.contains("/v1/sign#sgn_") && url.matches('#').count() == 1, "{url}");
+        data.as_object_mut().unwrap().remove("url");
+        assert_eq!((&data["signer"]["user_id"], &data["signer"]["name"]), (&json!(user), &json!("Ada")));
+        assert_eq!((&data["until"], &data["status"], &data["created_by"]), (&json!("sign"), &json!("open"), &own_key));
+        assert_eq!(time(&data["expires_at"]), time(&data["created_at"]).plus_seconds(DEFAULT_SECONDS));
+        for unset in ["opened_at", "used_at", "revoked_at"] {
+            assert_eq!(data.get(unset), Some(&Value::Null), "{unset}");
+        }
+        let (of, other) =
+            if path.starts_with("/movements") { ("movement_id", "instance_id") } else { ("instance_id", "movement_id") };
+        assert_eq!((&data[of], data.get(other)), (&json!(id_of(&path)), Some(&Value::Null)));
+        let read = client.get(&link.path).await;
+        let list = client.get(&format!("{path}/links")).await;
+        assert_eq!((read.data(), list.data()), (data.clone(), json!([data])));
+        assert!(!read.text().contains("sgn_") && !list.text().contains("sgn_") && read.data().get("url").is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_signer_is_a_user_or_somebody_with_a_name() {
+    let (api, client) = Api::with_tenant().await;
+    let path = instance(&client).await;
+    let links = format!("{path}/links");
+    let guest = json!({"signer": {"name": "Grace Hopper", "email": "grace@example.com"}});
+    let guest = client.post(&links, guest).await.data();
+    assert_eq!(guest["signer"], json!({"user_id": null, "name": "Grace Hopper", "email": "grace@example.com"}));
+    let nameless = client.post(&links, signer_named("Grace")).await.data();
+    assert_eq!(nameless["signer"], json!({"user_id": null, "name": "Grace", "email": null}));
+    // Who leaves signs for what is given back.
+    let user = client.user("Ada").await;
+    client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
+    assert_eq!(client.post(&links, json!({"signer": {"user_id": user}})).await.data()["signer"]["user_id"], user.as_str());
+    let other_tenants = api.tenant().await.user("Ada").await;
+    let before = api.dump().await;
+    for (signer, place) in [
+        (json!({}), "/signer"),
+        (json!("Ada"), "/signer"),
+        (json!({"user_id": user, "name": "Ada"}), "/signer"),
+        (json!({"user_id": user, "email": "ada@example.com"}), "/signer"),
+        (json!({"email": "ada@example.com"}), "/signer"),
+        (json!({"user_id": UNKNOWN_ID}), "/signer/user_id"),
+        (json!({"user_id": other_tenants}), "/signer/user_id"),
+        (json!({"user_id": "Ada"}), "/signer/user_id"),
+        (json!({"name": ""}), "/signer/name"),
+        (json!({"name": "a\u{202e}b"}), "/signer/name"),
+        (json!({"name": "x".repeat(256)}), "/signer/name"),
+        (json!({"name": "Ada", "email": "no address"}), "/signer/email"),
+        (json!({"name": "Ada", "phone": "1"}), "/signer/phone"),
+    ] {
+        let errors = client.post(&links, json!({"signer": signer})).await.field_errors();
+        let is_there = |error: &String| error == place || (place == "/signer" && error.starts_with("/signer/"));
+        assert!(!errors.is_empty() && errors.iter().all(is_there), "{signer}: {errors:?}");
+    }
+    assert_eq!(client.post(&links, json!({})).await.field_errors(), ["/signer"]);
+    let both = json!({"signer": {"name": "Ada"}, "colour": "red", "expires_in": 1});
+    assert_eq!(client.post(&links, both).await.field_errors(), ["/colour", "/expires_in"]);
+    assert_eq!(api.dump().await, before);
+}
+
+#[tokio::test]
+async fn a_link_ends_with_the_step_that_it_names() {
+    let (_api, client) = Api::with_tenant().await;
+    let sign = |key: &str| step("signature", key);
+    let steps = json!([step("text", "a"), sign("first"), step("text", "b"), sign("second"), step("text", "c")]);
+    let path = started(&client, steps).await;
+    let until = async |body: Value| client.post(&format!("{path}/links"), body).await;
+    let with = |until: &str| json!({"signer": {"name": "Ada"}, "until": until});
+    for (submitted, default) in [("", "first"), ("a", "first"), ("first", "second"), ("second", "c")] {
+        if !submitted.is_empty() {
+            let body = json!({"step_data": {}, "through": submitted});
+            client.post(&format!("{path}/advance"), body).await.data();
+        }
+        assert_eq!(until(signer_named("Ada")).await.data()["until"], default, "after {submitted}");
+        assert_eq!(until(with("c")).await.data()["until"], "c");
+        if !submitted.is_empty() {
+            assert_eq!(until(with(submitted)).await.field_errors(), ["/until"], "{submitted} is submitted");
+        }
+    }
+    for wrong in ["d", "", "C"] {
+        assert_eq!(until(with(wrong)).await.field_errors(), ["/until"], "{wrong}");
+    }
+    assert_eq!(until(json!({"signer": {"name": "Ada"}, "until": 1})).await.field_errors(), ["/until"]);
+}
+
+#[tokio::test]
+async fn a_link_lives_from_a_minute_to_thirty_days() {
+    let (_api, client) = Api::with_tenant().await;
+    let links = format!("{}/links", instance(&client).await);
+    let with = |seconds: Value| json!({"signer": {"name": "Ada"}, "expires_in": seconds});
+    for seconds in [60, 30 * 24 * 3600] {
+        let data = client.post(&links, with(json!(seconds))).await.data();
+        assert_eq!(time(&data["expires_at"]), time(&data["created_at"]).plus_seconds(seconds));
+    }
+    for wrong in [json!(59), json!(30 * 24 * 3600 + 1), json!(-60), json!("60"), json!(60.5), json!(1e20)] {
+        assert_eq!(client.post(&links, with(wrong.clone())).await.field_errors(), ["/expires_in"], "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_has_ended_and_an_instance_of_a_movement_get_no_link() {
+    let (api, client) = Api::with_tenant().await;
+    let (movement, of_movement) = movement(&client).await;
+    let cancelled = instance(&client).await;
+    cancel(&client, id_of(&cancelled)).await.data();
+    let completed = instance(&client).await;
+    for data in [json!({"note": "n"}), json!({"sign": SIGNATURE}), json!({})] {
+        advance(&client, id_of(&completed), data).await.data();
+    }
+    let before = api.dump().await;
+    let refused = client.post(&format!("{of_movement}/links"), signer_named("Ada")).await;
+    assert_eq!(refused.problem(409, "CONFLICT")["movement_id"], id_of(&movement));
+    for path in [&cancelled, &completed] {
+        client.post(&format!("{path}/links"), signer_named("Ada")).await.problem(409, "INSTANCE_CLOSED");
+    }
+    for unknown in [format!("/processes/instances/{UNKNOWN_ID}"), format!("/movements/{UNKNOWN_ID}"), "/movements/x".to_owned()] {
+        client.post(&format!("{unknown}/links"), signer_named("Ada")).await.problem(404, "NOT_FOUND");
+        client.get(&format!("{unknown}/links")).await.problem(404, "NOT_FOUND");
+    }
+    assert_eq!(api.dump().await, before);
+    client.post(&format!("{movement}/cancel"), json!({})).await.data();
+    client.post(&format!("{movement}/links"), signer_named("Ada")).await.problem(409, "INSTANCE_CLOSED");
+}
+
+#[tokio::test]
+async fn links_are_listed_newest_first_in_pages() {
+    let (_api, client) = Api::with_tenant().await;
+    let (movement, _) = movement(&client).await;
+    let other = instance(&client).await;
+    Link::for_guest(&client, &other).await;
+    for path in [instance(&client).await, movement] {
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            ids.insert(0, Link::for_guest(&client, &path).await.id);
+        }
+        let page = async |query: &str| {
+            let page = client.get(&format!("{path}/links{query}")).await.json();
+            let listed: Vec<String> =
+                page["data"].as_array().unwrap().iter().map(|link| link["id"].as_str().unwrap().to_owned()).collect();
+            (listed, page["meta"].clone())
+        };
+        let meta = |page: u32, limit: u32, pages: u32| json!({"total": 3, "page": page, "limit": limit, "total_pages": pages});
+        assert_eq!(page("?limit=2").await, (ids[..2].to_vec(), meta(1, 2, 2)));
+        assert_eq!(page("?limit=2&page=2").await, (ids[2..].to_vec(), meta(2, 2, 2)));
+        assert_eq!(page("?limit=2&page=9").await, (vec![], meta(9, 2, 2)));
+        assert_eq!(page("?limit=100").await.0, ids);
+        assert_eq!(
+            client.get(&format!("{path}/links?limit=101&page=0&status=open")).await.field_errors(),
+            ["limit", "page", "status"]
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_the_tenants_or_not_of_this_process_is_not_found() {
+    let (api, client) = Api::with_tenant().await;
+    let other_tenant = api.tenant().await;
+    let (movement, _) = movement(&client).await;
+    for path in [instance(&client).await, movement] {
+        let link = Link::for_guest(&client, &path).await;
+        let elsewhere = instance(&client).await;
+        let before = api.dump().await;
+        for path in [format!("{elsewhere}/links/{}", link.id), format!("{path}/links/{UNKNOWN_ID}"), format!("{path}/links/x")] {
+            client.get(&path).await.problem(404, "NOT_FOUND");
+            client.delete(&path).await.problem(404, "NOT_FOUND");
+        }
+        other_tenant.get(&link.path).await.problem(404, "NOT_FOUND");
+        other_tenant.delete(&link.path).await.problem(404, "NOT_FOUND");
+        other_tenant.get(&format!("{path}/links")).await.problem(404, "NOT_FOUND");
+        other_tenant.post(&format!("{path}/links"), signer_named("Ada")).await.problem(404, "NOT_FOUND");
+        assert_eq!(api.dump().await, before);
+        link.signer(&client).session().await;
+    }
+}
+
+#[tokio::test]
+async fn links_need_the_scopes_of_processes() {
+    let (_api, client) = Api::with_tenant().await;
+    let path = instance(&client).await;
+    let links = format!("{path}/links");
+    let (reader, writer) = (client.scoped(&["processes:read"]).await, client.scoped(&["processes:write"]).await);
+    let link = Link::create(&writer, &path, signer_named("Ada")).await;
+    for path in [&links, &link.path] {
+        reader.get(path).await.data();
+        assert_eq!(writer.get(path).await.problem(403, "FORBIDDEN")["scope"], "processes:read");
+    }
+    assert_eq!(reader.post(&links, signer_named("Ada")).await.problem(403, "FORBIDDEN")["scope"], "processes:write");
+    assert_eq!(reader.delete(&link.path).await.problem(403, "FORBIDDEN")["scope"], "processes:write");
+    assert_eq!(writer.delete(&link.path).await.data()["status"], "revoked");
+}
+
+#[tokio::test]
+async fn a_replayed_creation_has_no_url_and_a_dry_run_writes_nothing() {
+    let (api, client) = Api::with_tenant().await;
+    let links = format!("{}/links", instance(&client).await);
+    let before = api.dump().await;
+    let dry = client.post(&dry_run(&links), signer_named("Ada")).await;
+    assert_eq!((dry.status.as_u16(), dry.header("dry-run"), dry.header("location")), (200, "true", ""), "{}", dry.text());
+    assert_eq!((dry.data().get("url"), dry.data().get("id")), (Some(&Value::Null), Some(&Value::Null)));
+    assert_eq!(api.dump().await, before);
+
+    let first = post(&client, &links, &signer_named("Ada"), "k").await;
+    let before = api.dump().await;
+    let again = post(&client, &links, &signer_named("Ada"), "k").await;
+    assert_eq!((again.status.as_u16(), again.header("idempotent-replayed")), (201, "true"));
+    let mut expected = first.data();
+    assert!(expected.as_object_mut().unwrap().remove("url").is_some());
+    assert_eq!((again.data(), again.header("location")), (expected, first.header("location")));
+    assert_eq!(post(&client, &links, &signer_named("Eve"), "k").await.field_errors(), ["Idempotency-Key"]);
+    assert_eq!(api.dump().await, before);
+}
+
+/// The gateway's domain is in its event, whatever the request says of its host.
+#[tokio::test]
+async fn the_url_has_the_address_that_the_service_was_reached_at() {
+    let (api, client) = Api::with_tenant().await;
+    let links = format!("{}/links", instance(&client).await);
+    let body = signer_named("Ada").to_string();
+    let made = client.send_json("POST", &links, &body, ("host", "192.168.0.7:3000")).await.data();
+    assert!(made["url"].as_str().unwrap().starts_with("http://192.168.0.7:3000/v1/sign#sgn_"), "{}", made["url"]);
+    let event = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../events/assets-create-201.json")).unwrap();
+    let mut event: Value = serde_json::from_str(&event).unwrap();
+    let path = json!(format!("/v1{links}"));
+    (event["rawPath"], event["requestContext"]["http"]["path"]) = (path.clone(), path);
+    (event["routeKey"], event["body"]) = (json!("ANY /v1/processes/{proxy+}"), json!(body));
+    event["requestContext"]["routeKey"] = event["routeKey"].clone();
+    event["requestContext"]["domainName"] = json!("api.example.com");
+    event["headers"]["host"] = json!("evil.example");
+    event["headers"]["authorization"] = json!(format!("Bearer {}", client.key));
+    let request = lambda_http::request::from_str(&event.to_string()).unwrap().map(Body::new);
+    let made = call(&Function::named("processes").router(api.store.clone()), request).await.data();
+    assert!(made["url"].as_str().unwrap().starts_with("https://api.example.com/v1/sign#sgn_"), "{}", made["url"]);
+}

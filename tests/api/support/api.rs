@@ -1,0 +1,180 @@
+//! The service with a table of its own.
+
+use super::client::Client;
+use super::webhooks::queue::TestQueue;
+use aws_sdk_dynamodb::Client as Dynamo;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use axum::Router;
+use dev_server::engine;
+use dev_server::faulty_table::planned::{Faults, FaultyClient};
+use dev_server::faulty_table::{FaultyTable, Weaknesses};
+use dev_server::in_process::InProcessEngine;
+use dev_server::meter::Meter;
+use dev_server::{server, table};
+use shared::app::App;
+use shared::domain::keys::api_key::MAX_RATE_LIMIT;
+use shared::domain::values::time::Timestamp;
+use shared::key_encryption::KeyEncryption;
+use shared::store::object_store::ObjectStore;
+use shared::store::{Clock, Store};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// Where the tests' clock starts: 2026-03-05T10:00:00Z.
+const START: i64 = 1_772_704_800_000;
+
+/// The service with a table of its own.
+pub struct Api {
+    pub router: Router,
+    pub store: Store,
+    pub dynamo: Dynamo,
+    pub table: String,
+    pub meter: Meter,
+    pub faults: Faults,
+    pub key_encryption: Arc<dyn KeyEncryption>,
+    /// The queue of deliveries to webhooks.
+    pub queue: Arc<TestQueue>,
+    clock: Arc<AtomicI64>,
+    /// By how many milliseconds each reading moves the clock.
+    tick: Arc<AtomicI64>,
+    /// Where the table must be deleted in the end.
+    shared_endpoint: Option<String>,
+}
+
+impl Api {
+    /// Starts an engine, or creates a table at `TEST_DYNAMODB_ENDPOINT`.
+    pub async fn start() -> Self {
+        let Ok(endpoint) = std::env::var("TEST_DYNAMODB_ENDPOINT") else {
+            return Self::on(SharedHttpClient::new(InProcessEngine::new().unwrap()), "http://engine.invalid").await;
+        };
+        // On a clock that stands still, time-outs would pass whenever a socket is waited for.
+        let now = tokio::time::Instant::now();
+        std::thread::sleep(Duration::from_millis(1));
+        if now == tokio::time::Instant::now() {
+            tokio::time::resume();
+        }
+        let mut api = Self::on(aws_smithy_http_client::Builder::new().build_http(), &endpoint).await;
+        api.shared_endpoint = Some(endpoint);
+        api
+    }
+
+    /// Returns the service on a faulty table. Needs a runtime whose clock is paused.
+    pub async fn on_faulty_table(seed: u64, weaknesses: Weaknesses) -> Self {
+        let table = FaultyTable::new(seed).unwrap();
+        let api = Self::on(SharedHttpClient::new(table.clone()), "http://faulty.invalid").await;
+        table.set(weaknesses);
+        api
+    }
+
+    async fn on(http: SharedHttpClient, endpoint: &str) -> Self {
+        let table = format!("test-{:016x}", RandomState::new().hash_one(0u8));
+        let (clock, tick) = (Arc::new(AtomicI64::new(START)), Arc::new(AtomicI64::new(1)));
+        let meter = Meter::default();
+        let faults = Faults::default();
+        // The queue is no part of what tests make fail.
+        let records = engine::config(endpoint).http_client(http.clone()).timeout_config(TimeoutConfig::disabled());
+        let records = Store::new(Dynamo::from_conf(records.build()), &table, ticking(&clock, &Arc::default(), 0));
+        let queue = Arc::new(TestQueue::delivering_tests(records));
+        let http = FaultyClient::new(http, faults.clone());
+        // A request that a test holds must not time out, however busy the machine is.
+        let no_timeouts = TimeoutConfig::disabled();
+        let config = engine::config(endpoint).http_client(http).interceptor(meter.clone()).timeout_config(no_timeouts);
+        let dynamo = Dynamo::from_conf(config.build());
+        table::create(&dynamo, &table).await.unwrap();
+        let store = Store::new(dynamo.clone(), &table, ticking(&clock, &tick, 0));
+        let key_encryption: Arc<dyn KeyEncryption> = Arc::new(key_encryption::FileKeyEncryption::in_memory().unwrap());
+        let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&key_encryption)));
+        let router = server::router(app.with_queue(Some(queue.clone())));
+        Self { router, store, dynamo, table, meter, faults, key_encryption, queue, clock, tick, shared_endpoint: None }
+    }
+
+    /// Starts the service and creates a tenant.
+    pub async fn with_tenant() -> (Self, Client) {
+        let api = Self::start().await;
+        let client = api.tenant().await;
+        (api, client)
+    }
+
+    /// Creates a tenant and returns a client whose key has every scope.
+    pub async fn tenant(&self) -> Client {
+        self.limited_tenant(MAX_RATE_LIMIT).await
+    }
+
+    /// Creates a tenant and returns a client whose key may send `limit` requests a minute.
+    pub async fn limited_tenant(&self, limit: u32) -> Client {
+        let created = self.store.create_tenant("Acme".parse().unwrap(), None, limit).await.unwrap();
+        Client { router: self.router.clone(), key: created.api_key.expose(), tenant: created.tenant_id }
+    }
+
+    /// Returns another copy of every function on the same table, whose clock differs by `skew` milliseconds and whose
+    /// list indexes may take `list_index_bytes`.
+    pub fn replica(&self, skew: i64, list_index_bytes: usize) -> Replica {
+        self.replica_with(skew, list_index_bytes, None)
+    }
+
+    /// [`Api::replica`] with a place for snapshots of list indexes.
+    pub fn replica_with(&self, skew: i64, list_index_bytes: usize, snapshots: Option<Arc<dyn ObjectStore>>) -> Replica {
+        let clock = ticking(&self.clock, &self.tick, skew);
+        let store = Store::new(self.dynamo.clone(), &self.table, clock).with_list_index_bytes(list_index_bytes);
+        let store = store.with_snapshots(snapshots);
+        let app = App::new(store.clone()).with_key_encryption(Some(Arc::clone(&self.key_encryption)));
+        Replica { router: server::router(app.with_queue(Some(self.queue.clone()))), store }
+    }
+
+    /// Moves the clock forward.
+    pub fn advance_clock(&self, seconds: i64) {
+        self.advance_clock_millis(seconds * 1000);
+    }
+
+    /// Moves the clock forward, or back for a negative number.
+    pub fn advance_clock_millis(&self, millis: i64) {
+        self.clock.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    /// Stops the clock: from now on, every reading returns the same time.
+    pub fn stop_clock(&self) {
+        self.tick.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns the time on the tests' clock.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.clock.load(Ordering::Relaxed))
+    }
+}
+
+/// Returns a clock that each reading moves by `tick` milliseconds, so that later events sort after earlier ones.
+fn ticking(clock: &Arc<AtomicI64>, tick: &Arc<AtomicI64>, skew: i64) -> Clock {
+    let (clock, tick) = (Arc::clone(clock), Arc::clone(tick));
+    Arc::new(move || Timestamp::from_millis(clock.fetch_add(tick.load(Ordering::Relaxed), Ordering::Relaxed) + skew))
+}
+
+impl Drop for Api {
+    /// Deletes the table at `TEST_DYNAMODB_ENDPOINT`; other tables end with their engine.
+    fn drop(&mut self) {
+        let Some(endpoint) = self.shared_endpoint.clone() else { return };
+        let table = self.table.clone();
+        let cleaning = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let client = Dynamo::from_conf(engine::config(&endpoint).build());
+            let _ = runtime.block_on(client.delete_table().table_name(table).send());
+        });
+        let _ = cleaning.join();
+    }
+}
+
+/// Another copy of every function on the same table, with list indexes of its own.
+#[derive(Clone)]
+pub struct Replica {
+    pub router: Router,
+    pub store: Store,
+}
+
+impl Replica {
+    /// Returns a client that sends the same key to this replica.
+    pub fn client(&self, client: &Client) -> Client {
+        Client { router: self.router.clone(), ..client.clone() }
+    }
+}

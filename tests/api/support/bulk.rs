@@ -1,0 +1,72 @@
+//! Batches, imports and exports.
+
+use super::{Client, Reply};
+use dev_server::test_data::expensive_schema;
+use serde_json::{Value, json};
+
+impl Client {
+    /// Sends a batch.
+    pub async fn batch(&self, path: &str, operations: &[Value], is_atomic: bool) -> Reply {
+        self.post(path, json!({"operations": operations, "atomic": is_atomic})).await
+    }
+
+    /// Imports CSV; `query` begins with `?` if there is one.
+    pub async fn import(&self, path: &str, query: &str, csv: &str) -> Reply {
+        self.send("POST", &format!("{path}/import{query}"), Some("text/csv"), csv.to_owned()).await
+    }
+
+    /// Imports CSV with an idempotency key.
+    pub async fn import_once(&self, path: &str, csv: &str, key: &str) -> Reply {
+        let headers = [("idempotency-key", key)];
+        self.send_with("POST", &format!("{path}/import"), Some("text/csv"), csv.to_owned(), &headers).await
+    }
+
+    /// Follows the links of an export and returns its parts.
+    pub async fn export(&self, path: &str) -> Vec<String> {
+        let mut parts = Vec::new();
+        let mut next = Some(path.to_owned());
+        while let Some(path) = next {
+            let reply = self.get(&path).await;
+            assert_eq!(reply.status.as_u16(), 200, "{}", reply.text());
+            parts.push(reply.text().to_owned());
+            let link = reply.header("link");
+            next = link.strip_prefix("</v1").and_then(|link| link.strip_suffix(">; rel=\"next\"")).map(str::to_owned);
+            assert_eq!(next.is_some(), !link.is_empty(), "{link}");
+        }
+        parts
+    }
+}
+
+/// Returns the outcomes of an import's rows.
+#[track_caller]
+pub fn outcomes(reply: &Reply) -> Vec<String> {
+    assert_eq!(reply.status.as_u16(), 200, "{}", reply.text());
+    reply.data().as_array().unwrap().iter().map(|row| row["outcome"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Returns the statuses of a batch's operations.
+#[track_caller]
+pub fn statuses(reply: &Reply) -> Vec<u64> {
+    assert_eq!(reply.status.as_u16(), 200, "{}", reply.text());
+    reply.data().as_array().unwrap().iter().map(|entry| entry["status"].as_u64().unwrap()).collect()
+}
+
+/// Returns the columns and details of a row's errors.
+pub fn row_errors(reply: &Reply, row: usize) -> Vec<(String, String)> {
+    let errors = reply.data()[row]["errors"].as_array().cloned().unwrap_or_default();
+    let text = |error: &Value, name: &str| error[name].as_str().unwrap_or_default().to_owned();
+    errors.iter().map(|error| (text(error, "column"), text(error, "detail"))).collect()
+}
+
+/// Creates an asset type and returns its ID and so many values whose validation costs a good tenth of what a request may spend.
+pub async fn costly(client: &Client, count: usize) -> (String, Vec<Value>) {
+    let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": expensive_schema()});
+    let asset_type = client.post("/catalog/asset-types", body).await.id();
+    (asset_type, (0..count).map(|n| json!([vec![1; 200], vec![n]].concat())).collect())
+}
+
+/// Returns operations of a batch that create assets with these values.
+pub fn creations(asset_type: &str, values: &[Value]) -> Vec<Value> {
+    let body = |list| json!({"name": "a", "asset_type_id": asset_type, "custom_fields": {"list": list}});
+    values.iter().map(|list| json!({"op": "create", "body": body(list)})).collect()
+}

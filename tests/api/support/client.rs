@@ -1,0 +1,168 @@
+//! A client of the API.
+
+use super::described;
+use super::response::Reply;
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use dev_server::test_data::made_up_key;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use shared::domain::keys::token::{Secret, Token};
+use shared::domain::values::id::TenantId;
+use tower::ServiceExt;
+
+/// A client with an API key. Paths are given without `/v1`.
+#[derive(Clone)]
+pub struct Client {
+    pub router: Router,
+    /// The key's text; without one, no `Authorization` header is sent.
+    pub key: String,
+    pub tenant: TenantId,
+}
+
+impl Client {
+    /// Sends a request.
+    pub async fn send(&self, method: &str, path: &str, content_type: Option<&str>, body: impl Into<Body>) -> Reply {
+        self.send_with(method, path, content_type, body, &[]).await
+    }
+
+    /// Sends a request with more headers.
+    pub async fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: Option<&str>,
+        body: impl Into<Body>,
+        headers: &[(&str, &str)],
+    ) -> Reply {
+        let mut request = Request::builder().method(method).uri(format!("/v1{path}"));
+        if !self.key.is_empty() {
+            request = request.header("authorization", format!("Bearer {}", self.key));
+        }
+        if let Some(content_type) = content_type {
+            request = request.header("content-type", content_type);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        call(&self.router, request.body(body.into()).unwrap()).await
+    }
+
+    /// Sends JSON, or nothing if `body` is empty, with one more header.
+    pub async fn send_json(&self, method: &str, path: &str, body: &str, header: (&str, &str)) -> Reply {
+        self.send_with(method, path, Some("application/json"), body.to_owned(), &[header]).await
+    }
+
+    pub async fn get(&self, path: &str) -> Reply {
+        self.send("GET", path, None, Body::empty()).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Reply {
+        self.post_text(path, &body.to_string()).await
+    }
+
+    pub async fn post_text(&self, path: &str, body: &str) -> Reply {
+        self.send("POST", path, Some("application/json"), body.to_owned()).await
+    }
+
+    pub async fn patch(&self, path: &str, body: Value) -> Reply {
+        self.send("PATCH", path, Some("application/json"), body.to_string()).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.send("DELETE", path, None, Body::empty()).await
+    }
+
+    /// Uses the key once, so that later requests don't write its `last_used_at`.
+    pub async fn use_key_once(&self) {
+        self.get("/settings").await.data();
+    }
+
+    /// Returns a client of the same tenant with another key, or with anything else in its place.
+    pub fn with_key(&self, key: &str) -> Self {
+        Self { key: key.to_owned(), ..self.clone() }
+    }
+
+    /// Returns a client with a key of this tenant that nobody has.
+    pub fn stranger(&self) -> Self {
+        self.with_key(&made_up_key(self.tenant))
+    }
+
+    /// Returns a client with the ID of this key, and a wrong secret.
+    pub fn impostor(&self) -> Self {
+        let Token { tenant, id, .. } = Token::parse(&self.key).unwrap();
+        self.with_key(&Token::new(tenant, id, Secret::new([7; 32])).expose())
+    }
+
+    /// Returns a client whose key is in the response to a creation or a rotation of a key.
+    #[track_caller]
+    pub fn with_key_of(&self, key: &Value) -> Self {
+        self.with_key(key["api_key"].as_str().expect("a key"))
+    }
+
+    /// Creates a key with these scopes and returns a client with it.
+    pub async fn scoped(&self, scopes: &[&str]) -> Self {
+        self.with_key_of(&self.post("/keys", json!({"name": "scoped", "scopes": scopes})).await.data())
+    }
+
+    /// Creates an active user and returns the id.
+    pub async fn user(&self, name: &str) -> String {
+        let email = format!("{}@example.com", name.to_lowercase().replace(' ', "."));
+        self.post("/users", json!({"email": email, "display_name": name})).await.id()
+    }
+
+    /// Creates an asset type and returns its id.
+    pub async fn asset_type(&self, name: &str, code: &str, kind: &str) -> String {
+        self.post("/catalog/asset-types", json!({"name": name, "code": code, "kind": kind})).await.id()
+    }
+
+    /// Creates a model with a manufacturer of its own and returns its id.
+    pub async fn model(&self, manufacturer: &str, name: &str, asset_type: &str) -> String {
+        let manufacturer = self.post("/catalog/manufacturers", json!({"name": manufacturer})).await.id();
+        let body = json!({"name": name, "manufacturer_id": manufacturer, "asset_type_id": asset_type});
+        self.post("/catalog/models", body).await.id()
+    }
+
+    /// Creates an asset and returns its id.
+    pub async fn asset(&self, body: Value) -> String {
+        self.post("/assets", body).await.id()
+    }
+
+    /// Creates an asset that is assigned to a user, and returns its id.
+    pub async fn assigned_asset(&self, name: &str, user: &str) -> String {
+        let id = self.asset(json!({"name": name})).await;
+        self.patch(&format!("/assets/{id}"), json!({"assigned_to": user})).await.data();
+        id
+    }
+
+    /// Creates assets named `a0`, `a1` and so on, and returns their ids.
+    pub async fn assets(&self, count: usize) -> Vec<String> {
+        let numbers: Vec<usize> = (0..count).collect();
+        let mut ids = Vec::new();
+        for part in numbers.chunks(100) {
+            let creation = |n: &usize| json!({"op": "create", "body": {"name": format!("a{n}")}});
+            let made = self.batch("/assets/batch", &part.iter().map(creation).collect::<Vec<_>>(), false).await.data();
+            let id = |entry: &Value| entry["data"]["id"].as_str().unwrap_or_else(|| panic!("{entry}")).to_owned();
+            ids.extend(made.as_array().unwrap().iter().map(id));
+        }
+        ids
+    }
+
+    /// Returns how many resources a list has.
+    pub async fn total(&self, path: &str) -> u64 {
+        let reply = self.get(path).await;
+        reply.json()["meta"]["total"].as_u64().unwrap_or_else(|| panic!("{path} has no total: {}", reply.text()))
+    }
+}
+
+/// Sends a request to a router, reads the whole response and compares it with the OpenAPI document.
+pub async fn call(router: &Router, request: Request<Body>) -> Reply {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = router.clone().oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    let reply = Reply { status: parts.status, headers: parts.headers, bytes };
+    described::check(method.as_str(), &path, &reply);
+    reply
+}

@@ -1,0 +1,133 @@
+//! The functions as template.yaml deploys them: each with its own routes only.
+
+use super::operations::BASE;
+use axum::Router;
+use shared::app::App;
+use shared::store::Store;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+use utoipa::openapi::OpenApi;
+use yaml_serde::Value;
+
+/// One Lambda function.
+pub struct Function {
+    /// The package, the binary and the folder in `functions/`.
+    pub package: &'static str,
+    /// The name in template.yaml, before `Function` and `Role`.
+    pub resource: &'static str,
+    /// The function's part of the OpenAPI document.
+    pub description: fn() -> OpenApi,
+    /// The routes that the binary serves.
+    pub routes: fn() -> Router<App>,
+}
+
+macro_rules! function {
+    ($package:ident, $resource:literal, $routes:ident) => {
+        Function {
+            package: stringify!($package),
+            resource: $resource,
+            description: $package::description,
+            routes: $package::$routes,
+        }
+    };
+}
+
+/// Every function. A test compares them with the folder.
+pub const FUNCTIONS: [Function; 8] = [
+    function!(assets, "Assets", routes),
+    function!(processes, "Processes", routes),
+    function!(users, "Users", routes),
+    function!(catalog, "Catalog", routes),
+    function!(account, "Account", routes),
+    function!(sign, "Sign", routes),
+    function!(webhooks, "Webhooks", routes),
+    function!(meta, "Meta", all_routes),
+];
+
+/// A function that serves no requests.
+pub struct Background {
+    /// The package in `functions/`.
+    pub package: &'static str,
+    /// The name in template.yaml, before `Function` and `Role`.
+    pub resource: &'static str,
+}
+
+/// The functions that serve no requests: one runs on a schedule, one when the table's stream has events, one when the queue has
+/// messages.
+pub const BACKGROUND: [Background; 3] = [
+    Background { package: "snapshots", resource: "Snapshots" },
+    Background { package: "fanout", resource: "Fanout" },
+    Background { package: "deliver", resource: "Deliver" },
+];
+
+/// Returns the name of every function in template.yaml, before `Function` and `Role`.
+pub fn resources() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().map(|function| function.resource).chain(BACKGROUND.iter().map(|function| function.resource))
+}
+
+impl Function {
+    /// Returns the function with this package.
+    pub fn named(package: &str) -> &'static Self {
+        FUNCTIONS.iter().find(|function| function.package == package).unwrap_or_else(|| panic!("no function {package}"))
+    }
+
+    /// Returns the router that the binary serves.
+    pub fn router(&self, store: Store) -> Router {
+        shared::http::service((self.routes)(), App::new(store))
+    }
+
+    /// Returns the operations as methods and paths, with HEAD for every GET.
+    pub fn operations(&self) -> BTreeSet<(&'static str, String)> {
+        let mut operations = BTreeSet::new();
+        for (path, item) in (self.description)().paths.paths {
+            let path = format!("{BASE}{path}");
+            let methods = [
+                ("GET", item.get.is_some()),
+                ("HEAD", item.get.is_some()),
+                ("POST", item.post.is_some()),
+                ("PATCH", item.patch.is_some()),
+                ("DELETE", item.delete.is_some()),
+                ("PUT", item.put.is_some()),
+            ];
+            operations.extend(methods.into_iter().filter(|(_, exists)| *exists).map(|(name, _)| (name, path.clone())));
+        }
+        operations
+    }
+}
+
+/// Returns a resource of template.yaml.
+pub fn resource(name: &str) -> Value {
+    template()["Resources"].get(name).unwrap_or_else(|| panic!("template.yaml has no {name}")).clone()
+}
+
+/// Returns the environment variables of all functions.
+pub fn variables_of_all() -> &'static Value {
+    &template()["Globals"]["Function"]["Environment"]["Variables"]
+}
+
+/// Returns template.yaml, which is parsed once because that is slow in a debug build.
+fn template() -> &'static Value {
+    static TEMPLATE: LazyLock<Value> = LazyLock::new(|| yaml_serde::from_str(dev_server::table::TEMPLATE).unwrap());
+    &TEMPLATE
+}
+
+#[test]
+fn every_folder_in_functions_is_a_function_of_the_template() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions");
+    let folders = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let background = || BACKGROUND.iter().map(|function| (function.package, function.resource));
+    let names = || FUNCTIONS.iter().map(|function| (function.package, function.resource)).chain(background());
+    let known: BTreeSet<String> = names().map(|(package, _)| package.to_owned()).collect();
+    assert_eq!(folders.collect::<BTreeSet<_>>(), known);
+    let of_type = |(name, resource): (&Value, &Value)| {
+        (resource["Type"] == "AWS::Serverless::Function").then(|| name.as_str().unwrap().to_owned())
+    };
+    let declared: BTreeSet<String> = template()["Resources"].as_mapping().unwrap().iter().filter_map(of_type).collect();
+    assert_eq!(declared, names().map(|(_, resource)| format!("{resource}Function")).collect());
+    for (package, resource_name) in names() {
+        let declared = resource(&format!("{resource_name}Function"));
+        assert_eq!(declared["Properties"]["CodeUri"], format!("functions/{package}"));
+        assert_eq!(declared["Metadata"]["BuildMethod"], "rust-cargolambda");
+        assert_eq!(declared["Metadata"]["BuildProperties"]["Binary"], package);
+    }
+}

@@ -1,0 +1,27 @@
+//! Properties that hold for any input, and models that the service is compared with.
+
+use super::case_count;
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, TestCaseResult, TestRunner};
+use tokio::runtime::{Builder, Runtime};
+
+/// The most steps that make an input that fails smaller.
+const MAX_SHRINK_STEPS: u32 = 200;
+
+/// Returns a runtime with the true time.
+pub fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Returns a runtime whose clock is paused, as a faulty table needs it.
+pub fn paused_runtime() -> Runtime {
+    Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+}
+
+/// Checks a property for random inputs, for so many in the full run. Prints the smallest input that fails.
+#[track_caller]
+pub fn check<S: Strategy>(runtime: &Runtime, cases: u32, inputs: &S, case: impl AsyncFn(S::Value) -> TestCaseResult) {
+    let (cases, max_shrink_iters) = (case_count(cases), MAX_SHRINK_STEPS);
+    let config = Config { cases, max_shrink_iters, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config).run(inputs, |input| runtime.block_on(case(input))).unwrap();
+}

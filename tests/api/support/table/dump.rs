@@ -1,0 +1,60 @@
+//! The whole table as text, for comparing before and after.
+
+use crate::support::Api;
+use aws_sdk_dynamodb::types::AttributeValue;
+use shared::store::keys::Item;
+
+/// Every item of a table but request counters, as sorted texts. Its `Debug` output is short, because a table is long.
+#[derive(PartialEq, Eq)]
+pub struct Dump(pub Vec<String>);
+
+impl std::fmt::Debug for Dump {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} items, {} bytes", self.0.len(), self.0.iter().map(String::len).sum::<usize>())
+    }
+}
+
+impl Dump {
+    /// Returns the items that don't contain `text`.
+    pub fn without(self, text: &str) -> Vec<String> {
+        self.0.into_iter().filter(|item| !item.contains(text)).collect()
+    }
+}
+
+impl Api {
+    /// Returns every item of the table. Requests are counted even when they are refused, so counters are left out.
+    pub async fn dump(&self) -> Dump {
+        let items = all_items(self).await.into_iter().filter(|item| !is_request_counter(item));
+        let mut items: Vec<String> = items.map(|item| render(&AttributeValue::M(item))).collect();
+        items.sort();
+        Dump(items)
+    }
+}
+
+/// Scans the whole table, which only a test may do.
+pub async fn all_items(api: &Api) -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut pages = api.dynamo.scan().table_name(&api.table).into_paginator().send();
+    while let Some(page) = pages.next().await {
+        items.extend(page.unwrap().items.unwrap_or_default());
+    }
+    items
+}
+
+fn is_request_counter(item: &Item) -> bool {
+    item.get("type").and_then(|kind| kind.as_s().ok()).is_some_and(|kind| kind == "rate")
+}
+
+/// Returns the same text for equal values. `last_used_at` is left out, because even a refused request may write it.
+fn render(value: &AttributeValue) -> String {
+    match value {
+        AttributeValue::M(map) => {
+            let shown = map.iter().filter(|(name, _)| *name != "last_used_at");
+            let mut members: Vec<String> = shown.map(|(name, value)| format!("{name}: {}", render(value))).collect();
+            members.sort();
+            format!("{{{}}}", members.join(", "))
+        }
+        AttributeValue::L(list) => format!("[{}]", list.iter().map(render).collect::<Vec<_>>().join(", ")),
+        other => format!("{other:?}"),
+    }
+}

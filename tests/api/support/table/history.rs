@@ -1,0 +1,107 @@
+//! Events in the table: reading their chains, and changing them behind the service's back.
+
+use crate::support::{Api, Client};
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::{Value, json};
+use shared::domain::history::event::hash;
+use shared::domain::values::id::{EventId, Id};
+use shared::store::keys::{Item, Keys};
+
+/// Returns the events of one resource, oldest first, after checking that they form a chain which ends with the hash that
+/// the record holds.
+pub async fn event_chain(api: &Api, client: &Client, id: &str) -> Vec<Value> {
+    let partition = Keys::of(client.tenant).partition();
+    let query = api.dynamo.query().table_name(&api.table).key_condition_expression("PK = :pk");
+    let mut pages = query.expression_attribute_values(":pk", partition).into_paginator().send();
+    let mut entries: Vec<(Value, String, String)> = Vec::new();
+    let mut last_hash = None;
+    while let Some(page) = pages.next().await {
+        for item in page.unwrap().items() {
+            let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
+            match text("type").as_deref() {
+                Some("event") => {
+                    let entry = text("entry").unwrap();
+                    // Parsing is slow in a debug build, and most events are of other resources.
+                    let event: Value = if entry.contains(id) { serde_json::from_str(&entry).unwrap() } else { Value::Null };
+                    if event["entity_id"] == id {
+                        entries.push((event, hash(&entry), text("hash").unwrap()));
+                    }
+                }
+                _ if text("id").as_deref() == Some(id) => last_hash = text("last_hash"),
+                _ => {}
+            }
+        }
+    }
+    entries.sort_by_key(|(event, ..)| event["version"].as_u64());
+    let mut previous = Value::Null;
+    for (place, (event, computed, stored)) in entries.iter().enumerate() {
+        assert_eq!(event["version"], place + 1, "a version is missing or occurs twice");
+        assert_eq!(event["previous_hash"], previous, "the chain is broken");
+        assert_eq!(computed, stored);
+        previous = json!(stored);
+    }
+    if let Some(last) = last_hash {
+        assert_eq!(previous, json!(last), "the record does not hold the hash of its latest event");
+    }
+    entries.into_iter().map(|(event, ..)| event).collect()
+}
+
+/// Creates an asset and changes it twice; returns its id and the path of its history.
+pub async fn changed_asset(client: &Client) -> (String, String) {
+    let id = client.asset(json!({"name": "a"})).await;
+    for name in ["b", "c"] {
+        client.patch(&format!("/assets/{id}"), json!({"name": name})).await.data();
+    }
+    (id.clone(), format!("/assets/{id}/history"))
+}
+
+/// Returns the versions in a page of a history, in its order.
+pub fn versions(history: &Value) -> Vec<u64> {
+    history["data"].as_array().unwrap().iter().map(|event| event["version"].as_u64().unwrap()).collect()
+}
+
+/// Returns the key of the event with this version in a history.
+pub fn event_key(client: &Client, history: &Value, version: u64) -> Item {
+    let event = history["data"].as_array().unwrap().iter().find(|event| event["version"] == version).unwrap();
+    Keys::of(client.tenant).event(event["id"].as_str().unwrap().parse().unwrap()).item()
+}
+
+/// Overwrites an attribute of an item.
+pub async fn set_attribute(api: &Api, key: &Item, name: &str, value: AttributeValue) {
+    let update = api.dynamo.update_item().table_name(&api.table).set_key(Some(key.clone())).update_expression("SET #n = :v");
+    update.expression_attribute_names("#n", name).expression_attribute_values(":v", value).send().await.unwrap();
+}
+
+/// Overwrites a text attribute of an item.
+pub async fn set_text(api: &Api, key: &Item, name: &str, value: String) {
+    set_attribute(api, key, name, AttributeValue::S(value)).await;
+}
+
+/// Reads a text attribute of an item.
+pub async fn text_attribute(api: &Api, key: &Item, name: &str) -> String {
+    let found = api.dynamo.get_item().table_name(&api.table).set_key(Some(key.clone())).send().await.unwrap();
+    found.item.unwrap()[name].as_s().unwrap().clone()
+}
+
+/// Deletes an item.
+pub async fn delete_item(api: &Api, key: &Item) {
+    api.dynamo.delete_item().table_name(&api.table).set_key(Some(key.clone())).send().await.unwrap();
+}
+
+/// Appends an event to a history with every hash right, and leaves the record alone.
+pub async fn append_event(api: &Api, client: &Client, history: &Value, event_type: &str) {
+    let last = &history["data"][0];
+    let id = EventId::new(api.now(), [9; 10]);
+    let entry = json!({
+        "id": id, "at": last["at"], "type": event_type, "entity_id": last["entity_id"],
+        "version": last["version"].as_u64().unwrap() + 1, "actor": last["actor"], "changes": {}, "previous_hash": last["hash"]
+    });
+    let text = serde_json_canonicalizer::to_string(&entry).unwrap();
+    let mut item = Keys::of(client.tenant).event(id).item();
+    let entity: uuid::Uuid = last["entity_id"].as_str().unwrap().parse().unwrap();
+    item.insert("HS".into(), Keys::history(entity, entry["version"].as_u64().unwrap()));
+    item.insert("type".into(), AttributeValue::S("event".into()));
+    item.insert("hash".into(), AttributeValue::S(hash(&text)));
+    item.insert("entry".into(), AttributeValue::S(text));
+    api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
+}

@@ -1,0 +1,68 @@
+//! Key encryption that counts its calls, and fails when it is told to.
+
+use crate::support::Api;
+use futures_util::future::BoxFuture;
+use shared::domain::values::id::TenantId;
+use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// The key encryption of the tests, observed.
+pub struct ObservedKeyEncryption {
+    inner: Arc<dyn KeyEncryption>,
+    encryptions: AtomicUsize,
+    fails: AtomicBool,
+    has_failed: AtomicBool,
+}
+
+impl ObservedKeyEncryption {
+    /// Returns the key encryption of the API, observed.
+    pub fn new(api: &Api) -> Self {
+        let inner = Arc::clone(&api.key_encryption);
+        Self { inner, encryptions: AtomicUsize::new(0), fails: AtomicBool::new(false), has_failed: AtomicBool::new(false) }
+    }
+
+    /// Returns how often something was encrypted.
+    pub fn encryptions(&self) -> usize {
+        self.encryptions.load(Ordering::Relaxed)
+    }
+
+    /// Makes the next decryption fail.
+    pub fn fail_to_decrypt(&self) {
+        self.fails.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether a decryption has failed.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+}
+
+impl KeyEncryption for ObservedKeyEncryption {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn encrypt_key<'a>(
+        &'a self,
+        purpose: Purpose,
+        tenant: TenantId,
+        secret: &'a [u8],
+    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+        self.encryptions.fetch_add(1, Ordering::Relaxed);
+        self.inner.encrypt_key(purpose, tenant, secret)
+    }
+
+    fn decrypt_key<'a>(
+        &'a self,
+        purpose: Purpose,
+        tenant: TenantId,
+        ciphertext: &'a [u8],
+    ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>> {
+        if self.fails.swap(false, Ordering::Relaxed) {
+            self.has_failed.store(true, Ordering::Relaxed);
+            return Box::pin(async { Err(KeyEncryptionError::Unavailable("injected".into())) });
+        }
+        self.inner.decrypt_key(purpose, tenant, ciphertext)
+    }
+}

@@ -1,0 +1,8 @@
+//! The functions that deliver events to webhooks, and what is around them.
+
+pub mod deliveries;
+pub mod key_encryption;
+pub mod pipeline;
+pub mod queue;
+pub mod receivers;
+pub mod stream;

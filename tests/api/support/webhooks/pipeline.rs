@@ -1,0 +1,213 @@
+//! Webhooks, and the functions that deliver to them, with a queue and receivers under control.
+
+use super::queue::{TestQueue, VISIBILITY};
+use super::receivers::Receivers;
+use super::stream::{self, Stream};
+use crate::support::dropping::dropped_after;
+use crate::support::{Api, Client};
+use chrono::TimeDelta;
+use deliver::Deliver;
+use fanout::Fanout;
+use serde_json::json;
+use shared::domain::record::Stored;
+use shared::domain::values::id::{EventId, TenantId, WebhookId};
+use shared::domain::values::time::Timestamp;
+use shared::domain::webhooks::{Delivery, DeliveryRequest, EncryptedSecret, Message, Webhook, WebhookSecret};
+use shared::key_encryption::{KeyEncryption, Purpose};
+use shared::queue::Queue;
+use shared::store::{ChangeContext, Store, UnitOfWork};
+use std::sync::Arc;
+
+/// The address of most webhooks.
+pub const URL: &str = "https://example.com/hook";
+
+/// A webhook, with what only its creator knows.
+#[derive(Clone)]
+pub struct TestWebhook {
+    pub id: WebhookId,
+    pub tenant: TenantId,
+    pub url: String,
+    pub secret: WebhookSecret,
+    store: Store,
+}
+
+impl TestWebhook {
+    /// Returns its record.
+    pub async fn read(&self) -> Stored<Webhook> {
+        self.store.tenant(self.tenant).get(self.id).await.unwrap().unwrap()
+    }
+
+    /// Changes its record.
+    pub async fn change(&self, change: impl FnOnce(Webhook) -> Webhook) {
+        let (store, context) = (self.store.tenant(self.tenant), ChangeContext::operator(self.store.now()));
+        let old = self.read().await;
+        let mut unit = UnitOfWork::new(&store, &context);
+        unit.update(&old, change(old.value.clone())).unwrap();
+        unit.commit().await.unwrap();
+    }
+
+    /// Makes it active from now on, or not active.
+    pub async fn activate(&self, is_active: bool) {
+        let active_since = self.store.now();
+        self.change(|webhook| Webhook { is_active, disabled_reason: None, active_since, ..webhook }).await;
+    }
+
+    /// Deletes it.
+    pub async fn delete(&self) {
+        let context = ChangeContext::operator(self.store.now());
+        self.store.tenant(self.tenant).delete(&self.read().await, &context).await.unwrap();
+    }
+
+    /// Returns the record of the delivery of an event.
+    pub async fn delivery(&self, event: &str) -> Option<Delivery> {
+        let event: EventId = event.parse().unwrap();
+        self.store.tenant(self.tenant).delivery(self.id, event).await.unwrap()
+    }
+}
+
+/// Creates an active webhook.
+pub async fn webhook(api: &Api, tenant: TenantId, url: &str, events: &[&str]) -> TestWebhook {
+    let store = api.store.tenant(tenant);
+    let secret = WebhookSecret::new(api.store.random().unwrap());
+    let encrypted = encrypted(api.key_encryption.as_ref(), tenant, &secret).await;
+    let at = api.store.now();
+    let slot = store.count::<Webhook>().await.unwrap();
+    let id: WebhookId = store.new_id(at).unwrap();
+    let webhook = json!({
+        "id": id, "url": url, "events": events, "is_active": true, "active_since": at, "slot": slot, "secret": encrypted
+    });
+    let context = ChangeContext::operator(at);
+    let mut unit = UnitOfWork::new(&store, &context);
+    unit.create::<Webhook>(serde_json::from_value(webhook).unwrap()).unwrap();
+    unit.commit().await.unwrap();
+    TestWebhook { id, tenant, url: url.to_owned(), secret, store: api.store.clone() }
+}
+
+/// Encrypts a secret as the table has it.
+pub async fn encrypted(key_encryption: &dyn KeyEncryption, tenant: TenantId, secret: &WebhookSecret) -> EncryptedSecret {
+    let bytes = key_encryption.encrypt_key(Purpose::WebhookSecret, tenant, secret.bytes()).await.unwrap();
+    EncryptedSecret(bytes)
+}
+
+/// The two functions, and what is around them.
+pub struct Pipeline {
+    pub stream: Stream,
+    pub fanout: Fanout,
+    pub queue: Arc<TestQueue>,
+    pub deliver: Deliver,
+    pub receivers: Receivers,
+}
+
+impl Pipeline {
+    /// Returns functions on the tests' table. Events of before are not delivered.
+    pub async fn start(api: &Api) -> Self {
+        Self::with_key_encryption(api, Arc::clone(&api.key_encryption)).await
+    }
+
+    /// [`Pipeline::start`] with another key encryption.
+    pub async fn with_key_encryption(api: &Api, key_encryption: Arc<dyn KeyEncryption>) -> Self {
+        let mut stream = Stream::default();
+        stream.skip(&api.dynamo, &api.table).await;
+        let queue = Arc::new(TestQueue::new(api.store.clone()));
+        let as_queue = || Arc::clone(&queue) as Arc<dyn Queue>;
+        let receivers = Receivers::default();
+        let fanout = Fanout::new(api.store.clone(), as_queue());
+        let deliver = Deliver::new(api.store.clone(), as_queue(), key_encryption, receivers.clone());
+        Self { stream, fanout, queue, deliver, receivers }
+    }
+
+    /// Fans out what was committed since the last time. Returns the IDs of the events, oldest first.
+    pub async fn fan_out(&mut self, api: &Api) -> Vec<String> {
+        let records = self.stream.new_records(&api.dynamo, &api.table).await;
+        let response = self.fanout.handle(stream::batch(&records)).await;
+        assert_eq!(response.batch_item_failures, []);
+        records.iter().map(event_id).collect()
+    }
+
+    /// Delivers what is visible now.
+    pub async fn run(&self) {
+        while let Some(event) = self.queue.receive() {
+            let response = self.deliver.handle(event.clone()).await;
+            self.queue.delete(&event, &response);
+        }
+    }
+
+    /// Handles the next message, polled at most so often, and waits until what is not finished is visible again. Returns whether
+    /// that is the message.
+    pub async fn run_dropped_after(&self, api: &Api, polls: usize) -> bool {
+        let event = self.queue.receive().unwrap();
+        let response = dropped_after(polls, self.deliver.handle(event.clone())).await;
+        if let Some(response) = &response {
+            self.queue.delete(&event, response);
+        }
+        settle_calls().await;
+        api.advance_clock(VISIBILITY.num_seconds());
+        response.is_none()
+    }
+
+    /// Delivers until the queue is empty: moves the clock to the time when the next message is visible.
+    pub async fn run_to_end(&self, api: &Api) {
+        for _ in 0..1000 {
+            self.run().await;
+            let Some(next) = self.queue.next_visible() else { return };
+            api.advance_clock_millis(next.since(api.now()).num_milliseconds().max(0));
+        }
+        panic!("the queue never becomes empty");
+    }
+
+    /// Fans out and delivers everything, also what is repeated later. Returns the IDs of the events, oldest first.
+    pub async fn finish(&mut self, api: &Api) -> Vec<String> {
+        let events = self.fan_out(api).await;
+        self.run_to_end(api).await;
+        events
+    }
+}
+
+/// Returns the ID of the event that a record of the stream is about.
+pub fn event_id(record: &serde_json::Value) -> String {
+    let entry: serde_json::Value = serde_json::from_str(record["dynamodb"]["NewImage"]["entry"]["S"].as_str().unwrap()).unwrap();
+    entry["id"].as_str().unwrap().to_owned()
+}
+
+/// Moves the clock so far that the feed has everything.
+pub fn settle(api: &Api) {
+    api.advance_clock_millis(TimeDelta::seconds(11).num_milliseconds());
+}
+
+/// Returns an API with a tenant, and the functions that deliver its events.
+pub async fn delivering() -> (Api, Client, Pipeline) {
+    let (api, client) = Api::with_tenant().await;
+    let pipeline = Pipeline::start(&api).await;
+    (api, client, pipeline)
+}
+
+/// Returns a tenant with a webhook for these events, and the functions, which have delivered all before.
+pub async fn with_webhook(events: &[&str]) -> (Api, Client, Pipeline, TestWebhook) {
+    let (api, client, mut pipeline) = delivering().await;
+    let hook = webhook(&api, client.tenant, URL, events).await;
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    (api, client, pipeline, hook)
+}
+
+/// Creates an asset, and returns its ID and the event's.
+pub async fn created(api: &Api, client: &Client, pipeline: &mut Pipeline) -> (String, String) {
+    let asset = client.asset(json!({"name": "Laptop"})).await;
+    (asset, pipeline.fan_out(api).await.remove(0))
+}
+
+/// Returns a request to deliver an event.
+pub fn delivery(hook: &TestWebhook, event: &str, requested_at: Timestamp) -> DeliveryRequest {
+    DeliveryRequest { tenant_id: hook.tenant, webhook_id: hook.id, event_id: event.parse().unwrap(), requested_at, test: None }
+}
+
+/// Sends a message, with which the API repeats a delivery.
+pub async fn send(pipeline: &Pipeline, message: impl Into<Message>) {
+    pipeline.queue.send(vec![message.into().into()]).await.unwrap();
+}
+
+/// Lets the calls that a dropped future sent take effect, as they do long before a message is visible again.
+async fn settle_calls() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,287 @@
+//! Queues in memory with the clock of the tests. They keep what SQS promises, and no more: each message is received at least
+//! once, and comes back until it is deleted.
+
+use super::deliveries::delivery;
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use chrono::TimeDelta;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use shared::domain::values::id::TenantId;
+use shared::domain::values::time::Timestamp;
+use shared::domain::webhooks::{Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT};
+use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError, is_arn_of};
+use shared::store::Store;
+use std::sync::Mutex;
+use std::time::Duration;
+use tokio::task::yield_now;
+
+/// For how long a message that was received is hidden.
+pub const VISIBILITY: TimeDelta = TimeDelta::seconds(180);
+/// How many messages are received, or sent, at once.
+const BATCH: usize = 10;
+/// The name of the queue of retries.
+const RETRIES: &str = "retries";
+
+/// A message of the queue.
+#[derive(Debug, Clone)]
+struct Queued {
+    id: String,
+    body: String,
+    /// Whether it is in the queue of retries.
+    is_retry: bool,
+    visible_at: Timestamp,
+    receives: u32,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    messages: Vec<Queued>,
+    next_id: usize,
+    sent: Vec<NewMessage>,
+    sent_retries: Vec<NewMessage>,
+    postponements: Vec<Duration>,
+    /// How many of the next calls fail without effect.
+    refused: usize,
+    /// How many more calls succeed before one fails, and whether that one takes effect.
+    failing: Option<(usize, bool)>,
+    has_failed: bool,
+}
+
+/// The queues of first attempts and of retries, in memory.
+pub struct TestQueue {
+    store: Store,
+    /// Whether tests of webhooks are recorded as delivered at once, so that each webhook can have a delivery.
+    delivers_tests: bool,
+    state: Mutex<State>,
+}
+
+impl TestQueue {
+    /// Returns an empty queue with the clock of this store.
+    pub fn new(store: Store) -> Self {
+        Self { store, delivers_tests: false, state: Mutex::default() }
+    }
+
+    /// Returns a queue that delivers tests of webhooks at once.
+    pub fn delivering_tests(store: Store) -> Self {
+        Self { delivers_tests: true, ..Self::new(store) }
+    }
+
+    /// Writes the record of a delivery, in place of the one that there may be.
+    pub async fn put(&self, tenant: TenantId, delivery: &Delivery) {
+        let store = self.store.tenant(tenant);
+        let present = store.delivery(delivery.webhook_id, delivery.event_id).await.unwrap();
+        store.write_delivery(present.as_ref(), delivery).await.unwrap();
+    }
+
+    /// Makes the next calls fail.
+    pub fn fail(&self, calls: usize) {
+        self.state.lock().unwrap().refused = calls;
+    }
+
+    /// Makes one call fail: the first from now on for 0, the second for 1. With `after`, it takes effect nevertheless.
+    pub fn fail_call(&self, place: usize, after: bool) {
+        self.state.lock().unwrap().failing = Some((place, after));
+    }
+
+    /// Lets all calls succeed again, and returns whether one has failed.
+    pub fn stop_failing(&self) -> bool {
+        let mut state = self.state.lock().unwrap();
+        state.failing = None;
+        std::mem::take(&mut state.has_failed)
+    }
+
+    /// Returns the messages that were sent to both queues since the last time.
+    pub fn take(&self) -> Vec<Message> {
+        let sent = [self.take_sent(), self.take_sent_retries()].concat();
+        sent.into_iter().map(|new| new.message).collect()
+    }
+
+    /// Returns the messages that were sent to the queue of first attempts since the last time.
+    pub fn take_sent(&self) -> Vec<NewMessage> {
+        std::mem::take(&mut self.state.lock().unwrap().sent)
+    }
+
+    /// Returns the messages that were sent to the queue of retries since the last time.
+    pub fn take_sent_retries(&self) -> Vec<NewMessage> {
+        std::mem::take(&mut self.state.lock().unwrap().sent_retries)
+    }
+
+    /// Returns how many messages are in the queue of first attempts.
+    pub fn first_attempts(&self) -> usize {
+        self.state.lock().unwrap().messages.iter().filter(|message| !message.is_retry).count()
+    }
+
+    /// Returns for how long messages were postponed since the last time.
+    pub fn take_postponements(&self) -> Vec<Duration> {
+        std::mem::take(&mut self.state.lock().unwrap().postponements)
+    }
+
+    /// Returns how many messages are not deleted.
+    pub fn len(&self) -> usize {
+        self.state.lock().unwrap().messages.len()
+    }
+
+    /// Returns how often the message was received that was received most often.
+    pub fn most_receives(&self) -> u32 {
+        self.state.lock().unwrap().messages.iter().map(|message| message.receives).max().unwrap_or_default()
+    }
+
+    /// Adds a message with any text.
+    pub fn add(&self, body: &str) {
+        let now = self.store.now();
+        self.state.lock().unwrap().push(body.to_owned(), false, now);
+    }
+
+    /// Returns when the next message is visible.
+    pub fn next_visible(&self) -> Option<Timestamp> {
+        self.state.lock().unwrap().messages.iter().map(|message| message.visible_at).min()
+    }
+
+    /// Receives up to ten visible messages of one queue and hides them, as the event of a function (AWS Lambda guide, "Example standard
+    /// queue message event").
+    pub fn receive(&self) -> Option<SqsEvent> {
+        let now = self.store.now();
+        let mut state = self.state.lock().unwrap();
+        // First attempts come first.
+        let is_retry = state.messages.iter().filter(|message| message.visible_at <= now).map(|message| message.is_retry).min()?;
+        let is_visible = |message: &&mut Queued| message.visible_at <= now && message.is_retry == is_retry;
+        let visible = state.messages.iter_mut().filter(is_visible).take(BATCH);
+        let records: Vec<Value> = visible
+            .map(|message| {
+                message.visible_at = now.plus(VISIBILITY);
+                message.receives += 1;
+                json!({
+                    "messageId": message.id, "receiptHandle": format!("{}/{}", message.id, message.receives),
+                    "body": message.body,
+                    "attributes": {
+                        "ApproximateReceiveCount": message.receives.to_string(), "SentTimestamp": "1545082649183",
+                        "SenderId": "AIDAIENQZJOLO23YVJ4VO", "ApproximateFirstReceiveTimestamp": "1545082649185"
+                    },
+                    "messageAttributes": {}, "md5OfBody": "e4e68fb7bd0e697a0ae8f1bb342846b3", "eventSource": "aws:sqs",
+                    "eventSourceARN": format!("arn:aws:sqs:us-east-1:123456789012:{}", if is_retry { RETRIES } else { "deliveries" }),
+                    "awsRegion": "us-east-1"
+                })
+            })
+            .collect();
+        Some(serde_json::from_value(json!({"Records": records})).unwrap())
+    }
+
+    /// Deletes the messages of an event but those that the response names.
+    pub fn delete(&self, event: &SqsEvent, response: &SqsBatchResponse) {
+        let failed: Vec<&str> = response.batch_item_failures.iter().map(|failure| failure.item_identifier.as_str()).collect();
+        let done = event.records.iter().filter_map(|message| message.message_id.as_deref()).filter(|id| !failed.contains(id));
+        let done: Vec<&str> = done.collect();
+        self.state.lock().unwrap().messages.retain(|message| !done.contains(&message.id.as_str()));
+    }
+
+    /// Sends ten messages at a time, all at once as far as anybody can tell: others are sent although some were refused.
+    async fn send_to(&self, is_retry: bool, messages: Vec<NewMessage>) -> Result<(), QueueError> {
+        let mut sent = Ok(());
+        for chunk in messages.chunks(BATCH) {
+            let now = self.store.now();
+            let call = self.call(|state| {
+                for new in chunk {
+                    assert!(new.delay <= MAX_DELAY);
+                    let sent = if is_retry { &mut state.sent_retries } else { &mut state.sent };
+                    sent.push(new.clone());
+                    state.push(serde_json::to_string(&new.message).unwrap(), is_retry, now.plus(delta(new.delay)));
+                }
+            });
+            sent = call.await.and(sent);
+            if self.delivers_tests && sent.is_ok() {
+                self.deliver_tests(chunk).await;
+            }
+        }
+        sent
+    }
+
+    async fn deliver_tests(&self, messages: &[NewMessage]) {
+        for new in messages {
+            if let Message::Delivery(DeliveryRequest { tenant_id, webhook_id, event_id, requested_at, test: Some(_) }) =
+                &new.message
+            {
+                let delivered = delivery(&webhook_id.to_string(), *requested_at, DeliveryStatus::Delivered);
+                let delivered = Delivery { event_id: *event_id, event_type: TEST_EVENT.to_owned(), ..delivered };
+                self.put(*tenant_id, &delivered).await;
+            }
+        }
+    }
+
+    /// Executes a call, unless it is to fail.
+    async fn call(&self, mut effect: impl FnMut(&mut State)) -> Result<(), QueueError> {
+        yield_now().await;
+        let failure = self.state.lock().unwrap().next_failure();
+        if failure != Some(false) {
+            effect(&mut self.state.lock().unwrap());
+        }
+        yield_now().await;
+        failure.map_or(Ok(()), |_| Err(QueueError("injected".into())))
+    }
+}
+
+impl State {
+    fn push(&mut self, body: String, is_retry: bool, visible_at: Timestamp) {
+        self.next_id += 1;
+        self.messages.push(Queued { id: format!("m{}", self.next_id), body, is_retry, visible_at, receives: 0 });
+    }
+
+    /// Returns whether the present call fails, and whether it takes effect then.
+    fn next_failure(&mut self) -> Option<bool> {
+        if self.refused > 0 {
+            self.refused -= 1;
+            return Some(false);
+        }
+        let (left, after) = self.failing.take()?;
+        if left > 0 {
+            self.failing = Some((left - 1, after));
+            return None;
+        }
+        self.has_failed = true;
+        Some(after)
+    }
+}
+
+fn delta(delay: Duration) -> TimeDelta {
+    // SQS counts whole seconds.
+    TimeDelta::seconds(i64::try_from(delay.as_secs()).unwrap())
+}
+
+impl Queue for TestQueue {
+    fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
+        Box::pin(self.send_to(false, messages))
+    }
+
+    fn send_retry<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
+        Box::pin(self.send_to(true, messages))
+    }
+
+    fn is_of_retries(&self, arn: &str) -> bool {
+        is_arn_of(arn, RETRIES)
+    }
+
+    fn postpone<'a>(&'a self, receipt_handle: &'a str, delay: Duration) -> BoxFuture<'a, Result<(), QueueError>> {
+        Box::pin(async move {
+            assert!(delay <= MAX_POSTPONEMENT);
+            let now = self.store.now();
+            self.call(|state| {
+                state.postponements.push(delay);
+                let is_it = |message: &&mut Queued| format!("{}/{}", message.id, message.receives) == receipt_handle;
+                // A receipt handle is valid until the message is received again.
+                if let Some(message) = state.messages.iter_mut().find(is_it) {
+                    assert!(message.is_retry, "a message waits in the queue of first attempts");
+                    message.visible_at = now.plus(delta(delay));
+                }
+            })
+            .await
+        })
+    }
+}
+
+/// Returns the deliveries among messages: the webhook and the event of each.
+pub fn deliveries(messages: &[NewMessage]) -> Vec<(String, String)> {
+    let delivery = |new: &NewMessage| match &new.message {
+        Message::Delivery(request) => Some((request.webhook_id.to_string(), request.event_id.to_string())),
+        Message::Replay(_) => None,
+    };
+    messages.iter().filter_map(delivery).collect()
+}

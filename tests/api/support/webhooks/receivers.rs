@@ -1,0 +1,94 @@
+//! Receivers of deliveries that respond as a test says.
+
+use deliver::{SignedDelivery, Transport};
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use shared::domain::values::time::Timestamp;
+use shared::domain::webhooks::{Attempt, AttemptFailure};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use tokio::task::yield_now;
+
+/// A request that a receiver got.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    pub url: String,
+    pub id: String,
+    pub seconds: i64,
+    pub signatures: String,
+    pub body: String,
+    pub at: Timestamp,
+}
+
+impl Arrival {
+    /// Returns the body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// Returns the text of the entry in the body.
+    pub fn entry(&self) -> &str {
+        let (_, entry) = self.body.split_once("\"data\":").unwrap();
+        entry.strip_suffix('}').unwrap()
+    }
+}
+
+/// The status of the response to a request; 0 if there is none.
+type Script = Box<dyn FnMut(&Arrival) -> u16 + Send>;
+
+/// Receivers of all addresses. Cheap to clone.
+#[derive(Clone)]
+pub struct Receivers {
+    received: Arc<Mutex<Vec<Arrival>>>,
+    script: Arc<Mutex<Script>>,
+}
+
+impl Default for Receivers {
+    fn default() -> Self {
+        Self { received: Arc::default(), script: Arc::new(Mutex::new(Box::new(|_| 204))) }
+    }
+}
+
+impl Receivers {
+    /// Lets the receivers respond with what this returns: a status, or 0 for no response.
+    pub fn respond(&self, script: impl FnMut(&Arrival) -> u16 + Send + 'static) {
+        *self.script.lock().unwrap() = Box::new(script);
+    }
+
+    /// Lets the first request to each webhook about each event fail.
+    pub fn fail_first(&self) {
+        let mut seen = HashSet::new();
+        self.respond(move |sent| if seen.insert((sent.url.clone(), sent.id.clone())) { 500 } else { 200 });
+    }
+
+    /// Returns the requests since the last time.
+    pub fn take(&self) -> Vec<Arrival> {
+        std::mem::take(&mut *self.received.lock().unwrap())
+    }
+
+    /// Returns the address and the ID of each request so far, each pair once.
+    pub fn got(&self) -> HashSet<(String, String)> {
+        self.received.lock().unwrap().iter().map(|received| (received.url.clone(), received.id.clone())).collect()
+    }
+
+    /// Returns how many requests came so far.
+    pub fn len(&self) -> usize {
+        self.received.lock().unwrap().len()
+    }
+}
+
+impl Transport for Receivers {
+    /// Whoever drops the future may do so before the request arrives, or after it.
+    fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
+        Box::pin(async move {
+            yield_now().await;
+            let SignedDelivery { url, id, seconds, signatures, body } = delivery;
+            let received = Arrival { url: url.as_str().to_owned(), id, seconds, signatures, body, at };
+            let status = (self.script.lock().unwrap())(&received);
+            self.received.lock().unwrap().push(received);
+            yield_now().await;
+            let (status, error) = if status == 0 { (None, Some(AttemptFailure::TimedOut)) } else { (Some(status), None) };
+            Attempt { at, status, error, duration_ms: 0, response: status.map(|_| "ok".to_owned()) }
+        })
+    }
+}

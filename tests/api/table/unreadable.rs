@@ -1,0 +1,277 @@
+//! Records that can't be read: they are named, take nothing else down, and the operator can restore or remove them.
+
+use crate::deployment::log;
+use crate::support::samples::Samples;
+use crate::support::table::history::set_attribute;
+use crate::support::{Api, Client, UNKNOWN_ID, sample};
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::{Value, json};
+use shared::domain::record::Kind;
+use shared::domain::values::id::EventId;
+use shared::store::keys::{Item, Keys, PK, SK};
+use shared::store::{CheckMode, CheckReport, Removal};
+use uuid::Uuid;
+
+/// The kinds that have lists, with the collection of each.
+const LISTED: [(Kind, &str); 9] = [
+    (Kind::Asset, "/assets"),
+    (Kind::User, "/users"),
+    (Kind::AssetType, "/catalog/asset-types"),
+    (Kind::Manufacturer, "/catalog/manufacturers"),
+    (Kind::Model, "/catalog/models"),
+    (Kind::Process, "/processes"),
+    (Kind::Instance, "/processes/instances"),
+    (Kind::Movement, "/movements"),
+    (Kind::ApiKey, "/keys"),
+];
+/// Attributes that no record is read from.
+const OTHERS: [&str; 5] = [PK, SK, "LS", "HS", "type"];
+
+async fn item(api: &Api, key: &Item) -> Option<Item> {
+    let get = api.dynamo.get_item().table_name(&api.table).set_key(Some(key.clone())).consistent_read(true);
+    get.send().await.unwrap().item
+}
+
+async fn put(api: &Api, item: &Item) {
+    api.dynamo.put_item().table_name(&api.table).set_item(Some(item.clone())).send().await.unwrap();
+}
+
+/// Returns the id of the sample of a collection, and the key of its item.
+fn sample_item(client: &Client, samples: &Samples, kind: Kind, collection: &str) -> (Uuid, Item) {
+    let path = samples.path(&format!("/v1{collection}/{{id}}"));
+    let id: Uuid = path.rsplit('/').next().unwrap().parse().unwrap();
+    (id, Keys::of(client.tenant).record(kind, id).item())
+}
+
+/// Returns what can become of an item: each of its attributes in turn has another type, or names another record.
+fn damages(item: &Item) -> Vec<(String, AttributeValue)> {
+    let wrong = |value: &AttributeValue| match value {
+        AttributeValue::S(_) => AttributeValue::N("1".into()),
+        _ => AttributeValue::S("?".into()),
+    };
+    let own = item.iter().filter(|(name, _)| !OTHERS.contains(&name.as_str()));
+    let mut damages: Vec<_> = own.map(|(name, value)| (name.clone(), wrong(value))).collect();
+    damages.push(("id".into(), AttributeValue::S(UNKNOWN_ID.into())));
+    damages.push(("steps_hash".into(), AttributeValue::S("0".repeat(64))));
+    damages.push(("created_at".into(), AttributeValue::S("soon".into())));
+    damages.sort_by(|a, b| a.0.cmp(&b.0));
+    damages
+}
+
+async fn check_list(client: &Client, collection: &str, id: Uuid, others: usize, what: &str) {
+    let reply = client.get(&format!("{collection}?limit=100")).await;
+    assert_eq!(reply.status.as_u16(), 200, "{collection} {what}: {}", reply.text());
+    let body = reply.json();
+    assert_eq!(body["meta"]["unreadable"], json!([id]), "{collection} {what}");
+    let ids: Vec<&str> = body["data"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
+    assert!(!ids.contains(&id.to_string().as_str()) && ids.len() == others, "{collection} {what}: {ids:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_names_a_damaged_record_and_shows_the_others() {
+    let (api, client) = Api::with_tenant().await;
+    let samples = Samples::create(&client).await;
+    api.advance_clock(11);
+    let table = api.replica(0, 0).client(&client);
+    log::begin();
+    // The assets are named by the line of the log.
+    for (kind, collection) in std::iter::once(LISTED[0]).chain(sample(LISTED[1..].to_vec(), 1)) {
+        let (id, key) = sample_item(&client, &samples, kind, collection);
+        let sound = item(&api, &key).await.unwrap();
+        let others = client.get(&format!("{collection}?limit=100")).await.data().as_array().unwrap().len() - 1;
+        for (name, value) in sample(damages(&sound), 5) {
+            if name == "steps_hash" && !sound.contains_key("steps_hash") {
+                continue;
+            }
+            let what = format!("with another {name}");
+            set_attribute(&api, &key, &name, value).await;
+            for client in [&client, &table] {
+                check_list(client, collection, id, others, &what).await;
+            }
+            let reply = client.get(&format!("{collection}/{id}")).await;
+            let problem = reply.problem(500, "INTERNAL_ERROR");
+            assert_eq!(problem["unreadable"], json!(id), "{collection} {what}");
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.contains(&id.to_string()) && detail.contains("damaged"), "{detail}");
+            put(&api, &sound).await;
+        }
+        // A version that can't be read keeps the list index from being loaded.
+        set_attribute(&api, &key, "version", AttributeValue::S("one".into())).await;
+        check_list(&api.replica(0, usize::MAX).client(&client), collection, id, others, "loaded anew").await;
+        for (_, other) in LISTED.iter().filter(|(other, _)| *other != kind) {
+            let reply = client.get(other).await;
+            let may_show = kind == Kind::Instance && *other == "/movements";
+            assert!(reply.status == 200 && (may_show || reply.json()["meta"].get("unreadable").is_none()), "{other}");
+        }
+        put(&api, &sound).await;
+    }
+    let line: Value = log::text()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .find(|line: &Value| line["metric"].is_string())
+        .unwrap();
+    assert_eq!((&line["metric"], &line["level"]), (&json!("unreadable_records"), &json!("ERROR")));
+    assert_eq!((&line["kind"], &line["tenant_id"]), (&json!("asset"), &json!(client.tenant)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn assets_of_a_damaged_type_are_shown_without_its_name() {
+    let (api, client) = Api::with_tenant().await;
+    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
+    let id = client.asset(json!({"name": "x", "asset_type_id": laptop})).await;
+    let key = Keys::of(client.tenant).record(Kind::AssetType, laptop.parse().unwrap()).item();
+    set_attribute(&api, &key, "created_at", AttributeValue::S("soon".into())).await;
+    let table = api.replica(0, 0).client(&client);
+    assert_eq!(client.get(&format!("/assets/{id}")).await.data()["asset_type_name"], Value::Null);
+    assert_eq!(table.get("/assets?kind=physical").await.data()[0]["asset_type_id"], laptop);
+    client.patch(&format!("/assets/{id}"), json!({"name": "y"})).await.data();
+    let refused = client.patch(&format!("/assets/{id}"), json!({"custom_fields": {"a": 1}})).await;
+    assert_eq!(refused.problem(500, "INTERNAL_ERROR")["unreadable"], laptop);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_key_or_owner_is_a_401() {
+    let (api, client) = Api::with_tenant().await;
+    let user = client.user("Ada").await;
+    let made = client.post("/keys", json!({"name": "k", "scopes": ["assets:read"], "user_id": user})).await.data();
+    let bound = client.with_key_of(&made);
+    bound.get("/assets").await.data();
+    for (kind, id) in [(Kind::User, user.as_str()), (Kind::ApiKey, made["id"].as_str().unwrap())] {
+        let key = Keys::of(client.tenant).record(kind, id.parse().unwrap()).item();
+        set_attribute(&api, &key, "created_at", AttributeValue::S("soon".into())).await;
+        bound.get("/assets").await.problem(401, "UNAUTHORIZED");
+    }
+}
+
+fn open(report: &CheckReport) -> Vec<String> {
+    let open = report.findings.iter().filter(|finding| !finding.is_repaired);
+    open.map(|finding| format!("{}: {} -> {:?}", finding.subject, finding.problem, finding.repair)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_check_restores_what_the_history_says_and_the_rest_can_be_removed() {
+    let (api, client) = Api::with_tenant().await;
+    let samples = Samples::create(&client).await;
+    let store = api.store.tenant(client.tenant);
+    let receipt = samples.path("/v1/processes/instances/{id}/receipt");
+    client.get(&receipt).await;
+    let tenant_key = Keys::of(client.tenant).record(Kind::Tenant, Uuid::nil()).item();
+    let keys_key = Keys::of(client.tenant).record(Kind::ReceiptKeys, Uuid::nil()).item();
+    let keys_id: Uuid = item(&api, &keys_key).await.unwrap()["id"].as_s().unwrap().parse().unwrap();
+    let mut all: Vec<(Kind, Uuid, Item)> = LISTED
+        .iter()
+        .map(|(kind, collection)| {
+            let (id, key) = sample_item(&client, &samples, *kind, collection);
+            (*kind, id, key)
+        })
+        .collect();
+    all.push((Kind::Tenant, shared::domain::values::id::Id::uuid(client.tenant), tenant_key));
+    all.push((Kind::ReceiptKeys, keys_id, keys_key));
+    let (lost, restored): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|(kind, ..)| matches!(kind, Kind::ApiKey | Kind::ReceiptKeys));
+    for (kind, id, key) in sample(lost, 1).into_iter().chain(sample(restored, 2)) {
+        let sound = item(&api, &key).await.unwrap();
+        let refused = if kind == Kind::Tenant { Removal::Tenant } else { Removal::Readable };
+        assert_eq!(store.remove_unreadable(kind, id).await.unwrap(), refused);
+        set_attribute(&api, &key, "created_at", AttributeValue::S("soon".into())).await;
+        let found = store.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap();
+        assert!(
+            open(&found).iter().any(|line| line.contains(&id.to_string()) && line.contains("can't be read")),
+            "{:#?}",
+            open(&found)
+        );
+        assert!(store.verify_chains(|_, _| ()).await.unwrap().broken_links.is_empty(), "its history is whole");
+        api.advance_clock(11);
+        let repaired = store.check_items(CheckMode::Repair, |_| ()).await.unwrap();
+        if matches!(kind, Kind::ApiKey | Kind::ReceiptKeys) {
+            assert!(open(&repaired).iter().any(|line| line.contains("admin record remove")), "{:#?}", open(&repaired));
+            assert_eq!(store.remove_unreadable(kind, id).await.unwrap(), Removal::Removed);
+            assert_eq!(store.remove_unreadable(kind, id).await.unwrap(), Removal::Missing);
+        } else {
+            assert_eq!(open(&repaired), Vec::<String>::new(), "{kind:?}");
+            let mut restored = item(&api, &key).await.unwrap();
+            // Events have members in another order.
+            restored.insert("step_values".into(), sound.get("step_values").cloned().unwrap_or(AttributeValue::Null(true)));
+            restored.retain(|_, value| !value.is_null());
+            assert_eq!(restored, sound, "{kind:?}");
+        }
+        api.advance_clock(11);
+        store.check_items(CheckMode::Repair, |_| ()).await.unwrap();
+        let left = store.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap();
+        assert_eq!(open(&left), Vec::<String>::new(), "{kind:?}");
+        assert!(store.verify_chains(|_, _| ()).await.unwrap().broken_links.is_empty(), "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_no_history_can_restore_is_removed_and_stays_verifiable() {
+    let (keys, others): (Vec<_>, Vec<_>) = LISTED.into_iter().partition(|(kind, _)| *kind == Kind::ApiKey);
+    for (kind, collection) in keys.into_iter().chain(sample(others, 1)) {
+        let (api, client) = Api::with_tenant().await;
+        let samples = Samples::create(&client).await;
+        let store = api.store.tenant(client.tenant);
+        let (id, key) = sample_item(&client, &samples, kind, collection);
+        set_attribute(&api, &key, "version", AttributeValue::S("one".into())).await;
+        let links = store.verify_chains(|_, _| ()).await.unwrap().broken_links;
+        assert_eq!(links.iter().map(|(_, id, _)| *id).collect::<Vec<_>>(), [id], "{kind:?}");
+        let removal = store.remove_unreadable(kind, id).await.unwrap();
+        // No history has the secret of a key.
+        if kind != Kind::ApiKey {
+            assert_eq!(removal, Removal::Restorable, "{kind:?}");
+            continue;
+        }
+        assert_eq!(removal, Removal::Removed);
+        client.get(&format!("{collection}/{id}")).await.problem(404, "NOT_FOUND");
+        assert!(client.get(collection).await.json()["meta"].get("unreadable").is_none(), "{collection}");
+        assert!(store.verify_chains(|_, _| ()).await.unwrap().broken_links.is_empty(), "{kind:?}");
+        let last = client.get("/events?limit=100").await;
+        assert_eq!(last.status.as_u16(), 200);
+        let head = Keys::of(client.tenant).tombstone(kind, id);
+        let head = item(&api, &head.item()).await.expect("a tombstone");
+        let event = <EventId as shared::domain::values::id::Id>::from_short(head["last_event"].as_s().unwrap()).unwrap();
+        let event = item(&api, &Keys::of(client.tenant).event(event).item()).await.unwrap();
+        let entry: Value = serde_json::from_str(event["entry"].as_s().unwrap()).unwrap();
+        assert_eq!(
+            (entry["type"].as_str(), entry["actor"]["key_name"].as_str()),
+            (Some(format!("{}.deleted", kind.noun()).as_str()), Some("operator (repair)"))
+        );
+    }
+}
+
+/// A record whose steps were lost long ago does not make a list wait in which another record was just written.
+#[tokio::test(start_paused = true)]
+async fn lost_steps_are_not_waited_for_because_of_another_record() {
+    let (api, client) = Api::with_tenant().await;
+    let definition = |name: &str| {
+        let steps = json!([{"type": "text", "key": "a", "label": name}]);
+        json!({"name": name, "trigger_status": "in_stock", "target_status": "in_use", "steps": steps})
+    };
+    let damaged = client.post("/processes", definition("damaged")).await.id();
+    let key = Keys::of(client.tenant).record(Kind::Process, damaged.parse().unwrap()).item();
+    set_attribute(&api, &key, "steps_hash", AttributeValue::S("0".repeat(64))).await;
+    api.advance_clock(11);
+    let fresh = client.post("/processes", definition("fresh")).await.id();
+    let list = api.replica(0, 0).client(&client).get("/processes").await;
+    assert_eq!(list.status, 200, "{}", list.text());
+    let list = list.json();
+    assert!(list["data"].as_array().unwrap().iter().any(|process| process["id"] == json!(fresh)));
+    assert_eq!(list["meta"]["unreadable"], json!([damaged]));
+}
+
+/// What a record is restored from is restored first.
+#[tokio::test(start_paused = true)]
+async fn a_model_and_its_asset_are_restored_together() {
+    let (api, client) = Api::with_tenant().await;
+    let model = client.model("Dell", "XPS", &client.asset_type("Laptop", "LAP", "physical").await).await;
+    let asset = client.asset(json!({"name": "a", "model_id": model})).await;
+    let before = client.get(&format!("/assets/{asset}")).await.data();
+    for (kind, id) in [(Kind::Model, &model), (Kind::Asset, &asset)] {
+        let key = Keys::of(client.tenant).record(kind, id.parse().unwrap()).item();
+        set_attribute(&api, &key, "version", AttributeValue::S("x".into())).await;
+    }
+    let store = api.store.tenant(client.tenant);
+    assert_eq!(open(&store.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap()).len(), 2);
+    api.advance_clock(11);
+    assert_eq!(open(&store.check_items(CheckMode::Repair, |_| ()).await.unwrap()), Vec::<String>::new());
+    assert_eq!(client.get(&format!("/assets/{asset}")).await.data(), before);
+}

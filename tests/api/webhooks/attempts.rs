@@ -1,0 +1,224 @@
+//! The API of deliveries: tests, lists, retries and replays. What becomes of the messages is tested elsewhere.
+
+use crate::support::webhooks::deliveries::{delivery, id, path, with_delivery};
+use crate::support::{Api, UNKNOWN_ID};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use shared::domain::values::id::{EventId, Id};
+use shared::domain::values::time::Timestamp;
+use shared::domain::webhooks::{Delivery, DeliveryRequest, DeliveryStatus, Message, ReplayRequest, WebhookEvents};
+
+/// Returns the only delivery that was asked for.
+#[track_caller]
+fn asked(api: &Api) -> DeliveryRequest {
+    match api.queue.take().as_slice() {
+        [Message::Delivery(request)] => request.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn replayed(api: &Api) -> ReplayRequest {
+    match api.queue.take().as_slice() {
+        [Message::Replay(request)] => request.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_test_asks_for_a_delivery_of_an_event_that_no_history_has() {
+    let (api, client) = Api::with_tenant().await;
+    let webhook = client.webhook(json!(["asset.created"])).await;
+    client.patch(&path(&webhook), json!({"is_active": false})).await.data();
+    let reply = client.send("POST", &format!("{}/test", path(&webhook)), None, "").await;
+    let shown = reply.data();
+    assert_eq!((reply.status.as_u16(), reply.header("etag")), (200, ""));
+    let request = asked(&api);
+    assert_eq!((request.tenant_id, request.webhook_id), (client.tenant, id(&webhook)));
+    assert_eq!(shown["id"], request.event_id.to_string());
+    let actor = &request.test.expect("a test").actor;
+    assert_eq!(actor.key_id.unwrap().to_string(), client.get("/me").await.data()["key"]["id"]);
+    let expected = json!({
+        "id": shown["id"], "webhook_id": webhook["id"], "event_type": "webhook.test", "status": "pending", "attempts": [],
+        "attempt_count": 0, "next_attempt_at": null, "created_at": request.requested_at, "requested_at": request.requested_at
+    });
+    assert_eq!(shown, expected);
+    api.advance_clock(60);
+    assert!(!client.get("/events?limit=100").await.text().contains(shown["id"].as_str().unwrap()));
+}
+
+#[tokio::test]
+async fn deliveries_are_listed_newest_first_and_by_status() {
+    let (api, client) = Api::with_tenant().await;
+    let webhook = client.webhook(json!(["*"])).await;
+    let list = format!("{}/deliveries", path(&webhook));
+    assert_eq!(client.get(&list).await.json()["meta"]["total"], 0);
+    let statuses = [DeliveryStatus::Pending, DeliveryStatus::Delivered, DeliveryStatus::Failed];
+    let mut deliveries: Vec<Delivery> =
+        (0..12).map(|n| delivery(webhook["id"].as_str().unwrap(), api.now().plus_seconds(n), statuses[n as usize % 3])).collect();
+    // Of another webhook of the same tenant, and of another tenant's webhook with the same ID.
+    let other = client.webhook(json!(["*"])).await;
+    api.queue.put(client.tenant, &delivery(other["id"].as_str().unwrap(), api.now(), statuses[0])).await;
+    let stranger = api.tenant().await;
+    api.queue.put(stranger.tenant, &deliveries[0]).await;
+    for delivery in &deliveries {
+        api.queue.put(client.tenant, delivery).await;
+    }
+    deliveries.reverse();
+    let ids = |reply: &Value| -> Vec<String> {
+        reply["data"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let expected = |status: Option<DeliveryStatus>| -> Vec<String> {
+        let wanted = deliveries.iter().filter(|delivery| status.is_none_or(|status| delivery.status == status));
+        wanted.map(|delivery| delivery.event_id.to_string()).collect()
+    };
+    let all = client.get(&list).await.json();
+    assert_eq!(ids(&all), expected(None));
+    let shown = json!({
+        "id": deliveries[0].event_id, "webhook_id": webhook["id"], "event_type": "asset.created", "status": "failed",
+        "attempts": [{
+            "at": deliveries[0].requested_at, "status": 500, "error": null, "duration_ms": 12, "response": "a response"
+        }],
+        "attempt_count": 1, "next_attempt_at": null, "created_at": deliveries[0].requested_at,
+        "requested_at": deliveries[0].requested_at
+    });
+    assert_eq!(all["data"][0], shown);
+    for status in statuses {
+        let page = client.get(&format!("{list}?status={status}&limit=3&page=2")).await.json();
+        assert_eq!(page["meta"], json!({"total": 4, "page": 2, "limit": 3, "total_pages": 2}), "{status}");
+        assert_eq!(ids(&page), expected(Some(status))[3..], "{status}");
+    }
+    assert_eq!(all["data"][2]["next_attempt_at"], json!(deliveries[2].next_attempt_at.unwrap()));
+    assert_eq!(client.get(&format!("{list}?status=lost&limit=0")).await.field_errors(), ["limit", "status"]);
+    client.get(&list.replace(webhook["id"].as_str().unwrap(), UNKNOWN_ID)).await.problem(404, "NOT_FOUND");
+    stranger.get(&list).await.problem(404, "NOT_FOUND");
+    // DynamoDB may take days to delete what is over.
+    api.advance_clock(30 * 24 * 3600 + 60);
+    assert_eq!(
+        (client.get(&list).await.json()["meta"]["total"].as_u64(), client.total(&format!("{list}?status=delivered")).await),
+        (Some(0), 0)
+    );
+}
+
+#[tokio::test]
+async fn a_list_counts_the_newest_thousand_and_finds_failures_beyond_them() {
+    let (api, client) = Api::with_tenant().await;
+    let webhook = client.webhook(json!(["*"])).await;
+    let id = webhook["id"].as_str().unwrap();
+    let start = api.now();
+    let failed = delivery(id, start, DeliveryStatus::Failed);
+    api.queue.put(client.tenant, &failed).await;
+    let many: Vec<Delivery> = (1..=1_005).map(|n| delivery(id, start.plus_seconds(n), DeliveryStatus::Delivered)).collect();
+    for some in many.chunks(50) {
+        join_all(some.iter().map(|delivery| api.queue.put(client.tenant, delivery))).await;
+    }
+    let list = format!("{}/deliveries", path(&webhook));
+    let last = client.get(&format!("{list}?limit=100&page=10")).await.json();
+    assert_eq!(last["meta"]["total"], 1_000);
+    assert_eq!(last["data"][99]["id"], many[5].event_id.to_string());
+    assert_eq!(client.get(&format!("{list}?limit=100&page=11")).await.data(), json!([]));
+    assert_eq!(client.get(&format!("{list}?status=failed")).await.data()[0]["id"], failed.event_id.to_string());
+    assert_eq!(client.total(&format!("{list}?status=delivered")).await, 1_000);
+}
+
+#[tokio::test]
+async fn a_retry_asks_for_the_delivery_anew_and_writes_nothing() {
+    let (api, client) = Api::with_tenant().await;
+    client.use_key_once().await;
+    for status in [DeliveryStatus::Failed, DeliveryStatus::Delivered, DeliveryStatus::Pending] {
+        let (_, retry, delivery) = with_delivery(&api, &client, status).await;
+        let before = api.dump().await;
+        let shown = client.post(&retry, json!({})).await.data();
+        let request = asked(&api);
+        assert_eq!((request.event_id, request.test), (delivery.event_id, None));
+        assert!(request.requested_at > delivery.requested_at);
+        assert_eq!((shown["status"].as_str(), shown["attempt_count"].as_u64()), (Some("pending"), Some(1)));
+        assert_eq!((&shown["requested_at"], &shown["next_attempt_at"]), (&json!(request.requested_at), &Value::Null));
+        assert_eq!(shown["attempts"].as_array().unwrap().len(), 1);
+        assert_eq!(api.dump().await, before);
+    }
+}
+
+#[tokio::test]
+async fn a_retry_is_later_than_the_request_before_whatever_the_clocks_say() {
+    let (api, client) = Api::with_tenant().await;
+    let (_, retry, delivery) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
+    let ahead = Delivery { requested_at: api.now().plus_seconds(600), ..delivery };
+    api.queue.put(client.tenant, &ahead).await;
+    client.post(&retry, json!({})).await.data();
+    assert_eq!(asked(&api).requested_at, Timestamp::from_millis(ahead.requested_at.millis() + 1));
+}
+
+#[tokio::test]
+async fn a_retry_of_a_test_is_a_test() {
+    let (api, client) = Api::with_tenant().await;
+    let webhook = client.webhook(json!(["*"])).await;
+    let test = client.send("POST", &format!("{}/test", path(&webhook)), None, "").await.id();
+    api.queue.take();
+    client.post(&format!("{}/deliveries/{test}/retry", path(&webhook)), json!({})).await.data();
+    let request = asked(&api);
+    assert!(request.test.is_some() && request.event_id.to_string() == test);
+}
+
+#[tokio::test]
+async fn only_deliveries_of_an_active_webhook_are_retried() {
+    let (api, client) = Api::with_tenant().await;
+    let (webhook, retry, delivery) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
+    let other = client.webhook(json!(["*"])).await;
+    let stranger = api.tenant().await;
+    for missing in [
+        format!("{webhook}/deliveries/{UNKNOWN_ID}/retry"),
+        format!("{webhook}/deliveries/x/retry"),
+        format!("{}/deliveries/{}/retry", path(&other), delivery.event_id),
+        format!("/webhooks/{UNKNOWN_ID}/deliveries/{}/retry", delivery.event_id),
+    ] {
+        client.post(&missing, json!({})).await.problem(404, "NOT_FOUND");
+    }
+    stranger.post(&retry, json!({})).await.problem(404, "NOT_FOUND");
+    client.patch(&webhook, json!({"is_active": false})).await.data();
+    for (path, body) in [(retry, json!({})), (format!("{webhook}/replay"), json!({"since": "2026-03-01T00:00:00Z"}))] {
+        let problem = client.post(&path, body).await.problem(409, "CONFLICT");
+        assert!(problem["detail"].as_str().unwrap().contains("is not active"), "{problem}");
+    }
+    assert_eq!(api.queue.take(), []);
+}
+
+#[tokio::test]
+async fn a_replay_asks_for_the_events_of_a_time() {
+    let (api, client) = Api::with_tenant().await;
+    let webhook = client.webhook(json!(["asset.*"])).await;
+    let replay = format!("{}/replay", path(&webhook));
+    let since: Timestamp = "2026-03-04T00:00:00.000Z".parse().unwrap();
+    let shown = client.post(&replay, json!({"since": since})).await.data();
+    let request = replayed(&api);
+    assert_eq!((request.tenant_id, request.webhook_id), (client.tenant, id(&webhook)));
+    let (before, first) = (EventId::new(Timestamp::from_millis(since.millis() - 1), [255; 10]), EventId::new(since, [0; 10]));
+    assert!(request.after >= before && request.after < first, "an event of the first millisecond is sent");
+    assert_eq!((request.until, &request.events), (request.requested_at, &WebhookEvents(vec!["asset.*".to_owned()])));
+    let expected = json!({
+        "webhook_id": webhook["id"], "since": since, "until": request.until, "events": ["asset.*"],
+        "requested_at": request.requested_at
+    });
+    assert_eq!(shown, expected);
+    let body = json!({"since": since, "until": "2026-03-04T12:00:00+01:00", "events": ["user.created", "asset.deleted"]});
+    let shown = client.post(&replay, body).await.data();
+    let request = replayed(&api);
+    assert_eq!(
+        (&shown["until"], &shown["events"]),
+        (&json!("2026-03-04T11:00:00.000Z"), &json!(["user.created", "asset.deleted"]))
+    );
+    assert_eq!((json!(request.until), json!(request.events)), (shown["until"].clone(), shown["events"].clone()));
+    for (body, wrong) in [
+        (json!({}), "/since"),
+        (json!({"since": "yesterday"}), "/since"),
+        (json!({"since": since, "until": since}), "/since"),
+        (json!({"since": "2099-01-01T00:00:00Z"}), "/since"),
+        (json!({"since": since, "until": "2099-01-01T00:00:00Z"}), "/until"),
+        (json!({"since": since, "until": "soon"}), "/until"),
+        (json!({"since": since, "events": ["asset"]}), "/events/0"),
+    ] {
+        assert_eq!(client.post(&replay, body.clone()).await.field_errors(), [wrong], "{body}");
+    }
+    client.send("POST", &replay, None, "").await.problem(400, "MALFORMED_REQUEST");
+    assert_eq!(api.queue.take(), []);
+}

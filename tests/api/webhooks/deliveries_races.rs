@@ -1,0 +1,192 @@
+//! At least once: whatever fails, stops or happens at the same time, every event reaches every active webhook that wants it.
+
+use crate::support::webhooks::key_encryption::ObservedKeyEncryption;
+use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, delivering, webhook};
+use crate::support::webhooks::receivers::Receivers;
+use crate::support::{Api, Client, at_each_place};
+use deliver::Deliver;
+use dev_server::faulty_table::planned::CallFailure;
+use serde_json::json;
+use shared::domain::webhooks::{DeliveryStatus, DisabledReason};
+use shared::key_encryption::KeyEncryption;
+use shared::queue::Queue;
+use std::sync::Arc;
+
+/// A tenant with two webhooks and an event that both want.
+struct Case {
+    client: Client,
+    hooks: [TestWebhook; 2],
+    event: String,
+}
+
+/// Creates a tenant with two webhooks and, once these are delivered, an event. The messages are in the queue.
+async fn case(api: &Api, pipeline: &mut Pipeline) -> Case {
+    let client = api.tenant().await;
+    let hooks = [
+        webhook(api, client.tenant, "https://example.com/one", &["asset.created"]).await,
+        webhook(api, client.tenant, "https://example.com/two", &["asset.created"]).await,
+    ];
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    client.asset(json!({"name": "a"})).await;
+    let event = pipeline.fan_out(api).await.remove(0);
+    Case { client, hooks, event }
+}
+
+/// The attempt at a delivery that is disturbed.
+#[derive(Debug, Clone, Copy)]
+enum Attempt {
+    First,
+    Second,
+}
+
+impl Attempt {
+    /// Lets the receivers refuse each first attempt, and leads up to this one.
+    async fn prepare(self, api: &Api, pipeline: &mut Pipeline) {
+        pipeline.receivers.fail_first();
+        if matches!(self, Self::Second) {
+            pipeline.run().await;
+            api.advance_clock(6);
+        }
+    }
+}
+
+impl Case {
+    /// Checks that both webhooks have got the event, and that their records say so.
+    async fn check(&self, api: &Api, pipeline: &Pipeline, name: &str) {
+        let received = pipeline.receivers.take();
+        for hook in &self.hooks {
+            let of_hook: Vec<_> = received.iter().filter(|sent| sent.url == hook.url).collect();
+            assert!(!of_hook.is_empty() && of_hook.iter().all(|sent| sent.id == self.event), "{name}");
+            for sent in of_hook {
+                assert_eq!(sent.signatures, hook.secret.sign(&sent.id, sent.seconds, &sent.body), "{name}");
+            }
+            let record = hook.delivery(&self.event).await.unwrap();
+            assert_eq!((record.status, record.next_attempt_at), (DeliveryStatus::Delivered, None), "{name}");
+            assert_eq!(record.attempt_count, record.attempts.len() as u64, "{name}");
+            let inputs = api.store.tenant(hook.tenant).delivery_inputs(hook.id, self.event.parse().unwrap()).await.unwrap();
+            assert_eq!(inputs.failing_since, None, "{name}");
+            assert!(hook.read().await.value.is_active, "{name}");
+        }
+        assert_eq!(pipeline.queue.len(), 0, "{name}");
+        let store = api.store.tenant(self.client.tenant);
+        let found = dev_server::invariants::violations(&store, &api.dynamo, &api.table).await.unwrap();
+        assert!(found.is_empty(), "{name}: {found:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_that_is_dropped_at_any_point_arrives_all_the_same() {
+    let (api, _, mut pipeline) = delivering().await;
+    at_each_place(&[Attempt::First, Attempt::Second], 6, 3, async |place, attempt| {
+        let case = case(&api, &mut pipeline).await;
+        attempt.prepare(&api, &mut pipeline).await;
+        let is_dropped = pipeline.run_dropped_after(&api, place + 1).await;
+        pipeline.run_to_end(&api).await;
+        case.check(&api, &pipeline, &format!("{attempt:?} attempt, dropped at place {place}")).await;
+        is_dropped
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_delivery_survives_the_failure_of_any_call() {
+    let (api, _, mut pipeline) = delivering().await;
+    let ways = CallFailure::ALL.map(|failure| [(Attempt::First, failure), (Attempt::Second, failure)]).concat();
+    at_each_place(&ways, 8, 6, async |place, (attempt, failure)| {
+        let case = case(&api, &mut pipeline).await;
+        attempt.prepare(&api, &mut pipeline).await;
+        api.faults.fail_call(place, failure);
+        pipeline.run().await;
+        let has_failed = api.faults.stop_failing();
+        pipeline.run_to_end(&api).await;
+        case.check(&api, &pipeline, &format!("{attempt:?} attempt, {failure:?} {place}")).await;
+        has_failed
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_delivery_survives_failures_of_the_queue_and_of_key_encryption() {
+    let (api, _) = Api::with_tenant().await;
+    let key_encryption = Arc::new(ObservedKeyEncryption::new(&api));
+    let mut pipeline = Pipeline::with_key_encryption(&api, Arc::clone(&key_encryption) as Arc<dyn KeyEncryption>).await;
+    let mut failures = 0;
+    for (place, after) in [(0, false), (0, true), (1, false), (1, true)] {
+        let case = case(&api, &mut pipeline).await;
+        pipeline.receivers.fail_first();
+        pipeline.queue.fail_call(place, after);
+        pipeline.run().await;
+        failures += usize::from(pipeline.queue.stop_failing());
+        pipeline.run_to_end(&api).await;
+        case.check(&api, &pipeline, &format!("{place} {after}")).await;
+    }
+    assert_eq!(failures, 4);
+    let case = case(&api, &mut pipeline).await;
+    pipeline.receivers.respond(|_| 200);
+    key_encryption.fail_to_decrypt();
+    pipeline.run().await;
+    assert_eq!((key_encryption.has_failed(), pipeline.queue.len()), (true, 1));
+    pipeline.run_to_end(&api).await;
+    case.check(&api, &pipeline, "key encryption").await;
+}
+
+/// Disabling survives as well: the service must not forget a 410.
+#[tokio::test]
+async fn status_410_disables_whatever_fails() {
+    let (api, _, mut pipeline) = delivering().await;
+    pipeline.receivers.respond(|_| 410);
+    at_each_place(&CallFailure::ALL, 4, 6, async |place, failure| {
+        let client = api.tenant().await;
+        let hook = webhook(&api, client.tenant, "https://example.com/one", &["asset.created"]).await;
+        pipeline.stream.skip(&api.dynamo, &api.table).await;
+        client.asset(json!({"name": "a"})).await;
+        pipeline.fan_out(&api).await;
+        api.faults.fail_call(place, failure);
+        pipeline.run().await;
+        let has_failed = api.faults.stop_failing();
+        pipeline.run_to_end(&api).await;
+        assert_eq!(hook.read().await.value.disabled_reason, Some(DisabledReason::Gone), "{failure:?} {place}");
+        has_failed
+    })
+    .await;
+}
+
+/// Two functions handle the same message at the same time, and the slower one writes last. A success is never lost.
+#[tokio::test]
+async fn of_two_attempts_at_the_same_time_a_success_counts() {
+    let (api, client, mut pipeline) = delivering().await;
+    let hook = webhook(&api, client.tenant, "https://example.com/one", &["asset.created"]).await;
+    let queue = Arc::clone(&pipeline.queue) as Arc<dyn Queue>;
+    let receivers = Receivers::default();
+    let other = Deliver::new(api.store.clone(), queue, Arc::clone(&api.key_encryption), receivers.clone());
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    for (slow, fast, expected) in [
+        (200, 200, DeliveryStatus::Delivered),
+        (200, 500, DeliveryStatus::Delivered),
+        (500, 200, DeliveryStatus::Delivered),
+        (500, 500, DeliveryStatus::Pending),
+    ] {
+        client.asset(json!({"name": "a"})).await;
+        let event = pipeline.fan_out(&api).await.remove(0);
+        pipeline.receivers.respond(move |_| slow);
+        receivers.respond(move |_| fast);
+        let received = pipeline.queue.receive().unwrap();
+        let (slow_one, fast_one) = (pipeline.deliver.handle(received.clone()), other.handle(received.clone()));
+        let (slow_response, fast_response) = api.faults.overtake("PutItem", slow_one, fast_one).await;
+        let record = hook.delivery(&event).await.unwrap();
+        assert_eq!(record.status, expected, "{slow} {fast}");
+        let is_done = expected == DeliveryStatus::Delivered;
+        // What fails goes on as a retry, so no message comes back.
+        assert!(slow_response.batch_item_failures.is_empty() && fast_response.batch_item_failures.is_empty());
+        let retries = usize::from(fast == 500) + usize::from(slow == 500 && fast == 500);
+        assert_eq!(pipeline.queue.take_sent_retries().len(), retries, "{slow} {fast}");
+        // Two failures are one attempt of the schedule.
+        assert_eq!(record.tries, if slow == 200 && fast == 500 { 2 } else { 1 }, "{slow} {fast}");
+        pipeline.queue.delete(&received, &slow_response);
+        pipeline.receivers.respond(|_| 200);
+        pipeline.receivers.take();
+        pipeline.run_to_end(&api).await;
+        assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Delivered);
+        assert_eq!(pipeline.receivers.len(), usize::from(!is_done), "{slow} {fast}");
+    }
+}

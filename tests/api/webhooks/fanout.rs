@@ -1,0 +1,271 @@
+//! From the table's stream to the queue: one message for each event and each webhook that wants it.
+
+use crate::support::dropping::dropped_after;
+use crate::support::webhooks::pipeline::{TestWebhook, delivering, event_id, webhook};
+use crate::support::webhooks::queue::deliveries;
+use crate::support::webhooks::stream::{batch, record};
+use crate::support::{Api, Client, at_each_place};
+use dev_server::faulty_table::planned::CallFailure;
+use serde_json::{Value, json};
+use shared::domain::values::id::{EventId, Id};
+use shared::domain::webhooks::Message;
+use shared::lambda::BatchHandler;
+use shared::store::max_event_delay;
+use std::collections::HashSet;
+use tokio::time::Instant;
+
+const URL: &str = "https://example.com/hook";
+
+/// Returns the number that the stream gives a record.
+fn sequence_number(record: &Value) -> String {
+    record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()
+}
+
+/// Returns the numbers of the records that a function reports.
+fn reported(response: &impl serde::Serialize) -> Vec<String> {
+    let response = json!(response);
+    let failures = response["batchItemFailures"].as_array().unwrap().iter();
+    failures.map(|failure| failure["itemIdentifier"].as_str().unwrap().to_owned()).collect()
+}
+
+fn pair(webhook: &TestWebhook, event: &str) -> (String, String) {
+    (webhook.id.to_string(), event.to_owned())
+}
+
+#[tokio::test]
+async fn each_webhook_that_wants_an_event_gets_one_message() {
+    let (api, client, mut pipeline) = delivering().await;
+    let created = webhook(&api, client.tenant, URL, &["asset.created"]).await;
+    let all = webhook(&api, client.tenant, URL, &["*"]).await;
+    let users = webhook(&api, client.tenant, URL, &["user.created", "asset.updated"]).await;
+    let inactive = webhook(&api, client.tenant, URL, &["*"]).await;
+    inactive.activate(false).await;
+    let other = api.tenant().await;
+    let of_other = webhook(&api, other.tenant, URL, &["asset.created"]).await;
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    let asset = client.asset(json!({"name": "a"})).await;
+    client.patch(&format!("/assets/{asset}"), json!({"name": "b"})).await.data();
+    client.user("Ada").await;
+    let foreign = other.asset(json!({"name": "c"})).await;
+    let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
+    let of_entity = |entity: &str, verb: &str| {
+        let is_it = |entry: &Value| entry["entity_id"] == entity && entry["type"] == verb;
+        let entry = |record: &Value| serde_json::from_str::<Value>(record["dynamodb"]["NewImage"]["entry"]["S"].as_str()?).ok();
+        event_id(records.iter().find(|record| entry(record).is_some_and(|entry| is_it(&entry))).unwrap())
+    };
+    let (create, update) = (of_entity(&asset, "asset.created"), of_entity(&asset, "asset.updated"));
+    let foreign = of_entity(&foreign, "asset.created");
+    assert_eq!(reported(&pipeline.fanout.handle(batch(&records)).await), [""; 0]);
+    let sent = pipeline.queue.take_sent();
+    let mut found = deliveries(&sent);
+    found.sort();
+    let to_all = records.iter().map(event_id).filter(|event| *event != foreign).map(|event| pair(&all, &event));
+    let user = records.iter().map(event_id).find(|event| ![&create, &update, &foreign].contains(&event)).unwrap();
+    let mut expected: Vec<(String, String)> = to_all.collect();
+    expected.extend([pair(&created, &create), pair(&users, &update), pair(&users, &user), pair(&of_other, &foreign)]);
+    expected.sort();
+    assert_eq!((found, expected.len()), (expected, 7));
+    // Each message has its tenant, and the event's time as the time of the request.
+    for new in sent {
+        let Message::Delivery(request) = new.message else { panic!("{new:?}") };
+        assert_eq!(request.requested_at, request.event_id.timestamp());
+        let is_of_other = request.webhook_id == of_other.id;
+        assert_eq!(request.tenant_id, if is_of_other { other.tenant } else { client.tenant });
+        assert_eq!((request.test, new.delay.as_secs()), (None, 0));
+    }
+}
+
+#[tokio::test]
+async fn other_records_of_the_stream_are_ignored_and_unreadable_events_skipped() {
+    let (api, client, mut pipeline) = delivering().await;
+    let all = webhook(&api, client.tenant, URL, &["*"]).await;
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    client.asset(json!({"name": "a"})).await;
+    let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
+    let good = records[0].clone();
+    let changed = |path: &[&str], value: Value| {
+        let mut record = good.clone();
+        let place = path.iter().fold(&mut record["dynamodb"], |place, name| &mut place[*name]);
+        *place = value;
+        record
+    };
+    let with_name = |name: &str| {
+        let mut record = good.clone();
+        record["eventName"] = name.into();
+        record
+    };
+    let asset = api.dynamo.scan().table_name(&api.table).send().await.unwrap().items.unwrap();
+    let asset = asset.iter().find(|item| item["SK"].as_s().unwrap().starts_with("ASSET#")).unwrap();
+    let mut flat = asset.clone();
+    flat.retain(|name, _| ["PK", "SK", "name"].contains(&name.as_str()));
+    let strange = [
+        with_name("MODIFY"),
+        with_name("REMOVE"),
+        record("INSERT", &flat),
+        changed(&["Keys"], json!({})),
+        changed(&["Keys", "SK"], json!({"S": "EVENT#x"})),
+        changed(&["Keys", "PK"], json!({"S": "REGISTRY"})),
+        changed(&["Keys", "PK"], json!({"N": "1"})),
+        changed(&["NewImage", "entry"], json!({"S": "{}"})),
+        changed(&["NewImage", "entry"], json!({"N": "1"})),
+        changed(&["NewImage"], json!({})),
+        good.clone(),
+    ];
+    assert_eq!(reported(&pipeline.fanout.handle(batch(&strange)).await), [""; 0]);
+    assert_eq!(deliveries(&pipeline.queue.take_sent()), [pair(&all, &event_id(&good))]);
+    assert_eq!(reported(&pipeline.fanout.handle(batch(&[])).await), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other_of_its_batch() {
+    let (api, client, mut pipeline) = delivering().await;
+    let other = api.tenant().await;
+    let hooks = [webhook(&api, client.tenant, URL, &["*"]).await, webhook(&api, other.tenant, URL, &["*"]).await];
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    for tenant in [&client, &other, &client, &other] {
+        tenant.asset(json!({"name": "a"})).await;
+    }
+    let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
+    api.faults.fail_call(0, CallFailure::Throttled);
+    let failed = reported(&pipeline.fanout.handle(batch(&records)).await);
+    assert!(api.faults.stop_failing());
+    let sent = deliveries(&pipeline.queue.take_sent());
+    let of_first = sent.iter().all(|(webhook, _)| *webhook == hooks[0].id.to_string());
+    assert!(of_first || sent.iter().all(|(webhook, _)| *webhook == hooks[1].id.to_string()), "{sent:?}");
+    assert_eq!((sent.len(), failed), (2, vec![sequence_number(&records[if of_first { 1 } else { 0 }])]));
+    // The stream repeats the batch from there.
+    let rest: Vec<Value> = records[usize::from(of_first)..].to_vec();
+    assert_eq!(reported(&pipeline.fanout.handle(batch(&rest)).await), [""; 0]);
+    let all: HashSet<_> = sent.into_iter().chain(deliveries(&pipeline.queue.take_sent())).collect();
+    assert_eq!(all.len(), 4);
+}
+
+/// A stream that is read from its oldest record has the events of a day.
+#[tokio::test]
+async fn events_of_before_a_webhook_are_not_sent_to_it() {
+    let (api, client, mut pipeline) = delivering().await;
+    let first = webhook(&api, client.tenant, URL, &["*"]).await;
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    client.asset(json!({"name": "long before"})).await;
+    api.advance_clock(max_event_delay().num_seconds() + 1);
+    client.asset(json!({"name": "just before"})).await;
+    let second = webhook(&api, client.tenant, URL, &["asset.*"]).await;
+    client.asset(json!({"name": "after"})).await;
+    let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
+    assert_eq!(reported(&pipeline.fanout.handle(batch(&records)).await), [""; 0]);
+    let sent = deliveries(&pipeline.queue.take_sent());
+    let of = |webhook: &TestWebhook| {
+        let of_webhook = sent.iter().filter(|(id, _)| *id == webhook.id.to_string());
+        of_webhook.map(|(_, event)| event.clone()).collect::<Vec<_>>()
+    };
+    // The webhook's creation is an event, too.
+    let [long_before, just_before, creation, after] = [0, 1, 2, 3].map(|place| event_id(&records[place]));
+    assert_eq!(of(&first), [long_before.as_str(), &just_before, &creation, &after]);
+    // By its clock alone, what was just before may also have been committed after it.
+    assert_eq!(of(&second), [just_before, after]);
+    // Also when it is changed later.
+    second.activate(true).await;
+    pipeline.fanout.handle(batch(&records)).await;
+    assert_eq!(deliveries(&pipeline.queue.take_sent()).len(), 6);
+}
+
+#[tokio::test]
+async fn a_batch_is_repeated_from_its_first_event_with_a_message() {
+    let (api, client, mut pipeline) = delivering().await;
+    webhook(&api, client.tenant, URL, &["user.created"]).await;
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    client.asset(json!({"name": "a"})).await;
+    client.user("Ada").await;
+    let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
+    pipeline.queue.fail_call(0, false);
+    let failed = reported(&pipeline.fanout.handle(batch(&records)).await);
+    assert_eq!(failed, [sequence_number(&records[1])]);
+    assert!(pipeline.queue.stop_failing());
+    let late = pipeline.fanout.handle_until(batch(&records), Instant::now()).await;
+    assert_eq!(reported(&late), [sequence_number(&records[0])]);
+    let in_time = pipeline.fanout.handle_until(batch(&records), Instant::now() + std::time::Duration::from_secs(60)).await;
+    assert_eq!((reported(&in_time).len(), pipeline.queue.take_sent().len()), (0, 1));
+}
+
+/// Commits a few events of a new tenant with two webhooks, and returns what must be sent.
+async fn committed(api: &Api) -> (Client, HashSet<(EventId, String)>) {
+    let client = api.tenant().await;
+    let hooks = [webhook(api, client.tenant, URL, &["*"]).await, webhook(api, client.tenant, URL, &["asset.created"]).await];
+    for name in ["a", "b", "c"] {
+        client.asset(json!({"name": name})).await;
+    }
+    let feed = api.store.tenant(client.tenant);
+    api.advance_clock(11);
+    let entries = feed.events(None, 100).await.unwrap().entries;
+    let assets = entries.iter().filter(|entry| entry.text.contains(r#""type":"asset.created""#));
+    let wanted = assets.flat_map(|entry| hooks.iter().map(|hook| (entry.id, hook.id.to_string())));
+    (client, wanted.collect())
+}
+
+fn messages(pipeline: &crate::support::webhooks::pipeline::Pipeline) -> HashSet<(EventId, String)> {
+    let sent = pipeline.queue.take_sent();
+    assert!(sent.iter().all(|new| matches!(&new.message, Message::Delivery(it) if it.requested_at == it.event_id.timestamp())));
+    deliveries(&sent).into_iter().map(|(webhook, event)| (event.parse().unwrap(), webhook)).collect()
+}
+
+#[tokio::test]
+async fn a_batch_that_is_dropped_at_any_point_is_sent_as_a_whole_when_it_is_repeated() {
+    let (api, _, mut pipeline) = delivering().await;
+    at_each_place(&[()], 3, 2, async |place, ()| {
+        let (_, wanted) = committed(&api).await;
+        let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
+        let is_dropped = dropped_after(place + 1, pipeline.fanout.handle(batch(&records))).await.is_none();
+        if is_dropped {
+            assert_eq!(reported(&pipeline.fanout.handle(batch(&records)).await), [""; 0]);
+        }
+        let sent = messages(&pipeline);
+        assert!(sent.is_superset(&wanted), "dropped at place {place}");
+        is_dropped
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_batch_survives_the_failure_of_any_call() {
+    let (api, _, mut pipeline) = delivering().await;
+    // A read of the webhooks, or a message to the queue.
+    let ways = [None, Some(CallFailure::Throttled), Some(CallFailure::TimedOutBefore)];
+    at_each_place(&ways, 1, 3, async |place, failure| {
+        let (_, wanted) = committed(&api).await;
+        let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
+        match failure {
+            Some(failure) => api.faults.fail_call(place, failure),
+            None => pipeline.queue.fail_call(place, place % 2 == 0),
+        }
+        let first = reported(&pipeline.fanout.handle(batch(&records)).await);
+        let has_failed = api.faults.stop_failing() | pipeline.queue.stop_failing();
+        assert_eq!(first.is_empty(), !has_failed, "{place} {failure:?}");
+        let repeated = records.iter().position(|record| first.contains(&sequence_number(record)));
+        if let Some(from) = repeated {
+            assert_eq!(reported(&pipeline.fanout.handle(batch(&records[from..])).await), [""; 0]);
+        }
+        assert!(messages(&pipeline).is_superset(&wanted), "{place} {failure:?}");
+        has_failed
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_batch_reads_the_webhooks_of_each_tenant_once() {
+    let (api, client, mut pipeline) = delivering().await;
+    for _ in 0..3 {
+        webhook(&api, client.tenant, URL, &["*"]).await;
+    }
+    let without = api.tenant().await;
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    for n in 0..10 {
+        client.asset(json!({"name": format!("a{n}")})).await;
+        without.asset(json!({"name": format!("a{n}")})).await;
+    }
+    let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
+    api.meter.take();
+    pipeline.fanout.handle(batch(&records)).await;
+    let cost = api.meter.take();
+    assert_eq!((cost.calls, cost.read_units, cost.write_units), (2, 2.0, 0.0));
+    assert!(pipeline.queue.take_sent().len() >= 30);
+}

@@ -1,0 +1,240 @@
+//! What the functions between the table's stream and the receivers of webhooks may do, against what they do.
+
+use crate::deployment::policies::{allows_partition, granted, needed, statements, texts};
+use crate::support::functions::{resource, resources, variables_of_all};
+use crate::support::webhooks::queue::TestQueue;
+use crate::support::webhooks::stream;
+use crate::support::{Api, Client};
+use aws_lambda_events::event::dynamodb::Event;
+use aws_lambda_events::event::sqs::SqsEvent;
+use aws_sdk_dynamodb::types::AttributeValue;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use deliver::{Deliver, Resolver, Sender};
+use fanout::Fanout;
+use serde_json::{Value, json};
+use shared::app::App;
+use shared::domain::values::id::{EventId, Id};
+use shared::domain::values::time::Timestamp;
+use shared::domain::webhooks::{AddressPolicy, Message};
+use shared::store::Store;
+use shared::store::keys::Keys;
+use std::sync::Arc;
+
+/// Returns the tenant's events as the stream has them.
+async fn stream_event(api: &Api, client: &Client) -> Event {
+    let query = api.dynamo.query().table_name(&api.table).key_condition_expression("PK = :pk AND begins_with(SK, :event)");
+    let query = query.expression_attribute_values(":pk", Keys::of(client.tenant).partition());
+    let events = query.expression_attribute_values(":event", AttributeValue::S("EVENT#".into())).send().await.unwrap();
+    stream::batch(&events.items().iter().map(|item| stream::record("INSERT", item)).collect::<Vec<_>>())
+}
+
+/// Returns a batch with one message, as SQS gives it to Lambda.
+fn batch(message: &Message) -> SqsEvent {
+    let record = json!({"messageId": "m", "receiptHandle": "handle", "body": serde_json::to_string(message).unwrap(),
+        "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1772704800000", "SenderId": "AIDA",
+            "ApproximateFirstReceiveTimestamp": "1772704800000"},
+        "messageAttributes": {}, "md5OfBody": "0", "eventSource": "aws:sqs", "awsRegion": "us-east-1",
+        "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:deliveries"});
+    serde_json::from_value(json!({"Records": [record]})).unwrap()
+}
+
+/// Starts receivers whose paths are the statuses of their responses, and returns their address.
+async fn receivers() -> String {
+    let router = Router::new()
+        .route("/200", post(async || StatusCode::OK))
+        .route("/410", post(async || StatusCode::GONE))
+        .route("/500", post(async || StatusCode::INTERNAL_SERVER_ERROR));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    address
+}
+
+/// Returns a client that can also make webhooks for receivers on this machine.
+fn with_webhooks(api: &Api, client: &Client, store: Store, queue: &Arc<TestQueue>) -> Client {
+    let app = App::new(store)
+        .with_key_encryption(Some(Arc::clone(&api.key_encryption)))
+        .with_queue(Some(queue.clone()))
+        .with_address_policy(AddressPolicy::PublicOrLoopback);
+    Client { router: shared::http::service(webhooks::routes(), app), ..client.clone() }
+}
+
+#[tokio::test]
+async fn the_role_of_fanout_allows_its_calls_and_no_others() {
+    let (api, client) = Api::with_tenant().await;
+    let store = api.replica(0, 0).store;
+    let queue = Arc::new(TestQueue::new(store.clone()));
+    let owner = with_webhooks(&api, &client, store.clone(), &queue);
+    let webhook = owner.post("/webhooks", json!({"url": "http://127.0.0.1:1/", "events": ["asset.*"]})).await.id();
+    client.asset(json!({"name": "a"})).await;
+    let event = stream_event(&api, &client).await;
+    api.faults.take_requests();
+    let response = Fanout::new(store, queue.clone()).handle(event).await;
+    assert!(response.batch_item_failures.is_empty());
+    assert_eq!(queue.take().iter().map(|message| message.webhook().to_string()).collect::<Vec<_>>(), [webhook]);
+    let (mut needed, partitions) = needed(api.faults.take_requests());
+    // What Lambda itself does with the function's role.
+    let of_stream = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"];
+    needed.extend(of_stream.map(|action| ("stream".to_owned(), action.to_owned())));
+    assert_eq!(needed, granted("Fanout"));
+    for partition in partitions {
+        assert!(!allows_partition("Fanout", &partition).contains(&false), "{partition}");
+    }
+    assert!(!allows_partition("Fanout", "REGISTRY").contains(&true));
+}
+
+#[tokio::test]
+async fn the_role_of_deliver_allows_its_calls_and_no_others() {
+    let (api, client) = Api::with_tenant().await;
+    let store = api.replica(0, 0).store;
+    let queue = Arc::new(TestQueue::new(store.clone()));
+    let owner = with_webhooks(&api, &client, store.clone(), &queue);
+    let address = receivers().await;
+    let mut webhooks = Vec::new();
+    for status in [200, 410, 500] {
+        let body = json!({"url": format!("{address}/{status}"), "events": ["asset.created"]});
+        webhooks.push(owner.post("/webhooks", body).await.id());
+    }
+    // An assigned asset, so that the entry has names to look up.
+    client.assigned_asset("a", &client.user("Ada").await).await;
+    Fanout::new(store.clone(), queue.clone()).handle(stream_event(&api, &client).await).await;
+    let messages = queue.take();
+    assert_eq!(messages.len(), 3);
+    let sender = Sender::new(AddressPolicy::PublicOrLoopback, Arc::new(Resolver));
+    let deliver = Deliver::new(store, queue.clone(), Arc::clone(&api.key_encryption), sender);
+    api.faults.take_requests();
+    for message in &messages {
+        deliver.handle(batch(message)).await;
+    }
+    // One receiver fails again and again; its webhook is disabled in the end.
+    let failing = messages.iter().find(|message| message.webhook().to_string() == webhooks[2]).unwrap();
+    api.advance_clock(60);
+    deliver.handle(batch(failing)).await;
+    let own = api.faults.take_requests();
+    owner.post(&format!("/webhooks/{}/test", webhooks[0]), json!({})).await.data();
+    let tests = queue.take();
+    // The other one fails once, and works again.
+    owner.patch(&format!("/webhooks/{}", webhooks[0]), json!({"url": format!("{address}/500")})).await.data();
+    let repeated = json!({"kind": "delivery", "tenant_id": client.tenant, "webhook_id": webhooks[0],
+        "event_id": serde_json::to_value(&messages[0]).unwrap()["event_id"], "requested_at": api.now()});
+    let repeated: Message = serde_json::from_value(repeated).unwrap();
+    let replay = json!({"kind": "replay", "tenant_id": client.tenant, "webhook_id": webhooks[0],
+        "after": EventId::new(Timestamp::from_millis(0), [0; 10]), "until": api.now(), "events": ["*"],
+        "requested_at": api.now()});
+    let replay: Message = serde_json::from_value(replay).unwrap();
+    api.faults.take_requests();
+    deliver.handle(batch(&repeated)).await;
+    let mut requests = [own, api.faults.take_requests()].concat();
+    owner.patch(&format!("/webhooks/{}", webhooks[0]), json!({"url": format!("{address}/200")})).await.data();
+    api.advance_clock(60);
+    api.faults.take_requests();
+    deliver.handle(batch(&repeated)).await;
+    for message in &tests {
+        deliver.handle(batch(message)).await;
+    }
+    deliver.handle(batch(&replay)).await;
+    api.advance_clock(6 * 24 * 3600);
+    deliver.handle(batch(failing)).await;
+    requests.extend(api.faults.take_requests());
+    for (webhook, reason) in [(&webhooks[1], "gone"), (&webhooks[2], "failing")] {
+        assert_eq!(owner.get(&format!("/webhooks/{webhook}")).await.data()["disabled_reason"], reason);
+    }
+    let (needed, partitions) = needed(requests);
+    assert_eq!(needed, granted("Deliver"));
+    for partition in partitions {
+        assert!(!allows_partition("Deliver", &partition).contains(&false), "{partition}");
+    }
+    assert!(!allows_partition("Deliver", "REGISTRY").contains(&true));
+}
+
+/// What a role allows on the queues, and which queues the function knows.
+#[test]
+fn only_the_functions_of_webhooks_send_and_only_deliver_receives() {
+    for function in resources() {
+        let expected: &[(&str, &str)] = match function {
+            "Webhooks" => &[("sqs:SendMessage", "DeliveryQueue.Arn")],
+            "Fanout" => &[("sqs:SendMessage", "DeliveryQueue.Arn"), ("sqs:SendMessage", "StreamFailures.Arn")],
+            "Deliver" => &[
+                ("sqs:ReceiveMessage", "DeliveryQueue.Arn RetryQueue.Arn"),
+                ("sqs:DeleteMessage", "DeliveryQueue.Arn RetryQueue.Arn"),
+                ("sqs:ChangeMessageVisibility", "DeliveryQueue.Arn RetryQueue.Arn"),
+                ("sqs:GetQueueAttributes", "DeliveryQueue.Arn RetryQueue.Arn"),
+                ("sqs:SendMessage", "DeliveryQueue.Arn RetryQueue.Arn"),
+            ],
+            _ => &[],
+        };
+        let mut allowed = Vec::new();
+        for statement in statements(function) {
+            for action in texts(&statement["Action"]).into_iter().filter(|action| action.starts_with("sqs:")) {
+                let places = texts(&statement["Resource"]);
+                allowed.push((action, places.join(" ")));
+            }
+        }
+        let expected: Vec<_> = expected.iter().map(|(action, place)| ((*action).to_owned(), (*place).to_owned())).collect();
+        assert_eq!(allowed, expected, "{function}");
+        let variables = &resource(&format!("{function}Function"))["Properties"]["Environment"]["Variables"];
+        let knows_queue = variables.get(queue::QUEUE_URL).map(texts);
+        assert_eq!(knows_queue, (!expected.is_empty()).then(|| vec!["DeliveryQueue".to_owned()]), "{function}");
+        let knows_retries = variables.get(queue::RETRY_QUEUE_URL).map(texts);
+        assert_eq!(knows_retries, (function == "Deliver").then(|| vec!["RetryQueue".to_owned()]), "{function}");
+    }
+    // Without being declared, it would not reach the functions in `sam local`.
+    assert_eq!(variables_of_all()["AWS_ENDPOINT_URL_SQS"], "");
+}
+
+/// The functions read no stream themselves: Lambda does, with the role of the function, and the pipe with its own.
+#[test]
+fn the_stream_is_read_for_fanout_and_the_bus_only() {
+    for function in resources() {
+        let reads = granted(function).into_iter().filter(|(place, _)| place == "stream").count();
+        assert_eq!(reads, if function == "Fanout" { 4 } else { 0 }, "{function}");
+    }
+    let of_bus: Vec<(String, Vec<String>)> = statements("EventBus")
+        .iter()
+        .filter(|statement| statement["Sid"] != "Stream")
+        .map(|statement| (texts(&statement["Action"]).join(" "), texts(&statement["Resource"])))
+        .collect();
+    let expected = [("events:PutEvents", "EventBusArn"), ("sqs:SendMessage", "StreamFailures.Arn")];
+    assert_eq!(of_bus, expected.map(|(action, place)| (action.to_owned(), vec![place.to_owned()])));
+    assert_eq!(granted("EventBus").len(), 4);
+    assert_eq!(resource("EventBusRole")["Condition"], "HasEventBus");
+}
+
+/// If the filter let nothing through, no test of the functions would notice.
+#[test]
+fn the_filter_of_the_stream_lets_every_event_through_and_nothing_else() {
+    let source = resource("FanoutFunction")["Properties"]["Events"]["Stream"]["Properties"].clone();
+    let pattern: Value = serde_json::from_str(source["FilterCriteria"]["Filters"][0]["Pattern"].as_str().unwrap()).unwrap();
+    assert_eq!(pattern["eventName"], json!(["INSERT"]));
+    let prefix = pattern["dynamodb"]["Keys"]["SK"]["S"][0]["prefix"].as_str().unwrap();
+    let keys = Keys::of(Id::new(Timestamp::from_millis(0), [1; 10]));
+    let event = keys.event(EventId::new(Timestamp::from_millis(0), [0; 10])).item();
+    assert_eq!(event["SK"].as_s().unwrap().split_inclusive('#').next(), Some(prefix));
+    assert_eq!(resource("Table")["Properties"]["StreamSpecification"]["StreamViewType"], "NEW_IMAGE");
+}
+
+/// The samples for `sam local invoke`, which the tests of the release binaries use as well.
+#[test]
+fn the_sample_events_are_what_stream_and_queue_have() {
+    let stream: Value = serde_json::from_str(include_str!("../../../events/stream/fanout.json")).unwrap();
+    let _: Event = serde_json::from_value(stream.clone()).unwrap();
+    let image = &stream["Records"][0]["dynamodb"]["NewImage"];
+    let entry = image["entry"]["S"].as_str().unwrap();
+    let event: shared::domain::history::event::Event = serde_json::from_str(entry).unwrap();
+    assert_eq!(
+        (event.canonical().unwrap().as_str(), &image["hash"]["S"]),
+        (entry, &json!(shared::domain::history::event::hash(entry)))
+    );
+    let queue: Value = serde_json::from_str(include_str!("../../../events/queue/deliver.json")).unwrap();
+    let _: SqsEvent = serde_json::from_value(queue.clone()).unwrap();
+    let record = &queue["Records"][0];
+    let message: Message = serde_json::from_str(record["body"].as_str().unwrap()).unwrap();
+    assert_eq!(record["attributes"]["MessageGroupId"], message.webhook().short());
+    let Message::Delivery(request) = message else { panic!("{message:?}") };
+    // The message is about the event.
+    assert_eq!((request.event_id, request.requested_at), (event.id, event.id.timestamp()));
+    assert_eq!(image["PK"]["S"], Keys::of(request.tenant_id).partition().as_s().unwrap().as_str());
+    assert_eq!(image["SK"]["S"], Keys::of(request.tenant_id).event(event.id).item()["SK"].as_s().unwrap().as_str());
+}
