@@ -25,11 +25,14 @@ impl Interrupt {
         *self.0.borrow()
     }
 
-    /// Waits until the program is asked to end once more.
-    pub async fn next(&mut self) {
+    /// Waits until the program is asked to end once more; returns how often it was asked.
+    ///
+    /// [`count`](Self::count) may know of a request before this returns it, so only the number tells the first from the second.
+    pub async fn next(&mut self) -> u32 {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
+        *self.0.borrow_and_update()
     }
 }
 
@@ -46,4 +49,20 @@ async fn next_signal() -> bool {
 #[cfg(not(unix))]
 async fn next_signal() -> bool {
     tokio::signal::ctrl_c().await.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_first_request_that_was_counted_before_it_was_awaited_is_still_the_first() {
+        let (sender, receiver) = watch::channel(0);
+        let mut interrupt = Interrupt(receiver);
+        sender.send_modify(|count| *count += 1);
+        assert_eq!(interrupt.count(), 1);
+        assert_eq!(interrupt.next().await, 1);
+        sender.send_modify(|count| *count += 1);
+        assert_eq!(interrupt.next().await, 2);
+    }
 }

@@ -36,7 +36,7 @@ pub async fn export(options: &Export, connection: &Connection, is_json: bool) ->
     let work = write(options, &client, format);
     let exported = tokio::select! {
         exported = work => exported?,
-        () = interrupt.next() => return Err(CliError::Interrupted("Interrupted. Nothing was written; repeat the command.".into())),
+        _ = interrupt.next() => return Err(CliError::Interrupted("Interrupted. Nothing was written; repeat the command.".into())),
     };
     let Exported { rows, unreadable } = exported;
     match &options.output {

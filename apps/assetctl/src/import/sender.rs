@@ -113,8 +113,8 @@ impl Sender<'_> {
                 }
                 () = tokio::time::sleep_until(wake.into()), if !is_ending => {}
                 () = tokio::time::sleep(GRACE), if is_ending => return Ok(Ending::Interrupted),
-                () = self.interrupt.next() => {
-                    if is_ending {
+                count = self.interrupt.next() => {
+                    if count > 1 {
                         return Ok(Ending::Interrupted);
                     }
                     let requests = state.under_way.len();

@@ -40,7 +40,7 @@ pub async fn listen(options: &Listen, connection: &Connection, is_json: bool) ->
     let mut listener = Listener { options, receiver: receiver(options)?, print, counts: Counts::default() };
     let ending = tokio::select! {
         biased;
-        () = interrupt.next() => Ok(Ending::Interrupted),
+        _ = interrupt.next() => Ok(Ending::Interrupted),
         () = time_over(options.seconds) => Ok(Ending::TimeOver),
         result = listener.follow(&client) => result.map(|()| Ending::Complete),
     };
