@@ -16,7 +16,6 @@ pub const TEMPLATE: &str = include_str!("../../../template.yaml");
 /// The properties of `AWS::DynamoDB::Table` that are needed to create the table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "CloudFormation's names")]
 pub struct TableProperties {
     pub attribute_definitions: Vec<Attribute>,
     pub key_schema: Vec<KeyPart>,
@@ -27,7 +26,6 @@ pub struct TableProperties {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "CloudFormation's names")]
 pub struct Attribute {
     pub attribute_name: String,
     pub attribute_type: String,
@@ -35,7 +33,6 @@ pub struct Attribute {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "CloudFormation's names")]
 pub struct KeyPart {
     pub attribute_name: String,
     pub key_type: String,
@@ -43,7 +40,6 @@ pub struct KeyPart {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "CloudFormation's names")]
 pub struct Index {
     pub index_name: String,
     pub key_schema: Vec<KeyPart>,
@@ -52,7 +48,6 @@ pub struct Index {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "CloudFormation's names")]
 pub struct Projected {
     pub projection_type: String,
     pub non_key_attributes: Option<Vec<String>>,
@@ -60,14 +55,12 @@ pub struct Projected {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "CloudFormation's names")]
 pub struct Ttl {
     pub attribute_name: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "CloudFormation's names")]
 pub struct Stream {
     pub stream_view_type: String,
 }

@@ -11,7 +11,6 @@ macro_rules! record_change {
     ) => {
         $(#[doc = $doc])*
         #[derive(Debug, Clone, Default)]
-        #[expect(missing_docs, reason = "the fields of the record")]
         pub struct $change {
             $(pub $field: record_change!(@type $need $type),)*
             $($($rest)*)?

@@ -17,7 +17,6 @@ const ASSIGNMENTS: char = 'H';
 
 /// A part of the index `list_index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is named for the records that it has")]
 pub enum Section {
     Assets,
     Users,

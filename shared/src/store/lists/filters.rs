@@ -72,7 +72,6 @@ impl AssetSort {
 
 /// The filter of a list of assets. Everything that is set must match.
 #[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "the query parameters of GET /assets")]
 pub struct AssetFilter {
     pub q: Option<String>,
     pub status: Option<Statuses>,
@@ -127,7 +126,6 @@ impl AssetFilter {
 
 /// The filter of a list of users.
 #[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "the query parameters of GET /users")]
 pub struct UserFilter {
     pub q: Option<String>,
     pub role: Option<Role>,
@@ -151,7 +149,6 @@ impl UserFilter {
 
 /// The filter of a list of asset types.
 #[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "the query parameters of GET /catalog/asset-types")]
 pub struct AssetTypeFilter {
     pub q: Option<String>,
     pub code: Option<TypeCode>,
@@ -159,7 +156,6 @@ pub struct AssetTypeFilter {
 
 /// The filter of a list of manufacturers.
 #[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "the query parameters of GET /catalog/manufacturers")]
 pub struct ManufacturerFilter {
     pub q: Option<String>,
     pub name: Option<Name>,
@@ -167,7 +163,6 @@ pub struct ManufacturerFilter {
 
 /// The filter of a list of models.
 #[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "the query parameters of GET /catalog/models")]
 pub struct ModelFilter {
     pub q: Option<String>,
     pub name: Option<Name>,
@@ -177,7 +172,6 @@ pub struct ModelFilter {
 
 /// The filter of a list of process definitions.
 #[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "the query parameters of GET /processes")]
 pub struct ProcessFilter {
     pub status: Option<ProcessStatus>,
     pub slug: Option<Slug>,
@@ -185,7 +179,6 @@ pub struct ProcessFilter {
 
 /// The filter of a list of process instances.
 #[derive(Debug, Clone, Copy, Default)]
-#[expect(missing_docs, reason = "the query parameters of GET /processes/instances")]
 pub struct InstanceFilter {
     /// `None` matches all but cancelled instances.
     pub status: Option<InstanceStatus>,
