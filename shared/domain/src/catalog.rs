@@ -29,7 +29,6 @@ string_enum! {
 pub struct TypeCode(String);
 
 impl TypeCode {
-    /// Returns the code.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -52,7 +51,6 @@ text_form!(TypeCode, |code| code.0);
 #[schema(value_type = String, format = "uri", max_length = 2048)]
 pub struct Website(String);
 
-/// The maximum length of a URL.
 const MAX_WEBSITE_BYTES: usize = 2_048;
 
 impl FromStr for Website {
@@ -70,19 +68,16 @@ impl FromStr for Website {
     }
 }
 
-/// The maximum number of asset types of a tenant. Lists read all of them.
+/// Lists read all of them.
 pub const MAX_ASSET_TYPES: usize = 1_000;
 
 /// An asset type, such as Laptop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AssetType {
-    /// Identifier.
     pub id: AssetTypeId,
-    /// Display name.
     pub name: Name,
-    /// Short code for asset tags, unique in the tenant.
+    /// For asset tags. Unique in the tenant.
     pub code: TypeCode,
-    /// Whether its assets are physical or logical.
     pub kind: AssetKind,
     /// The schema that the custom fields of its assets must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,7 +95,7 @@ record_change! {
 }
 
 impl AssetType {
-    /// Returns a code as a value that no two asset types have.
+    /// Unique in the tenant.
     #[must_use]
     pub fn unique_code(code: &TypeCode) -> Unique {
         Unique { field: "code", value: code.as_str().to_owned(), reserved_after_deletion: false }
@@ -134,17 +129,13 @@ impl Record for AssetType {
     }
 }
 
-/// A manufacturer of models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manufacturer {
-    /// Identifier.
     pub id: ManufacturerId,
-    /// Display name, unique in the tenant without regard to case.
+    /// Unique in the tenant without regard to case.
     pub name: Name,
-    /// Its website.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website: Option<Website>,
-    /// Internal notes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<Notes>,
 }
@@ -159,7 +150,7 @@ record_change! {
 }
 
 impl Manufacturer {
-    /// Returns a name as a value that no two manufacturers have.
+    /// Unique in the tenant.
     #[must_use]
     pub fn unique_name(name: &str) -> Unique {
         Unique { field: "name", value: fold(name), reserved_after_deletion: false }
@@ -188,18 +179,13 @@ impl Record for Manufacturer {
     }
 }
 
-/// A product model, such as Latitude 7450.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Model {
-    /// Identifier.
     pub id: ModelId,
-    /// Display name.
     pub name: Name,
-    /// Its manufacturer.
     pub manufacturer_id: ManufacturerId,
     /// The asset type of its assets.
     pub asset_type_id: AssetTypeId,
-    /// Internal notes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<Notes>,
 }
@@ -215,14 +201,14 @@ record_change! {
 }
 
 impl Model {
-    /// Returns what a model with this manufacturer and this type meets.
+    /// The manufacturer and the type that a referenced model must have.
     pub(crate) fn requirements(manufacturer: Option<ManufacturerId>, asset_type: Option<AssetTypeId>) -> Vec<Requirement> {
         let manufacturer = manufacturer.map(|id| Requirement::text("manufacturer_id", id));
         let asset_type = asset_type.map(|id| Requirement::text("asset_type_id", id));
         manufacturer.into_iter().chain(asset_type).collect()
     }
 
-    /// Returns whether `next` has another manufacturer or asset type, which the model's assets carry too.
+    /// Whether manufacturer or asset type differ, which the model's assets carry too.
     #[must_use]
     pub fn is_another_product(&self, next: &Self) -> bool {
         self.manufacturer_id != next.manufacturer_id || self.asset_type_id != next.asset_type_id

@@ -7,39 +7,28 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// A kind of record. The table has one item for each record.
+/// The table has one item for each record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// The tenant itself, with its settings.
+    /// With the tenant's settings.
     Tenant,
-    /// An API key.
     ApiKey,
-    /// An asset.
     Asset,
-    /// A user.
     User,
-    /// An asset type of the catalog.
     AssetType,
-    /// A manufacturer of the catalog.
     Manufacturer,
-    /// A model of the catalog.
     Model,
-    /// A process definition.
     Process,
-    /// A process instance.
     Instance,
     /// A movement: one process on several assets.
     Movement,
-    /// The keys that a tenant's receipts are signed with.
+    /// All keys of a tenant.
     ReceiptKeys,
-    /// A signing link.
     Link,
-    /// A webhook.
     Webhook,
 }
 
 impl Kind {
-    /// All kinds.
     pub const ALL: &[Self] = &[
         Self::Tenant,
         Self::ApiKey,
@@ -56,7 +45,7 @@ impl Kind {
         Self::Webhook,
     ];
 
-    /// Returns the noun that event types use, such as `asset` in `asset.created`.
+    /// The text, such as `asset` in `asset.created`.
     #[must_use]
     pub const fn noun(self) -> &'static str {
         match self {
@@ -82,22 +71,19 @@ impl Kind {
 pub struct Unique {
     /// The API's name of the field that has the value.
     pub field: &'static str,
-    /// The value, case-folded where case doesn't distinguish values.
+    /// Case-folded where case doesn't distinguish values.
     pub value: String,
-    /// Whether the value stays reserved after the record is deleted.
     pub reserved_after_deletion: bool,
 }
 
 /// A reference from one record to another, which can't be deleted while the reference exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// The API's name of the field that refers to the record.
+    /// The API's name of the referring field.
     pub field: &'static str,
-    /// The kind of the referenced record.
     pub kind: Kind,
-    /// The id of the referenced record.
     pub id: Uuid,
-    /// What the referenced record must look like when the reference is new.
+    /// Apply when the reference is new.
     pub requirements: Vec<Requirement>,
 }
 
@@ -105,20 +91,16 @@ pub struct Reference {
 /// be active, but stays assigned when deactivated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
-    /// The name of the attribute.
     pub attribute: &'static str,
-    /// The value that it must have.
     pub value: RequiredValue,
 }
 
 impl Requirement {
-    /// Requires a text.
     #[must_use]
     pub fn text(attribute: &'static str, text: impl ToString) -> Self {
         Self { attribute, value: RequiredValue::Text(text.to_string()) }
     }
 
-    /// Requires `true` or `false`.
     #[must_use]
     pub fn flag(attribute: &'static str, flag: bool) -> Self {
         Self { attribute, value: RequiredValue::Bool(flag) }
@@ -128,20 +110,17 @@ impl Requirement {
 /// The value of a [`Requirement`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequiredValue {
-    /// Text.
     Text(String),
-    /// `true` or `false`.
     Bool(bool),
 }
 
 impl Reference {
-    /// Creates a reference without requirements: the referenced record must only exist.
+    /// The referenced record must only exist.
     #[must_use]
     pub fn new(field: &'static str, kind: Kind, id: Uuid) -> Self {
         Self { field, kind, id, requirements: Vec::new() }
     }
 
-    /// Adds a requirement.
     #[must_use]
     pub fn requiring(mut self, requirement: Requirement) -> Self {
         self.requirements.push(requirement);
@@ -151,41 +130,36 @@ impl Reference {
 
 /// A record, which has its own item in the table.
 pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// Its kind.
     const KIND: Kind;
-    /// The type of its identifier.
     type Id: Id;
 
-    /// Returns its identifier.
     fn id(&self) -> Self::Id;
 
-    /// Returns its fields as the history shows them, without secrets. Implementations destructure `self` completely, so that
-    /// a new field can't be forgotten.
+    /// The fields as the history shows them, without secrets. Implementations destructure `self` completely, so that a new field
+    /// can't be forgotten.
     fn history_fields(&self) -> Map<String, Value>;
 
-    /// Returns whether the API shows this field of the history. A change to other fields only leaves `updated_at` as it is.
+    /// Whether the API shows this field of the history. A change to other fields only leaves `updated_at` as it is.
     #[must_use]
     fn is_shown(_field: &str) -> bool {
         true
     }
 
-    /// Returns whether it has ended and will not change any more. Lists of open records need not read it.
+    /// The record will not change any more. Lists of open records need not read it.
     fn is_ended(&self) -> bool {
         false
     }
 
-    /// Returns the values that no other record of its kind may have.
+    /// Values that no other record of its kind may have.
     fn unique(&self) -> Vec<Unique> {
         Vec::new()
     }
 
-    /// Returns the attributes that references to it can require, with its values; `None` if no record can refer to its
-    /// kind.
+    /// The attributes that references to it can require, with its values; `None` if no record can refer to its kind.
     fn referenceable_attributes(&self) -> Option<Vec<Requirement>> {
         None
     }
 
-    /// Returns its references to other records.
     fn references(&self) -> Vec<Reference> {
         Vec::new()
     }
@@ -199,42 +173,36 @@ pub(crate) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, 
 /// A record as it is stored in the table.
 #[derive(Debug, Clone)]
 pub struct Stored<T> {
-    /// The record.
     pub value: T,
-    /// Counts its changes, starting at 1.
     pub version: u64,
-    /// When it was created.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The time of the last change that the history shows.
     pub updated_at: Timestamp,
-    /// The hash of its latest history entry.
     pub last_hash: String,
-    /// The event that its latest history entry describes.
+    /// The event of its latest history entry.
     pub last_event: EventId,
 }
 
 impl<T: Record> Stored<T> {
-    /// Returns the changes from this state of the record to `next`, by field.
+    /// Old and new values by field.
     #[must_use]
     pub fn changes_to(&self, next: &T) -> Map<String, Value> {
         event::changes(&self.value.history_fields(), &next.history_fields())
     }
 }
 
-/// What a PATCH does with one nullable field.
+/// One nullable field of a PATCH.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Patch<T> {
-    /// The field is absent and stays as it is.
+    /// The field stays as it is.
     #[default]
     Absent,
-    /// The field is `null` and is cleared.
+    /// `null`: the field is cleared.
     Null,
-    /// The field is set to this value.
     Value(T),
 }
 
 impl<T> Patch<T> {
-    /// Returns the value of the field afterwards.
     #[must_use]
     pub fn or(self, present: Option<T>) -> Option<T> {
         match self {
@@ -244,7 +212,7 @@ impl<T> Patch<T> {
         }
     }
 
-    /// Returns the field as absent if it is `present` already.
+    /// Absent if the field has this value already.
     #[must_use]
     pub fn unless(self, present: Option<&T>) -> Self
     where
@@ -257,7 +225,6 @@ impl<T> Patch<T> {
         }
     }
 
-    /// Returns the value that the field is set to, if any.
     pub fn value(&self) -> Option<&T> {
         match self {
             Self::Value(value) => Some(value),
@@ -265,7 +232,6 @@ impl<T> Patch<T> {
         }
     }
 
-    /// Returns whether the field is absent.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }

@@ -1,8 +1,8 @@
 //! How a client changes the fields of a record.
 
-/// Declares the change of a record: the struct, and the method that returns the record with the change applied. Each field
-/// that can change is `set`, or `set_or_clear` if it can also become empty. What is not sent stays as it is. The fields behind
-/// `and` have rules of their own: the method leaves them alone.
+/// Declares the change of a record: the struct, and the method that returns the record with the change applied. Each field that
+/// can change is `set`, or `set_or_clear` if it can also become empty. Missing fields stay as they are. The fields behind `and`
+/// have rules of their own: the method leaves them alone.
 macro_rules! record_change {
     (
         $(#[doc = $doc:literal])* $change:ident of $record:ident::$method:ident {
@@ -17,7 +17,6 @@ macro_rules! record_change {
         }
 
         impl $record {
-            /// Returns the record with `change` applied.
             #[must_use]
             pub fn $method(&self, change: &$change) -> Self {
                 let ($change { $($field,)* .. }, mut next) = (change.clone(), self.clone());

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// The header `Idempotency-Key`, with which a client can safely repeat a request: 1 to 255 printable ASCII characters.
+/// The header of that name: 1 to 255 printable ASCII characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey(String);
 
@@ -28,34 +28,31 @@ impl FromStr for IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// Returns the hash of the key, which is part of a table key and has a fixed length.
+    /// For keys of the table: its length is fixed.
     #[must_use]
     pub fn hash(&self) -> String {
         hex::sha256(&self.0)
     }
 }
 
-/// A request with an idempotency key. The same idempotency key of another credential is another request.
+/// The same idempotency key of another credential is another request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
     /// The API key or the signing link that it was sent with.
     pub by: Uuid,
-    /// Its idempotency key.
     pub key: IdempotencyKey,
     /// The hash of its path, query and body. A different request with the same idempotency key has another one and is refused.
     pub fingerprint: String,
 }
 
 impl IdempotentRequest {
-    /// Returns the part of the request that makes its change number `index`, as a request of its own: each has a stored
-    /// response.
+    /// The change number `index` as a request of its own: each has a stored response.
     #[must_use]
     pub fn part(&self, index: usize) -> Self {
         // No other request has this key, since NUL is not printable.
         Self { key: IdempotencyKey(format!("{}\0{index}", self.key.0)), ..self.clone() }
     }
 
-    /// Creates the idempotent request to `path` with `body`.
     #[must_use]
     pub fn new(by: impl Id, key: IdempotencyKey, path: &str, body: &[u8]) -> Self {
         let mut hash = Sha256::new();
@@ -69,11 +66,9 @@ impl IdempotentRequest {
 /// A response that is stored together with the changes of its request, for a repetition of that request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredResponse {
-    /// The HTTP status.
     pub status: u16,
-    /// The header `Location`.
     pub location: Option<String>,
-    /// The version that the header `ETag` names.
+    /// From the header `ETag`.
     pub version: Option<u64>,
     /// The body, without secrets, with the paths of signatures in place of their images, and with hashes in place of
     /// steps.
@@ -83,31 +78,31 @@ pub struct StoredResponse {
     /// The hashes that replace steps in `body`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
-    /// Whether the request's changes are committed one by one, each with a stored response of its own. This one only says
-    /// that the request has begun.
+    /// The request's changes are committed one by one, each with a stored response of its own. This one only says that the
+    /// request has begun.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_in_parts: bool,
 }
 
-/// Returns what stands for steps in a stored body. No submitted value is an object, so nothing else has this form.
+/// The placeholder of steps in a stored body. No submitted value is an object, so nothing else has this form.
 fn steps_by_hash(hash: &str) -> String {
     format!(r#""steps":{{"hash":"{hash}"}}"#)
 }
 
 impl StoredResponse {
-    /// Returns a response with nothing but a status and a body.
+    /// Without headers.
     #[must_use]
     pub fn new(status: u16, body: String) -> Self {
         Self { status, location: None, version: None, body, images: Vec::new(), steps: Vec::new(), is_in_parts: false }
     }
 
-    /// Returns what is stored when a request begins whose changes are committed one by one.
+    /// Stored when a request begins whose changes are committed one by one.
     #[must_use]
     pub fn of_request_in_parts() -> Self {
         Self { is_in_parts: true, ..Self::new(200, String::new()) }
     }
 
-    /// Returns the response with the hash of `steps` in their place: the table has them already.
+    /// Puts the hash of `steps` in their place: the table has them already.
     #[must_use]
     pub fn naming(mut self, steps: &Steps) -> Self {
         let hash = steps.hash();
@@ -117,7 +112,7 @@ impl StoredResponse {
         self
     }
 
-    /// Returns the body with steps, given as JSON text, in place of their hash.
+    /// `text`: the steps as JSON.
     #[must_use]
     pub fn with_steps(&self, hash: &str, text: &str) -> String {
         self.body.replace(&steps_by_hash(hash), &format!(r#""steps":{text}"#))
@@ -134,7 +129,7 @@ pub enum ExpectedVersions {
 }
 
 impl ExpectedVersions {
-    /// Parses the header. Entity tags have the form `"version-hash"`; weak ones and those of another form match no version.
+    /// Entity tags have the form `"version-hash"`; weak ones and those of another form match no version.
     ///
     /// # Errors
     ///
@@ -146,7 +141,6 @@ impl ExpectedVersions {
         Ok(Self::Versions(entity_tags(text)?.into_iter().filter_map(version_of).collect()))
     }
 
-    /// Returns whether `version` is expected.
     #[must_use]
     pub fn contains(&self, version: u64) -> bool {
         match self {
@@ -159,30 +153,28 @@ impl ExpectedVersions {
 /// The versions that a request expects of the record that it changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Precondition {
-    /// The id of the record, from the request's path.
     pub record_id: Uuid,
-    /// Its expected versions.
     pub expected: ExpectedVersions,
 }
 
-/// The number of hexadecimal digits of the body's hash that an entity tag contains.
+/// Hexadecimal digits of the body's hash that an entity tag contains.
 const TAG_HASH_DIGITS: usize = 16;
 
-/// Returns the strong entity tag of a response body that shows this version of a record. It contains the body's hash, so
-/// it changes whenever the body does.
+/// The strong entity tag of a response body that shows this version of a record. It contains the body's hash, so it changes
+/// whenever the body does.
 #[must_use]
 pub fn entity_tag(version: u64, body: &[u8]) -> String {
     format!("\"{version}-{}\"", &hex::sha256(body)[..TAG_HASH_DIGITS])
 }
 
-/// Returns the version in an entity tag; `None` if [`entity_tag`] did not write it.
+/// `None` if [`entity_tag`] did not write it.
 fn version_of(tag: &str) -> Option<u64> {
     let (version, hash) = tag.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
     let has_hash = hash.len() == TAG_HASH_DIGITS && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     version.parse::<u64>().ok().filter(|number| has_hash && number.to_string() == version)
 }
 
-/// Returns whether the header `If-None-Match` contains `tag`, by weak comparison (RFC 9110 §13.1.2).
+/// Compares weakly (RFC 9110 §13.1.2).
 ///
 /// # Errors
 ///
@@ -214,7 +206,7 @@ fn entity_tags(text: &str) -> Result<Vec<&str>, ValueError> {
     if tags.is_empty() { Err(invalid()) } else { Ok(tags) }
 }
 
-/// Whether a character can stand between the elements of a list.
+/// Characters between the elements of a list.
 fn is_separator(c: char) -> bool {
     c == ',' || c.is_whitespace()
 }

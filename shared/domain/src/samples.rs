@@ -11,17 +11,16 @@ use crate::values::time::Timestamp;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Returns the time this many milliseconds after 1970.
+/// Milliseconds after 1970.
 pub(crate) fn time(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-/// Returns the id of a user.
 pub(crate) fn user(number: u128) -> UserId {
     UserId::from_uuid(Uuid::from_u128(number))
 }
 
-/// Returns an asset that is being prepared and not assigned.
+/// In preparation, not assigned.
 pub(crate) fn asset(number: u128) -> Asset {
     let id = AssetId::from_uuid(Uuid::from_u128(number));
     let fields =
@@ -29,7 +28,7 @@ pub(crate) fn asset(number: u128) -> Asset {
     serde_json::from_value(fields).expect("an asset")
 }
 
-/// Returns an active process from `preparing` to `in_use` with these steps.
+/// Active, from `preparing` to `in_use`.
 pub(crate) fn process(steps: &Value) -> Process {
     Process {
         id: ProcessId::from_uuid(Uuid::from_u128(1000)),
@@ -44,14 +43,13 @@ pub(crate) fn process(steps: &Value) -> Process {
     }
 }
 
-/// Returns an instance of `process` that was started on asset 1.
 pub(crate) fn instance(number: u128, process: &Process) -> Instance {
     let starter = Starter { key_id: None, name: "Key".into() };
     let id = InstanceId::from_uuid(Uuid::from_u128(number));
     Instance::start(id, process, &asset(1), &starter).expect("can be started").0
 }
 
-/// Returns the entries of these events, each chained to the one before.
+/// Each chained to the one before.
 pub(crate) fn chained(events: impl IntoIterator<Item = Event>) -> Vec<HistoryEntry> {
     let mut previous_hash = None;
     let entries = events.into_iter().map(|event| {

@@ -16,18 +16,18 @@ use serde_json::{Map, Value, json};
 #[schema(value_type = String, format = Email, max_length = 254)]
 pub struct Email(String);
 
-/// The maximum length of an address (RFC 5321 §4.5.3.1.3, without angle brackets).
+/// RFC 5321 §4.5.3.1.3, without angle brackets.
 const MAX_BYTES: usize = 254;
 
 impl Email {
-    /// Returns the composed and case-folded address, by which addresses are compared.
+    /// Composed and case-folded, to compare addresses.
     #[must_use]
     pub fn folded(&self) -> String {
         // Folding can take apart what was composed.
         composed(&fold(&composed(&self.0))).into_owned()
     }
 
-    /// Returns the address as it was given.
+    /// The address as it was given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -55,14 +55,12 @@ impl std::str::FromStr for Email {
     }
 }
 
-/// A user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// Identifier.
     pub id: UserId,
-    /// E-mail address, unique in the tenant.
+    /// Unique in the tenant.
     pub email: Email,
-    /// The name that lists and receipts show.
+    /// Shown by lists and receipts.
     pub display_name: Name,
     /// Limits the scopes of the keys that are bound to the user.
     pub role: Role,
@@ -81,13 +79,12 @@ record_change! {
 }
 
 impl User {
-    /// Returns a reference to a user from the field `field`. Only an active user can be newly assigned or picked.
+    /// Only an active user can be newly assigned or picked.
     #[must_use]
     pub fn reference(field: &'static str, id: UserId) -> Reference {
         Reference::new(field, Kind::User, id.uuid()).requiring(Requirement::flag("is_active", true))
     }
 
-    /// Returns an e-mail address, folded, as a value that no two users have.
     #[must_use]
     pub fn unique_email(folded: String) -> Unique {
         Unique { field: "email", value: folded, reserved_after_deletion: false }

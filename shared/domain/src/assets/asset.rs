@@ -32,7 +32,7 @@ string_enum! {
 }
 
 impl Status {
-    /// Returns whether a process that ends with this status clears the asset's assignment.
+    /// Whether a process that ends with this status clears the asset's assignment.
     #[must_use]
     pub fn clears_assignment(self) -> bool {
         matches!(self, Self::InStock | Self::Returned | Self::Scrapped)
@@ -42,18 +42,15 @@ impl Status {
 /// The current catalog names that an asset shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogNames {
-    /// The name of its asset type.
     pub asset_type: Option<Name>,
     /// The kind of its asset type; physical without a type.
     pub kind: AssetKind,
-    /// The name of its model.
     pub model: Option<Name>,
     /// The name of its model's manufacturer.
     pub manufacturer: Option<Name>,
 }
 
 impl CatalogNames {
-    /// Returns the names of an asset's catalog entries, each `None` if the asset has none.
     #[must_use]
     pub fn of(
         asset_type: Option<&Stored<AssetType>>,
@@ -69,21 +66,16 @@ impl CatalogNames {
     }
 }
 
-/// An asset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asset {
-    /// Identifier.
     pub id: AssetId,
     /// Generated from the tenant's template. Never changes.
     pub asset_tag: String,
-    /// Display name.
     pub name: Name,
-    /// Status.
     pub status: Status,
     /// Its asset type. With a model, this is the model's type.
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub asset_type_id: Option<AssetTypeId>,
-    /// Its catalog model.
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub model_id: Option<ModelId>,
     /// The model's manufacturer, so that its name can be read without reading the model first. A model in use can't change
@@ -96,35 +88,28 @@ pub struct Asset {
     /// Free text, or the model's name as it was when the model was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Line>,
-    /// The manufacturer's serial number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial_number: Option<Line>,
-    /// Date of purchase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purchase_date: Option<Date>,
-    /// Purchase price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purchase_price: Option<Price>,
     /// Last day of the warranty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warranty_until: Option<Date>,
-    /// The user to whom it is assigned.
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub assigned_to: Option<UserId>,
-    /// Internal notes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<Notes>,
-    /// Values of the tenant's own fields.
     #[serde(default)]
     pub custom_fields: CustomFields,
-    /// The process instance that is in progress on it, if any.
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub running_instance_id: Option<InstanceId>,
 }
 
 impl Asset {
-    /// Returns the reference to the model. The asset carries the model's manufacturer and type; if the model changed them
-    /// after it was read, the asset must not be linked to it.
+    /// The asset carries the model's manufacturer and type; if the model changed them after it was read, the asset must not be
+    /// linked to it.
     fn model_reference(&self, id: ModelId) -> Reference {
         let copied = Model::requirements(self.manufacturer_id, self.asset_type_id);
         copied.into_iter().fold(Reference::new("model_id", Kind::Model, id.uuid()), Reference::requiring)

@@ -14,13 +14,13 @@ const MAX_LEVELS: usize = 8;
 
 /// Characters that begin a formula (OWASP, "CSV Injection"), and their full-width forms.
 const TRIGGERS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
-/// After what a spreadsheet sees another cell begin if it doesn't expect commas. It then doesn't respect quotes either.
+/// Separators of a spreadsheet that doesn't expect commas. It then doesn't respect quotes either.
 const SEPARATORS: [char; 4] = [';', '\t', '\n', '\r'];
-/// What a spreadsheet may drop at the beginning of a cell.
+/// Characters that a spreadsheet may drop at the beginning of a cell.
 const QUOTES: [char; 2] = ['\'', '"'];
 
-/// Returns the cell for a text: with an apostrophe before what a spreadsheet would run as a formula, wherever it could see a
-/// cell begin, and before a text that would clear the field. A number stays as it is.
+/// Puts an apostrophe before what a spreadsheet would run as a formula, wherever it could see a cell begin, and before a text
+/// that would clear the field. A number stays as it is.
 #[must_use]
 pub fn from_text(text: &str) -> Cow<'_, str> {
     let is_plain = parts(text).all(|(_, is_special)| !is_special);
@@ -30,7 +30,7 @@ pub fn from_text(text: &str) -> Cow<'_, str> {
     parts(text).flat_map(|(part, is_special)| [if is_special { "'" } else { "" }, part]).collect()
 }
 
-/// Returns the text in a cell: without the apostrophes that [`from_text`] writes.
+/// Removes the apostrophes that [`from_text`] writes.
 #[must_use]
 pub fn to_text(cell: &str) -> Cow<'_, str> {
     if !cell.contains('\'') {
@@ -39,7 +39,7 @@ pub fn to_text(cell: &str) -> Cow<'_, str> {
     parts(cell).map(|(part, is_special)| part.strip_prefix('\'').filter(|_| is_special).unwrap_or(part)).collect()
 }
 
-/// Returns what a spreadsheet could see as cells, each with the separator behind it, and whether it needs an apostrophe.
+/// The cells as a spreadsheet could see them, each with the separator behind it, and whether it needs an apostrophe.
 fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
     text.split_inclusive(SEPARATORS).enumerate().map(|(index, part)| {
         let bare = part.trim_start_matches(QUOTES);
@@ -48,8 +48,7 @@ fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// Returns the text for the value of a custom field, which [`to_value`] reads back: a string as it is, if it can't be
-/// mistaken for another value, and everything else as JSON.
+/// The inverse of [`to_value`]: a string as it is, if it can't be mistaken for another value, and everything else as JSON.
 #[must_use]
 pub fn value_text(value: &Value) -> String {
     match value {
@@ -58,8 +57,8 @@ pub fn value_text(value: &Value) -> String {
     }
 }
 
-/// Returns the value of the custom field `name` that a text stands for: JSON if it reads as such, and otherwise a string.
-/// Where the schema wants a string, only a quoted one is JSON; where it wants a boolean, letters may be upper case.
+/// JSON if it reads as such, and otherwise a string. Where the schema wants a string, only a quoted one is JSON; where it wants a
+/// boolean, letters may be upper case.
 #[must_use]
 pub fn to_value(text: &str, name: &str, schema: Option<&FieldsSchema>) -> Value {
     let wanted = schema.and_then(|schema| type_of(schema.as_value().get("properties")?.get(name)?));
@@ -71,7 +70,7 @@ pub fn to_value(text: &str, name: &str, schema: Option<&FieldsSchema>) -> Value 
     json.filter(|value| wanted != Some("string") || value.is_string()).unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Returns the only type, besides null, that the schema of a property permits, as far as it says so itself.
+/// The only type, besides null, that the schema of a property permits; references are not followed.
 fn type_of(property: &Value) -> Option<&str> {
     match (&property["type"], &property["enum"]) {
         (Value::String(name), _) => Some(name),
@@ -159,8 +158,8 @@ mod tests {
         prop_oneof!["\\PC*", "['\"=+@\\\\N\t\r\n;,＝－ 0-9a-]{0,8}"]
     }
 
-    /// Returns the cells that a spreadsheet sees. A quote matters at the beginning of a cell only; what follows the closing one
-    /// belongs to the cell.
+    /// The cells that a spreadsheet sees. A quote matters at the beginning of a cell only; what follows the closing one belongs
+    /// to the cell.
     fn cells_seen(file: &str, separator: char) -> Vec<String> {
         let mut cells = Vec::new();
         let mut rest = file.chars().peekable();

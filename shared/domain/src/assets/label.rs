@@ -46,17 +46,15 @@ string_enum! {
     }
 }
 
-/// The most assets that one page of labels shows.
+/// The maximum number of labels on a page.
 pub const MAX_LABELS: usize = 100;
-/// The bounds of each side of a label, in millimetres.
+/// Millimetres, for each side of a label.
 const SIDES: std::ops::RangeInclusive<f64> = 12.0..=160.0;
 
-/// The size of a label in millimetres.
+/// In millimetres.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LabelSize {
-    /// The width.
     pub width: f64,
-    /// The height.
     pub height: f64,
 }
 
@@ -88,7 +86,7 @@ impl FromStr for LabelSize {
     }
 }
 
-/// Reads a side: digits, perhaps with one decimal.
+/// Digits, perhaps with one decimal.
 fn side(text: &str) -> Option<f64> {
     let (whole, tenths) = text.split_once('.').unwrap_or((text, "0"));
     let is_number = [whole, tenths].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
@@ -101,7 +99,6 @@ fn side(text: &str) -> Option<f64> {
 pub struct SkippedLabels(usize);
 
 impl SkippedLabels {
-    /// Returns the number.
     #[must_use]
     pub fn get(self) -> usize {
         self.0
@@ -124,13 +121,12 @@ impl FromStr for SkippedLabels {
 pub struct LabelIds(Vec<AssetId>);
 
 impl LabelIds {
-    /// Returns the IDs in order.
     #[must_use]
     pub fn ids(&self) -> &[AssetId] {
         &self.0
     }
 
-    /// Returns an error for each asset that is not among `known`, with its position from 1.
+    /// An error for each unknown asset, with its position from 1.
     pub fn unknown(&self, is_known: impl Fn(AssetId) -> bool) -> Vec<FieldError> {
         let unknown = self.0.iter().zip(1..).filter(|(id, _)| !is_known(**id));
         let error = |(id, position)| FieldError::parameter("ids", format!("number {position}: there is no asset {id}"));
@@ -141,7 +137,7 @@ impl LabelIds {
 impl FromStr for LabelIds {
     type Err = ValueError;
 
-    /// Reads IDs that are separated by commas. An error names the first wrong one by its position from 1.
+    /// IDs separated by commas. An error names the first wrong one by its position from 1.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let texts: Vec<&str> = text.split(',').collect();
         if text.is_empty() || texts.len() > MAX_LABELS {

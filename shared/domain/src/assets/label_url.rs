@@ -7,11 +7,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// The maximum length of a template in characters.
 const MAX_CHARS: usize = 255;
 const TAG: &str = "{asset_tag}";
 const ID: &str = "{id}";
-/// Whatever is not an unreserved character of a URL (RFC 3986 §2.3).
+/// Everything but the unreserved characters of a URL (RFC 3986 §2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// An http or https address with `{asset_tag}` or `{id}` in it, such as `https://example.com/a/{asset_tag}`.
@@ -21,7 +20,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 pub struct LabelUrlTemplate(String);
 
 impl LabelUrlTemplate {
-    /// Returns the address for an asset. The tag is percent-encoded as UTF-8.
+    /// The tag is percent-encoded as UTF-8.
     #[must_use]
     pub fn url(&self, asset_tag: &str, id: AssetId) -> String {
         // The ID first: a tag may contain braces only in encoded form, so it never looks like a placeholder.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// The days from today within which a warranty can end.
+/// Days from today.
 const WARRANTY_DAYS: [i32; 3] = [30, 60, 90];
 /// Prices are summed in ten-thousandths.
 const FRACTION: u128 = 10_000;
@@ -79,7 +79,7 @@ pub struct InstanceStats {
     pub by_process: Option<BTreeMap<String, u64>>,
 }
 
-/// A sum of prices, in ten-thousandths.
+/// In ten-thousandths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount(u128);
 
@@ -99,30 +99,25 @@ impl Serialize for Amount {
     }
 }
 
-/// What is counted of one asset.
 #[derive(Debug, Clone, Copy)]
 pub struct CountedAsset<'a> {
-    /// Its status.
     pub status: Status,
-    /// Its kind.
     pub kind: AssetKind,
-    /// The name of its type; empty without one.
+    /// Empty without a type.
     pub asset_type: &'a str,
-    /// The name of its manufacturer; empty without one.
+    /// Empty without a manufacturer.
     pub manufacturer: &'a str,
-    /// Its price, in ten-thousandths.
+    /// In ten-thousandths.
     pub price: u64,
-    /// Whether it is assigned to a user.
     pub is_assigned: bool,
     /// The last day of its warranty.
     pub warranty_until: Option<Date>,
 }
 
-/// Counts assets, one by one.
 #[derive(Debug, Clone)]
 pub struct AssetTally {
     stats: AssetStats,
-    /// Number of assets by the last day of their warranty. What that means for today is decided at the end.
+    /// Numbers of assets by the last day of their warranty. The periods from today are counted at the end.
     warranties: BTreeMap<Date, u64>,
 }
 
@@ -144,7 +139,6 @@ impl Default for AssetTally {
 }
 
 impl AssetTally {
-    /// Counts an asset.
     pub fn add(&mut self, asset: &CountedAsset<'_>) {
         let stats = &mut self.stats;
         stats.total += 1;
@@ -159,7 +153,6 @@ impl AssetTally {
         }
     }
 
-    /// Returns the statistics as of `today`.
     #[must_use]
     pub fn finish(self, today: NaiveDate) -> AssetStats {
         let mut warranty = WarrantyStats::default();
@@ -182,14 +175,13 @@ impl Default for InstanceStats {
 }
 
 impl InstanceStats {
-    /// Counts some instances of a process.
     pub fn add(&mut self, status: InstanceStatus, process: &str, instances: u64) {
         *self.by_status.entry(status).or_default() += instances;
         *self.by_process.get_or_insert_default().entry(process.to_owned()).or_default() += instances;
     }
 }
 
-/// Counts one more under `name`, which becomes a key only once.
+/// Allocates `name` only for a new key.
 fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
     match counts.get_mut(name) {
         Some(count) => *count += 1,

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Write};
 use std::str::FromStr;
 
-/// The maximum length of a template in characters.
+/// In characters.
 const MAX_TEMPLATE_CHARS: usize = 64;
-/// How many `N` in a row stand for the number.
+/// The number of `N` in a row that stand for the number.
 const SEQUENCE_WIDTHS: std::ops::RangeInclusive<usize> = 3..=12;
 /// The type code of an asset without an asset type.
 pub const NO_TYPE_CODE: &str = "GEN";
@@ -49,7 +49,7 @@ pub struct TagRange {
 }
 
 impl TagTemplate {
-    /// Returns the number range of a tag: the template with everything filled in except the number.
+    /// The template with everything filled in except the number.
     #[must_use]
     pub fn range(&self, prefix: &TagPrefix, type_code: Option<&str>, at: Timestamp) -> TagRange {
         let date = at.date();
@@ -76,27 +76,26 @@ fn push(text: &mut String, formatted: std::fmt::Arguments<'_>) {
 }
 
 impl TagRange {
-    /// Returns the tag with this number. A number that exceeds the width takes more digits.
+    /// A number that exceeds the width takes more digits.
     #[must_use]
     pub fn tag(&self, number: u64) -> String {
         format!("{}{number:0width$}{}", self.before, self.after, width = self.width)
     }
 
-    /// Returns the number of a tag of this range; `None` for other tags.
+    /// `None` for tags of other ranges.
     #[must_use]
     pub fn number(&self, tag: &str) -> Option<u64> {
         let number = tag.strip_prefix(&self.before)?.strip_suffix(&self.after)?.parse().ok()?;
         (self.tag(number) == tag).then_some(number)
     }
 
-    /// Returns the name of the range's counter, such as `AST-{N}`. Tags contain no braces, so no two ranges share a counter.
-    /// The width is not part of the name, so a template that only gets more `N` continues its sequence.
+    /// The text, such as `AST-{N}`. Tags contain no braces, so no two ranges share a counter. The width is not part of the name,
+    /// so a template that only gets more `N` continues its sequence.
     #[must_use]
     pub fn counter(&self) -> String {
         format!("{}{{N}}{}", self.before, self.after)
     }
 
-    /// Returns the minimum number of digits of a number.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
@@ -116,7 +115,7 @@ impl FromStr for TagTemplate {
 }
 
 impl TagTemplate {
-    /// Parses a template, also one that was stored by other rules.
+    /// Also accepts templates that were stored by other rules.
     fn parse(text: &str) -> Result<Self, ValueError> {
         if text != text.trim() || text.chars().any(char::is_control) {
             return Err(ValueError::new("must not begin or end with white space, nor contain control characters"));

@@ -28,48 +28,41 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// Returns the actor for the operator's command line, which works on the table directly.
     #[must_use]
     pub fn operator() -> Self {
         Self { key_id: None, key_name: "operator".into(), user_id: None, user_name: None, link_id: None }
     }
 
-    /// Returns the actor for what a signer does through a signing link.
     #[must_use]
     pub fn signer(link: LinkId, name: &str, user: Option<UserId>) -> Self {
         let user_name = Some(name.to_owned());
         Self { key_id: None, key_name: "signing link".into(), user_id: user, user_name, link_id: Some(link) }
     }
 
-    /// Returns the actor for what the operator's check writes to repair a restored table.
+    /// The operator's check, which repairs a restored table.
     #[must_use]
     pub fn repair() -> Self {
         Self { key_name: "operator (repair)".into(), ..Self::operator() }
     }
 
-    /// Returns the actor for what the delivery of events does to webhooks: it disables those that nobody receives.
+    /// The delivery of events, which disables webhooks that nobody receives.
     #[must_use]
     pub fn webhook_delivery() -> Self {
         Self { key_name: "webhook delivery".into(), ..Self::operator() }
     }
 }
 
-/// What an event did to its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// It created the record.
     Created,
-    /// It changed the record.
     Updated,
-    /// It deleted the record.
     Deleted,
 }
 
 impl Verb {
-    /// Every verb.
     pub(crate) const ALL: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
 
-    /// Returns the text of the type of an event about a record of this kind, such as `asset.created`.
+    /// The text, such as `asset.created`.
     #[must_use]
     pub fn event_type(self, kind: Kind) -> String {
         format!("{}.{}", kind.noun(), self.as_str())
@@ -89,12 +82,12 @@ impl Verb {
 pub struct EventType {
     /// The kind of record; `None` if this version of the service does not know it.
     pub kind: Option<Kind>,
-    /// What happened to the record; `None` if this version of the service does not know it.
+    /// `None` if this version of the service does not know it.
     pub verb: Option<Verb>,
 }
 
 impl EventType {
-    /// Parses the text of an event's type; `None` if it is not of the form `noun.verb`.
+    /// `None` if the text is not of the form `noun.verb`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (noun, verb) = text.split_once('.')?;
@@ -107,19 +100,17 @@ impl EventType {
 /// One change of a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Identifier, which sorts by time.
     pub id: EventId,
-    /// When the change was requested.
+    /// The time of the request.
     pub at: Timestamp,
     /// The type of the event, such as `asset.updated`. Text, since a later version of the service may add types; see
     /// [`EventType`].
     #[serde(rename = "type")]
     pub event_type: String,
-    /// The id of the changed record.
+    /// The changed record.
     pub entity_id: uuid::Uuid,
     /// The version of the record after the change, starting at 1.
     pub version: u64,
-    /// Who made the change.
     pub actor: Actor,
     /// The changed fields, each with its `old` and `new` value.
     pub changes: Map<String, Value>,

@@ -15,7 +15,7 @@ use uuid::Uuid;
 const EVENT_TYPE_FILTER: &str = "EventTypeFilter";
 /// Stands for every verb.
 const ANY: &str = "*";
-/// How much of an unknown type's name an error shows.
+/// The maximum length of an unknown type's name in an error.
 const MAX_SHOWN_CHARS: usize = 64;
 
 /// Types of events: exact ones such as `asset.created`, and all of a kind, such as `asset.*`.
@@ -23,7 +23,7 @@ const MAX_SHOWN_CHARS: usize = 64;
 pub struct EventTypes(Vec<(Kind, Option<Verb>)>);
 
 impl EventTypes {
-    /// Returns those of the types that this version of the service knows.
+    /// Types that this version of the service doesn't know are left out.
     #[must_use]
     pub fn of_known<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self(names.into_iter().filter_map(|wanted| known().find(|known| name(*known) == wanted)).collect())
@@ -39,13 +39,11 @@ fn name((kind, verb): (Kind, Option<Verb>)) -> String {
     verb.map_or_else(|| format!("{}.{ANY}", kind.noun()), |verb| verb.event_type(kind))
 }
 
-/// Returns every type that can be named.
 fn known() -> impl Iterator<Item = (Kind, Option<Verb>)> {
     let verbs = || Verb::ALL.into_iter().map(Some).chain([None]);
     Kind::ALL.iter().flat_map(move |kind| verbs().map(move |verb| (*kind, verb)))
 }
 
-/// Returns the name of every type that can be named.
 pub(crate) fn known_names() -> impl Iterator<Item = String> {
     known().map(name)
 }
@@ -53,7 +51,6 @@ pub(crate) fn known_names() -> impl Iterator<Item = String> {
 impl FromStr for EventTypes {
     type Err = ValueError;
 
-    /// Parses types that are separated by commas.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let mut types = Vec::new();
         for wanted in text.split(',') {
@@ -89,23 +86,21 @@ impl ToSchema for EventTypes {
     }
 }
 
-/// Which events a reader of the feed wants. Everything that is set must match.
+/// The events that a reader of the feed wants. Everything that is set must match.
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
     /// The types of the events.
     pub types: Option<EventTypes>,
-    /// The record that they changed.
     pub entity: Option<Uuid>,
 }
 
 impl EventFilter {
-    /// Returns whether every event matches.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.types.is_none() && self.entity.is_none()
     }
 
-    /// Returns whether the event that a stored entry describes matches.
+    /// `entry` is the canonical JSON of an event.
     #[must_use]
     pub fn matches(&self, entry: &str) -> bool {
         if self.is_empty() {
@@ -117,7 +112,6 @@ impl EventFilter {
     }
 }
 
-/// What a filter looks at.
 #[derive(Deserialize)]
 struct EventSummary {
     #[serde(rename = "type")]

@@ -10,14 +10,14 @@ use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The default number of requests that a key may send per minute.
+/// Requests per minute.
 pub const DEFAULT_RATE_LIMIT: u32 = 600;
-/// The highest rate limit of a key, in requests per minute.
+/// In requests per minute.
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
-/// The longest time in seconds for which the old secret may work after a rotation: 7 days.
+/// 7 days.
 pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
 
-/// How many keys may share the minute of a key's creation with it. Each costs every request of that minute a count.
+/// The maximum number of keys that share the minute of a key's creation with it. Each costs every request of that minute a count.
 const MAX_SHARED_LIMITS: usize = 3;
 
 /// SHA-256 of a secret, in lower-case hexadecimal. Its `Debug` text does not disclose it.
@@ -31,37 +31,30 @@ impl std::fmt::Debug for SecretHash {
     }
 }
 
-/// The secret that a rotation replaced, and how long it still works.
+/// The secret that a rotation replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviousSecret {
-    /// The hash of the old secret.
     pub hash: SecretHash,
-    /// When it stops working.
+    /// End of the grace period.
     pub until: Timestamp,
 }
 
 /// The rate limit of another key, against which requests count as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedLimit {
-    /// The other key.
     pub key: ApiKeyId,
-    /// The number of requests that it may send per minute.
     pub rate_limit_per_minute: u32,
 }
 
-/// An API key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKey {
-    /// Identifier.
     pub id: ApiKeyId,
-    /// Display name.
     pub name: Name,
     /// The scopes it was given. Those of a bound key are limited to its owner's role at each use.
     pub scopes: Scopes,
     /// The user that it is bound to; `None` for a key of the tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// The hash of its secret.
     pub hash: SecretHash,
     /// The previous secret, which works for a time after a rotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,16 +65,14 @@ pub struct ApiKey {
     /// When it was last used, with a precision of an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
-    /// The number of requests that it may send per minute.
+    /// In requests per minute.
     pub rate_limit_per_minute: u32,
-    /// The key that created it; `None` for the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<ApiKeyId>,
-    /// When its secret was last rotated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated_at: Option<Timestamp>,
-    /// Against whose limits its requests count as well in the minute of its creation, so that creating keys is no way to
-    /// send more.
+    /// Limits that its requests count against as well in the minute of its creation, so that creating keys is no way to send
+    /// more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_minute: Vec<SharedLimit>,
 }
@@ -106,15 +97,15 @@ impl ApiKey {
         }
     }
 
-    /// Returns the key as its replaced secret uses it: it expires when that secret stops working, so that nothing it creates
-    /// lives longer, and it can't rotate the key.
+    /// The key as its replaced secret uses it: it expires when that secret stops working, so that nothing it creates lives
+    /// longer, and it can't rotate the key.
     #[must_use]
     pub fn in_grace(self) -> Self {
         let until = self.previous_secret.as_ref().map(|previous| previous.until);
         Self { expires_at: [self.expires_at, until].into_iter().flatten().min(), ..self }
     }
 
-    /// Returns the hashes of the secrets that are accepted at `now`: none once the key has expired.
+    /// No hash once the key has expired.
     #[must_use]
     pub fn accepted_hashes(&self, now: Timestamp) -> Vec<&SecretHash> {
         if self.expires_at.is_some_and(|end| end <= now) {
@@ -124,7 +115,7 @@ impl ApiKey {
         std::iter::once(&self.hash).chain(previous).collect()
     }
 
-    /// Returns the scopes that the key has if `owner` is the user that it is bound to.
+    /// `owner` is the user that the key is bound to.
     #[must_use]
     pub fn effective_scopes(&self, owner: Option<&User>) -> Scopes {
         match (self.user_id, owner) {
@@ -134,21 +125,20 @@ impl ApiKey {
         }
     }
 
-    /// Returns the key with a new secret. The old one keeps working until `until`.
+    /// The old one keeps working until `until`.
     #[must_use]
     pub fn rotated(&self, hash: SecretHash, now: Timestamp, until: Timestamp) -> Self {
         let previous_secret = (until > now).then(|| PreviousSecret { hash: self.hash.clone(), until });
         Self { hash, previous_secret, rotated_at: Some(now), ..self.clone() }
     }
 
-    /// Returns the limits against which its requests at `now` count as well.
     #[must_use]
     pub fn shared_limits(&self, now: Timestamp) -> &[SharedLimit] {
         if window(self.id.timestamp()) == window(now) { &self.first_minute } else { &[] }
     }
 
-    /// Returns the limits that a key shares in its first minute if this key creates it at `now`; `None` if there would be
-    /// too many, so that this key must wait for the next minute.
+    /// The limits that a key shares in its first minute if this key creates it at `now`; `None` if there would be too many, so
+    /// that this key must wait for the next minute.
     #[must_use]
     pub fn limits_of_new_key(&self, now: Timestamp) -> Option<Vec<SharedLimit>> {
         let own = SharedLimit { key: self.id, rate_limit_per_minute: self.rate_limit_per_minute };
@@ -193,7 +183,7 @@ impl Record for ApiKey {
     }
 }
 
-/// Returns the first 12 characters of a key's text, by which people recognise it. They contain nothing of its secret.
+/// The first 12 characters of a key's text, by which people recognise it. They contain nothing of its secret.
 #[must_use]
 pub fn prefix(id: ApiKeyId) -> String {
     format!("apl_{}", &id.short()[..8])

@@ -5,20 +5,19 @@ use crate::keys::scope::{Role, Scope, Scopes};
 use crate::values::id::UserId;
 use crate::values::time::Timestamp;
 
-/// What a key permits its holder.
+/// The rights of a key's holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyRights<'a> {
-    /// Its scopes.
     pub scopes: &'a Scopes,
-    /// The number of requests that it may send per minute.
+    /// In requests per minute.
     pub rate_limit_per_minute: u32,
-    /// When it stops working; `None` if it does not expire.
+    /// `None` if the key does not expire.
     pub expires_at: Option<Timestamp>,
     /// The user whose deactivation ends it; `None` for a key of the tenant.
     pub user_id: Option<UserId>,
 }
 
-/// Why a caller can't give someone a key or a role. The texts are for clients.
+/// The texts are for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
     /// The caller's key lacks this scope.
@@ -35,16 +34,10 @@ pub enum GrantError {
     Owner(UserId),
     /// The caller counts as this role, which is below the other.
     #[error("The API key counts as {own}, so it can't give the role {given}.")]
-    Role {
-        /// The caller's role.
-        own: Role,
-        /// The role to be given.
-        given: Role,
-    },
+    Role { own: Role, given: Role },
 }
 
 impl GrantError {
-    /// Returns the field that asks for too much.
     #[must_use]
     pub const fn field(self) -> &'static str {
         match self {
@@ -58,8 +51,7 @@ impl GrantError {
 }
 
 impl KeyRights<'_> {
-    /// Checks that whoever has these rights may hand out a key with `other` rights: it must not be stronger in any
-    /// respect.
+    /// A key that is handed out must not be stronger in any respect.
     ///
     /// # Errors
     ///
@@ -83,15 +75,14 @@ impl KeyRights<'_> {
 }
 
 impl ApiKey {
-    /// Returns what the key permits, with these of its scopes.
+    /// `scopes` are the key's own, or a part of them.
     #[must_use]
     pub fn rights<'a>(&self, scopes: &'a Scopes) -> KeyRights<'a> {
         let Self { rate_limit_per_minute, expires_at, user_id, .. } = *self;
         KeyRights { scopes, rate_limit_per_minute, expires_at, user_id }
     }
 
-    /// Returns the role that whoever has the key counts as: its owner's or, for a key of the tenant, the highest whose
-    /// scopes it all has.
+    /// The role of the key's holder: its owner's or, for a key of the tenant, the highest whose scopes it all has.
     #[must_use]
     pub fn role(&self, owner: Option<Role>) -> Role {
         let has_all =
@@ -101,8 +92,7 @@ impl ApiKey {
 }
 
 impl Role {
-    /// Checks that a caller who counts as this role may give a user the role `given`. Keeping the `present` one is always
-    /// possible.
+    /// Checks that a caller with this role may give a user the role `given`. Keeping the `present` one is always possible.
     ///
     /// # Errors
     ///

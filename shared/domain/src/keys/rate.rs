@@ -2,30 +2,29 @@
 
 use crate::values::time::Timestamp;
 
-/// The length in seconds of the window in which a key's requests are counted together.
+/// A key's requests are counted together in a window of this length.
 pub const WINDOW_SECONDS: i64 = 60;
 
-/// Returns the window that `at` lies in, counted from 1970.
+/// Windows are counted from 1970.
 #[must_use]
 pub fn window(at: Timestamp) -> i64 {
     at.millis().div_euclid(WINDOW_SECONDS * 1000)
 }
 
-/// What a key has used of its rate limit in the current window, including the current request.
+/// The use of a rate limit in the current window, including the current request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// The number of requests that the key may send per window.
+    /// In requests per window.
     pub limit: u32,
-    /// The number of requests that it has sent in this window; `None` if they could not be counted.
+    /// `None` if they could not be counted.
     pub used: Option<u64>,
-    /// When the next window begins, as Unix time in seconds.
+    /// The begin of the next window, as Unix time in seconds.
     pub reset: i64,
-    /// The number of seconds until then, at least 1.
+    /// Seconds until then, at least 1.
     pub wait: i64,
 }
 
 impl Rate {
-    /// Returns the rate of a key with this limit that has sent `used` requests.
     #[must_use]
     pub fn new(limit: u32, used: Option<u64>, at: Timestamp) -> Self {
         let reset = (window(at) + 1) * WINDOW_SECONDS;
@@ -33,13 +32,13 @@ impl Rate {
         Self { limit, used, reset, wait }
     }
 
-    /// Returns how many more requests the key may send in this window; `None` if that is not known.
+    /// `None` if the number of sent requests is not known.
     #[must_use]
     pub fn remaining(&self) -> Option<u64> {
         Some(u64::from(self.limit).saturating_sub(self.used?))
     }
 
-    /// Returns whether the current request exceeds the limit. A request that could not be counted does not.
+    /// A request that could not be counted does not.
     #[must_use]
     pub fn is_exceeded(&self) -> bool {
         self.used.is_some_and(|used| used > self.limit.into())

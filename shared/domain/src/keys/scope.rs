@@ -41,7 +41,6 @@ string_enum! {
     }
 }
 
-/// A set of permissions.
 pub type Scopes = BTreeSet<Scope>;
 
 string_enum! {
@@ -60,7 +59,6 @@ string_enum! {
 }
 
 impl Role {
-    /// Returns whether this role allows `scope`.
     #[must_use]
     pub fn allows(self, scope: Scope) -> bool {
         use Scope::{AssetsRead, AssetsWrite, CatalogRead, CatalogWrite, EventsRead, KeysRead, KeysWrite};
@@ -77,7 +75,7 @@ impl Role {
     }
 }
 
-/// Parses a comma-separated list of scopes, as the operator's command line takes it.
+/// Comma-separated, as the operator's command line takes it.
 ///
 /// # Errors
 ///

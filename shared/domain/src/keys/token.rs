@@ -24,9 +24,9 @@ impl Credential for LinkId {
     const PREFIX: &'static str = "sgn_";
 }
 
-/// The number of digits of the CRC-32 checksum: 62^6 is above 2^32.
+/// Digits of the CRC-32 checksum: 62^6 is above 2^32.
 const CHECKSUM_WIDTH: usize = 6;
-/// The number of digits of two ids and a secret of twice 128 bits.
+/// Digits of two ids and a secret of twice 128 bits.
 const BODY_WIDTH: usize = 4 * WIDTH;
 
 /// 256 random bits. Its `Debug` text does not disclose them.
@@ -34,19 +34,18 @@ const BODY_WIDTH: usize = 4 * WIDTH;
 pub struct Secret([u8; 32]);
 
 impl Secret {
-    /// Creates a secret from random bytes.
     #[must_use]
     pub fn new(random: [u8; 32]) -> Self {
         Self(random)
     }
 
-    /// Returns the hash that is stored. Plain SHA-256 suffices, since 256 random bits can't be guessed.
+    /// Plain SHA-256 suffices, since 256 random bits can't be guessed.
     #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash(hex::sha256(self.0))
     }
 
-    /// Returns whether one of `accepted` is this secret's hash. Compares in constant time.
+    /// Compares in constant time.
     #[must_use]
     pub fn is_one_of(&self, accepted: &[&SecretHash]) -> bool {
         let own = self.hash();
@@ -60,31 +59,25 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// The parsed text of an API key.
 pub type Token = BearerToken<ApiKeyId>;
 
-/// The parsed secret of a signing link.
 pub type LinkToken = BearerToken<LinkId>;
 
-/// The parsed text of a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BearerToken<C> {
     /// The tenant that the credential belongs to, which gives the partition of its record.
     pub tenant: TenantId,
-    /// The id of the credential.
     pub id: C,
-    /// The secret that authenticates it.
     pub secret: Secret,
 }
 
 impl<C: Credential> BearerToken<C> {
-    /// Creates a token from its parts.
     #[must_use]
     pub fn new(tenant: TenantId, id: C, secret: Secret) -> Self {
         Self { tenant, id, secret }
     }
 
-    /// Returns the text that clients send as `Authorization: Bearer …`. Not `Display`, so that nothing prints it by accident.
+    /// The text that clients send as `Authorization: Bearer …`. Not `Display`, so that nothing prints it by accident.
     #[must_use]
     pub fn expose(&self) -> String {
         let (high, low) = self.secret.0.split_at(16);
@@ -94,8 +87,7 @@ impl<C: Credential> BearerToken<C> {
         body + &checksum
     }
 
-    /// Parses the text of a credential; `None` unless it is exactly what [`BearerToken::expose`] returns. Reads nothing from the
-    /// table.
+    /// `None` unless the text is exactly what [`BearerToken::expose`] returns. Reads nothing from the table.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits =

@@ -7,16 +7,13 @@ use uuid::Uuid;
 /// The ID of a process instance that is not part of a movement, or of a movement. Serialized as a field of that name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SubjectId {
-    /// A process instance.
     #[serde(rename = "instance_id")]
     Instance(InstanceId),
-    /// A movement.
     #[serde(rename = "movement_id")]
     Movement(MovementId),
 }
 
 impl SubjectId {
-    /// The ID, whichever of the two it is of.
     #[must_use]
     pub fn uuid(self) -> Uuid {
         match self {

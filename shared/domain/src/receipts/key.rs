@@ -29,14 +29,14 @@ impl std::str::FromStr for PublicKey {
 text_form!(PublicKey, |key| URL_SAFE_NO_PAD.encode_to_string(key.0));
 
 impl PublicKey {
-    /// Returns the id of the key, which is its thumbprint (RFC 7638, RFC 8037 appendix A.3).
+    /// Its thumbprint (RFC 7638, RFC 8037 appendix A.3).
     #[must_use]
     pub fn kid(self) -> String {
         let jwk = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, String::from(self));
         URL_SAFE_NO_PAD.encode_to_string(Sha256::digest(jwk))
     }
 
-    /// Returns whether `signature`, in base64url, is this key's signature of `text`.
+    /// `signature` is in base64url.
     #[must_use]
     pub fn verifies(self, text: &str, signature: &str) -> bool {
         let Ok(signature) = URL_SAFE_NO_PAD.decode_to_vec(signature) else { return false };
@@ -44,12 +44,10 @@ impl PublicKey {
     }
 }
 
-/// A private key with its public key. Has no `Debug` text, so that nothing prints it by accident.
+/// Has no `Debug` text, so that nothing prints it by accident.
 pub struct SigningKey(Ed25519KeyPair);
 
 impl SigningKey {
-    /// Derives the key from a seed.
-    ///
     /// # Errors
     ///
     /// Returns an error unless the seed has 32 bytes.
@@ -57,8 +55,6 @@ impl SigningKey {
         Ed25519KeyPair::from_seed_unchecked(seed).map(Self).map_err(|_| ValueError::new("must be a seed of 32 bytes"))
     }
 
-    /// Returns the public key.
-    ///
     /// # Errors
     ///
     /// Returns an error if the public key does not have 32 bytes, which an Ed25519 key always has.
@@ -67,14 +63,14 @@ impl SigningKey {
         bytes.map(PublicKey).map_err(|_| ValueError::new("must be 32 bytes"))
     }
 
-    /// Returns the signature of `text` in base64url.
+    /// In base64url.
     #[must_use]
     pub fn sign(&self, text: &str) -> String {
         URL_SAFE_NO_PAD.encode_to_string(self.0.sign(text.as_bytes()))
     }
 }
 
-/// The seed of a signing key, encrypted by a key outside the table. Its text form is base64.
+/// Encrypted by a key outside the table. Its text form is base64.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EncryptedSeed(pub Vec<u8>);
@@ -94,49 +90,43 @@ impl std::str::FromStr for EncryptedSeed {
 
 text_form!(EncryptedSeed, |seed| STANDARD.encode_to_string(seed.0));
 
-/// The key that receipts are signed with now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CurrentKey {
     /// Verifies its signatures.
     pub public_key: PublicKey,
     /// The encrypted seed, from which the signing key is derived.
     pub encrypted_seed: EncryptedSeed,
-    /// The name of the key encryption that encrypted the seed.
+    /// The name of a key encryption.
     pub encrypted_by: String,
-    /// When it began to sign.
+    /// The time of the first signature.
     pub since: Timestamp,
 }
 
 /// A key that no longer signs. Its seed has been deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetiredKey {
-    /// Verifies its signatures.
     pub public_key: PublicKey,
-    /// When it began to sign.
     pub since: Timestamp,
-    /// When it stopped signing.
     pub until: Timestamp,
 }
 
-/// All receipt keys of a tenant. They are one record, so that there is exactly one current key.
+/// One record, so that a tenant has exactly one current key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptKeys {
-    /// Identifier.
     pub id: ReceiptKeysId,
-    /// The key that signs.
     pub current: CurrentKey,
     /// The earlier keys, oldest first.
     pub retired: Vec<RetiredKey>,
 }
 
 impl ReceiptKeys {
-    /// Creates the keys of a tenant with its first key.
+    /// `key` is the first key.
     #[must_use]
     pub fn new(id: ReceiptKeysId, key: CurrentKey) -> Self {
         Self { id, current: key, retired: Vec::new() }
     }
 
-    /// Returns the keys with `next` as the current key. The old key still verifies its signatures, but signs nothing more.
+    /// The old key still verifies its signatures, but signs nothing more.
     #[must_use]
     pub fn rotated(&self, next: CurrentKey) -> Self {
         let CurrentKey { public_key, since, .. } = self.current;
@@ -215,7 +205,7 @@ impl From<&ReceiptKeys> for Jwks {
 }
 
 impl Jwks {
-    /// Returns the public key with this id; `None` if the set has no such Ed25519 key.
+    /// `None` if the set has no such Ed25519 key.
     #[must_use]
     pub fn find(&self, kid: &str) -> Option<PublicKey> {
         let candidates = self.keys.iter().filter(|key| key.kty == "OKP" && key.crv == "Ed25519" && key.kid == kid);

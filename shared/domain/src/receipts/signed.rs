@@ -43,7 +43,7 @@ pub struct SignedMovementReceipt {
 }
 
 impl Signature {
-    /// Signs the canonical JSON of a receipt.
+    /// Signs the canonical JSON.
     ///
     /// # Errors
     ///
@@ -58,11 +58,11 @@ fn canonical(receipt: &impl Serialize) -> Result<String, ValueError> {
     serde_json_canonicalizer::to_string(receipt).map_err(|_| ValueError::new("must have a canonical form"))
 }
 
-/// Returns the receipt in `text`, a signed receipt of a process instance or a movement, if the signature is valid for one of `keys`.
+/// `text` is a signed receipt of a process instance or a movement.
 ///
 /// # Errors
 ///
-/// Returns an error that says why the receipt is not valid.
+/// Says why the receipt is not valid, such as a signature by none of `keys`.
 pub fn check(text: &str, keys: &Jwks) -> Result<Value, ValueError> {
     let Value::Object(mut signed) = parse_strict(text.trim(), MAX_LEVELS)? else {
         return Err(ValueError::new("must be an object"));

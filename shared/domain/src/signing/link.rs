@@ -15,17 +15,16 @@ use serde_json::{Map, Value, json};
 use std::fmt::Display;
 use uuid::Uuid;
 
-/// How long a link lasts by default, in seconds: 3 days.
+/// The default: 3 days.
 pub const DEFAULT_SECONDS: u32 = 3 * 24 * 3600;
-/// The shortest time in seconds for which a link can last.
 pub const MIN_SECONDS: u32 = 60;
-/// The longest time in seconds for which a link can last: 30 days.
+/// 30 days.
 pub const MAX_SECONDS: u32 = 30 * 24 * 3600;
-/// The number of requests per minute that are answered with one link.
+/// Requests per minute with one link.
 pub const RATE_LIMIT: u32 = 60;
-/// How many links a process instance or movement can have: a list reads all their markers.
+/// The limit for each process instance or movement: a list reads all their markers.
 pub const MAX_LINKS: u8 = 100;
-/// How long after its last step a link still opens the receipt.
+/// Time that a link still opens the receipt after its last step.
 const RECEIPT_TIME: TimeDelta = TimeDelta::hours(24);
 
 string_enum! {
@@ -44,64 +43,52 @@ string_enum! {
     }
 }
 
-/// The person whom a signing link is for.
+/// The person who gets a signing link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signer {
-    /// The user; `None` for a person who is none.
+    /// `None` for a person who is no user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// The name: of a user, the display name when the link was made.
+    /// Of a user, the display name when the link was made.
     pub name: Name,
-    /// The e-mail address, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<Email>,
 }
 
-/// The steps that a signing link opens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkSteps {
-    /// The index of the first one: the step that was open when the link was made.
+    /// The index of the step that was open when the link was made.
     pub first: usize,
-    /// The index of the last one.
+    /// The index of the last step.
     pub last: usize,
-    /// The key of the last one.
     pub until: String,
 }
 
 impl LinkSteps {
-    /// Returns whether the link opens the step with this index.
+    /// `index` is that of a step.
     #[must_use]
     pub fn contains(&self, index: usize) -> bool {
         (self.first..=self.last).contains(&index)
     }
 }
 
-/// A signing link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Identifier.
     pub id: LinkId,
-    /// What it opens.
     #[serde(flatten)]
     pub subject: SubjectId,
-    /// Whom it is for.
     pub signer: Signer,
-    /// The steps that it opens.
     pub steps: LinkSteps,
-    /// The hash of its secret.
     pub hash: SecretHash,
-    /// When it ends.
     pub expires_at: Timestamp,
-    /// The API key that made it; `None` for the operator.
+    /// `None` for the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<ApiKeyId>,
-    /// When it was first opened.
+    /// The time of the first opening.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened_at: Option<Timestamp>,
-    /// When its last step was submitted with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Timestamp>,
-    /// When it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
     /// The number below [`MAX_LINKS`] that no other link of the process instance or movement has; `None` for links that were
@@ -111,8 +98,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Returns what can be done with the link at `now`, as far as the link itself says it: it may be open although its
-    /// process has ended. See [`Link::status`].
+    /// The status by the link alone: it may be open although its process has ended. See [`Link::status`].
     #[must_use]
     pub fn own_status(&self, now: Timestamp) -> LinkStatus {
         if self.revoked_at.is_some() {
@@ -126,8 +112,7 @@ impl Link {
         }
     }
 
-    /// Returns what can be done with the link at `now`, if its process instance or movement has this status and this
-    /// current step.
+    /// `process` and `step` are the status and the current step of its process instance or movement.
     #[must_use]
     pub fn status(&self, now: Timestamp, (process, step): (InstanceStatus, usize)) -> LinkStatus {
         match self.own_status(now) {
@@ -136,14 +121,13 @@ impl Link {
         }
     }
 
-    /// Returns until when the link answers: its end, or 24 hours after its last step, when it has opened the receipt long
-    /// enough.
+    /// Its end, or 24 hours after its last step, when it has opened the receipt long enough.
     #[must_use]
     pub fn ends_at(&self) -> Timestamp {
         self.used_at.map_or(self.expires_at, |at| at.plus(RECEIPT_TIME))
     }
 
-    /// Returns why the link is invalid at `now`, as far as the link itself says it.
+    /// The reason by the link alone.
     #[must_use]
     pub fn end_reason(&self, now: Timestamp) -> Option<LinkStatus> {
         match self.own_status(now) {
@@ -153,33 +137,31 @@ impl Link {
         }
     }
 
-    /// Returns the link after it was opened for the first time.
+    /// Keeps the time of the first opening.
     #[must_use]
     pub fn opened(&self, at: Timestamp) -> Self {
         Self { opened_at: self.opened_at.or(Some(at)), ..self.clone() }
     }
 
-    /// Returns the link after a submission that ends with the step `last`: it is used once that is its own last one.
+    /// `last` is the last submitted step: the link is used once that is its own last one.
     #[must_use]
     pub fn submitted(&self, last: usize, at: Timestamp) -> Self {
         let used_at = (last >= self.steps.last).then_some(at);
         Self { used_at: self.used_at.or(used_at), ..self.clone() }
     }
 
-    /// Returns the link after its revocation.
     #[must_use]
     pub fn revoked(&self, at: Timestamp) -> Self {
         Self { revoked_at: self.revoked_at.or(Some(at)), ..self.clone() }
     }
 
-    /// Returns what begins the unique value of every link that opens this process instance or movement. What follows is
-    /// the link's slot, or its ID if it has none: the table finds the links by it.
+    /// The prefix of the unique value of every link that opens this process instance or movement. After it comes the link's slot,
+    /// or its ID if it has none: the table finds the links by it.
     #[must_use]
     pub fn of_subject(subject: Uuid) -> Unique {
         Self::unique_of(subject, "")
     }
 
-    /// Returns the unique value of a slot of this process instance or movement.
     #[must_use]
     pub fn unique_slot(subject: Uuid, slot: u8) -> Unique {
         Self::unique_of(subject, slot)

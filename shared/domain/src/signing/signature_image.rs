@@ -5,22 +5,22 @@ use crate::values::hex;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The maximum size of an image in bytes, decoded from base64.
+/// The size of one image, decoded from base64.
 const MAX_IMAGE_BYTES: usize = 128 * 1024;
-/// The maximum width and height in pixels.
+/// The limit of width and height.
 const MAX_SIDE_PIXELS: u32 = 4096;
-/// The maximum number of pixels in all: decoding takes time for each.
+/// Decoding takes time for each.
 const MAX_PIXELS: u64 = 4_000_000;
-/// The number of bytes that the images of one request may take decoded, all together: decoding takes time for each.
+/// The limit for all images of a request, since decoding takes time for each byte.
 const MAX_DECODED_BYTES: u64 = 64 * 1024 * 1024;
-/// The number of bytes that the decoder may allocate. It needs a few rows of at most 32 KiB; chunks that it would have to
-/// inflate besides are skipped.
+/// The most that the decoder may allocate. It needs a few rows of at most 32 KiB; chunks that it would have to inflate besides
+/// are skipped.
 const MAX_DECODER_BYTES: usize = 1024 * 1024;
 
-/// The text that the data URL of every signature begins with.
+/// Begins the data URL of every signature.
 pub const DATA_URL_PREFIX: &str = "data:image/png;base64,";
 
-/// A PNG image that has been checked.
+/// A checked PNG image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureImage {
     bytes: Arc<[u8]>,
@@ -28,17 +28,16 @@ pub struct SignatureImage {
 }
 
 impl SignatureImage {
-    /// Parses a data URL and checks that the whole image can be decoded.
+    /// Decodes the whole image as a check.
     ///
     /// # Errors
     ///
-    /// Returns an error that says what the image must be.
+    /// Says what the image must be.
     pub fn from_data_url(text: &str) -> Result<Self, ValueError> {
         Self::decode(text, &mut 0)
     }
 
-    /// Parses a data URL. `decoded` is the number of bytes that other images of the request took decoded, and includes this
-    /// one afterwards.
+    /// `decoded` is the number of bytes that other images of the request took decoded, and includes this one afterwards.
     fn decode(text: &str, decoded: &mut u64) -> Result<Self, ValueError> {
         let encoded = text
             .strip_prefix(DATA_URL_PREFIX)
@@ -55,13 +54,12 @@ impl SignatureImage {
         Ok(Self { hash: hex::sha256(&bytes), bytes: bytes.into() })
     }
 
-    /// Returns the PNG file.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns the SHA-256 hash of the PNG file in lower-case hexadecimal.
+    /// SHA-256 of the PNG file in lower-case hexadecimal.
     #[must_use]
     pub fn hash(&self) -> &str {
         &self.hash
@@ -72,36 +70,32 @@ impl SignatureImage {
 #[derive(Debug, Default)]
 pub struct DecodedImages {
     decoded: Mutex<Decoded>,
-    /// The keys of the steps whose image shows a typed name, as the request lists them.
+    /// Keys of the steps whose image shows a typed name, as the request lists them.
     typed: Vec<String>,
 }
 
 #[derive(Debug, Default)]
 struct Decoded {
     images: HashMap<String, Result<SignatureImage, ValueError>>,
-    /// How many bytes they take decoded.
+    /// Decoded.
     bytes: u64,
 }
 
 impl DecodedImages {
-    /// Returns the images of a request that says that those of the steps with these keys show a typed name, not a drawn one.
+    /// `keys` are those of the steps whose images show a typed name, not a drawn one.
     #[must_use]
     pub fn with_typed(keys: Vec<String>) -> Self {
         Self { typed: keys, ..Self::default() }
     }
 
-    /// Returns the keys of the steps whose image shows a typed name.
     pub(crate) fn typed(&self) -> &[String] {
         &self.typed
     }
 
-    /// Returns whether the image of the step with this key shows a typed name.
     pub(crate) fn is_typed(&self, key: &str) -> bool {
         self.typed.iter().any(|typed| typed == key)
     }
 
-    /// Returns the image of a data URL.
-    ///
     /// # Errors
     ///
     /// As [`SignatureImage::from_data_url`], and when the images of the request are too much together.
@@ -116,13 +110,12 @@ impl DecodedImages {
     }
 }
 
-/// Returns the data URL of a PNG file.
 #[must_use]
 pub fn data_url(bytes: &[u8]) -> String {
     format!("{DATA_URL_PREFIX}{}", base64_simd::STANDARD.encode_to_string(bytes))
 }
 
-/// Returns the length of the data URL of a PNG file with this number of bytes.
+/// `bytes` is the size of the PNG file.
 #[must_use]
 pub fn data_url_len(bytes: usize) -> usize {
     DATA_URL_PREFIX.len() + bytes.div_ceil(3) * 4
@@ -162,7 +155,7 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
     }
 }
 
-/// Returns how many bytes follow the chunk IEND of a PNG file that could be decoded.
+/// The number of bytes after the chunk IEND of a PNG file that could be decoded.
 fn bytes_after_end(bytes: &[u8]) -> usize {
     // After the signature: chunks of length, name, data and checksum.
     let mut rest = bytes.get(8..).unwrap_or_default();
@@ -192,7 +185,6 @@ mod tests {
         assert_eq!(error.to_string(), "must take at most 64 MiB decoded, together with the other images of the request");
     }
 
-    /// Returns a PNG file of this size.
     fn image(width: u32, height: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut encoder = png::Encoder::new(&mut bytes, width, height);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// The maximum length of a tag. RFC 5646 §4.4.1 asks for at least 35 characters.
+/// RFC 5646 §4.4.1 asks for at least 35 characters.
 const MAX_CHARS: usize = 64;
 /// Languages that write dates in digits with points, the day first. Others get dates as in ISO 8601: their own order of
 /// day and month could be taken for another on a page in English.
@@ -46,7 +46,7 @@ impl Display for Locale {
 }
 
 impl Locale {
-    /// Returns a time with its date as the language writes it, the time of day in 24 hours, and the zone.
+    /// The date as the language writes it, the time of day in 24 hours, and the zone.
     #[must_use]
     pub fn format(&self, time: &LocalTime) -> String {
         let language = self.0.split('-').next().unwrap_or_default();

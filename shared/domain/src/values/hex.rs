@@ -2,13 +2,13 @@
 
 use sha2::{Digest, Sha256};
 
-/// Returns the SHA-256 hash of `bytes` in lower-case hexadecimal.
+/// In lower-case hexadecimal.
 #[must_use]
 pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
     encode(&Sha256::digest(bytes))
 }
 
-/// Returns `bytes` in lower-case hexadecimal.
+/// In lower case.
 #[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -4,10 +4,10 @@ use crate::values::field_error::ValueError;
 
 const ZERO_WIDTH_NON_JOINER: char = '\u{200c}';
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
-/// The flag that the letters of a region follow as tags, such as that of Scotland.
+/// The letters of a region follow it as tags, such as that of Scotland.
 const BLACK_FLAG: char = '\u{1f3f4}';
 
-/// The most tags that follow a flag: five for the region, and one that ends it, with one to spare.
+/// Tags after a flag: five for the region, and one that ends it, with one to spare.
 const MAX_TAGS: usize = 7;
 
 /// Checks that a line has no characters that can't be seen and don't belong to a script or an emoji: bidirectional
@@ -21,7 +21,7 @@ pub fn check_visible(line: &str) -> Result<(), ValueError> {
     Err(ValueError::new(format!("must not contain U+{:04X}, which can't be seen; it is character {}", u32::from(c), place + 1)))
 }
 
-/// Returns the first hidden character and its place.
+/// The first hidden character and its place.
 fn hidden_character(line: &str) -> Option<(usize, char)> {
     if line.is_ascii() {
         return None;
@@ -41,7 +41,7 @@ fn hidden_character(line: &str) -> Option<(usize, char)> {
     chars.iter().enumerate().find(|(index, c)| is_hidden((*index, *c))).map(|(index, c)| (index, *c))
 }
 
-/// Returns whether a tag belongs to a flag: up to six tags, the last of which ends it (Unicode Technical Standard 51).
+/// Up to six tags, the last of which ends it (Unicode Technical Standard 51).
 fn is_in_flag(chars: &[char], index: usize) -> bool {
     let is_tag = |c: &&char| matches!(c, '\u{e0020}'..='\u{e007f}');
     let before = chars.get(..index).unwrap_or_default().iter().rev().take_while(is_tag).count();
@@ -51,8 +51,7 @@ fn is_in_flag(chars: &[char], index: usize) -> bool {
     begins_with_flag && before + after <= MAX_TAGS && last == Some(&'\u{e007f}')
 }
 
-/// Returns whether a variation selector after this character has a meaning: after an emoji, another symbol, an ideograph,
-/// or a character of a keycap.
+/// A variation selector has a meaning after an emoji, another symbol, an ideograph, or a character of a keycap.
 fn has_variants(c: char) -> bool {
     let is_keycap = matches!(c, '0'..='9' | '#' | '*');
     let is_symbol = !c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace();
@@ -63,7 +62,7 @@ fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Bidirectional marks, embeddings, overrides and isolates, separators of lines, and what has no width.
+/// Bidirectional marks, embeddings, overrides and isolates, separators of lines, and characters without width.
 fn is_never_seen(c: char) -> bool {
     matches!(
         c,
@@ -94,8 +93,8 @@ fn is_never_seen(c: char) -> bool {
     )
 }
 
-/// Returns whether a joiner between these two has a meaning: between letters that join, or emoji. In Persian, a non-joiner
-/// also separates a suffix from a word in another script; in Persian and Malayalam, a joiner also ends a word.
+/// A joiner has a meaning between letters that join, or emoji. In Persian, a non-joiner also separates a suffix from a word in
+/// another script; in Persian and Malayalam, a joiner also ends a word.
 fn joins(joiner: char, before: Option<char>, after: Option<char>) -> bool {
     let (joins_before, joins_after) = (before.is_some_and(has_joining_letters), after.is_some_and(has_joining_letters));
     match joiner {

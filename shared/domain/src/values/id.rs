@@ -9,30 +9,27 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// An identifier of one kind of record.
 pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = ValueError> + Send + Sync + 'static {
-    /// Wraps a UUID that is known to identify this kind of record.
+    /// The UUID is known to identify this kind of record.
     fn from_uuid(uuid: Uuid) -> Self;
 
-    /// Returns the UUID.
     fn uuid(self) -> Uuid;
 
-    /// Creates an identifier that sorts by `at`; `random` makes it unique.
+    /// The identifier sorts by `at`; `random` makes it unique.
     fn new(at: Timestamp, random: [u8; 10]) -> Self {
         Self::from_uuid(uuid::Builder::from_unix_timestamp_millis(at.millis().unsigned_abs(), &random).into_uuid())
     }
 
-    /// Returns the time that the identifier was created at and sorts by (RFC 9562 §5.7).
+    /// The time of creation, which the identifier sorts by (RFC 9562 §5.7).
     fn timestamp(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.uuid().as_u128() >> 80).unwrap_or(i64::MAX))
     }
 
-    /// Returns the 22 base62 characters that keys of the table use.
+    /// 22 base62 characters, which keys of the table use.
     fn short(self) -> String {
         base62::encode(self.uuid().as_u128(), base62::WIDTH)
     }
 
-    /// Parses the form that [`Id::short`] writes.
     fn from_short(text: &str) -> Option<Self> {
         (text.len() == base62::WIDTH)
             .then(|| base62::decode(text))
@@ -41,7 +38,7 @@ pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = ValueError> + Se
     }
 }
 
-/// Parses the lower-case, hyphenated form; no other spelling of a UUID is an identifier.
+/// The lower-case, hyphenated form; no other spelling of a UUID is an identifier.
 fn parse(text: &str) -> Result<Uuid, ValueError> {
     Uuid::try_parse(text)
         .ok()
@@ -126,8 +123,6 @@ pub mod short {
         id.map(Id::short).serialize(serializer)
     }
 
-    /// Reads what [`serialize`] wrote.
-    ///
     /// # Errors
     ///
     /// Returns an error for text that is not a short identifier.

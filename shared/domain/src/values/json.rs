@@ -7,15 +7,13 @@ use serde_json::{Map, Number, Value};
 /// The largest whole number that every JSON parser reads exactly (RFC 7493 §2.2).
 const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
-/// The error text for an unpaired surrogate such as `\ud800`, which is well-formed JSON but not Unicode text.
+/// The error of an unpaired surrogate such as `\ud800`, which is well-formed JSON but not Unicode text.
 pub const UNPAIRED_SURROGATE: &str = "must not contain half of a character, such as \\ud800 alone";
 
-/// Parses one JSON value.
-///
 /// # Errors
 ///
-/// Returns an error for invalid JSON, for arrays and objects nested deeper than `max_levels`, for a member that occurs
-/// twice, for whole numbers beyond 2^53, which many parsers would round, and for other numbers that a double would round.
+/// Invalid JSON, arrays and objects nested deeper than `max_levels`, a member that occurs twice, whole numbers beyond 2^53, which
+/// many parsers would round, and other numbers that a double would round.
 pub fn parse_strict(text: &str, max_levels: usize) -> Result<Value, ValueError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Nesting { left: max_levels, max: max_levels }.deserialize(&mut deserializer).map_err(|error| {
@@ -30,7 +28,7 @@ pub fn parse_strict(text: &str, max_levels: usize) -> Result<Value, ValueError> 
     }
 }
 
-/// Returns the numbers of a well-formed JSON text that the parser keeps as doubles.
+/// Numbers of a well-formed JSON text that the parser keeps as doubles.
 fn numbers(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -51,7 +49,7 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns what follows the string whose opening quote is before `inner`.
+/// The rest after the string whose opening quote is before `inner`.
 fn after_string(inner: &str) -> &str {
     let mut is_escaped = false;
     let end = inner.bytes().position(|byte| {
@@ -62,13 +60,13 @@ fn after_string(inner: &str) -> &str {
     end.and_then(|end| inner.get(end + 1..)).unwrap_or_default()
 }
 
-/// Returns whether the double nearest to a number is written back as the same number.
+/// The nearest double is written back as the same number.
 fn is_exact(digits: &str) -> bool {
     let written = digits.parse::<f64>().map(|number| format!("{number:e}"));
     written.is_ok_and(|written| decimal(&written) == decimal(digits))
 }
 
-/// Returns the digits of a number without zeros around them, and the power of ten of the last one.
+/// The digits of a number without zeros around them, and the power of ten of the last one.
 fn decimal(number: &str) -> (String, i64) {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -84,7 +82,7 @@ fn decimal(number: &str) -> (String, i64) {
     (format!("{sign}{}", significant.trim_start_matches('0')), power)
 }
 
-/// Deserializes a value that may contain `left` more levels of arrays and objects.
+/// `left` is the number of levels of arrays and objects that the value may have.
 #[derive(Clone, Copy)]
 struct Nesting {
     left: usize,
@@ -162,13 +160,13 @@ impl<'de> Visitor<'de> for Nesting {
     }
 }
 
-/// Returns the length in bytes of `body` as a string inside a JSON document, which is how a Lambda function returns it.
+/// The length in bytes of `body` as a string inside a JSON document, which is how a Lambda function returns it.
 #[must_use]
 pub fn escaped_len(body: &[u8]) -> usize {
     body.len() + body.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }
 
-/// Escapes a member's name for use in a JSON Pointer (RFC 6901 §3): `a/b` becomes `a~1b`.
+/// RFC 6901 §3: `a/b` becomes `a~1b`.
 #[must_use]
 pub fn pointer_token(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")

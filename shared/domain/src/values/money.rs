@@ -7,9 +7,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{OneOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The error text for an amount below zero.
 const NEGATIVE: &str = "must not be negative: it must be from 0 to below 1000000000000";
-/// The error text for what is no amount.
+/// The error text of an invalid amount.
 pub const FORM: &str = "must be a number from 0 to below 1000000000000, or its decimal text such as \"1249.00\"";
 
 /// A purchase price: 0 ≤ p < 10^12 with at most 4 fractional digits. `2499.00` stays `2499.00`.
@@ -38,11 +37,9 @@ impl PartialSchema for Price {
 impl ToSchema for Price {}
 
 impl Price {
-    /// Parses the digits of a JSON number.
-    ///
     /// # Errors
     ///
-    /// Returns an error that names the bound the number exceeds.
+    /// Names the bound that the number exceeds.
     pub fn from_json_number(digits: &str) -> Result<Self, ValueError> {
         let read = Decimal::from_str_exact(digits).or_else(|_| Decimal::from_scientific(digits).map(|read| read.normalize()));
         let Ok(amount) = read else { return outside_decimal(digits) };
@@ -58,7 +55,7 @@ impl Price {
         Ok(Self(amount.abs()))
     }
 
-    /// Returns the amount in ten-thousandths, the smallest fraction that a price can have.
+    /// The smallest fraction that a price can have.
     #[must_use]
     pub fn ten_thousandths(self) -> u64 {
         let mut scaled = self.0;
@@ -66,8 +63,8 @@ impl Price {
         scaled.mantissa().try_into().unwrap_or_default()
     }
 
-    /// Parses a decimal text: digits, and a point before the fractional ones. Other forms, such as those with an exponent
-    /// or with separators between thousands, are refused.
+    /// Digits, and a point before the fractional ones. Other forms, such as those with an exponent or with separators between
+    /// thousands, are refused.
     ///
     /// # Errors
     ///
@@ -82,7 +79,7 @@ impl Price {
         }
     }
 
-    /// Writes the amount as a JSON number with exactly its digits.
+    /// A JSON number with exactly its digits.
     ///
     /// # Errors
     ///
@@ -93,7 +90,7 @@ impl Price {
     }
 }
 
-/// Parses a number that `Decimal` can't represent, such as `1e400` or `0e400`: it is zero, or exceeds a bound.
+/// A number that `Decimal` can't represent, such as `1e400` or `0e400`, is zero, or exceeds a bound.
 fn outside_decimal(digits: &str) -> Result<Price, ValueError> {
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
     let (integer, fraction) = mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa.trim_start_matches('-'), ""));

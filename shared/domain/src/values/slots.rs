@@ -2,8 +2,8 @@
 
 use crate::values::id::Id;
 
-/// Returns one of the free slots for a new record; `None` if there is none. Takes one by the random end of the ID, so that
-/// creations at the same time are seldom rivals for one.
+/// `None` if all slots are taken. Takes one by the random end of the ID, so that creations at the same time are seldom rivals for
+/// one.
 #[must_use]
 pub fn choose(free: &[u8], id: impl Id) -> Option<u8> {
     let random = id.uuid().as_bytes().last().copied().unwrap_or_default();

@@ -26,10 +26,10 @@ macro_rules! string_enum {
         )*}
 
         impl $name {
-            /// Every value, in the order of declaration.
+            /// In the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Returns the value as the API writes it.
+            /// As the API writes it.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }

@@ -2,15 +2,16 @@
 
 /// Longer names are not compared: nobody types them.
 const MAX_CHARS: usize = 64;
-/// A name of at least so many bytes that is part of a known one, such as `serial` of `serial_number`, is like it.
+/// The minimum length in bytes of a name that counts as similar because it is part of a known one, as `serial` is of
+/// `serial_number`.
 const MIN_PART: usize = 3;
-/// As if so many characters differed.
+/// The distance of such a part, in characters.
 const DISTANCE_OF_PART: usize = 2;
-/// How many unknown names of a request are answered with the known ones. A body of 1 MiB can have 100,000.
+/// The maximum number of errors of a request that list the known names. A body of 1 MiB can have 100,000.
 const MAX_NAMED_UNKNOWN: usize = 20;
 
-/// Returns the text of the error about an unknown `kind` of name, with the known names, nearest first. `earlier` is how many
-/// errors came before: after many, the known names are left out.
+/// The text of the error, with the known names, nearest first. `earlier` is the number of errors before: after many, the known
+/// names are left out.
 #[must_use]
 pub fn unknown_name(name: &str, known: &[&str], kind: &str, earlier: usize) -> String {
     if earlier >= MAX_NAMED_UNKNOWN {
@@ -22,7 +23,7 @@ pub fn unknown_name(name: &str, known: &[&str], kind: &str, earlier: usize) -> S
     }
 }
 
-/// Returns the known names, those most like `name` first.
+/// Those most like `name` first.
 #[must_use]
 pub fn nearest_first<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut known: Vec<&str> = known.into_iter().collect();
@@ -38,7 +39,7 @@ pub fn nearest_first<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -
     known
 }
 
-/// Returns how many characters must be inserted, removed, replaced or swapped with their neighbour to make `b` of `a`.
+/// The number of characters to insert, remove, replace or swap with their neighbour to make `b` of `a`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();

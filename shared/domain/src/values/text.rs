@@ -5,14 +5,14 @@ use crate::values::hidden_characters::check_visible;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use std::borrow::Cow;
 
-/// Which characters that nobody sees a text may contain.
+/// The invisible characters that a text may contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lines {
     /// None that [`check_visible`] finds.
     One,
-    /// Line breaks and tabs, and whatever is no control character.
+    /// Line breaks and tabs, and all that are no control characters.
     Many,
-    /// All but control characters, to find what was stored by other rules.
+    /// All but control characters, to find texts that were stored by other rules.
     Searched,
 }
 
@@ -54,7 +54,7 @@ macro_rules! texts {
             fn from_str(text: &str) -> Result<Self, ValueError> { check(text, $min..=$max, Lines::$lines).map(Self) }
         }
         impl $name {
-            /// Wraps a text that was checked when it was stored, perhaps by other rules.
+            /// The text was checked when it was stored, perhaps by other rules.
             #[must_use]
             pub fn from_stored(text: String) -> Self { Self(text) }
         }
@@ -73,23 +73,23 @@ texts! {
 }
 
 impl Default for Notes {
-    /// Returns the empty text.
+    /// The other texts have no default.
     fn default() -> Self {
         Self(String::new())
     }
 }
 
-/// Returns `text` in a form that is equal for texts which differ only in case: `Straße`, `STRASSE` and `strasse`.
+/// Equal for texts that differ only in case: `Straße`, `STRASSE` and `strasse`.
 ///
-/// Upper case unifies characters that share it (ß and SS, σ and ς). Lower case comes before that because the capital ẞ is
-/// its own upper case.
+/// Upper case unifies characters that share it (ß and SS, σ and ς). Lower case comes before that because the capital ẞ is its own
+/// upper case.
 #[must_use]
 pub fn fold(text: &str) -> String {
     let chars = text.chars().flat_map(char::to_lowercase);
     chars.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
-/// Returns `text` in Unicode's composed form (NFC), in which a character has one spelling.
+/// Unicode's composed form (NFC), in which a character has one spelling.
 #[must_use]
 pub fn composed(text: &str) -> Cow<'_, str> {
     const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// The years that dates and times in requests may lie in. Others are typing errors.
+/// The years of dates and times in requests. Others are typing errors.
 const YEARS: std::ops::RangeInclusive<i32> = 1900..=2199;
 
 /// A time with millisecond precision, written as RFC 3339 in UTC with `Z`.
@@ -16,43 +16,39 @@ const YEARS: std::ops::RangeInclusive<i32> = 1900..=2199;
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// Creates a timestamp from Unix time in milliseconds.
     #[must_use]
     pub fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
 
-    /// Returns the Unix time in milliseconds.
+    /// Unix time in milliseconds.
     #[must_use]
     pub fn millis(self) -> i64 {
         self.0
     }
 
-    /// Returns the time `delta` later (earlier if `delta` is negative).
+    /// Earlier if `delta` is negative.
     #[must_use]
     pub fn plus(self, delta: TimeDelta) -> Self {
         Self(self.0.saturating_add(delta.num_milliseconds()))
     }
 
-    /// Returns how much later this is than `earlier`; negative if it is earlier.
+    /// Negative if this is earlier.
     #[must_use]
     pub fn since(self, earlier: Self) -> TimeDelta {
         TimeDelta::milliseconds(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns the time `seconds` later.
     #[must_use]
     pub fn plus_seconds(self, seconds: u32) -> Self {
         self.plus(TimeDelta::seconds(seconds.into()))
     }
 
-    /// Returns the date in UTC.
     #[must_use]
     pub fn date(self) -> NaiveDate {
         self.to_chrono().date_naive()
     }
 
-    /// Returns the date and the time of day in UTC.
     pub(crate) fn naive(self) -> NaiveDateTime {
         self.to_chrono().naive_utc()
     }
@@ -81,8 +77,7 @@ impl Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = ValueError;
 
-    /// Accepts any RFC 3339 offset. Digits beyond milliseconds are cut off, and a leap second is the first second of the
-    /// next minute.
+    /// Any RFC 3339 offset. Digits beyond milliseconds are cut off, and a leap second is the first second of the next minute.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         Self::parse(text)
             // Of the time as it is kept: the leap second at the end of a year is in the next one.
@@ -100,7 +95,7 @@ impl From<Timestamp> for String {
 impl TryFrom<String> for Timestamp {
     type Error = ValueError;
 
-    /// Reads a time from the table, of any year.
+    /// Times in the table may be of any year.
     fn try_from(text: String) -> Result<Self, ValueError> {
         Self::parse(&text).ok_or_else(|| ValueError::new("must be an RFC 3339 time"))
     }
@@ -114,13 +109,13 @@ impl TryFrom<String> for Timestamp {
 pub struct Date(NaiveDate);
 
 impl Date {
-    /// Returns the number of days since 31 December of the year before 1.
+    /// Days since 31 December of the year before 1.
     #[must_use]
     pub fn days(self) -> i32 {
         self.0.num_days_from_ce()
     }
 
-    /// Returns the date with this number of days; `None` outside the years that dates can have.
+    /// `None` outside the years that dates can have.
     #[must_use]
     pub fn from_days(days: i32) -> Option<Self> {
         NaiveDate::from_num_days_from_ce_opt(days).filter(|date| YEARS.contains(&date.year())).map(Self)

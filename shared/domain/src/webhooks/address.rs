@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use url::{Host, Url};
 
-/// The maximum length of an address.
+/// In characters.
 const MAX_CHARS: usize = 2_048;
 /// The last labels of names that no public host has (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
 const LOCAL_DOMAINS: [&str; 8] = ["localhost", "local", "internal", "test", "invalid", "onion", "alt", "home.arpa"];
@@ -18,10 +18,10 @@ const LOCAL_DOMAINS: [&str; 8] = ["localhost", "local", "internal", "test", "inv
 #[schema(value_type = String, max_length = 2048, pattern = "^[Hh][Tt][Tt][Pp][Ss]?://", examples("https://example.com/hooks/assets"))]
 pub struct WebhookUrl(String);
 
-/// Which addresses webhooks may have.
+/// The addresses that webhooks may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AddressPolicy {
-    /// Public ones only: https, port 443 or 8443.
+    /// https, port 443 or 8443.
     #[default]
     Public,
     /// Also http and https to loopback addresses, at any port, as the dev server's `--allow-local-webhooks` permits.
@@ -29,24 +29,22 @@ pub enum AddressPolicy {
 }
 
 impl WebhookUrl {
-    /// Returns the address.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns the address as the history shows it, which other webhooks may get: receivers know senders by tokens in queries.
+    /// For the history, which other webhooks may get: receivers know senders by tokens in queries.
     #[must_use]
     pub fn without_query(&self) -> String {
         self.0.split_once('?').map_or_else(|| self.0.clone(), |(rest, _)| format!("{rest}?…"))
     }
 
-    /// Checks that a webhook may have this address, as far as the address itself says it. What a name resolves to is checked
-    /// at every attempt.
+    /// Checks the address alone. The addresses that a name resolves to are checked at every attempt.
     ///
     /// # Errors
     ///
-    /// Returns a [`ValueError`] that says which addresses webhooks may have.
+    /// Says which addresses webhooks may have.
     pub fn check(&self, policy: AddressPolicy) -> Result<(), ValueError> {
         let url = parse(&self.0)?;
         let is_loopback = match url.host() {
@@ -77,15 +75,14 @@ impl WebhookUrl {
     }
 }
 
-/// Returns whether no public host has this name, which may end with a dot: names without a dot, and those of reserved domains.
+/// No public host has such a name, which may end with a dot: names without a dot, and those of reserved domains.
 fn is_local_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_in = |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     !name.contains('.') || LOCAL_DOMAINS.iter().any(|domain| is_in(domain))
 }
 
-/// Reads an address as the URL standard does, which also reads `https:example.com` and removes line breaks: neither is
-/// accepted here.
+/// Stricter than the URL standard, which also accepts `https:example.com` and removes line breaks.
 fn parse(text: &str) -> Result<Url, ValueError> {
     let has_scheme = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     if !(has_scheme("https://") || has_scheme("http://")) {

@@ -15,19 +15,19 @@ struct Body<'a, T> {
     data: &'a T,
 }
 
-/// The type of an event that only tests a webhook. No history has it.
+/// Only tests a webhook. No history has an event of this type.
 pub const TEST_EVENT: &str = "webhook.test";
 
-/// Returns the body of a delivery: type and time of the event, and the entry as the change feed has it.
+/// Type and time of the event, and the entry as the change feed has it.
 ///
 /// # Errors
 ///
-/// Returns an error if the entry can't be written as JSON, which no entry of the feed is.
+/// The entry can't be written as JSON, which doesn't happen to entries of the feed.
 pub fn delivery_body(event_type: &str, timestamp: Timestamp, entry: &impl Serialize) -> Result<String, serde_json::Error> {
     serde_json::to_string(&Body { event_type, timestamp, data: entry })
 }
 
-/// Returns the event of a test: it changes nothing, and has version 0 and no hash.
+/// It changes nothing, and has version 0 and no hash.
 #[must_use]
 pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
     Event {

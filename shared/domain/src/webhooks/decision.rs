@@ -4,25 +4,24 @@ use super::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, MAX_ATTEMPTS_KEP
 use crate::values::time::Timestamp;
 use chrono::TimeDelta;
 
-/// How much earlier than planned an attempt may begin. Queues count whole seconds.
+/// The most that an attempt may begin before its planned time. Queues count whole seconds.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
 /// A random number that divides a delay by ten gives the jitter: up to a tenth of the delay.
 const JITTER_PARTS: i64 = 10 * u16::MAX as i64;
 
-/// What to do about a message.
+/// The next step with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing: the webhook is deleted, a newer request has replaced this one, or it is finished.
+    /// The webhook is deleted, a newer request has replaced this one, or it is finished.
     Drop,
     /// Not due; wait this long.
     Wait(TimeDelta),
     /// Record that the delivery has failed, because the webhook is not active.
     GiveUp,
-    /// Send the event.
     Attempt,
 }
 
-/// Decides about a message from the record of its delivery and from the webhook, as they are at `now`.
+/// `record` is that of the delivery; both are as they are at `now`.
 #[must_use]
 pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: Option<&Webhook>, now: Timestamp) -> Decision {
     let Some(webhook) = webhook else { return Decision::Drop };
@@ -45,17 +44,17 @@ pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: Opt
     }
 }
 
-/// When a failed attempt is repeated.
+/// The plan of attempts after a failure.
 #[derive(Debug, Clone, Copy)]
 pub struct Retries<'a> {
-    /// How long after each failure the next attempt follows.
+    /// The delay after each failure.
     pub delays: &'a [TimeDelta],
     /// A random number, which makes a delay up to a tenth longer.
     pub random: u16,
 }
 
 impl Retries<'_> {
-    /// Returns how long after the failure of this attempt the next one follows; `None` after the last. The first is 1.
+    /// The delay after the failure of this attempt; `None` after the last. The first is 1.
     fn delay_after(&self, tries: u32) -> Option<TimeDelta> {
         let delay = self.delays.get(usize::try_from(tries).ok()?.checked_sub(1)?)?;
         let jitter = delay.num_milliseconds() * i64::from(self.random) / JITTER_PARTS;
@@ -64,7 +63,7 @@ impl Retries<'_> {
 }
 
 impl Delivery {
-    /// Returns the record after an attempt. `previous` is the record before it, if there was one.
+    /// `previous` is the record before the attempt.
     #[must_use]
     pub fn after_attempt(
         previous: Option<&Self>,
@@ -101,7 +100,7 @@ impl Delivery {
         }
     }
 
-    /// Returns the record of a delivery that is given up at `now`, because the webhook is not active.
+    /// The webhook is not active.
     #[must_use]
     pub fn given_up(previous: Option<&Self>, request: &DeliveryRequest, event_type: &str, now: Timestamp) -> Self {
         let none = Retries { delays: &[], random: 0 };
@@ -109,7 +108,7 @@ impl Delivery {
     }
 }
 
-/// What becomes of an attempt whose record could not be written, because it has changed since it was read.
+/// The result of a write of an attempt that failed because the record has changed since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Race {
     /// The record has the attempt: only the response to its write was lost.
@@ -120,7 +119,6 @@ pub enum Race {
     Settled,
 }
 
-/// Decides what becomes of an attempt when its record is now `present`.
 #[must_use]
 pub fn after_race(request: &DeliveryRequest, attempt: &Attempt, present: Option<&Delivery>) -> Race {
     let Some(present) = present else { return Race::Open };

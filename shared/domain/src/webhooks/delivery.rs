@@ -6,7 +6,7 @@ use crate::values::time::Timestamp;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
-/// How long after an attempt has failed the next one follows: one delay for each further attempt.
+/// The time from a failed attempt to the next one: one delay for each further attempt.
 pub const RETRY_DELAYS: [TimeDelta; 9] = [
     TimeDelta::seconds(5),
     TimeDelta::minutes(5),
@@ -18,11 +18,11 @@ pub const RETRY_DELAYS: [TimeDelta; 9] = [
     TimeDelta::hours(20),
     TimeDelta::hours(24),
 ];
-/// How long the record of a delivery is kept after its last attempt.
+/// The time that the record of a delivery is kept after its last attempt.
 pub const RETENTION: TimeDelta = TimeDelta::days(30);
-/// How many attempts the record of a delivery keeps: the newest.
+/// The record of a delivery keeps the newest.
 pub const MAX_ATTEMPTS_KEPT: usize = 20;
-/// How many bytes of a response an attempt keeps.
+/// The bytes of a response that an attempt keeps.
 pub const MAX_RESPONSE_BYTES: usize = 256;
 
 string_enum! {
@@ -56,18 +56,16 @@ string_enum! {
     }
 }
 
-/// One attempt to deliver an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// When it began.
+    /// The beginning of the attempt.
     pub at: Timestamp,
-    /// The status of the response; `None` if there was none.
+    /// `None` without a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Why there was no response.
+    /// The reason of a missing response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<AttemptFailure>,
-    /// How long it took, in milliseconds.
     pub duration_ms: u64,
     /// The first [`MAX_RESPONSE_BYTES`] of the response's body, with U+FFFD for what is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,52 +73,45 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Returns the attempt that is recorded when none is made, because the webhook is not active.
+    /// Recorded in place of an attempt, because the webhook is not active.
     #[must_use]
     pub fn not_made(at: Timestamp) -> Self {
         Self { at, status: None, error: Some(AttemptFailure::WebhookDisabled), duration_ms: 0, response: None }
     }
 
-    /// Returns whether the receiver has taken the event: any status from 200 to 299.
+    /// The receiver has taken the event: any status from 200 to 299.
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// Returns whether the receiver wants no more events: status 410.
+    /// The receiver wants no more events: status 410.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.status == Some(410)
     }
 
-    /// Returns when it ended.
     #[must_use]
     pub fn ended_at(&self) -> Timestamp {
         self.at.plus(TimeDelta::milliseconds(i64::try_from(self.duration_ms).unwrap_or_default()))
     }
 }
 
-/// One event on its way to one webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
-    /// The webhook.
     pub webhook_id: WebhookId,
     /// The event, whose ID is the delivery's: there is one delivery of an event to a webhook, however often it is repeated.
     pub event_id: EventId,
-    /// The type of the event.
     pub event_type: String,
-    /// What became of it.
     pub status: DeliveryStatus,
-    /// When this delivery was asked for: the event's time or, if it is repeated, the time of that request. Messages of earlier
-    /// requests are dropped.
+    /// The event's time or, if it is repeated, the time of that request. Messages of earlier requests are dropped.
     pub requested_at: Timestamp,
-    /// How many attempts this request has caused.
+    /// Attempts that this request has caused.
     pub tries: u32,
-    /// How many attempts there were in all. Every write requires that it is as it was read.
+    /// All attempts. Every write requires that it is as it was read.
     pub attempt_count: u64,
     /// The newest attempts, oldest first.
     pub attempts: Vec<Attempt>,
-    /// When the next attempt is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
 }

@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
-/// How many types a webhook can name.
+/// The limit for each webhook.
 pub const MAX_EVENT_TYPES: usize = 50;
 /// The name of the schema of an entry.
 const WEBHOOK_EVENT_TYPE: &str = "WebhookEventType";
@@ -21,16 +21,16 @@ const ALL: &str = "*";
 pub struct WebhookEvents(pub Vec<String>);
 
 impl WebhookEvents {
-    /// Returns everything that a webhook can name.
+    /// All types that a webhook can name.
     pub fn known_names() -> impl Iterator<Item = String> {
         filter::known_names().chain([ALL.to_owned()])
     }
 
-    /// Reads the types that a client names. Each error comes with the position of its type; without one, it is about all.
+    /// Each error comes with the position of its type; without one, it is about all.
     ///
     /// # Errors
     ///
-    /// Returns every error: for none or too many types, unknown ones, and those that are named twice.
+    /// No types, too many, unknown ones, and those that are named twice.
     pub fn read(types: Vec<String>) -> Result<Self, Vec<(Option<usize>, ValueError)>> {
         if !(1..=MAX_EVENT_TYPES).contains(&types.len()) {
             let detail = format!("must name 1 to {MAX_EVENT_TYPES} types of events; this has {}", types.len());
@@ -50,7 +50,7 @@ impl WebhookEvents {
         if errors.is_empty() { Ok(Self(types)) } else { Err(errors) }
     }
 
-    /// Returns whether an event of this type is sent.
+    /// Whether events of this type are sent.
     #[must_use]
     pub fn contain(&self, event_type: &str) -> bool {
         let kind = event_type.split_once('.').map(|(kind, _)| kind);
@@ -60,7 +60,7 @@ impl WebhookEvents {
         self.0.iter().any(matches)
     }
 
-    /// Returns the types as a filter of the change feed; `None` for all.
+    /// A filter of the change feed; `None` for all.
     #[must_use]
     pub fn filter(&self) -> Option<EventTypes> {
         let is_all = self.0.iter().any(|wanted| wanted == ALL);

@@ -4,26 +4,24 @@ use super::{Attempt, DisabledReason, RETENTION, Webhook};
 use crate::values::time::Timestamp;
 use chrono::TimeDelta;
 
-/// How long nothing but failures disables a webhook.
+/// The time without a success after which a webhook is disabled.
 pub const MAX_FAILING: TimeDelta = TimeDelta::days(5);
 
-/// What an attempt says of the webhook.
+/// The effect of an attempt on the health of its webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthChange {
-    /// Nothing new.
     None,
-    /// It fails since then.
+    /// The webhook fails since then.
     Begin(Timestamp),
-    /// It doesn't fail any more.
+    /// The webhook doesn't fail any more.
     End,
-    /// It is to be disabled.
     Disable(DisabledReason),
 }
 
 impl Webhook {
-    /// Returns what an attempt changes. `failing_since` is when the first attempt failed after the last success.
+    /// `failing_since` is the time of the first failure after the last success.
     ///
-    /// What failed before the webhook became active does not count, nor what is so long ago that its record has expired.
+    /// Failures before the webhook became active don't count, nor those whose record has expired.
     #[must_use]
     pub fn health_after(&self, attempt: &Attempt, failing_since: Option<Timestamp>) -> HealthChange {
         if attempt.is_success() {

@@ -7,18 +7,16 @@ use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A message of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Message {
-    /// Deliver an event.
     Delivery(DeliveryRequest),
     /// Deliver events of the past again.
     Replay(ReplayRequest),
 }
 
 impl Message {
-    /// Returns the webhook, whose messages are a group: those of one group don't delay the others.
+    /// A webhook's messages are a group: those of one group don't delay the others.
     #[must_use]
     pub fn webhook(&self) -> WebhookId {
         match self {
@@ -34,18 +32,14 @@ impl From<DeliveryRequest> for Message {
     }
 }
 
-/// A request to deliver an event to a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryRequest {
-    /// The tenant.
     pub tenant_id: TenantId,
-    /// The webhook.
     pub webhook_id: WebhookId,
-    /// The event.
     pub event_id: EventId,
     /// The event's time or, if the delivery is repeated, the time of that request.
     pub requested_at: Timestamp,
-    /// The event itself, if it is a test, which is in no history.
+    /// The event itself, if it is a test: no history has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestEvent>,
 }
@@ -53,47 +47,41 @@ pub struct DeliveryRequest {
 /// An event that only tests a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestEvent {
-    /// Who asked for the test.
     pub actor: Actor,
 }
 
 /// A request to deliver all events of a time to a webhook again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayRequest {
-    /// The tenant.
     pub tenant_id: TenantId,
-    /// The webhook.
     pub webhook_id: WebhookId,
     /// The event to continue after; an ID that no event need have.
     pub after: EventId,
     /// The end of the time, which is not part of it.
     pub until: Timestamp,
-    /// The types of the events.
     pub events: WebhookEvents,
-    /// When the replay was asked for.
     pub requested_at: Timestamp,
 }
 
-/// How much later a replay looks again whether there are more events, if the feed has not reached its end.
+/// The time until a replay looks for more events, if the feed has not reached its end.
 pub const REPLAY_DELAY: Duration = Duration::from_secs(15);
 
-/// What a part of the feed means for a replay.
+/// One part of the feed, in deliveries of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayPart {
-    /// The deliveries of the events.
     pub deliveries: Vec<DeliveryRequest>,
-    /// The rest of the replay, and how long it waits; `None` if there is no rest.
+    /// The rest of the replay, and the time until it begins.
     pub rest: Option<(ReplayRequest, Duration)>,
 }
 
 impl ReplayRequest {
-    /// Returns the end of the time. A replay is never of events that come after it.
+    /// A replay has no events after its own request.
     fn end(&self) -> Timestamp {
         self.until.min(self.requested_at)
     }
 
-    /// Decides about a part of the feed: the events that match, of those after [`ReplayRequest::after`] and up to `last`.
-    /// `has_more` says that there are more, and `complete_until` that no event before it can still be added.
+    /// `events` are those that match, of those after [`ReplayRequest::after`] and up to `last`. `has_more` says that there are
+    /// more, and `complete_until` that no event before it can still be added.
     #[must_use]
     pub fn part(&self, events: &[EventId], last: Option<EventId>, has_more: bool, complete_until: Timestamp) -> ReplayPart {
         let end = self.end();
@@ -143,7 +131,7 @@ mod tests {
         }
     }
 
-    /// How many deliveries, after which event and how many seconds later it goes on.
+    /// The number of deliveries, the event to continue after, and the seconds until then.
     fn part(replay: &ReplayRequest, events: &[i64], has_more: bool, complete: i64) -> (usize, Option<(EventId, u64)>) {
         let events: Vec<EventId> = events.iter().map(|seconds| event(*seconds)).collect();
         let ReplayPart { deliveries, rest } = replay.part(&events, events.last().copied(), has_more, at(complete));

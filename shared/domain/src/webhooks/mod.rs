@@ -32,9 +32,9 @@ use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// How many webhooks a tenant can have.
+/// The limit for each tenant.
 pub const MAX_WEBHOOKS: u8 = 20;
-/// The longest time in seconds for which a replaced secret can still sign: 7 days.
+/// 7 days.
 pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
 
 string_enum! {
@@ -50,42 +50,32 @@ string_enum! {
 /// The secret that a rotation replaced, which still signs for a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviousSecret {
-    /// The secret.
     pub secret: EncryptedSecret,
-    /// When it stops signing.
     pub until: Timestamp,
 }
 
-/// A webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Webhook {
-    /// Identifier.
     pub id: WebhookId,
-    /// Where events are sent.
     pub url: WebhookUrl,
-    /// What it is for.
     #[serde(default)]
     pub description: Notes,
-    /// Which events are sent.
     pub events: WebhookEvents,
-    /// Whether events are sent.
     pub is_active: bool,
-    /// Why the service has disabled it; `None` if it is active or a caller has disabled it.
+    /// `None` if it is active or a caller has disabled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<DisabledReason>,
-    /// Since when this address has been active. What failed before does not count.
+    /// The time since which this address is active. Earlier failures don't count.
     pub active_since: Timestamp,
-    /// A number below [`MAX_WEBHOOKS`] that no other webhook of the tenant has, so that there can't be more.
+    /// A number below [`MAX_WEBHOOKS`], unique in the tenant, so that there can't be more webhooks.
     pub slot: u8,
-    /// The secret that signs deliveries.
     pub secret: EncryptedSecret,
-    /// The previous secret, which also signs for a time after a rotation.
+    /// Also signs for a time after a rotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_secret: Option<PreviousSecret>,
-    /// When its secret was last rotated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated_at: Option<Timestamp>,
-    /// The API key that created it; `None` for the operator.
+    /// `None` for the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<ApiKeyId>,
 }
@@ -93,21 +83,15 @@ pub struct Webhook {
 /// A change to a webhook.
 #[derive(Debug, Clone, Default)]
 pub struct WebhookChange {
-    /// The new address.
     pub url: Option<WebhookUrl>,
-    /// The new description.
     pub description: Patch<Notes>,
-    /// The new types of events.
     pub events: Option<WebhookEvents>,
-    /// Whether events are sent.
     pub is_active: Option<bool>,
 }
 
 impl Webhook {
-    /// Returns the webhook with `change` applied.
-    ///
-    /// A new address, and one that is active again, begins anew: what failed before does not count. Whoever activates or
-    /// deactivates a webhook takes the service's reason away.
+    /// A new address, and one that is active again, begins anew: earlier failures don't count. A caller who activates or
+    /// deactivates a webhook removes the service's reason.
     #[must_use]
     pub fn changed(&self, change: &WebhookChange, now: Timestamp) -> Self {
         let WebhookChange { url, description, events, is_active } = change.clone();
@@ -125,26 +109,24 @@ impl Webhook {
         }
     }
 
-    /// Returns the secrets that sign a delivery at `now`: the current one, then the previous one while its grace lasts.
+    /// The current one, then the previous one while its grace lasts.
     pub fn secrets(&self, now: Timestamp) -> impl Iterator<Item = &EncryptedSecret> {
         let previous = self.previous_secret.as_ref().filter(|previous| now < previous.until);
         std::iter::once(&self.secret).chain(previous.map(|previous| &previous.secret))
     }
 
-    /// Returns the webhook with a new secret. The old one signs as well until `until`.
+    /// The old one signs as well until `until`.
     #[must_use]
     pub fn rotated(&self, secret: EncryptedSecret, now: Timestamp, until: Timestamp) -> Self {
         let previous_secret = (until > now).then(|| PreviousSecret { secret: self.secret.clone(), until });
         Self { secret, previous_secret, rotated_at: Some(now), ..self.clone() }
     }
 
-    /// Returns the webhook after the service has disabled it.
     #[must_use]
     pub fn disabled(&self, reason: DisabledReason) -> Self {
         Self { is_active: false, disabled_reason: Some(reason), ..self.clone() }
     }
 
-    /// Returns the unique value of a slot.
     #[must_use]
     pub fn unique_slot(slot: u8) -> Unique {
         Unique { field: "slot", value: slot.to_string(), reserved_after_deletion: false }

@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The ports that webhooks on public addresses can have.
+/// The ports of webhooks on public addresses.
 pub const PUBLIC_PORTS: [u16; 2] = [443, 8443];
 
 /// A range of IPv4 addresses: its first address, and how many bits its addresses have in common.
@@ -64,7 +64,7 @@ const NOT_PUBLIC_6: [Range6; 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// Returns whether an address is one of the public internet.
+/// Part of the public internet.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     match address {
@@ -75,12 +75,11 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Returns whether an address and a range's first one begin with the same bits.
+/// The address and the range's first one begin with the same bits.
 fn in_range_4(address: Ipv4Addr, (first, bits): Range4) -> bool {
     (address.to_bits() ^ first.to_bits()).leading_zeros() >= bits
 }
 
-/// Returns whether an address and a range's first one begin with the same bits.
 fn in_range_6(address: Ipv6Addr, (first, bits): Range6) -> bool {
     (address.to_bits() ^ first.to_bits()).leading_zeros() >= bits
 }

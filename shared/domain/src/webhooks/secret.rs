@@ -5,41 +5,37 @@ use base64_simd::STANDARD;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
-/// What every secret's text begins with.
+/// Begins every secret's text.
 const PREFIX: &str = "whsec_";
-/// The length of a secret in bytes.
 pub const SECRET_BYTES: usize = 32;
 
-/// A secret. Its `Debug` text does not disclose it.
+/// Its `Debug` text does not disclose it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret(Vec<u8>);
 
 impl WebhookSecret {
-    /// Creates a secret from random bytes.
     #[must_use]
     pub fn new(random: [u8; SECRET_BYTES]) -> Self {
         Self(random.to_vec())
     }
 
-    /// Returns the secret that was decrypted.
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// Returns its bytes, to encrypt them.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Returns the text that receivers verify with. Not `Display`, so that nothing prints it by accident.
+    /// The text that receivers verify with. Not `Display`, so that nothing prints it by accident.
     #[must_use]
     pub fn expose(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode_to_string(&self.0))
     }
 
-    /// Returns the signature of a delivery: `v1,` and HMAC-SHA256 in base64 of the ID, the Unix time in seconds and the body.
+    /// `v1,` and HMAC-SHA256 in base64 of the ID, the Unix time in seconds and the body.
     #[must_use]
     pub fn sign(&self, id: &str, seconds: i64, body: &str) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
@@ -54,7 +50,7 @@ impl std::fmt::Debug for WebhookSecret {
     }
 }
 
-/// A secret, encrypted by a key outside the table. Its text form is base64.
+/// Encrypted by a key outside the table. Its text form is base64.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EncryptedSecret(pub Vec<u8>);

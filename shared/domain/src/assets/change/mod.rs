@@ -41,28 +41,22 @@ record_change! {
 /// The records that a change refers to; `None` where the tenant has no such record.
 #[derive(Debug, Clone, Default)]
 pub struct AssetReferences {
-    /// The asset type that the asset has after the change.
     pub asset_type: Option<Stored<AssetType>>,
     /// The model that the change sets.
     pub model: Option<Stored<Model>>,
-    /// The manufacturer of that model.
     pub manufacturer: Option<Stored<Manufacturer>>,
-    /// The user that the change assigns.
     pub user: Option<Stored<User>>,
 }
 
-/// Why an asset can't be created or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum AssetChangeError {
-    /// Fields of the request are not acceptable. Lists all of them.
+    /// All fields that are not acceptable.
     #[error("{} fields are not acceptable", .0.len())]
     Invalid(Vec<FieldError>),
     /// The tenant's settings do not permit this change of status.
     #[error("an asset that is {from} may not become {to}")]
     Transition {
-        /// The current status.
         from: Status,
-        /// The requested status.
         to: Status,
         /// The permitted statuses.
         allowed: Vec<Status>,
@@ -76,8 +70,7 @@ pub enum AssetChangeError {
 }
 
 impl AssetChange {
-    /// Returns the change without what the asset has already. A client may send back all that it has read: also a user who
-    /// is no longer active, and texts that the model fills in.
+    /// A client may send back all that it has read: also a user who is no longer active, and texts that the model fills in.
     fn without_unchanged(&self, asset: &Asset) -> Self {
         let mut change = self.clone();
         let fields = Some(asset.custom_fields.clone()).filter(|fields| !fields.as_map().is_empty());
@@ -93,7 +86,6 @@ impl AssetChange {
         change
     }
 
-    /// Returns the asset type that the asset has after the change. `model` is the model that the change sets, if any.
     #[must_use]
     pub fn next_type(&self, current: Option<&Asset>, model: Option<&Model>) -> Option<AssetTypeId> {
         match model {
@@ -102,13 +94,12 @@ impl AssetChange {
         }
     }
 
-    /// Returns whether the change sets a field that is checked against the asset type.
     #[must_use]
     pub fn needs_type(&self) -> bool {
         !(self.asset_type_id.is_absent() && self.model_id.is_absent() && self.custom_fields.is_absent())
     }
 
-    /// Returns the errors of the request, and those that show without reading the records it refers to.
+    /// Returns the errors of the request, and those that need none of the records it refers to.
     fn errors_without_references(&self, current: Option<&Asset>) -> Vec<FieldError> {
         let mut errors = self.errors.clone();
         let texts = [("manufacturer", &self.manufacturer), ("model", &self.model)];
@@ -169,13 +160,11 @@ impl Asset {
         blank.apply(change, references, validations, change.errors_without_references(None), true)
     }
 
-    /// Returns the asset with `change` applied.
-    ///
     /// # Errors
     ///
-    /// Returns [`AssetChangeError::Invalid`] with all fields that are not acceptable,
-    /// [`AssetChangeError::Running`] if the status or assignment would change while a process instance is in progress,
-    /// and [`AssetChangeError::Transition`] if `transitions` do not permit the change of status.
+    /// Returns [`AssetChangeError::Invalid`] with all fields that are not acceptable, [`AssetChangeError::Running`] if the status
+    /// or assignment would change while a process instance is in progress, and [`AssetChangeError::Transition`] if `transitions`
+    /// do not permit the change of status.
     pub fn changed(
         &self,
         change: &AssetChange,
@@ -257,7 +246,7 @@ impl Asset {
         }
     }
 
-    /// Sets the assignment. `user` is the user that it names.
+    /// `user` is the user that it names.
     fn assign(&mut self, assigned_to: &Patch<UserId>, user: Option<&Stored<User>>, errors: &mut Vec<FieldError>) {
         match (assigned_to, user) {
             (Patch::Absent, _) => {}

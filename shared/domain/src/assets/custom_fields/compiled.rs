@@ -14,33 +14,30 @@ use uuid::Uuid;
 const MAX_AUTOMATON_BYTES: usize = 1024 * 1024;
 /// The maximum memory of the caches that matching all patterns of a schema uses.
 const MAX_MATCHING_BYTES: usize = 2 * 1024 * 1024;
-/// How much of that one pattern gets at most.
+/// The share of one pattern in [`MAX_MATCHING_BYTES`].
 const MAX_CACHE_BYTES_OF_PATTERN: usize = 256 * 1024;
-/// How many bytes a compiled schema takes for each byte of its text, without patterns, as measured.
+/// Bytes of a compiled schema for each byte of its text, without patterns, as measured.
 const BYTES_OF_TEXT_BYTE: usize = 64;
-/// How many bytes are compiled in the time of a unit of validating with the worst patterns, as measured (`bench schemas`).
+/// Bytes compiled in the time of a unit of validating with the worst patterns, as measured (`bench schemas`).
 const BYTES_COMPILED_A_UNIT: u64 = 8;
-/// How many bytes of compiled schemas are kept in memory.
+/// The maximum size of all compiled schemas in memory.
 const MAX_CACHED_BYTES: usize = 32 * 1024 * 1024;
 
-/// What a schema counts as that today's rules would refuse.
+/// The cost of a schema that today's rules would refuse.
 const LARGEST_COST: PatternCost = PatternCost { patterns: 1_000, bytes: MAX_CACHED_BYTES as u64 };
 
-/// A schema that is ready to validate.
 pub(super) struct Compiled {
     pub(super) validator: Validator,
-    /// What it takes at most, with the caches that matching uses.
+    /// The maximum size in memory, with the caches that matching uses.
     bytes: usize,
-    /// What compiling it cost, in units of validating.
+    /// The cost of compiling, in units of validating.
     pub(super) units: u64,
 }
 
 impl Compiled {
-    /// Compiles a schema.
-    ///
     /// # Errors
     ///
-    /// Returns an error that says what makes the schema invalid, or too expensive.
+    /// Says why the schema is invalid or too expensive.
     pub(super) fn new(schema: &Value) -> Result<Self, ValueError> {
         Self::with_cost(schema, policy::check(schema)?)
     }
@@ -68,7 +65,7 @@ impl Compiled {
     }
 }
 
-/// Says in our own words what makes a schema invalid, where the library's would not help.
+/// Our own words, where the library's would not help.
 fn invalid(error: &ValidationError<'_>) -> ValueError {
     // A rule that is refused while it is compiled is at the schema's path, and at no path within the schema as a value.
     let pointer = match error.instance_path().as_str() {
@@ -86,7 +83,7 @@ fn invalid(error: &ValidationError<'_>) -> ValueError {
     })
 }
 
-/// The identity of a schema: its asset type and that type's version.
+/// An asset type and its version.
 pub(super) type SchemaKey = (Uuid, u64);
 
 /// The compiled schemas that were used lately, so that a running function compiles each only once.
@@ -102,8 +99,7 @@ struct Cached {
 }
 
 impl CompiledSchemas {
-    /// Returns a schema that is in the cache, or else what `compile` makes, which no other request waits for; and what that
-    /// cost.
+    /// The schema, from the cache or made by `compile`, which no other request waits for; and the cost of compiling in units.
     pub(super) fn get(
         &self,
         key: SchemaKey,

@@ -11,12 +11,17 @@ use serde_json::{Map, Value};
 /// worst patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
-    /// It is this many units.
-    Units { units: u64, work: u64 },
-    /// It exceeds the limit.
-    Excessive { work: u64 },
+    Units {
+        units: u64,
+        work: u64,
+    },
+    Excessive {
+        work: u64,
+    },
     /// The estimate was given up.
-    Unknown { work: u64 },
+    Unknown {
+        work: u64,
+    },
 }
 
 /// Estimates the cost of validating `value` against `schema`, up to `limit`. The estimate itself takes no more work than the
@@ -30,7 +35,6 @@ pub fn estimate(schema: &Value, value: &Value, limit: u64, most_work: u64) -> Co
     }
 }
 
-/// Why an estimate ends early.
 enum Exceeded {
     Limit,
     Work,
@@ -38,26 +42,24 @@ enum Exceeded {
 
 struct Estimate<'a> {
     root: &'a Value,
-    /// The units that are left.
     left: u64,
     work: u64,
     most_work: u64,
 }
 
 impl Estimate<'_> {
-    /// Adds what takes so many units each time. Finding that out took `work`.
+    /// Adds `units`, `times` times. Finding them out took `work`.
     fn spend(&mut self, units: u64, times: u64, work: u64) -> Result<(), Exceeded> {
         self.work = self.work.saturating_add(work);
         self.left = self.left.checked_sub(units.saturating_mul(times)).ok_or(Exceeded::Limit)?;
         if self.work > self.most_work { Err(Exceeded::Work) } else { Ok(()) }
     }
 
-    /// Adds what takes as many units as finding it out.
+    /// Adds units whose estimate takes as much work as they do.
     fn add(&mut self, units: u64, times: u64) -> Result<(), Exceeded> {
         self.spend(units, times, units)
     }
 
-    /// Adds the cost of searching a text for a pattern.
     fn search(&mut self, pattern: &str, text: &str, times: u64) -> Result<(), Exceeded> {
         let reading = 1 + pattern.len() as u64 / 4;
         // The text is read once, with all states of the pattern at a time in the worst case.
@@ -135,7 +137,6 @@ impl Estimate<'_> {
     }
 }
 
-/// Returns the elements of an array or the members of an object.
 fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     match value {
         Value::Array(items) => Box::new(items.iter()),
@@ -144,13 +145,13 @@ fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     }
 }
 
-/// Returns the cost of reading a value: one unit for each value inside it, and for each 64 bytes of text.
+/// One unit for each value inside it, and for each 64 bytes of text.
 fn size(value: &Value) -> u64 {
     let text = if let Value::String(text) = value { text.len() as u64 / 64 } else { 0 };
     1 + text + children(value).map(size).sum::<u64>()
 }
 
-/// Returns the number of states of a pattern that a text can be in: one for each character, as often as it is repeated.
+/// The number of states of a pattern that a text can be in: one for each character, as often as it is repeated.
 fn states(pattern: &str) -> u64 {
     let mut groups: Vec<u64> = Vec::new();
     let (mut sum, mut last) = (0u64, 0u64);

@@ -33,11 +33,9 @@ const MAX_ERROR_CHARS: usize = 300;
 pub struct CustomFields(Map<String, Value>);
 
 impl CustomFields {
-    /// Parses the JSON text of an object.
-    ///
     /// # Errors
     ///
-    /// Returns an error that names the limit the object exceeds.
+    /// Names the limit that the object exceeds.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
         match parse_limited(text, MAX_FIELD_LEVELS)? {
             Value::Object(fields) => Ok(Self(fields)),
@@ -45,7 +43,6 @@ impl CustomFields {
         }
     }
 
-    /// Returns the object.
     #[must_use]
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
@@ -91,7 +88,7 @@ impl PartialEq for FieldsSchema {
     }
 }
 
-/// Returns the hash of a schema's text. Schemas that are equal have the same hash.
+/// Schemas that are equal have the same hash.
 #[must_use]
 pub fn schema_hash(text: &str) -> String {
     hex::sha256(serde_json::from_str(text).map_or_else(|_| text.to_owned(), |schema| canonical(&schema)))
@@ -102,11 +99,9 @@ fn canonical(schema: &Value) -> String {
 }
 
 impl FieldsSchema {
-    /// Parses a schema and checks that it compiles.
-    ///
     /// # Errors
     ///
-    /// Returns an error that says what makes the schema invalid.
+    /// Says why the schema is invalid.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
         let schema = parse_limited(text, MAX_SCHEMA_LEVELS)?;
         if !schema.is_object() {
@@ -120,7 +115,6 @@ impl FieldsSchema {
         Ok(Self(schema))
     }
 
-    /// Returns the schema.
     #[must_use]
     pub fn as_value(&self) -> &Value {
         &self.0
@@ -141,7 +135,7 @@ impl TryFrom<String> for FieldsSchema {
     }
 }
 
-/// Returns the text of an error, cut to [`MAX_ERROR_CHARS`]: the validator quotes the whole value.
+/// The text, cut to [`MAX_ERROR_CHARS`]: the validator quotes the whole value.
 fn shortened(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(MAX_ERROR_CHARS) {
         text.truncate(end);

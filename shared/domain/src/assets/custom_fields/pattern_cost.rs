@@ -4,9 +4,9 @@
 //! build. Where something takes more time than that, it counts as so many bytes more. Repetition multiplies: the compiler
 //! copies what is repeated.
 
-/// What each pattern takes.
+/// Bytes for each pattern.
 const PATTERN: u64 = 8 * 1024;
-/// What a pattern takes besides if it has characters beyond ASCII, be it in a class such as `.` or `[^a]`: mostly time.
+/// Additional bytes of a pattern with characters beyond ASCII, be it in a class such as `.` or `[^a]`: mostly time.
 const BEYOND_ASCII: u64 = 32 * 1024;
 /// A character, an assertion or an operator.
 const CHARACTER: u64 = 128;
@@ -16,16 +16,16 @@ const WIDE_CLASS: u64 = 1024;
 const UNICODE_CLASS: u64 = 80 * 1024;
 /// The characters of the class that replaces `\s`.
 const WHITE_SPACE_CHARS: u64 = 160;
-/// How much more characters and classes take if their case is ignored.
+/// The factor of characters and classes whose case is ignored.
 const IGNORED_CASE: u64 = 6;
 /// A character that is parsed again. Each `\d`, `\s` or `\w` outside of brackets makes the whole pattern be parsed again.
 const REPARSED_CHARACTER: u64 = 24;
-/// How much a pattern that captures, or has `\b`, takes in addition to its size: it is compiled in one more way.
+/// The additional factor of a pattern that captures, or has `\b`: it is compiled in one more way.
 const CAPTURE: u64 = 8;
-/// The most that it takes in addition.
+/// The maximum of those additional bytes.
 const MAX_CAPTURE: u64 = 1024 * 1024;
 
-/// Returns what compiling the pattern takes, in bytes. Patterns that do not compile may be estimated wrongly.
+/// The size of the compiled pattern, estimated. For patterns that do not compile, the estimate may be wrong.
 pub fn compile_bytes(pattern: &str) -> u64 {
     let mut estimate = Estimate { ignores_case: ignores_case(pattern), ..Estimate::default() };
     let body = estimate.body(pattern);
@@ -37,7 +37,7 @@ pub fn compile_bytes(pattern: &str) -> u64 {
     [PATTERN, body, beyond_ascii, capture, reparsed].into_iter().fold(0, u64::saturating_add)
 }
 
-/// Returns what the pattern uses that no pattern may use, in words.
+/// The first construct that no pattern may use, in words.
 pub fn unsupported(pattern: &str) -> Option<&'static str> {
     let mut rest = pattern;
     while let Some(index) = rest.find(['\\', '(']) {
@@ -57,7 +57,7 @@ pub fn unsupported(pattern: &str) -> Option<&'static str> {
     None
 }
 
-/// Returns the flags of a group, given the text after its parenthesis: `i` of `?i:`.
+/// Flags of a group, given the text after its parenthesis: `i` of `?i:`.
 fn flags(group: &str) -> Option<&str> {
     let flags = group.strip_prefix('?')?;
     let end = flags.find(|c: char| !c.is_ascii_alphabetic() && c != '-')?;
@@ -73,9 +73,9 @@ struct Estimate {
     ignores_case: bool,
     is_beyond_ascii: bool,
     captures: bool,
-    /// How often the whole pattern is parsed again.
+    /// Number of times that the whole pattern is parsed again.
     rewrites: u64,
-    /// By how many characters that lengthens it.
+    /// Characters that this adds to the pattern.
     added_chars: u64,
 }
 
@@ -138,7 +138,7 @@ impl Estimate {
         WIDE_CLASS
     }
 
-    /// Returns the size of a class, and the text after it, given the text after its bracket.
+    /// The size of a class, and the text after it, given the text after its bracket.
     fn class<'p>(&mut self, class: &'p str) -> (u64, &'p str) {
         let mut rest = class;
         let mut size = CHARACTER;
@@ -164,7 +164,7 @@ impl Estimate {
         (size, rest)
     }
 
-    /// Returns the size of an escape, and the text after it, given the text after its backslash.
+    /// The size of an escape, and the text after it, given the text after its backslash.
     fn escape<'p>(&mut self, escape: &'p str, is_in_class: bool) -> (u64, &'p str) {
         let Some(c) = escape.chars().next() else { return (CHARACTER, escape) };
         let rest = &escape[c.len_utf8()..];
@@ -218,7 +218,7 @@ mod tests {
     use proptest::prelude::*;
     use regex_automata::nfa::thompson::{Config, NFA, WhichCaptures};
 
-    /// Returns the memory of the two automata of a compiled pattern; `None` if it does not compile.
+    /// Memory of the two automata; `None` if the pattern does not compile.
     fn automata_bytes(pattern: &str) -> Option<u64> {
         let limited = |reverse| Config::new().nfa_size_limit(Some(1 << 24)).reverse(reverse);
         let size = |config: Config| NFA::compiler().configure(config).build(pattern).ok().map(|nfa| nfa.memory_usage() as u64);

@@ -11,24 +11,21 @@ use std::collections::BTreeSet;
 const MAX_LEVELS: usize = 64;
 /// The maximum number of values in a schema with its references followed. Compiled, each takes up to 500 bytes.
 const MAX_NODES: usize = 8_000;
-/// What compiling all different patterns of a schema may take, in bytes: less than 35 ms in a release build.
+/// The maximum size of all different compiled patterns of a schema: less than 35 ms in a release build.
 pub const MAX_PATTERN_BYTES: u64 = 2 * 1024 * 1024;
 
-/// What the patterns of a schema take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatternCost {
-    /// The number of different patterns.
     pub patterns: usize,
-    /// What compiling them takes, in bytes.
     pub bytes: u64,
 }
 
-/// Checks that all references of a schema stay within it, don't form a cycle and don't expand excessively, and that its
-/// patterns are cheap to compile.
+/// Checks that all references of a schema stay within it, don't form a cycle and don't expand excessively, and that its patterns
+/// are cheap to compile.
 ///
 /// # Errors
 ///
-/// Returns an error that says what the schema must not contain.
+/// Says what the schema must not contain.
 pub fn check(schema: &Value) -> Result<PatternCost, ValueError> {
     let mut expansion = Expansion { root: schema, follows: true, nodes: 0, patterns: BTreeSet::new(), bytes: 0 };
     expansion.visit(schema, &Place { level: 0, is_root: true, pointer: String::new() })?;
@@ -44,7 +41,7 @@ pub fn check(schema: &Value) -> Result<PatternCost, ValueError> {
     Ok(PatternCost { patterns: expansion.patterns.len(), bytes: expansion.bytes })
 }
 
-/// Returns the schema that a reference within the schema `root` refers to.
+/// Resolves a reference within the schema `root`.
 pub fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     root.pointer(&target_pointer(reference)?)
 }
@@ -53,12 +50,11 @@ fn target_pointer(reference: &str) -> Option<String> {
     Some(percent_decode_str(reference.strip_prefix('#')?).decode_utf8().ok()?.into_owned())
 }
 
-/// Where a value is in a schema.
 struct Place {
-    /// How deep it is, with references followed.
+    /// Levels above it, with references followed.
     level: usize,
     is_root: bool,
-    /// The JSON Pointer to it.
+    /// A JSON Pointer.
     pointer: String,
 }
 
@@ -71,7 +67,7 @@ impl Place {
 /// Visits a schema with its references followed, as a validator does in the worst case.
 struct Expansion<'a> {
     root: &'a Value,
-    /// Whether references are followed and patterns counted.
+    /// References are followed and patterns counted.
     follows: bool,
     nodes: usize,
     patterns: BTreeSet<&'a str>,
@@ -121,7 +117,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// Visits the rule `name` at `place`. `is_top` says whether it is a rule of the whole schema.
+    /// `is_top`: `name` is a rule of the whole schema.
     fn keyword(&mut self, name: &str, value: &'a Value, is_top: bool, place: &Place) -> Result<(), ValueError> {
         match (name, value) {
             ("$ref", Value::String(reference)) => self.reference(reference, place),

@@ -80,7 +80,7 @@ fn data_in_a_schema_may_look_like_rules() {
     }
 }
 
-/// Returns a schema with which each item of `a` is compared with 900 rules.
+/// Each item of `a` is compared with 900 rules.
 fn expensive_schema() -> FieldsSchema {
     let rules: Vec<Value> = (0..900).map(|n| serde_json::json!({"type": "string", "minLength": n})).collect();
     let schema = serde_json::json!({"properties": {"a": {"items": {"anyOf": rules}}}});
@@ -108,7 +108,7 @@ fn a_pattern_that_backtracks_is_matched_in_linear_time() {
     assert_eq!(Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("compiled").len(), 1);
 }
 
-/// Returns a schema, and fields that cost about a tenth of what a request may spend.
+/// The fields cost about a tenth of the units of a request.
 fn costly(number: u32) -> (FieldsSchema, CustomFields) {
     let fields = serde_json::json!({"a": vec![1; 100], "n": number}).to_string();
     (expensive_schema(), CustomFields::from_json(&fields).expect("fields"))

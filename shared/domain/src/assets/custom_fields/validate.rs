@@ -12,19 +12,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use uuid::Uuid;
 
-/// The most that all validations of a request may cost, in units of [`cost::estimate`]: at most 0.4 s.
+/// The maximum cost of all validations of a request, in units of [`cost::estimate`]: at most 0.4 s.
 pub(super) const MAX_UNITS: u64 = 5_000_000;
-/// The most that a validation may cost that reports all errors.
+/// The maximum cost of a validation that reports all errors, in units.
 const MAX_UNITS_FOR_ALL_ERRORS: u64 = 100_000;
-/// What reporting the errors costs beside finding them, as measured: it takes 300 ns a unit, and memory.
+/// The factor of reporting the errors beside finding them, as measured: it takes 300 ns a unit, and memory.
 const REPORTING: u64 = 4;
-/// The maximum number of errors that are reported for custom fields.
 const MAX_ERRORS: usize = 100;
 
-/// Why custom fields can't be validated.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    /// What the request validated before left too little of what it may cost.
+    /// Too few of the request's units are left.
     #[error("the request's budget for validations is spent")]
     BudgetSpent,
     /// The schema does not compile, which stored schemas do.
@@ -32,16 +30,16 @@ pub enum SchemaError {
     Invalid(#[from] ValueError),
 }
 
-/// What a request validates, with the compiled schemas that a running function has used lately. Clones share what the request
-/// may cost, and what it has found.
+/// The validations of a request, with the compiled schemas that a running function has used lately. Clones share the request's
+/// units and findings.
 #[derive(Clone, Default)]
 pub struct Validations {
     compiled: Arc<CompiledSchemas>,
     done: Arc<Mutex<Done>>,
 }
 
-/// What a request has spent, and the errors of what it has validated, by the schema and the hash of the fields: what was only
-/// checked first, or is tried again, is not validated twice.
+/// The units that a request has spent, and the errors found, by the schema and the hash of the fields: fields that were only
+/// checked first, or are tried again, are not validated twice.
 #[derive(Default)]
 struct Done {
     spent: u64,
@@ -49,19 +47,18 @@ struct Done {
 }
 
 impl Validations {
-    /// Returns the validations of a request that begins.
     #[must_use]
     pub fn new(compiled: Arc<CompiledSchemas>) -> Self {
         Self { compiled, done: Arc::default() }
     }
 
-    /// Validates custom fields against `schema`, the schema of version `version` of the asset type `id`. Returns all errors,
-    /// or only the first if finding all of them would cost too much.
+    /// `schema` is that of version `version` of the asset type `id`. Returns all errors, or only the first if finding all of them
+    /// would cost too much.
     ///
     /// # Errors
     ///
-    /// Returns [`SchemaError::BudgetSpent`] if the request has too little left, and [`SchemaError::Invalid`] for a schema that
-    /// does not compile.
+    /// [`SchemaError::BudgetSpent`] if the request has too little left, and [`SchemaError::Invalid`] for a schema that does not
+    /// compile.
     pub fn errors(
         &self,
         id: Uuid,

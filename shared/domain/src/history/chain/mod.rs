@@ -14,21 +14,18 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// An entry of the history as it is stored in the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryEntry {
-    /// The event id in the item's key.
+    /// From the item's key.
     pub id: EventId,
     /// The canonical JSON of the event.
     pub text: String,
-    /// The hash that is stored with it.
     pub hash: String,
 }
 
 /// The end of a history as the record itself states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainHead {
-    /// The number of changes.
     pub version: u64,
     /// The hash of the latest entry.
     pub last_hash: String,
@@ -100,7 +97,7 @@ pub struct Verification {
 /// The record that an entry is about. The kind is `None` if this version of the service does not know it.
 pub type Subject = (Option<Kind>, Uuid);
 
-/// Returns the record that an entry is about and the version that it describes; `None` if the entry can't be read.
+/// The record and its version; `None` if the entry can't be read.
 #[must_use]
 pub fn subject(text: &str) -> Option<(Subject, u64)> {
     let entry: Value = serde_json::from_str(text).ok()?;
@@ -108,14 +105,13 @@ pub fn subject(text: &str) -> Option<(Subject, u64)> {
     Some(((kind, entry["entity_id"].as_str()?.parse().ok()?), entry["version"].as_u64()?))
 }
 
-/// Returns whether an entry describes the deletion of its record.
 #[must_use]
 pub fn is_deletion(text: &str) -> bool {
     let entry: Option<Value> = serde_json::from_str(text).ok();
     entry.is_some_and(|entry| verb_of(&entry) == Some(Verb::Deleted))
 }
 
-/// Returns whether an entry describes a change by the operator's command line, which acts without a key.
+/// The operator's command line acts without a key.
 #[must_use]
 pub fn is_by_operator(text: &str) -> bool {
     let entry: Option<Value> = serde_json::from_str(text).ok();

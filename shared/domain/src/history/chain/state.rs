@@ -3,31 +3,30 @@
 use crate::history::chain::{BrokenLink, Chain, ChainError, ChainHead};
 use crate::processes::process::MAX_STEPS;
 
-/// What a record and its events are to each other.
+/// How a record and its events differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChainState {
-    /// They agree.
     Consistent,
-    /// There are events beyond the record's version.
+    /// Events are beyond the record's version.
     RecordBehind,
     /// The record's last event is lost, or its last few.
     EventLost,
-    /// The record is lost, or the event of its deletion is.
+    /// The record or the event of its deletion is lost.
     RecordLost,
     /// The record is there although its last event deleted it.
     RecordLeft,
     /// The record has the hash of its last event, and names another.
     OtherEvent,
-    /// Something that no restore causes.
+    /// Not caused by a restore.
     Broken(BrokenLink),
 }
 
-/// How many entries at the end of a history can be replaced: those that one transaction writes of a process instance,
+/// The number of entries at the end of a history that can be replaced: those that one transaction writes of a process instance,
 /// which it starts and completes.
 const MAX_LOST_ENTRIES: u64 = 1 + MAX_STEPS as u64;
 
-/// Returns the state of a chain that has all of its events; `newest` is the highest version among them, and `is_named` says
-/// whether the record names the event of that version.
+/// `newest` is the highest version of the events, and `is_named` says whether the record names the event of that version. The
+/// chain has all of its events.
 pub fn classify(chain: Chain, head: Option<&ChainHead>, newest: u64, is_named: bool) -> ChainState {
     let (last, is_deleted) = (chain.next() - 1, chain.ends_with_deletion());
     match (chain.finish().broken, head) {

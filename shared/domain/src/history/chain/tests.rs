@@ -6,7 +6,6 @@ use crate::samples::chained;
 use crate::values::id::{ApiKeyId, Id, LinkId};
 use crate::values::time::Timestamp;
 
-/// Returns the entries of a valid history with these verbs.
 fn entries(verbs: &[&str]) -> Vec<HistoryEntry> {
     let events = verbs.iter().zip(1u8..).map(|(verb, version)| {
         let id = EventId::new(Timestamp::from_millis(version.into()), [version; 10]);

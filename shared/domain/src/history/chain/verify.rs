@@ -18,7 +18,6 @@ pub struct Chain {
     broken: Option<BrokenLink>,
 }
 
-/// The facts of an entry that are needed once all entries before it have been added.
 #[derive(Debug)]
 struct Link {
     id: EventId,
@@ -26,37 +25,35 @@ struct Link {
     previous: Option<String>,
     /// `None` for a type that this version of the service does not know.
     verb: Option<Verb>,
-    /// What is wrong with the entry itself.
+    /// An error of the entry itself.
     error: Option<ChainError>,
 }
 
 impl Chain {
-    /// Creates a chain without entries; `head` comes from the record, if it exists.
+    /// `head` comes from the record, if it exists.
     #[must_use]
     pub fn new(head: Option<ChainHead>) -> Self {
         Self { head, ..Self::default() }
     }
 
-    /// Returns the first version that has no entry yet.
     #[must_use]
     pub fn next(&self) -> u64 {
         self.checked + 1
     }
 
-    /// Returns whether the chain is valid so far, but ends with neither a record nor a deletion.
+    /// The chain is valid so far, but ends with neither a record nor a deletion.
     #[must_use]
     pub fn ends_open(&self) -> bool {
         self.head.is_none() && self.broken.is_none() && self.waiting.is_empty() && self.checked > 0 && !self.ends_with_deletion()
     }
 
-    /// Returns whether the last entry so far deleted the record.
     #[must_use]
     pub fn ends_with_deletion(&self) -> bool {
         self.last.as_ref().is_some_and(|(_, verb)| *verb == Some(Verb::Deleted))
     }
 
-    /// Returns whether a record that was read after the entries agrees with the end of the chain. It may have changed
-    /// further since. `None` is a record without a tombstone, of which only the entry of its deletion can tell.
+    /// `head` is a record that was read after the entries. It may have changed further since. `None` is a record without a
+    /// tombstone, of which only the entry of its deletion can tell.
     #[must_use]
     pub fn agrees_with(&self, head: Option<&ChainHead>) -> bool {
         let hash = self.last.as_ref().map(|(hash, _)| hash);
@@ -66,24 +63,23 @@ impl Chain {
         }
     }
 
-    /// Returns whether the chain is valid so far, but has entries beyond the record's version.
+    /// The chain is valid so far, but has entries beyond the record's version.
     #[must_use]
     pub fn is_beyond(&self) -> bool {
         self.broken.is_none() && self.head.as_ref().is_some_and(|head| head.version < self.checked)
     }
 
-    /// Returns whether the chain is valid so far, but lacks an entry that must exist.
+    /// The chain is valid so far, but lacks an entry that must exist.
     #[must_use]
     pub fn has_gap(&self) -> bool {
         self.broken.is_none() && (!self.waiting.is_empty() || self.is_behind() || self.checked == 0)
     }
 
-    /// Returns whether the record's version is beyond the last entry.
+    /// The record's version is beyond the last entry.
     fn is_behind(&self) -> bool {
         self.head.as_ref().is_some_and(|head| head.version > self.checked)
     }
 
-    /// Adds the entry that describes `version`.
     pub fn add(&mut self, version: u64, entry: &HistoryEntry) {
         if self.broken.is_some() {
             return;
@@ -104,7 +100,6 @@ impl Chain {
         }
     }
 
-    /// Checks that `link` continues the chain.
     fn check_next(&self, link: &Link) -> Result<(), ChainError> {
         link.error.map_or(Ok(()), Err)?;
         let previous = self.last.as_ref();
@@ -121,7 +116,6 @@ impl Chain {
         if head.is_some_and(|head| head.last_hash != link.hash) { Err(ChainError::WrongHead) } else { Ok(()) }
     }
 
-    /// Returns the result, after every entry has been added.
     #[must_use]
     pub fn finish(self) -> Verification {
         let next = self.next();
@@ -138,7 +132,6 @@ impl Chain {
 }
 
 impl Link {
-    /// Reads an entry and checks it by itself.
     fn read(version: u64, entry: &HistoryEntry) -> Self {
         let mut link =
             Self { id: entry.id, hash: entry.hash.clone(), previous: None, verb: None, error: Some(ChainError::Unreadable) };

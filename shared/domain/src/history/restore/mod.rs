@@ -19,7 +19,6 @@ use serde_json::{Map, Value};
 /// A record's fields as the history shows them ([`Record::history_fields`]).
 pub type HistoryFields = Map<String, Value>;
 
-/// Why the events of a record don't suffice to restore it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// The history never shows this part of the record.
@@ -33,7 +32,7 @@ pub enum RestoreError {
     OtherFields,
 }
 
-/// What is known of a record besides its own history.
+/// Facts about a record besides its own history.
 #[derive(Debug, Clone)]
 pub struct Origin<'a, T> {
     /// The record's earlier state, if that survives.
@@ -49,7 +48,7 @@ pub struct Origin<'a, T> {
 }
 
 impl<'a, T> Origin<'a, T> {
-    /// Returns the origin of a record of which nothing but its history is known.
+    /// Nothing is known but the record's history.
     #[must_use]
     pub fn unknown(creator: &'a Actor) -> Self {
         Self { old: None, creator, process: None, asset: None, model: None }
@@ -58,13 +57,13 @@ impl<'a, T> Origin<'a, T> {
 
 /// A record that can be restored from its history.
 pub trait Restore: Record {
-    /// Returns fields that the histories of older records lack, with the values that these records have.
+    /// Fields that the histories of older records lack, with the values that these records have.
     #[must_use]
     fn later_fields() -> HistoryFields {
         HistoryFields::new()
     }
 
-    /// Returns the record with these fields. What the history does not show comes from its origin.
+    /// Facts that the history does not show come from the origin.
     ///
     /// # Errors
     ///
@@ -72,8 +71,6 @@ pub trait Restore: Record {
     fn from_fields(id: Self::Id, fields: &Fields<'_>, origin: &Origin<'_, Self>) -> Result<Self, RestoreError>;
 }
 
-/// Returns the record with these fields of its history.
-///
 /// # Errors
 ///
 /// Returns a [`RestoreError`] when a part of the record is known from nowhere, or a field has no place in the record.
@@ -88,7 +85,7 @@ pub fn restore<T: Restore>(id: T::Id, fields: &HistoryFields, origin: &Origin<'_
 pub struct Fields<'a>(&'a HistoryFields);
 
 impl Fields<'_> {
-    /// Returns a field; a missing one reads as null.
+    /// A missing field reads as null.
     ///
     /// # Errors
     ///
@@ -98,7 +95,7 @@ impl Fields<'_> {
         serde_json::from_value(value).map_err(|_| RestoreError::Unreadable(name.to_owned()))
     }
 
-    /// Returns a field whose type is read from JSON text; `None` if it is missing or null.
+    /// `None` if the field is missing or null.
     fn parse<V>(&self, name: &str, parse: impl Fn(&str) -> Option<V>) -> Result<Option<V>, RestoreError> {
         let value = self.0.get(name).filter(|value| !value.is_null());
         let unreadable = || RestoreError::Unreadable(name.to_owned());
@@ -106,7 +103,6 @@ impl Fields<'_> {
     }
 }
 
-/// Returns `fields` after the changes of these events.
 #[must_use]
 pub fn replay<'a>(fields: HistoryFields, events: impl IntoIterator<Item = &'a Event>) -> HistoryFields {
     events.into_iter().flat_map(|event| &event.changes).fold(fields, |mut fields, (name, change)| {
@@ -115,7 +111,7 @@ pub fn replay<'a>(fields: HistoryFields, events: impl IntoIterator<Item = &'a Ev
     })
 }
 
-/// Returns fields in the form that events store (RFC 8785), in which numbers may be written otherwise.
+/// The form that events store (RFC 8785), in which numbers may be written otherwise.
 #[must_use]
 pub fn canonical(fields: &HistoryFields) -> HistoryFields {
     let text = serde_json_canonicalizer::to_string(fields).ok();

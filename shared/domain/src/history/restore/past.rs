@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 /// The state of a record after some of its changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PastState {
-    /// Its fields.
     pub fields: HistoryFields,
     created: Event,
     /// The last change, and the hash of its entry.
@@ -19,7 +18,7 @@ pub struct PastState {
     changed_at: BTreeMap<String, (u64, Timestamp)>,
 }
 
-/// Returns the state of a record at `at`, from the entries of its history in their order; `None` if it did not exist then.
+/// `entries` is the whole history in its order. `None` if it did not exist then.
 ///
 /// A change counts from the time of its request, which is the time that the history shows.
 ///
@@ -50,7 +49,7 @@ fn changes_of(event: &Event) -> impl Iterator<Item = (String, (u64, Timestamp))>
 }
 
 impl PastState {
-    /// Returns the record as it was. `origin` says what its history does not show.
+    /// `origin` has the facts that the history does not show.
     ///
     /// # Errors
     ///
@@ -69,25 +68,23 @@ impl PastState {
         })
     }
 
-    /// Returns when the record was created.
     #[must_use]
     pub fn created_at(&self) -> Timestamp {
         self.created.at
     }
 
-    /// Returns who created the record.
     #[must_use]
     pub fn creator(&self) -> &crate::history::event::Actor {
         &self.created.actor
     }
 
-    /// Returns the id in a field; `None` if it is null or no id.
+    /// `None` if it is null or no id.
     #[must_use]
     pub fn id_in<I: std::str::FromStr>(&self, field: &str) -> Option<I> {
         self.text_in(field)?.parse().ok()
     }
 
-    /// Returns the text in a field; `None` if it is null or no text.
+    /// `None` if it is null or no text.
     #[must_use]
     pub fn text_in(&self, field: &str) -> Option<&str> {
         self.fields.get(field)?.as_str()

@@ -24,7 +24,7 @@ impl Restore for Process {
     }
 }
 
-/// What an instance copied from its definition and its asset when it was started comes from them.
+/// The parts that an instance copied from its definition and its asset at its start come from them.
 impl Restore for Instance {
     fn from_fields(id: InstanceId, fields: &Fields<'_>, origin: &Origin<'_, Self>) -> Result<Self, RestoreError> {
         let state = state(fields)?;

@@ -17,7 +17,6 @@ fn actor() -> Actor {
     Actor { key_name: "Key".into(), ..Actor::operator() }
 }
 
-/// Restores a record from the canonical form of its own fields.
 fn round_trip<T: Restore>(record: &T, origin: &Origin<'_, T>) -> Result<T, RestoreError> {
     restore(record.id(), &canonical(&record.history_fields()), origin)
 }

@@ -17,18 +17,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// item.
 const MAX_STEP_VALUES_BYTES: usize = 128 * 1024;
 
-/// The result of submitting values to a process instance.
 #[derive(Debug, Clone)]
 pub struct AdvanceOutcome {
     /// The process instance after each submitted step but the last, in order.
     pub earlier: Vec<Instance>,
-    /// The process instance afterwards.
     pub instance: Instance,
     /// The submitted signatures, by step key.
     pub signatures: BTreeMap<String, SignatureImage>,
 }
 
-/// What values are checked against, besides their steps.
+/// The values are checked against the steps and these.
 struct Checks<'a> {
     active_users: &'a BTreeSet<UserId>,
     images: &'a DecodedImages,
@@ -50,7 +48,7 @@ struct MergedValues {
 }
 
 impl AdvanceOutcome {
-    /// Returns the process instance after each submitted step, in order.
+    /// The process instance after each submitted step, in order.
     #[must_use]
     pub fn versions(&self) -> Vec<Instance> {
         self.earlier.iter().chain([&self.instance]).cloned().collect()
@@ -133,7 +131,6 @@ impl Instance {
         Ok(AdvanceOutcome { earlier, instance, signatures })
     }
 
-    /// Returns the index of the step with this key.
     #[must_use]
     pub fn index_of(&self, key: &str) -> Option<usize> {
         self.steps.as_slice().iter().position(|step| step.key == key)
@@ -147,7 +144,6 @@ impl Instance {
         self.steps.as_slice().iter().map(|step| step.key.as_str()).collect()
     }
 
-    /// Submits the current step, whose index is `current`.
     fn submit(
         &self,
         current: usize,
@@ -171,7 +167,7 @@ impl Instance {
         Ok(AdvanceOutcome { earlier: Vec::new(), instance, signatures })
     }
 
-    /// Checks `step_data` and merges it into the values submitted before.
+    /// Also checks `step_data`.
     fn merged_values(&self, step_data: &Map<String, Value>, current: usize, checks: &Checks<'_>) -> MergedValues {
         let (steps, keys) = (self.steps.as_slice(), self.step_keys());
         let step_values = self.step_values.0.clone();
@@ -199,8 +195,8 @@ impl Instance {
         merged
     }
 
-    /// Returns whether `value` is the step's present value, as it was submitted or as it is stored. A signature may also be
-    /// the path of its image. That it was typed need not be said again.
+    /// `value` is the step's present value, as it was submitted or as it is stored. A signature may also be the path of its
+    /// image. That it was typed need not be said again.
     fn has_value(&self, step: &Step, value: &Value, checks: &Checks<'_>) -> bool {
         match (self.step_values.0.get(&step.key), &step.kind) {
             (None, _) => value.is_null(),
@@ -234,7 +230,6 @@ impl MergedValues {
         self.step_values.insert(key.to_owned(), value);
     }
 
-    /// Adds an error if the current step requires a value and has neither a value nor an error.
     fn check_required(&mut self, step: &Step) {
         let error = step_error(&step.key, "is required");
         let has_error = self.errors.iter().any(|known| known.location == error.location);
@@ -255,8 +250,8 @@ fn step_error(key: &str, detail: impl Into<String>) -> FieldError {
     FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
 }
 
-/// Returns the ids in `step_data` that may be those of picked users. They can be read together with the instance, before it
-/// is known which steps pick a user.
+/// The ids in `step_data` that may be those of picked users. They can be read together with the instance, before it is known
+/// which steps pick a user.
 pub fn candidate_users(step_data: &Map<String, Value>) -> impl Iterator<Item = UserId> {
     step_data.values().filter_map(|value| value.as_str()?.parse().ok())
 }

@@ -5,10 +5,9 @@ use crate::assets::asset::Status;
 use crate::values::field_error::FieldError;
 use crate::values::id::{AssetId, InstanceId};
 
-/// Why a process can't be started on an asset, or an instance can't be advanced or cancelled. The texts are for clients.
+/// The texts are for clients.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessError {
-    /// The process definition is inactive.
     #[error("The process is inactive.")]
     Inactive,
     /// Another process instance is in progress on the asset.
@@ -16,14 +15,7 @@ pub enum ProcessError {
     Running(AssetId, InstanceId),
     /// The asset does not have the process's trigger status.
     #[error("The asset's status is {actual}. The process can only be started on an asset whose status is {required}.")]
-    WrongStatus {
-        /// The asset.
-        asset: AssetId,
-        /// Its status.
-        actual: Status,
-        /// The process's trigger status.
-        required: Status,
-    },
+    WrongStatus { asset: AssetId, actual: Status, required: Status },
     /// The process instance is completed or cancelled.
     #[error("The process instance is {0}.")]
     Closed(InstanceStatus),
@@ -33,7 +25,7 @@ pub enum ProcessError {
     /// The request would change the value of a step that has already been submitted.
     #[error("The step {0} has already been submitted and can't be changed.")]
     Submitted(String),
-    /// Values are not acceptable. Lists all of them.
+    /// All values that are not acceptable.
     #[error("{} values are not acceptable.", .0.len())]
     Invalid(Vec<FieldError>),
 }

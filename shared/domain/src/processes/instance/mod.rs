@@ -35,39 +35,28 @@ string_enum! {
     }
 }
 
-/// The state of a process instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum State {
-    /// There are steps to submit.
     InProgress {
         /// The index of the current step, from zero.
         step: usize,
     },
-    /// All steps have been submitted.
     Completed {
-        /// When the last one was submitted.
         at: Timestamp,
     },
-    /// It was cancelled before the last step.
     Cancelled {
-        /// The index of the step that was the current one.
+        /// The index of the current step at the cancellation.
         step: usize,
-        /// When it was cancelled.
         at: Timestamp,
-        /// Why it was cancelled.
         reason: Option<Notes>,
     },
 }
 
-/// A process instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Instance {
-    /// Identifier.
     pub id: InstanceId,
-    /// The process definition.
     pub process_id: ProcessId,
-    /// The asset.
     pub asset_id: AssetId,
     /// The movement that it is part of. Such an instance is advanced and cancelled only together with the movement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +64,6 @@ pub struct Instance {
     /// Its state. Flattened into attributes of the item, so that an index can contain the status.
     #[serde(flatten)]
     pub state: State,
-    /// The submitted values.
     pub step_values: StepValues,
     /// The steps of the definition when it was started.
     pub steps: Steps,
@@ -87,16 +75,13 @@ pub struct Instance {
     pub asset_name: Name,
     /// The tag of the asset.
     pub asset_tag: String,
-    /// The API key that started it.
     pub started_by: Option<ApiKeyId>,
     /// The name of the user who started it, else that of the API key.
     pub started_by_name: String,
 }
 
-/// Who starts a process instance.
 #[derive(Debug, Clone)]
 pub struct Starter {
-    /// The API key.
     pub key_id: Option<ApiKeyId>,
     /// The display name of the key's user, else the name of the key.
     pub name: String,
@@ -108,8 +93,6 @@ impl From<&Actor> for Starter {
     }
 }
 
-/// Checks that `process` can be started on `asset`.
-///
 /// # Errors
 ///
 /// Returns [`ProcessError::Inactive`], [`ProcessError::Running`] or [`ProcessError::WrongStatus`], the first that applies.
@@ -132,15 +115,11 @@ pub fn check_startable(process: &Process, asset: &Asset) -> Result<(), ProcessEr
 pub struct ImageName {
     /// The process instance, or its movement: the instances of a movement share their images.
     pub owner: Uuid,
-    /// The step's key.
     pub step: String,
-    /// SHA-256 of the image.
     pub hash: String,
 }
 
 impl Instance {
-    /// Starts `process` on `asset`. Returns the process instance, and the asset with the instance in progress.
-    ///
     /// # Errors
     ///
     /// Returns the error of [`check_startable`].
@@ -164,7 +143,6 @@ impl Instance {
         Ok((instance, Asset { running_instance_id: Some(id), ..asset.clone() }))
     }
 
-    /// Returns its status.
     #[must_use]
     pub fn status(&self) -> InstanceStatus {
         match self.state {
@@ -174,8 +152,7 @@ impl Instance {
         }
     }
 
-    /// Returns the index of the current step. Of a completed instance it is the last step, of a cancelled one the step at
-    /// which it was cancelled.
+    /// Of a completed instance it is the last step, of a cancelled one the step at which it was cancelled.
     #[must_use]
     pub fn current_step(&self) -> usize {
         match self.state {
@@ -184,7 +161,7 @@ impl Instance {
         }
     }
 
-    /// Returns the index of the current step of an instance in progress.
+    /// The index of the current step.
     ///
     /// # Errors
     ///
@@ -196,13 +173,13 @@ impl Instance {
         }
     }
 
-    /// Returns the path at which the API serves the image of a signature.
+    /// Where the API serves the image of a signature.
     #[must_use]
     pub fn signature_path(&self, key: &str) -> String {
         format!("/v1/processes/instances/{}/signatures/{key}", self.id)
     }
 
-    /// Returns the name of each submitted signature's image, and the length of its data URL.
+    /// The name of each submitted signature's image, and the length of its data URL.
     pub fn signatures(&self) -> impl Iterator<Item = (ImageName, usize)> {
         let signatures = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::Signature);
         signatures.filter_map(|step| {
@@ -212,15 +189,12 @@ impl Instance {
         })
     }
 
-    /// Returns the name of a step's image with this hash.
     #[must_use]
     pub fn image_name(&self, step: &str, hash: &str) -> ImageName {
         let owner = self.movement_id.map_or(self.id.uuid(), Id::uuid);
         ImageName { owner, step: step.to_owned(), hash: hash.to_owned() }
     }
 
-    /// Returns the instance, cancelled.
-    ///
     /// # Errors
     ///
     /// Returns [`ProcessError::Closed`] if the instance is already completed or cancelled.
@@ -229,7 +203,7 @@ impl Instance {
         Ok(Self { state: State::Cancelled { step, at, reason }, ..self.clone() })
     }
 
-    /// Returns the instance without the value of a step. If it is in progress beyond that step, the step is open again.
+    /// If the instance is in progress beyond that step, the step is open again.
     #[must_use]
     pub fn without_value(&self, step: &str) -> Self {
         let mut instance = self.clone();
@@ -241,20 +215,19 @@ impl Instance {
         instance
     }
 
-    /// Returns the users picked so far, in the order of the steps.
+    /// The users picked so far, in the order of the steps.
     pub fn picked_users(&self) -> impl DoubleEndedIterator<Item = UserId> {
         let pickers = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::UserPicker);
         pickers.filter_map(|step| self.step_values.0.get(&step.key)?.as_str()?.parse().ok())
     }
 
-    /// Returns the user to whom the asset is assigned on completion: the user of the last step that picked one.
+    /// The user to whom the asset is assigned on completion: the user of the last step that picked one.
     #[must_use]
     pub fn recipient(&self) -> Option<UserId> {
         self.picked_users().next_back()
     }
 
-    /// Returns the asset after this instance has ended on it. A completed instance also sets its status and assignment, a
-    /// cancelled one changes nothing else.
+    /// A completed instance also sets its status and assignment, a cancelled one changes nothing else.
     #[must_use]
     pub fn asset_after(&self, asset: &Asset) -> Asset {
         let mut asset = Asset { running_instance_id: None, ..asset.clone() };

@@ -54,8 +54,7 @@ impl Record for Instance {
         self.status() != InstanceStatus::InProgress
     }
 
-    /// Returns references to the definition and to the picked users while the instance is in progress, so that none of them
-    /// can be deleted.
+    /// The definition and, while the instance is in progress, the picked users can't be deleted.
     fn references(&self) -> Vec<Reference> {
         if self.status() != InstanceStatus::InProgress {
             return Vec::new();

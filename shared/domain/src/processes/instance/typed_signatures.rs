@@ -7,7 +7,7 @@ use crate::values::field_error::FieldError;
 use crate::values::suggestions::unknown_name;
 use serde_json::{Map, Value, json};
 
-/// Returns how a signature is stored beside its image. A drawn one is not marked.
+/// The value of a step, beside which the image is stored. A drawn signature is not marked.
 pub(super) fn stored_signature(image: &SignatureImage, is_typed: bool) -> Value {
     let mut value = json!({"sha256": image.hash(), "bytes": image.bytes().len()});
     if is_typed {
@@ -16,7 +16,7 @@ pub(super) fn stored_signature(image: &SignatureImage, is_typed: bool) -> Value 
     value
 }
 
-/// Returns whether the image of a signature that is stored as `value` shows a typed name.
+/// `value` is the stored value of the step.
 #[must_use]
 pub fn is_typed(value: &Value) -> bool {
     value["typed"] == true

@@ -6,9 +6,8 @@ use crate::processes::process::Process;
 use crate::record::Stored;
 
 impl Movement {
-    /// Returns the assets in groups that can each start the process together: in their order, as many in a group as a
-    /// movement may have and as fit `max_items`, the number of items of a transaction. A group of one is for a process
-    /// instance on its own.
+    /// The assets in groups that can each start the process together: in their order, as many in a group as a movement may have
+    /// and as fit `max_items`, the number of items of a transaction. A group of one is for a process instance on its own.
     #[must_use]
     pub fn groups(process: &Process, assets: Vec<Stored<Asset>>, max_items: usize) -> Vec<Vec<Stored<Asset>>> {
         let mut groups: Vec<Vec<Stored<Asset>>> = Vec::new();

@@ -14,9 +14,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// The number of assets that a movement may have.
 const ASSET_COUNTS: std::ops::RangeInclusive<usize> = 2..=20;
-/// The template of the numbers of movements.
 pub const NUMBER_TEMPLATE: &str = "MOV-NNNNNN";
 
 /// The assets of a movement in a request: 2 to 20 different ids.
@@ -25,17 +23,14 @@ pub const NUMBER_TEMPLATE: &str = "MOV-NNNNNN";
 pub struct AssetIds(Vec<AssetId>);
 
 impl AssetIds {
-    /// Returns the ids in the order of the request.
     #[must_use]
     pub fn as_slice(&self) -> &[AssetId] {
         &self.0
     }
 
-    /// Parses the JSON text of a list of ids.
-    ///
     /// # Errors
     ///
-    /// Returns an error that says what the list must be.
+    /// Says what the list must be.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
         let invalid = || ValueError::new("must be a list of 2 to 20 different asset ids");
         let ids: Vec<AssetId> = serde_json::from_str(text).map_err(|_| invalid())?;
@@ -47,24 +42,20 @@ impl AssetIds {
 /// One process on several assets. The state of a movement is that of its instances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Movement {
-    /// Identifier.
     pub id: MovementId,
     /// The number that people use, such as `MOV-000001`. Unique in the tenant.
     pub number: String,
-    /// The process definition.
     pub process_id: ProcessId,
     /// The name of the definition when the movement was started.
     pub process_name: Name,
     /// One process instance for each asset.
     pub instance_ids: Vec<InstanceId>,
-    /// The API key that started it.
     pub started_by: Option<ApiKeyId>,
     /// The name of the user who started it, else that of the API key.
     pub started_by_name: String,
 }
 
-/// Returns the status and current step of a movement from those of its instances: in progress while one of them is, else
-/// completed if one of them is, else cancelled.
+/// The status and current step of a movement: in progress while one of them is, else completed if one of them is, else cancelled.
 pub fn overall_status(instances: impl IntoIterator<Item = (InstanceStatus, usize)>) -> (InstanceStatus, usize) {
     let rank = |status: InstanceStatus| match status {
         InstanceStatus::InProgress => 0,
@@ -74,16 +65,15 @@ pub fn overall_status(instances: impl IntoIterator<Item = (InstanceStatus, usize
     instances.into_iter().min_by_key(|(status, _)| rank(*status)).unwrap_or((InstanceStatus::Cancelled, 0))
 }
 
-/// Returns the [`overall_status`] of instances.
 #[must_use]
 pub fn position(instances: &[Stored<Instance>]) -> (InstanceStatus, usize) {
     overall_status(instances.iter().map(|it| (it.value.status(), it.value.current_step())))
 }
 
-/// Returns `step_data`, submitted for all `instances` of a movement, as `instance` expects it.
+/// `step_data`, submitted for all `instances` of a movement, as `instance` expects it.
 ///
-/// A signature submitted before may be sent again as the path of its image. That path contains the id of one of the
-/// instances, so it is replaced by the path of `instance` if both have the same image.
+/// A signature submitted before may be sent again as the path of its image. That path contains the id of one of the instances, so
+/// it is replaced by the path of `instance` if both have the same image.
 #[must_use]
 pub fn data_for_instance<'a>(
     instance: &Instance,
@@ -134,7 +124,6 @@ mod tests {
         Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new(), last_event }
     }
 
-    /// An instance of a movement whose step `sign` was signed with the image of this hash.
     fn signed(number: u128, hash: &str) -> Stored<Instance> {
         let process = samples::process(&json!([{"type": "signature", "key": "sign", "label": "Sign"}]));
         let movement_id = Some(MovementId::from_uuid(Uuid::from_u128(99)));

@@ -10,14 +10,13 @@ use std::collections::BTreeSet;
 const LINK_ITEMS: usize = 2;
 
 impl Movement {
-    /// Returns the number of items that the largest transaction of a movement writes, whatever is submitted when. Also
-    /// holds for a process instance on its own.
+    /// The maximum over all ways to submit the steps. Also holds for a process instance on its own.
     ///
-    /// Each submission writes the stored response, and the process instances with their events. Of the current step and
-    /// those that follow, it may pick another user than was picked ahead, which changes the references to both, and add
-    /// the image of a signature. The last one also writes the assets with their events and the references to the process
-    /// definition, to all users who were picked, and to those who may lose an asset; and, if a signer submits it, the signing
-    /// link with its event. `has_values` says whether values were sent with the start.
+    /// Each submission writes the stored response, and the process instances with their events. Of the current step and those
+    /// that follow, it may pick another user than was picked ahead, which changes the references to both, and add the image of a
+    /// signature. The last one also writes the assets with their events and the references to the process definition, to all
+    /// users who were picked, and to those who may lose an asset; and, if a signer submits it, the signing link with its event.
+    /// `has_values` says whether values were sent with the start.
     ///
     /// Steps that are submitted together are not counted here: they have more events, and are refused if they don't fit.
     #[must_use]
@@ -56,7 +55,7 @@ mod tests {
     use std::collections::BTreeMap;
     use uuid::Uuid;
 
-    /// The maximum number of items in a transaction.
+    /// DynamoDB's limit.
     const MAX_TRANSACTION_ITEMS: usize = 100;
 
     fn stored(value: Asset) -> Stored<Asset> {
@@ -101,7 +100,7 @@ mod tests {
         assert_eq!(count(&many, Status::InUse, &[None, None]), 2 * 2 + 1 + 2 * 40, "forty users replace forty others");
     }
 
-    /// Returns how many items the transaction writes that leads from `old` to `new`, with this many images.
+    /// The number of items written by the transaction from `old` to `new`.
     fn written(old: &[(Instance, Asset)], new: &[(Instance, Asset)], images: usize) -> usize {
         let mut touched = BTreeSet::new();
         let mut records = 0;
@@ -127,7 +126,7 @@ mod tests {
         data_url(&bytes)
     }
 
-    /// Returns the values of those steps from `first` on whose bit is set, each with a user or an image of its own.
+    /// The values of those steps from `first` on whose bit is set, each with a user or an image of its own.
     fn submission(types: &[&str], first: usize, bits: u64, fresh: &mut u128) -> (Map<String, Value>, BTreeSet<UserId>) {
         let (mut data, mut users) = (Map::new(), BTreeSet::new());
         for (n, step_type) in types.iter().enumerate().skip(first).filter(|(n, _)| bits >> (n % 64) & 1 == 1) {

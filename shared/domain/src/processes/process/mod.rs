@@ -30,7 +30,6 @@ string_enum! {
 }
 
 impl ProcessStatus {
-    /// Returns the requirement that a process has this status.
     fn requirement(self) -> Requirement {
         Requirement::text("status", self.as_str())
     }
@@ -42,12 +41,11 @@ impl ProcessStatus {
 #[schema(value_type = String, max_length = 64, pattern = "^[a-z0-9]+(-[a-z0-9]+)*$", examples("employee-onboarding"))]
 pub struct Slug(String);
 
-/// The maximum length of a slug in characters.
+/// In characters.
 const MAX_SLUG_CHARS: usize = 64;
 
 impl Slug {
-    /// Creates a slug from `name`: characters other than ASCII letters and digits become hyphens. An `nth` above 1 is
-    /// appended, to make the slug unique.
+    /// Characters other than ASCII letters and digits become hyphens. An `nth` above 1 is appended, to make the slug unique.
     #[must_use]
     pub fn from_name(name: &str, nth: u32) -> Self {
         let words = name.to_lowercase();
@@ -59,7 +57,6 @@ impl Slug {
         Self(format!("{}{suffix}", if slug.is_empty() { "process" } else { slug }))
     }
 
-    /// Returns the slug.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -81,13 +78,10 @@ crate::values::field_error::text_form!(Slug, |slug| slug.0);
 /// A process definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Process {
-    /// Identifier.
     pub id: ProcessId,
-    /// Display name.
     pub name: Name,
-    /// Name in URLs, unique in the tenant. Never changes.
+    /// Unique in the tenant. Never changes.
     pub slug: Slug,
-    /// Description.
     pub description: Notes,
     /// The status that an asset must have when the process is started.
     pub trigger_status: Status,
@@ -101,20 +95,17 @@ pub struct Process {
     pub steps: Steps,
 }
 
-/// A change to a process definition. `None` leaves a field as it is.
+/// `None` leaves a field as it is.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessChange {
-    /// The new name.
     pub name: Option<Name>,
-    /// The new description.
     pub description: Option<Notes>,
-    /// The new status that an asset must have.
+    /// Status that an asset must have at the start.
     pub trigger_status: Option<Status>,
-    /// The new status that the asset gets.
+    /// Status of the asset on completion.
     pub target_status: Option<Status>,
     /// The new steps. Instances that have started keep the old ones.
     pub steps: Option<Steps>,
-    /// Whether it can be started.
     pub status: Option<ProcessStatus>,
 }
 
@@ -124,20 +115,17 @@ pub struct ProcessChange {
 pub struct SystemProcessFixed;
 
 impl Process {
-    /// Returns a slug as a value that no two processes have.
     #[must_use]
     pub fn unique_slug(slug: &Slug) -> Unique {
         Unique { field: "slug", value: slug.as_str().to_owned(), reserved_after_deletion: false }
     }
 
-    /// Returns a reference to a process from the field `field`. Only an active process can be started.
+    /// Only an active process can be started.
     #[must_use]
     pub fn reference(field: &'static str, id: ProcessId) -> Reference {
         Reference::new(field, Kind::Process, id.uuid()).requiring(ProcessStatus::Active.requirement())
     }
 
-    /// Returns the process with `change` applied.
-    ///
     /// # Errors
     ///
     /// Returns [`SystemProcessFixed`] if anything but the status of a system process would change.

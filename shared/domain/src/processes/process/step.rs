@@ -7,44 +7,36 @@ use serde::{Deserialize, Serialize};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
-/// A step of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "StepObject", try_from = "StepObject")]
 pub struct Step {
-    /// The key under which the step's value is submitted.
+    /// The key of the submitted value.
     pub key: String,
-    /// The text that people see.
     pub label: Name,
-    /// Whether a value must be submitted; `None` stands for the default of the step's kind.
+    /// `None` stands for the default of the step's kind.
     pub required: Option<bool>,
-    /// What the step asks for.
     pub kind: StepKind,
 }
 
-/// What a step asks for.
+/// The kind of value that a step asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepKind {
     /// The id of an active user.
     UserPicker,
     /// The checked entries of a list.
     Checklist {
-        /// All entries.
         items: Vec<String>,
     },
     /// A PNG image of a signature.
     Signature,
     /// No value: completes the process. Can only be the last step.
     Complete,
-    /// One line of text.
     Text,
     /// Text of several lines.
     Textarea,
-    /// One of several options.
     Select {
-        /// All options.
         options: Vec<String>,
     },
-    /// A date.
     Date,
     /// `true`.
     Confirmation,
@@ -75,7 +67,7 @@ string_enum! {
 }
 
 impl Step {
-    /// Returns whether a value must be submitted; for a checklist, whether all entries must be checked.
+    /// For a checklist: all entries must be checked.
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.required.unwrap_or(self.kind == StepKind::Confirmation)
@@ -83,8 +75,7 @@ impl Step {
 }
 
 impl StepKind {
-    /// Creates the kind of a step with this type; `None` unless `items` are given for a checklist only, and `options` for a
-    /// select only.
+    /// `None` unless `items` are given for a checklist only, and `options` for a select only.
     pub(super) fn new(step_type: StepType, items: Option<Vec<String>>, options: Option<Vec<String>>) -> Option<Self> {
         let kind = match (step_type, items, options) {
             (StepType::Checklist, Some(items), None) => Self::Checklist { items },
@@ -101,7 +92,6 @@ impl StepKind {
         Some(kind)
     }
 
-    /// Returns the type, the items and the options of a step of this kind.
     fn into_parts(self) -> (StepType, Option<Vec<String>>, Option<Vec<String>>) {
         match self {
             Self::Checklist { items } => (StepType::Checklist, Some(items), None),

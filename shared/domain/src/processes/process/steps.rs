@@ -11,14 +11,12 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-/// The maximum number of steps of a process.
 pub const MAX_STEPS: usize = 50;
-/// The number of steps that a process may have.
 const STEP_COUNTS: std::ops::RangeInclusive<usize> = 1..=MAX_STEPS;
-/// The number of steps of type `user_picker` that a process may have. One submission can replace all users but that of the
-/// first step, which writes two items for each; a transaction has at most 100.
+/// The maximum number of steps of type `user_picker`. One submission can replace all users but that of the first step, which
+/// writes two items for each; a transaction has at most 100.
 const MAX_PICKERS: usize = 48;
-/// The number of entries that a checklist, or options that a select, may have.
+/// Entries of a checklist, or options of a select.
 const ENTRY_COUNTS: std::ops::RangeInclusive<usize> = 1..=100;
 /// The maximum size of all steps in bytes of compact JSON. They are one item of the table.
 const MAX_STEPS_BYTES: usize = 64 * 1024;
@@ -35,20 +33,17 @@ const MAX_KEY_CHARS: usize = 64;
 pub struct Steps(Vec<Step>);
 
 impl Steps {
-    /// Returns the steps in order.
     #[must_use]
     pub fn as_slice(&self) -> &[Step] {
         &self.0
     }
 
-    /// Returns the hash of the steps' JSON text, by which the table names them.
+    /// The hash of the steps' JSON text, by which the table names them.
     #[must_use]
     pub fn hash(&self) -> String {
         hex::sha256(String::from(self.clone()))
     }
 
-    /// Parses the JSON text of a list of steps.
-    ///
     /// # Errors
     ///
     /// Returns all errors. Each has a JSON Pointer from the list on, such as `/2/key`; the pointer of an error about the whole
@@ -75,10 +70,10 @@ impl Steps {
     }
 }
 
-/// Reads one step of a request and collects its errors.
+/// Collects the errors of one step of a request.
 struct StepReader<'a> {
     value: &'a Value,
-    /// The position of the step in the list.
+    /// The step's position in the list.
     index: usize,
     errors: &'a mut Vec<(String, String)>,
 }
@@ -88,7 +83,7 @@ impl StepReader<'_> {
         self.errors.push((format!("/{}/{}", self.index, pointer_token(member)), reason.into()));
     }
 
-    /// Returns the step; `None` if it has errors that prevent that. `keys` are those of the steps before.
+    /// `None` if it has errors that prevent that. `keys` are those of the steps before.
     fn read(&mut self, keys: &mut BTreeSet<String>, is_last: bool) -> Option<Step> {
         let Value::Object(members) = self.value else {
             self.errors.push((format!("/{}", self.index), "must be an object".into()));
@@ -130,7 +125,7 @@ impl StepReader<'_> {
         value.as_bool()
     }
 
-    /// Returns the list `member`, which steps of type `owner` must have and no others may have.
+    /// The list `member`, which steps of type `owner` must have and no others may have.
     fn entries(&mut self, member: &str, step_type: Option<StepType>, owner: StepType) -> Option<Vec<String>> {
         let Some(value) = self.value.get(member) else {
             if step_type == Some(owner) {
@@ -150,7 +145,6 @@ impl StepReader<'_> {
     }
 }
 
-/// Returns the entries of a checklist or select; `None` if they are not acceptable.
 fn parse_entries(value: &Value) -> Option<Vec<String>> {
     let entries: Option<Vec<Name>> = value.as_array()?.iter().map(|entry| entry.as_str()?.parse().ok()).collect();
     let entries = entries.filter(|entries| ENTRY_COUNTS.contains(&entries.len()))?;
@@ -193,7 +187,6 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Returns the pointers of all errors.
     fn errors(steps: &Value) -> Vec<String> {
         let errors = Steps::from_json(&steps.to_string()).err().unwrap_or_default();
         let mut pointers: Vec<String> = errors.into_iter().map(|(pointer, _)| pointer).collect();

@@ -12,19 +12,16 @@ pub struct SystemProcess {
     description: &'static str,
     trigger_status: Status,
     target_status: Status,
-    /// The steps as JSON text.
     steps: &'static str,
 }
 
 impl SystemProcess {
-    /// Returns its slug, which is the same in every tenant.
+    /// The same in every tenant.
     #[must_use]
     pub fn slug(&self) -> Slug {
         Slug::from_name(self.name, 1)
     }
 
-    /// Returns the process definition with this id.
-    ///
     /// # Errors
     ///
     /// Returns an error if the template is not valid, which a unit test rules out.
@@ -44,7 +41,6 @@ impl SystemProcess {
     }
 }
 
-/// All system processes.
 pub const SYSTEM_PROCESSES: [SystemProcess; 7] = [
     SystemProcess {
         name: "Employee Onboarding",

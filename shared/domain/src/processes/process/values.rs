@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// How many bytes of choices an error names.
+/// The maximum size of the choices that an error names.
 const MAX_NAMED_BYTES: usize = 1_000;
 
 /// The submitted values by step key. A signature is `{"sha256", "bytes"}` of its image, which has an item of its own, with
@@ -20,7 +20,6 @@ const MAX_NAMED_BYTES: usize = 1_000;
 pub struct StepValues(pub(crate) Map<String, Value>);
 
 impl StepValues {
-    /// Returns the values by step key.
     #[must_use]
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
@@ -40,7 +39,6 @@ impl TryFrom<String> for StepValues {
     }
 }
 
-/// A value that a step accepts.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CheckedValue {
     /// A value in the form in which it is stored.
@@ -50,12 +48,11 @@ pub(crate) enum CheckedValue {
 }
 
 impl Step {
-    /// Checks a submitted value. `active_users` contains the active ones of the users that it may name. `images` decodes its
-    /// image, if it has one.
+    /// `active_users` contains the active ones of the users that the value may name. `images` decodes its image.
     ///
     /// # Errors
     ///
-    /// Returns an error that says what the value must be.
+    /// Says what the value must be.
     pub(crate) fn check(
         &self,
         value: &Value,
@@ -112,7 +109,7 @@ fn check_option(value: &Value, options: &[String]) -> Result<Value, ValueError> 
     if is_option { Ok(value.clone()) } else { Err(ValueError::new(format!("must be one of {}", named(options)))) }
 }
 
-/// Returns what a step accepts, as an error names it: as many as fit a line or two.
+/// As many choices as fit a line or two.
 fn named(choices: &[String]) -> String {
     let mut text = String::new();
     for choice in choices {
@@ -137,7 +134,7 @@ mod tests {
         UserId::from_uuid(Uuid::from_u128(number))
     }
 
-    /// Checks `value` for a step of this kind. User 1 is active.
+    /// User 1 is active.
     fn check(required: Option<bool>, kind: &StepKind, value: &Value) -> Result<CheckedValue, String> {
         let step = Step { key: "k".into(), label: "L".parse().expect("a label"), required, kind: kind.clone() };
         step.check(value, &BTreeSet::from([user(1)]), &DecodedImages::default()).map_err(|error| error.to_string())

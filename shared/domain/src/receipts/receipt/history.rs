@@ -7,12 +7,11 @@ use crate::processes::instance::Instance;
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value};
 
-/// Returns the error for a version that has no entry.
 pub(super) fn missing(version: u64) -> ReceiptError {
     ReceiptError::BrokenLink(BrokenLink { event_id: None, version, reason: ChainError::Missing })
 }
 
-/// Returns the events of a history after verifying it. Without a `head`, the record may have been deleted since.
+/// Without a `head`, the record may have been deleted since.
 pub(super) fn verified_events(history: &[HistoryEntry], head: Option<ChainHead>) -> Result<Vec<Event>, ReceiptError> {
     let mut chain = Chain::new(head);
     let mut events = Vec::new();
@@ -28,14 +27,13 @@ pub(super) fn verified_events(history: &[HistoryEntry], head: Option<ChainHead>)
     }
 }
 
-/// Returns whether an event of a process instance set a step to `value`.
+/// `event` set the step to `value`.
 pub(super) fn sets_value(event: &Event, key: &str, value: &Value) -> bool {
     let Some(change) = event.changes.get("step_data").filter(|_| !value.is_null()) else { return false };
     change["new"].get(key) == Some(value) && change["old"].get(key) != Some(value)
 }
 
-/// Returns whether an event of a process instance completed the step with this index: it moved on to the next step, or,
-/// for the last step, completed the process instance.
+/// The event moved on to the next step, or, for the last step, completed the process instance.
 pub(super) fn completes_step(event: &Event, index: usize, is_last: bool) -> bool {
     let change = |field: &str, side: &str| event.changes.get(field).and_then(|change| change.get(side));
     // Completion leaves `current_step` at the last step.
@@ -45,13 +43,12 @@ pub(super) fn completes_step(event: &Event, index: usize, is_last: bool) -> bool
     }
 }
 
-/// Returns whether an event completed or cancelled its process instance.
 pub(super) fn ends_instance(event: &Event) -> bool {
     let status = event.changes.get("status").and_then(|change| change["new"].as_str());
     status.is_some_and(|status| status != "in_progress")
 }
 
-/// Returns the values of all fields after these events.
+/// The values of all fields after these events.
 fn replay<'a>(events: impl Iterator<Item = &'a Event>) -> Map<String, Value> {
     let mut fields = Map::new();
     for (field, change) in events.flat_map(|event| &event.changes) {
@@ -60,7 +57,7 @@ fn replay<'a>(events: impl Iterator<Item = &'a Event>) -> Map<String, Value> {
     fields
 }
 
-/// Returns the asset just after the event by which the process instance ended on it.
+/// The asset just after the event by which the process instance ended on it.
 pub(super) fn asset_at_completion(instance: &Instance, asset_events: &[Event]) -> ReceiptAsset {
     let id = instance.id.to_string();
     let ends = |event: &Event| event.changes.get("running_instance_id").is_some_and(|change| change["old"] == id.as_str());
@@ -77,7 +74,6 @@ pub(super) fn asset_at_completion(instance: &Instance, asset_events: &[Event]) -
     }
 }
 
-/// Returns the display name that a user had at `at`.
 pub(super) fn display_name_at(history: &[HistoryEntry], at: Timestamp) -> Result<Option<String>, ReceiptError> {
     let events = verified_events(history, None)?;
     // Clocks differ between servers, but a user who was picked existed, so the first event always counts.
@@ -94,7 +90,7 @@ mod tests {
     use serde_json::json;
     use uuid::Uuid;
 
-    /// Returns a history with these changes, one second apart.
+    /// The changes are one second apart.
     fn history(changes: &[Value]) -> Vec<HistoryEntry> {
         let events = (1..).zip(changes).map(|(version, changes)| {
             let id = EventId::new(Timestamp::from_millis(version * 1000), [0; 10]);

@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// Identifies the format of receipts. A different format gets a different identifier.
+/// A different format gets a different identifier.
 pub const FORMAT: &str = "asset-lifecycle-receipt/1";
 
 /// The receipt of a completed process instance. Its content does not depend on when it is requested.
@@ -120,10 +120,8 @@ pub struct ReceiptEvent {
     pub hash: String,
 }
 
-/// Why a process instance has no receipt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiptError {
-    /// The process instance is not completed.
     #[error("the process instance is {0}")]
     NotCompleted(InstanceStatus),
     /// A history that the receipt is based on is not valid.
@@ -135,13 +133,12 @@ pub enum ReceiptError {
 }
 
 impl Receipt {
-    /// Creates the receipt of a process instance from its own history, its asset's, and those of the users who were
-    /// picked, each complete and oldest first.
+    /// From the instance's own history, its asset's, and those of the users who were picked, each complete and oldest first.
     ///
     /// # Errors
     ///
-    /// Returns [`ReceiptError::NotCompleted`] unless the process instance is completed, and [`ReceiptError::BrokenLink`]
-    /// if one of the histories is not valid.
+    /// Returns [`ReceiptError::NotCompleted`] unless the process instance is completed, and [`ReceiptError::BrokenLink`] if one
+    /// of the histories is not valid.
     pub fn new(
         tenant_id: TenantId,
         stored: &Stored<Instance>,
@@ -183,7 +180,7 @@ impl Receipt {
     }
 }
 
-/// Returns the receipt of one step, which `completion` completed.
+/// `completion` completed the step.
 fn receipt_step(
     instance: &Instance,
     step: &Step,
@@ -210,7 +207,6 @@ fn receipt_step(
     })
 }
 
-/// Returns the events of a history as a receipt shows them.
 fn receipt_events(history: &[HistoryEntry], events: &[Event]) -> Vec<ReceiptEvent> {
     let shown = |(entry, event): (&HistoryEntry, &Event)| ReceiptEvent {
         id: event.id,

@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// Identifies the format of movements' receipts. A different format gets a different identifier.
+/// A different format gets a different identifier.
 pub const MOVEMENT_FORMAT: &str = "asset-lifecycle-movement-receipt/1";
 
 /// The receipt of a movement that has ended. Its content does not depend on when it is requested.
@@ -91,22 +91,22 @@ pub struct ReceiptInstance {
     pub events: Vec<ReceiptEvent>,
 }
 
-/// What a movement's receipt takes from one process instance and its histories.
+/// One process instance and its histories, as a movement's receipt shows them.
 #[derive(Debug)]
 pub struct InstancePart {
     instance: ReceiptInstance,
-    /// The receipt of the process instance, if it was completed.
+    /// `None` unless the process instance was completed.
     receipt: Option<Receipt>,
 }
 
 impl InstancePart {
-    /// Creates the part from a process instance that has ended, its own history, its asset's, and those of the users who
-    /// were picked, each complete and oldest first.
+    /// From a process instance that has ended, its own history, its asset's, and those of the users who were picked, each
+    /// complete and oldest first.
     ///
     /// # Errors
     ///
-    /// Returns [`ReceiptError::NotCompleted`] if the process instance is in progress, and [`ReceiptError::BrokenLink`] if
-    /// one of the histories is not valid.
+    /// Returns [`ReceiptError::NotCompleted`] if the process instance is in progress, and [`ReceiptError::BrokenLink`] if one of
+    /// the histories is not valid.
     pub fn new(
         tenant_id: TenantId,
         stored: &Stored<Instance>,
@@ -155,13 +155,12 @@ impl InstancePart {
 }
 
 impl MovementReceipt {
-    /// Creates the receipt of a movement from its own history, complete and oldest first, and the parts of all its process
-    /// instances.
+    /// From the movement's own history, complete and oldest first, and the parts of all its process instances.
     ///
     /// # Errors
     ///
-    /// Returns [`ReceiptError::NotCompleted`] if no process instance was completed, [`ReceiptError::Differs`] if they
-    /// were completed with different values, and [`ReceiptError::BrokenLink`] if the history is not valid.
+    /// Returns [`ReceiptError::NotCompleted`] if no process instance was completed, [`ReceiptError::Differs`] if they were
+    /// completed with different values, and [`ReceiptError::BrokenLink`] if the history is not valid.
     pub fn new(
         tenant_id: TenantId,
         movement: &Stored<Movement>,

@@ -30,12 +30,11 @@ fn process() -> Process {
     ]))
 }
 
-/// An instance of that process whose current step has this index.
 fn instance(step: usize) -> Instance {
     Instance { state: State::InProgress { step }, ..samples::instance(30, &process()) }
 }
 
-/// Advances an instance. Alice is active and nobody else.
+/// Alice is active and nobody else.
 fn advance(instance: &Instance, data: Value) -> Result<AdvanceOutcome, ProcessError> {
     instance.advance(
         None,
@@ -47,7 +46,6 @@ fn advance(instance: &Instance, data: Value) -> Result<AdvanceOutcome, ProcessEr
     )
 }
 
-/// Advances an instance and returns it as it is afterwards.
 fn advanced(instance: &Instance, data: Value) -> Instance {
     advance(instance, data).expect("acceptable").instance
 }

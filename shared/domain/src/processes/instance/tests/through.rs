@@ -7,7 +7,7 @@ fn object(data: Value) -> Map<String, Value> {
     data.as_object().expect("an object").clone()
 }
 
-/// Submits all steps up to `through`. Alice is active and nobody else.
+/// Alice is active and nobody else.
 fn submit(instance: &Instance, through: &str, data: Value) -> Result<AdvanceOutcome, ProcessError> {
     let active = BTreeSet::from([alice()]);
     instance.advance(Some(through), &object(data), None, &active, &DecodedImages::default(), time(5))

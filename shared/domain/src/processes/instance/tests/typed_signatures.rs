@@ -9,7 +9,6 @@ fn object(data: Value) -> Map<String, Value> {
     data.as_object().expect("an object").clone()
 }
 
-/// The data URL of an image of this width.
 fn image(width: u32) -> String {
     let mut bytes = Vec::new();
     let encoder = png::Encoder::new(&mut bytes, width, 1);
@@ -17,14 +16,13 @@ fn image(width: u32) -> String {
     data_url(&bytes)
 }
 
-/// Advances an instance with images of which those of the `typed` steps show a typed name.
+/// The images of the `typed` steps show a typed name.
 fn submit(instance: &Instance, data: Value, typed: &[&str]) -> Result<Instance, ProcessError> {
     let images = DecodedImages::with_typed(typed.iter().map(|key| (*key).to_owned()).collect());
     let active = BTreeSet::from([alice()]);
     instance.advance(None, &object(data), None, &active, &images, time(5)).map(|next| next.instance)
 }
 
-/// Returns the stored signature.
 fn stored(instance: &Instance) -> &Value {
     &instance.step_values.as_map()["signature"]
 }
