@@ -31,7 +31,7 @@ impl Emulator {
         binary: &Path,
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Self> {
-        let emulator = std::env::var_os("LAMBDA_RIE").context("set LAMBDA_RIE to the emulator's path, as .ci/emulator does")?;
+        let emulator = std::env::var_os("LAMBDA_RIE").context("set LAMBDA_RIE to its path, as .ci/functions/emulator does")?;
         let (address, api) = (free_address()?, free_address()?);
         let child = Command::new(emulator)
             .args(["--runtime-interface-emulator-address", &address, "--runtime-api-address", &api])

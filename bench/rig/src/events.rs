@@ -2,12 +2,12 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A sample event.
 #[derive(Debug)]
 pub struct Sample {
-    /// The name of its file, without extension.
+    /// Its function and the name of its file, without extension: `assets/get-200`.
     pub name: String,
     /// The package of the function that handles it.
     pub function: String,
@@ -25,26 +25,33 @@ pub struct Sample {
 pub fn samples(api_key: &str, asset_id: &str) -> Result<Vec<Sample>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../events");
     let mut samples = Vec::new();
-    for file in std::fs::read_dir(folder)? {
-        let path = file?.path();
-        // Events that are no requests.
-        if path.is_dir() {
-            continue;
-        }
-        let name = path.file_stem().and_then(|name| name.to_str()).context("a sample event's file name is not UTF-8")?.to_owned();
+    for path in request_files(&folder)? {
+        let file = path.strip_prefix(&folder)?.with_extension("");
+        let name = file.to_str().context("a sample event's file name is not UTF-8")?.to_owned();
         let text = std::fs::read_to_string(&path)?;
         let event = text.replace("apl_REPLACE_WITH_YOUR_KEY", api_key).replace("REPLACE_WITH_AN_ASSET_ID", asset_id);
-        let function = match name.split('-').next().unwrap_or_default() {
-            "settings" | "keys" | "events" | "me" => "account",
-            function => function,
-        };
+        let function = name.split('/').next().unwrap_or_default().to_owned();
         let status = name.rsplit('-').next().and_then(|status| status.parse().ok());
         let status = status.with_context(|| format!("the file name {name} doesn't end in a status"))?;
-        samples.push(Sample { function: function.to_owned(), status, event, name });
+        samples.push(Sample { function, status, event, name });
     }
     // The asset is deleted last, whatever function the others are of.
     samples.sort_by_key(|sample| (sample.name.contains("-x-"), sample.name.clone()));
     Ok(samples)
+}
+
+/// The files in the folders of functions, without the events that are no requests.
+fn request_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for function in std::fs::read_dir(folder)? {
+        let function = function?.path();
+        if !function.ends_with("background") {
+            for file in std::fs::read_dir(function)? {
+                files.push(file?.path());
+            }
+        }
+    }
+    Ok(files)
 }
 
 /// Returns the event that API Gateway sends for a request with this API key.

@@ -14,8 +14,8 @@ const FANOUT_TIMEOUT: Duration = Duration::from_secs(60);
 const DELIVER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Events in the shapes that AWS documents, of a tenant that no table has.
-const STREAM_SAMPLE: &str = include_str!("../../../events/stream/fanout.json");
-const QUEUE_SAMPLE: &str = include_str!("../../../events/queue/deliver.json");
+const STREAM_SAMPLE: &str = include_str!("../../../events/background/fanout.json");
+const QUEUE_SAMPLE: &str = include_str!("../../../events/background/deliver.json");
 
 /// A table, a queue, and the variables by which functions find the queue and the key that encrypts secrets.
 struct Setup {
@@ -100,7 +100,7 @@ async fn invoke(function: &Function, event: &Value, timeout: Duration) -> Value 
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions"]
+#[ignore = "needs the release binaries: .ci/functions/release"]
 async fn the_sample_events_of_stream_and_queue_are_handled() {
     let setup = Setup::new().await;
     let (mut fanout, mut deliver) = (setup.start("fanout").await, setup.start("deliver").await);
@@ -115,7 +115,7 @@ async fn the_sample_events_of_stream_and_queue_are_handled() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions"]
+#[ignore = "needs the release binaries: .ci/functions/release"]
 async fn an_event_becomes_a_message_and_the_message_an_attempt() {
     let setup = Setup::new().await;
     let webhooks = setup.start("webhooks").await;
@@ -163,7 +163,7 @@ async fn an_event_becomes_a_message_and_the_message_an_attempt() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions"]
+#[ignore = "needs the release binaries: .ci/functions/release"]
 async fn what_can_not_be_sent_or_read_is_reported_and_nothing_else() {
     let setup = Setup::new().await;
     let webhooks = setup.start("webhooks").await;
@@ -191,7 +191,7 @@ async fn what_can_not_be_sent_or_read_is_reported_and_nothing_else() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions"]
+#[ignore = "needs the release binaries: .ci/functions/release"]
 async fn a_misconfigured_function_names_the_variable_to_set() {
     let setup = Setup::new().await;
     let (key, queue) = (("RECEIPT_KEY_FILE", setup.key_file.as_str()), ("DELIVERY_QUEUE_URL", setup.queue_url.as_str()));

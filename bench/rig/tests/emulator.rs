@@ -8,7 +8,7 @@ use serde_json::json;
 use std::collections::HashMap;
 
 #[tokio::test]
-#[ignore = "needs the release binaries and the emulator: .ci/emulator"]
+#[ignore = "needs the release binaries and the emulator: .ci/functions/emulator"]
 async fn each_function_returns_the_expected_status_for_the_sample_events() {
     let environment = Environment::start().await.unwrap();
     let mut functions: HashMap<String, Emulator> = HashMap::new();
@@ -25,7 +25,7 @@ async fn each_function_returns_the_expected_status_for_the_sample_events() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries and the emulator: .ci/emulator"]
+#[ignore = "needs the release binaries and the emulator: .ci/functions/emulator"]
 async fn a_panic_fails_only_its_own_request() {
     let environment = Environment::start().await.unwrap();
     let panics = environment.start_in_emulator("panics").await.unwrap();

@@ -20,7 +20,7 @@ fn header<'a>(response: &'a Value, name: &str) -> &'a str {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions"]
+#[ignore = "needs the release binaries: .ci/functions/release"]
 async fn each_function_returns_the_expected_status_for_the_sample_events() {
     let environment = Environment::start().await.unwrap();
     let mut functions: HashMap<String, Function> = HashMap::new();
@@ -34,7 +34,7 @@ async fn each_function_returns_the_expected_status_for_the_sample_events() {
         assert_eq!(response["statusCode"], sample.status, "{}: {response}", sample.name);
         assert_eq!(header(&response, "x-request-id"), invocation.request_id, "{}", sample.name);
         // The signing page is the same for everyone.
-        let caching = if sample.name == "sign-page-200" { "public, max-age=300" } else { "no-store" };
+        let caching = if sample.name == "sign/page-200" { "public, max-age=300" } else { "no-store" };
         assert_eq!(header(&response, "cache-control"), caching, "{}", sample.name);
         // Graphics are sent to the gateway as binary data.
         let is_graphic = header(&response, "content-type").starts_with("image/");
@@ -45,7 +45,7 @@ async fn each_function_returns_the_expected_status_for_the_sample_events() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions"]
+#[ignore = "needs the release binaries: .ci/functions/release"]
 async fn a_handover_uses_three_functions_and_returns_its_signature_unchanged() {
     const SIGNATURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
     let environment = Environment::start().await.unwrap();
@@ -85,10 +85,10 @@ async fn a_handover_uses_three_functions_and_returns_its_signature_unchanged() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions"]
+#[ignore = "needs the release binaries: .ci/functions/release"]
 async fn the_writer_of_snapshots_runs_at_its_event() {
     let environment = Environment::start().await.unwrap();
-    let event = include_str!("../../../events/scheduled/snapshots.json");
+    let event = include_str!("../../../events/background/snapshots.json");
     let without_bucket = environment.start_function("snapshots").await.unwrap();
     let invocation = without_bucket.runtime_api.invoke(event, WRITER_TIMEOUT).await.unwrap();
     assert_eq!(invocation.response, Value::Null);
@@ -106,7 +106,7 @@ async fn the_writer_of_snapshots_runs_at_its_event() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions"]
+#[ignore = "needs the release binaries: .ci/functions/release"]
 async fn a_panic_fails_only_its_own_request() {
     let environment = Environment::start().await.unwrap();
     let mut panics = environment.start_function("panics").await.unwrap();
@@ -119,7 +119,7 @@ async fn a_panic_fails_only_its_own_request() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions"]
+#[ignore = "needs the release binaries: .ci/functions/release"]
 async fn a_request_near_its_deadline_returns_503_and_the_next_one_succeeds() {
     let environment = Environment::start().await.unwrap();
     let mut assets = environment.start_function("assets").await.unwrap();
@@ -138,7 +138,7 @@ async fn a_request_near_its_deadline_returns_503_and_the_next_one_succeeds() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions"]
+#[ignore = "needs the release binaries: .ci/functions/release"]
 async fn log_lines_have_timestamp_level_and_fields() {
     let environment = Environment::start().await.unwrap();
     let nowhere = [("TABLE_NAME", "nowhere")];
@@ -163,7 +163,7 @@ async fn log_lines_have_timestamp_level_and_fields() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions"]
+#[ignore = "needs the release binaries: .ci/functions/release"]
 async fn every_request_that_the_gateway_forwards_gets_a_response() {
     let environment = Environment::start().await.unwrap();
     let mut users = environment.start_function("users").await.unwrap();
@@ -197,7 +197,7 @@ async fn every_request_that_the_gateway_forwards_gets_a_response() {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions"]
+#[ignore = "needs the release binaries: .ci/functions/release"]
 async fn a_misconfigured_function_names_the_variable_to_set() {
     let environment = Environment::start().await.unwrap();
     for (variable, value, expected) in [
@@ -231,7 +231,7 @@ async fn assets_and_creations(environment: &Environment) -> (usize, usize) {
 }
 
 #[tokio::test]
-#[ignore = "needs the release binaries: .ci/functions"]
+#[ignore = "needs the release binaries: .ci/functions/release"]
 async fn sigterm_loses_no_acknowledged_write_and_leaves_none_half_done() {
     let environment = Environment::start().await.unwrap();
     let create = request("POST", "/v1/assets", &environment.api_key, Some(&json!({"name": "n"})));

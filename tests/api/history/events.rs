@@ -6,6 +6,7 @@ use crate::support::samples::{Samples, event_count};
 use crate::support::table::history::event_chain;
 use crate::support::{Api, call, gateway};
 use serde_json::{Value, json};
+use std::path::Path;
 
 #[tokio::test]
 async fn every_change_writes_an_event() {
@@ -52,26 +53,19 @@ async fn every_successful_write_adds_one_event_for_each_changed_record() {
     }
 }
 
-/// Returns the function that an event file is for, by the beginning of its name.
-fn function_of(name: &str) -> &'static Function {
-    match name.split('-').next().unwrap() {
-        "settings" | "keys" | "events" | "me" => Function::named("account"),
-        package => Function::named(package),
-    }
-}
-
 #[tokio::test]
 async fn each_sample_event_gets_the_status_in_its_name() {
     let (api, client) = Api::with_tenant().await;
     let routes = gateway::routes();
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../events");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../events");
     let mut seen = 0;
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    // Events of schedules are in a folder of their own: they are no requests.
-    let mut files: Vec<_> = entries.filter(|path| path.is_file()).collect();
+    let entries = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    // The events in `background` are no requests.
+    let functions = entries(&folder).filter(|function| !function.ends_with("background"));
+    let mut files: Vec<_> = functions.flat_map(|function| entries(&function)).collect();
     files.sort();
     for file in files {
-        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        let name = file.strip_prefix(&folder).unwrap().with_extension("").to_str().unwrap().to_owned();
         let text = std::fs::read_to_string(&file).unwrap();
         // A new one for each, because one of them is deleted.
         let asset = client.asset(json!({"name": "Laptop"})).await;
@@ -80,7 +74,7 @@ async fn each_sample_event_gets_the_status_in_its_name() {
         let event: Value = serde_json::from_str(&text).unwrap();
         let route = gateway::select(&routes, request.method().as_str(), request.uri().path());
         assert_eq!((&event["routeKey"], &event["requestContext"]["routeKey"]), (&json!(route.key), &json!(route.key)), "{name}");
-        assert_eq!(route.function.package, function_of(&name).package, "{name}");
+        assert_eq!(route.function.package, Function::named(name.split('/').next().unwrap()).package, "{name}");
         let router = route.function.router(api.store.clone());
         let reply = call(&router, request.map(axum::body::Body::new)).await;
         let expected: u16 =

@@ -261,7 +261,7 @@ async fn the_url_has_the_address_that_the_service_was_reached_at() {
     let body = signer_named("Ada").to_string();
     let made = client.send_json("POST", &links, &body, ("host", "192.168.0.7:3000")).await.data();
     assert!(made["url"].as_str().unwrap().starts_with("http://192.168.0.7:3000/v1/sign#sgn_"), "{}", made["url"]);
-    let event = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../events/assets-create-201.json")).unwrap();
+    let event = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../events/assets/create-201.json")).unwrap();
     let mut event: Value = serde_json::from_str(&event).unwrap();
     let path = json!(format!("/v1{links}"));
     (event["rawPath"], event["requestContext"]["http"]["path"]) = (path.clone(), path);

@@ -218,7 +218,7 @@ fn the_filter_of_the_stream_lets_every_event_through_and_nothing_else() {
 /// The samples for `sam local invoke`, which the tests of the release binaries use as well.
 #[test]
 fn the_sample_events_are_what_stream_and_queue_have() {
-    let stream: Value = serde_json::from_str(include_str!("../../../events/stream/fanout.json")).unwrap();
+    let stream: Value = serde_json::from_str(include_str!("../../../events/background/fanout.json")).unwrap();
     let _: Event = serde_json::from_value(stream.clone()).unwrap();
     let image = &stream["Records"][0]["dynamodb"]["NewImage"];
     let entry = image["entry"]["S"].as_str().unwrap();
@@ -227,7 +227,7 @@ fn the_sample_events_are_what_stream_and_queue_have() {
         (event.canonical().unwrap().as_str(), &image["hash"]["S"]),
         (entry, &json!(shared::domain::history::event::hash(entry)))
     );
-    let queue: Value = serde_json::from_str(include_str!("../../../events/queue/deliver.json")).unwrap();
+    let queue: Value = serde_json::from_str(include_str!("../../../events/background/deliver.json")).unwrap();
     let _: SqsEvent = serde_json::from_value(queue.clone()).unwrap();
     let record = &queue["Records"][0];
     let message: Message = serde_json::from_str(record["body"].as_str().unwrap()).unwrap();
