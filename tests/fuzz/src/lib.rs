@@ -1,7 +1,7 @@
 //! Fuzz targets for the parsers of unauthenticated input. Each target takes arbitrary bytes and panics when a property of
 //! the parser doesn't hold.
 //!
-//! `.ci/fuzz` runs them for some seconds; docs/fuzzing.md explains longer runs.
+//! `.ci/rust/fuzz` runs them for some seconds; docs/fuzzing.md explains longer runs.
 #![expect(clippy::expect_used, reason = "a target fails by panicking")]
 
 mod targets;
