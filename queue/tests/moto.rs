@@ -1,4 +1,4 @@
-//! The queue in something with SQS's API, which `.ci/queue` starts, with the permissions that the template grants.
+//! The queue in something with SQS's API, which `.ci/aws/queue` starts, with the permissions that the template grants.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
 
 use queue::sdk::Client;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const HIDDEN: Duration = Duration::from_secs(1);
 
 fn variable(name: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| panic!("set {name}, as .ci/queue does"))
+    std::env::var(name).unwrap_or_else(|_| panic!("set {name}, as .ci/aws/queue does"))
 }
 
 /// Returns a client with this key.
@@ -42,7 +42,7 @@ fn queue_of(client: Client) -> Sqs {
 
 /// Returns the queue as the functions find it.
 fn from_env() -> Sqs {
-    let queue = Sqs::from_env().unwrap().unwrap_or_else(|| panic!("set {QUEUE_URL}, as .ci/queue does"));
+    let queue = Sqs::from_env().unwrap().unwrap_or_else(|| panic!("set {QUEUE_URL}, as .ci/aws/queue does"));
     queue.with_retries_from_env().unwrap()
 }
 
@@ -114,7 +114,7 @@ async fn delete_from(client: &Client, queue: &str, received: Vec<Received>) {
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 #[tokio::test]
-#[ignore = "needs an SQS API: .ci/queue"]
+#[ignore = "needs an SQS API: .ci/aws/queue"]
 async fn messages_arrive_as_they_were_sent_in_the_group_of_their_webhook() {
     let _turn = TURN.lock().await;
     let (queue, client) = (from_env(), receiver());
@@ -140,7 +140,7 @@ async fn messages_arrive_as_they_were_sent_in_the_group_of_their_webhook() {
 }
 
 #[tokio::test]
-#[ignore = "needs an SQS API: .ci/queue"]
+#[ignore = "needs an SQS API: .ci/aws/queue"]
 async fn a_delayed_message_is_held_back() {
     let _turn = TURN.lock().await;
     let (queue, client) = (from_env(), receiver());
@@ -161,7 +161,7 @@ async fn a_delayed_message_is_held_back() {
 }
 
 #[tokio::test]
-#[ignore = "needs an SQS API: .ci/queue"]
+#[ignore = "needs an SQS API: .ci/aws/queue"]
 async fn a_postponed_message_is_hidden_and_comes_back() {
     let _turn = TURN.lock().await;
     let (queue, client) = (from_env(), receiver());
@@ -190,7 +190,7 @@ fn status(error: &QueueError) -> String {
 
 /// The SQS API checks signatures, or this would prove nothing.
 #[tokio::test]
-#[ignore = "needs an SQS API: .ci/queue"]
+#[ignore = "needs an SQS API: .ci/aws/queue"]
 async fn a_wrong_key_is_refused() {
     let _turn = TURN.lock().await;
     let stranger = queue_of(client(&variable("AWS_ACCESS_KEY_ID"), "not the secret"));
@@ -201,7 +201,7 @@ async fn a_wrong_key_is_refused() {
 }
 
 #[tokio::test]
-#[ignore = "needs an SQS API: .ci/queue"]
+#[ignore = "needs an SQS API: .ci/aws/queue"]
 async fn the_role_of_fanout_sends_and_nothing_else() {
     let _turn = TURN.lock().await;
     let own = client(&variable("FANOUT_AWS_ACCESS_KEY_ID"), &variable("FANOUT_AWS_SECRET_ACCESS_KEY"));

@@ -34,7 +34,7 @@ pub struct Options {
     /// Also measure a tenant with 1,000,000 assets. Takes minutes and about 4 GB of memory.
     #[arg(long)]
     million: bool,
-    /// Bucket for the snapshots, with S3's API, as .ci/snapshots starts one. Without it, they are in a folder.
+    /// Bucket for the snapshots, with S3's API, as .ci/aws/snapshots starts one. Without it, they are in a folder.
     #[arg(long, env = "SNAPSHOTS_TEST_URL", value_name = "URL")]
     snapshots_url: Option<String>,
     /// Number of requests per warm list.

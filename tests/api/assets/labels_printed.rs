@@ -1,5 +1,5 @@
 //! Labels as a browser prints them: that sheets have the right number of pages, and that every code can be read in its place.
-//! `.ci/labels` installs the programs that this needs: chromium, pdfinfo and pdftoppm.
+//! `.ci/pages/labels` installs the programs that this needs: chromium, pdfinfo and pdftoppm.
 
 use crate::assets::labels::Image;
 use crate::support::{Api, Client};
@@ -30,7 +30,7 @@ async fn serve(client: &Client) -> String {
 /// Runs a program to its end and returns what it prints.
 async fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().await;
-    let output = output.unwrap_or_else(|error| panic!("{program}: {error}; .ci/labels installs it"));
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}; .ci/pages/labels installs it"));
     assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -75,7 +75,7 @@ fn cut(image: &Image, label: &str) -> Image {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs chromium and poppler: .ci/labels"]
+#[ignore = "needs chromium and poppler: .ci/pages/labels"]
 async fn every_code_of_every_sheet_can_be_read_in_its_place() {
     let (_api, client) = Api::with_tenant().await;
     let names = ["Dell XPS 15", "מחשב נייד של דנה", "حاسوب محمول", "笔记本电脑", "^XZ <script>", &"long name ".repeat(25)];
@@ -123,7 +123,7 @@ async fn every_code_of_every_sheet_can_be_read_in_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs chromium and poppler: .ci/labels"]
+#[ignore = "needs chromium and poppler: .ci/pages/labels"]
 async fn the_code_of_a_label_of_20_millimetres_can_be_read() {
     let (_api, client) = Api::with_tenant().await;
     client.patch("/settings", json!({"label_url_template": "https://assets.example.com/{asset_tag}"})).await.data();

@@ -1,4 +1,4 @@
-//! The documentation page, its script, and the index at `/` and `/v1`. `.ci/docs-page` opens them in a browser.
+//! The documentation page, its script, and the index at `/` and `/v1`. `.ci/pages/docs` opens them in a browser.
 
 use crate::support::functions::Function;
 use crate::support::{Api, Reply, call};

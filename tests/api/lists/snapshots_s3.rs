@@ -1,4 +1,4 @@
-//! Snapshots in something with S3's API, which `.ci/snapshots` starts: `SNAPSHOTS_TEST_URL` is the URL of an empty bucket.
+//! Snapshots in something with S3's API, which `.ci/aws/snapshots` starts: `SNAPSHOTS_TEST_URL` is the URL of an empty bucket.
 
 use crate::support::Api;
 use aws_sdk_dynamodb::config::{Credentials, Region};
@@ -10,7 +10,7 @@ use shared::store::object_store::{ObjectStore, S3};
 use std::sync::Arc;
 
 fn variable(name: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| panic!("set {name}, as .ci/snapshots does"))
+    std::env::var(name).unwrap_or_else(|_| panic!("set {name}, as .ci/aws/snapshots does"))
 }
 
 /// Returns the bucket, as a function reaches it that has this secret.
@@ -26,7 +26,7 @@ fn bucket(secret: &str) -> S3 {
 }
 
 #[tokio::test]
-#[ignore = "needs an S3 API: .ci/snapshots"]
+#[ignore = "needs an S3 API: .ci/aws/snapshots"]
 async fn objects_are_read_as_they_were_written() {
     let bucket = bucket(&variable("AWS_SECRET_ACCESS_KEY"));
     let key = "list-index/objects/0190163d-8694-739b-aea5-966c26f8ad90/asset";
@@ -45,7 +45,7 @@ async fn objects_are_read_as_they_were_written() {
 
 /// The S3 API checks signatures, or this would prove nothing.
 #[tokio::test]
-#[ignore = "needs an S3 API: .ci/snapshots"]
+#[ignore = "needs an S3 API: .ci/aws/snapshots"]
 async fn a_wrong_signature_is_an_error_and_not_a_missing_object() {
     let stranger = bucket("not the secret");
     let error = stranger.get("list-index/nothing", 10).await.unwrap_err().to_string();
@@ -54,7 +54,7 @@ async fn a_wrong_signature_is_an_error_and_not_a_missing_object() {
 }
 
 #[tokio::test]
-#[ignore = "needs an S3 API: .ci/snapshots"]
+#[ignore = "needs an S3 API: .ci/aws/snapshots"]
 async fn a_cold_list_takes_its_index_from_the_bucket() {
     let (api, client) = Api::with_tenant().await;
     let bucket: Arc<dyn ObjectStore> = Arc::new(bucket(&variable("AWS_SECRET_ACCESS_KEY")));
