@@ -9,7 +9,6 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// The length of the key in bytes.
 const KEY_BYTES: usize = 32;
 
 /// Encrypts with AES-256-GCM (RFC 5116). A ciphertext begins with its random nonce and ends with its tag; the tenant is
@@ -97,7 +96,7 @@ impl FileKeyEncryption {
     }
 }
 
-/// Returns what a ciphertext is bound to.
+/// A ciphertext is bound to these bytes.
 fn associated_data(purpose: Purpose, tenant: TenantId) -> Vec<u8> {
     format!("{} {tenant}", purpose.as_str()).into_bytes()
 }

@@ -25,7 +25,6 @@ const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRYABLE_CODES: [&str; 4] =
     ["ThrottlingException", "KMSInternalException", "DependencyTimeoutException", "KeyUnavailableException"];
 
-/// Makes a client of KMS.
 pub type Connect = dyn Fn() -> Result<Client, KeyEncryptionError> + Send + Sync;
 
 /// Encrypts with a KMS key. The tenant is in the encryption context, which KMS authenticates and logs.
@@ -37,7 +36,6 @@ pub struct KmsKeyEncryption {
 }
 
 impl KmsKeyEncryption {
-    /// Encrypts with the KMS key `key_id`, through the client that `connect` makes.
     #[must_use]
     pub fn new(connect: Box<Connect>, key_id: String) -> Self {
         Self { client: OnceLock::new(), connect, key_id }

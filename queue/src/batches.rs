@@ -3,20 +3,19 @@
 use aws_sdk_sqs::error::BuildError;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 
-/// How many messages one request sends.
+/// The messages of one request (SQS: SendMessageBatch).
 pub const MAX_MESSAGES: usize = 10;
-/// How large the messages of one request are together. SQS takes 1 MiB, and took 256 KiB until 2025. A message has less than
-/// 4 KiB, so that only a mistake could come near either.
+/// The size of one request. SQS takes 1 MiB, and took 256 KiB until 2025. A message has less than 4 KiB, so that only a mistake
+/// could come near either.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// A message as SQS gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
     /// The group whose messages don't delay those of others.
     pub group: String,
-    /// What it says, as JSON.
+    /// JSON.
     pub body: String,
-    /// For how many seconds it is held back.
+    /// The delay before the first delivery.
     pub delay_seconds: i32,
 }
 
@@ -39,7 +38,7 @@ pub fn batches(messages: Vec<Outgoing>) -> Vec<Vec<Outgoing>> {
     batches
 }
 
-/// Returns the entries of a request. Each has its place in the batch as its ID.
+/// Each entry has its place in the batch as its ID.
 ///
 /// # Errors
 ///

@@ -28,10 +28,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many requests send messages at the same time.
+/// The number of requests that send messages at the same time.
 const PARALLEL_REQUESTS: usize = 8;
 
-/// Makes a client of SQS.
 pub type Connect = dyn Fn() -> Result<Client, EnvironmentError> + Send + Sync;
 
 /// Standard queues of Amazon SQS: one of first attempts and, for the function that receives messages, one of retries.
@@ -44,19 +43,17 @@ pub struct Sqs {
 }
 
 impl Sqs {
-    /// Returns the queue of first attempts at `url`, through the client that `connect` makes.
     #[must_use]
     pub fn new(connect: Box<Connect>, url: String) -> Self {
         Self { client: OnceLock::new(), connect, url, retry_url: None }
     }
 
-    /// Returns it with the queue of retries at `url`.
     #[must_use]
     pub fn with_retries(self, url: String) -> Self {
         Self { retry_url: Some(url), ..self }
     }
 
-    /// Returns it with the queue of retries that `RETRY_QUEUE_URL` names.
+    /// Takes the address from `RETRY_QUEUE_URL`.
     ///
     /// # Errors
     ///
@@ -66,7 +63,8 @@ impl Sqs {
         Ok(self.with_retries(url))
     }
 
-    /// Returns the queue of first attempts that `DELIVERY_QUEUE_URL` names, at `AWS_ENDPOINT_URL_SQS` if that is set; `None` if the former is not.
+    /// Returns the queue of first attempts that `DELIVERY_QUEUE_URL` names, at `AWS_ENDPOINT_URL_SQS` if that is set; `None` if
+    /// the former is not.
     ///
     /// # Errors
     ///
@@ -89,14 +87,13 @@ impl Sqs {
         self.retry_url.as_deref().ok_or_else(|| queue_error("there is no queue of retries"))
     }
 
-    /// Sends messages to the queue at `url`.
     async fn send_to(&self, url: &str, messages: Vec<NewMessage>) -> Result<(), QueueError> {
         let messages = messages.iter().map(outgoing).collect::<Result<Vec<_>, _>>()?;
         let requests = stream::iter(batches(messages)).map(|batch| Ok(self.send_batch(url, batch)));
         requests.try_buffer_unordered(PARALLEL_REQUESTS).try_collect().await
     }
 
-    /// Sends a batch. What SQS refuses of it is sent once more: part of a batch can fail although the request succeeds.
+    /// Sends a batch. Messages that SQS refuses are sent once more: part of a batch can fail although the request succeeds.
     async fn send_batch(&self, url: &str, batch: Vec<Outgoing>) -> Result<(), QueueError> {
         let refused = self.try_batch(url, &batch).await?;
         let Some(first) = refused.first() else { return Ok(()) };
@@ -109,7 +106,7 @@ impl Sqs {
         }
     }
 
-    /// Sends a batch and returns what SQS refused of it.
+    /// Returns the messages that SQS refused.
     async fn try_batch(&self, url: &str, batch: &[Outgoing]) -> Result<Vec<BatchResultErrorEntry>, QueueError> {
         let request = self.client()?.send_message_batch().queue_url(url);
         let request = request.set_entries(Some(entries(batch).map_err(queue_error)?));
@@ -117,7 +114,6 @@ impl Sqs {
     }
 }
 
-/// Returns a function's client of SQS, at this address or the region's own.
 fn function_client(address: Option<String>) -> Result<Client, EnvironmentError> {
     let environment = function_environment()?;
     let mut config = configure(Config::builder())
@@ -150,7 +146,6 @@ fn seconds(time: Duration, limit: Duration) -> i32 {
     i32::try_from(seconds.min(limit.as_secs())).unwrap_or(i32::MAX)
 }
 
-/// Returns a message as SQS gets it.
 fn outgoing(new: &NewMessage) -> Result<Outgoing, QueueError> {
     let body = serde_json::to_string(&new.message).map_err(queue_error)?;
     Ok(Outgoing { group: new.message.webhook().short(), body, delay_seconds: seconds(new.delay, MAX_DELAY) })

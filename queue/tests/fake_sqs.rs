@@ -17,11 +17,11 @@ use shared::queue::{NewMessage, Queue};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The requests that the server got, and what it refuses.
+/// The requests that the server got, and those that it will refuse.
 #[derive(Default)]
 struct FakeSqs {
     requests: Vec<(String, Value)>,
-    /// How many of the next requests fail, and how.
+    /// The failures of the next requests.
     failures: Vec<(StatusCode, &'static str)>,
     /// For each of the next batches, the places of the messages that are refused.
     refused: Vec<Vec<usize>>,
@@ -69,7 +69,6 @@ fn webhook(n: u8) -> WebhookId {
     WebhookId::new(Timestamp::from_millis(0), [n; 10])
 }
 
-/// Returns a message for this webhook.
 fn message(webhook: WebhookId, n: u8) -> Message {
     let tenant = TenantId::new(Timestamp::from_millis(0), [0; 10]);
     let event = shared::domain::values::id::EventId::new(Timestamp::from_millis(i64::from(n)), [n; 10]);

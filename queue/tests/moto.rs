@@ -13,14 +13,13 @@ use shared::queue::{NewMessage, Queue, QueueError};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// For how long a message that was received is hidden, in tests that let it come back.
+/// The time for which a received message is hidden, in tests that let it come back.
 const HIDDEN: Duration = Duration::from_secs(1);
 
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("set {name}, as .ci/aws/queue does"))
 }
 
-/// Returns a client with this key.
 fn client(key: &str, secret: &str) -> Client {
     let config = configure(queue::sdk::Config::builder())
         .behavior_version(BehaviorVersion::latest())
@@ -31,7 +30,6 @@ fn client(key: &str, secret: &str) -> Client {
     Client::from_conf(config.build())
 }
 
-/// Returns the client of the function `deliver`.
 fn receiver() -> Client {
     client(&variable("AWS_ACCESS_KEY_ID"), &variable("AWS_SECRET_ACCESS_KEY"))
 }
@@ -40,7 +38,6 @@ fn queue_of(client: Client) -> Sqs {
     Sqs::new(Box::new(move || Ok(client.clone())), variable(QUEUE_URL)).with_retries(variable(RETRY_QUEUE_URL))
 }
 
-/// Returns the queue as the functions find it.
 fn from_env() -> Sqs {
     let queue = Sqs::from_env().unwrap().unwrap_or_else(|| panic!("set {QUEUE_URL}, as .ci/aws/queue does"));
     queue.with_retries_from_env().unwrap()
@@ -59,7 +56,6 @@ fn message(webhook: WebhookId, n: u8) -> NewMessage {
     serde_json::from_value::<Message>(request).unwrap().into()
 }
 
-/// A message that was received, and its receipt handle.
 struct Received {
     message: Message,
     group: String,

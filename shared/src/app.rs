@@ -22,7 +22,6 @@ pub struct App {
 }
 
 impl App {
-    /// Returns an app on this table, without key encryption.
     #[must_use]
     pub fn new(store: Store) -> Self {
         Self {
@@ -35,61 +34,53 @@ impl App {
         }
     }
 
-    /// Returns the app with key encryption.
     #[must_use]
     pub fn with_key_encryption(self, key_encryption: Option<Arc<dyn KeyEncryption>>) -> Self {
         Self { key_encryption, ..self }
     }
 
-    /// Returns the app with the queue of deliveries to webhooks.
     #[must_use]
     pub fn with_queue(self, queue: Option<Arc<dyn Queue>>) -> Self {
         Self { queue, ..self }
     }
 
-    /// Returns the app with another policy for webhooks' addresses. Without it, they must be public.
+    /// Without this, webhooks' addresses must be public.
     #[must_use]
     pub fn with_address_policy(self, address_policy: AddressPolicy) -> Self {
         Self { address_policy, ..self }
     }
 
-    /// Returns the queue of deliveries to webhooks; `None` if the operator has not configured any.
     #[must_use]
     pub fn queue(&self) -> Option<&dyn Queue> {
         self.queue.as_deref()
     }
 
-    /// Returns which addresses webhooks may have.
+    /// The addresses that webhooks may have.
     #[must_use]
     pub fn address_policy(&self) -> AddressPolicy {
         self.address_policy
     }
 
-    /// Returns the encryption of signing keys; `None` if the operator has not configured any.
     #[must_use]
     pub fn key_encryption(&self) -> Option<&dyn KeyEncryption> {
         self.key_encryption.as_deref()
     }
 
-    /// Returns the table.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Returns the validations of a request that begins.
     #[must_use]
     pub fn validations(&self) -> Validations {
         Validations::new(Arc::clone(&self.schemas))
     }
 
-    /// Returns the API keys that were verified lately.
     #[must_use]
     pub fn verified_keys(&self) -> &VerifiedKeys {
         &self.verified_keys
     }
 
-    /// Returns a new request ID.
     #[must_use]
     pub fn request_id(&self) -> String {
         // Without random bytes the ID still tells the millisecond.
@@ -97,7 +88,6 @@ impl App {
     }
 }
 
-/// Returns the machine's clock.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place where the time comes from")]
 pub fn system_clock() -> Clock {

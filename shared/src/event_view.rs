@@ -54,7 +54,7 @@ pub struct EventView {
 }
 
 impl EventView {
-    /// Returns the view of a stored entry; `None`, logged, if the entry can't be read.
+    /// `None`, logged, if the entry can't be read.
     #[must_use]
     pub fn read(entry: HistoryEntry) -> Option<Self> {
         let event: Event = match serde_json::from_str(&entry.text) {
@@ -67,7 +67,6 @@ impl EventView {
         Some(Self::new(event, entry.hash))
     }
 
-    /// Returns the view of an event with this hash.
     #[must_use]
     pub fn new(event: Event, hash: String) -> Self {
         let Event { id, at, event_type, entity_id, version, actor, changes, previous_hash } = event;
@@ -92,13 +91,12 @@ pub struct FeedEntry {
 }
 
 impl FeedEntry {
-    /// Returns an entry with these names of what it is about.
+    /// `names` are those of the changed record.
     #[must_use]
     pub fn new(event: EventView, names: RecordNames) -> Self {
         Self { event, entity_name: names.name, entity_tag: names.tag }
     }
 
-    /// Returns the change.
     #[must_use]
     pub fn event(&self) -> &EventView {
         &self.event
@@ -109,7 +107,7 @@ fn record(event: &EventView) -> Option<(Kind, Uuid)> {
     Some((EventType::parse(&event.event_type)?.kind?, event.entity_id))
 }
 
-/// Returns the events with the names of what they are about. Those that can't be read are left out, and logged.
+/// Returns the events with the names of their records. Those that can't be read are left out, and logged.
 ///
 /// # Errors
 ///

@@ -6,7 +6,6 @@ use futures_util::future::BoxFuture;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a key could not be encrypted or decrypted.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyEncryptionError {
     /// The provider is throttled or did not respond in time. A later attempt may succeed.
@@ -17,7 +16,7 @@ pub enum KeyEncryptionError {
     Rejected(#[source] Cause),
 }
 
-/// What a secret is for. A ciphertext is bound to it.
+/// The use of a secret. A ciphertext is bound to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// A key that signs receipts.
@@ -27,7 +26,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Returns the text that a ciphertext is bound to, which permissions name.
+    /// A ciphertext is bound to this text, and permissions name it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -39,11 +38,9 @@ impl Purpose {
 
 /// Encrypts small secrets, each for one tenant and one purpose.
 pub trait KeyEncryption: Send + Sync {
-    /// Returns the provider's name, which is stored with each encrypted key.
+    /// The provider's name, which is stored with each encrypted key.
     fn name(&self) -> &'static str;
 
-    /// Encrypts a secret of a tenant.
-    ///
     /// # Errors
     ///
     /// Returns a [`KeyEncryptionError`] when the provider is unavailable or rejects the request.
@@ -54,12 +51,11 @@ pub trait KeyEncryption: Send + Sync {
         secret: &'a [u8],
     ) -> BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>>;
 
-    /// Decrypts a secret that was encrypted for the same tenant and purpose.
+    /// The secret was encrypted for the same tenant and purpose.
     ///
     /// # Errors
     ///
-    /// Returns a [`KeyEncryptionError`] when the provider is unavailable, or the ciphertext is not of this tenant and
-    /// purpose.
+    /// Returns a [`KeyEncryptionError`] when the provider is unavailable, or the ciphertext is not of this tenant and purpose.
     fn decrypt_key<'a>(
         &'a self,
         purpose: Purpose,

@@ -34,7 +34,7 @@ const QUERY_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>
 /// Characters that would end or change a path. API Gateway passes on decoded paths, which may contain them.
 const PATH_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'\\');
 
-/// How much longer than a snapshot may take the function has when it begins the last one.
+/// The time left for other work after the last snapshot, in addition to its own.
 const RESERVE: Duration = Duration::from_secs(60);
 
 /// Serves `routes` on the table that `TABLE_NAME` names, until Lambda stops the function.
@@ -85,7 +85,7 @@ where
     }
 }
 
-/// What hyper says when a connection is closed on which a response is awaited. Its type is not among our dependencies.
+/// hyper's error when a connection is closed on which a response is awaited. Its type is not among our dependencies.
 const CLOSED: &str = "connection closed before message completed";
 
 fn exit_code(ended: Result<(), Error>) -> ExitCode {
@@ -130,16 +130,16 @@ pub async fn write_snapshots() -> ExitCode {
     })
 }
 
-/// Writes snapshots until then, and fails if one could not be written, so that an alarm is raised.
+/// Fails if a snapshot could not be written, so that an alarm is raised.
 async fn run_writer(store: &Store, until: Timestamp) -> Result<(), Error> {
     let SnapshotReport { current, written, failed, postponed } = Box::pin(store.write_snapshots(until)).await?;
     tracing::info!(current, written, failed, postponed, "snapshots");
     if failed > 0 { Err(format!("{failed} snapshots could not be written").into()) } else { Ok(()) }
 }
 
-/// Returns the event with everything escaped or removed that makes `lambda_http` panic or misread the URI: certain
-/// characters of the path and the query, and the scheme and host, which callers can make up. The URI gets a host of its own,
-/// so that the gateway's domain stays where [`BaseUrl`] reads it.
+/// Escapes or removes everything that makes `lambda_http` panic or misread the URI: certain characters of the path and the query,
+/// and the scheme and host, which callers can make up. The URI gets a host of its own, so that the gateway's domain stays where
+/// [`BaseUrl`] reads it.
 fn sanitized(mut event: LambdaEvent<LambdaRequest>) -> LambdaEvent<LambdaRequest> {
     if let LambdaRequest::ApiGatewayV2(request) = &mut event.payload {
         request.headers.remove("x-forwarded-proto");
@@ -195,7 +195,7 @@ mod tests {
     use lambda_http::Context;
     use serde_json::{Value, json};
 
-    /// Returns where links begin in the response to a request through a gateway that names this domain.
+    /// The address of links in the response to a request through a gateway with this domain.
     async fn base_url(domain: Value, headers: Value) -> String {
         let event = json!({
             "version": "2.0", "routeKey": "GET /v1/a", "rawPath": "/v1/a", "rawQueryString": "b=c", "headers": headers,

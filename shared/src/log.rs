@@ -8,10 +8,10 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Returns a layer that writes `timestamp` (RFC 3339), `level`, `message` and all fields of an event side by side.
+/// Writes `timestamp` (RFC 3339), `level`, `message` and all fields of an event side by side.
 ///
-/// Lambda filters a line by its level only if it has both `timestamp` and `level` ("Configuring JSON and plain text log
-/// formats" in the AWS Lambda guide).
+/// Lambda filters a line by its level only if it has both `timestamp` and `level` ("Configuring JSON and plain text log formats"
+/// in the AWS Lambda guide).
 pub fn lines<S, W>(writer: W) -> impl Layer<S> + Send + Sync
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -27,7 +27,7 @@ pub(crate) fn init_function() {
     tracing_subscriber::registry().with(lines(std::io::stdout).with_filter(level)).init();
 }
 
-/// Returns the level to log at. Never below INFO, where the SDK logs requests with their contents.
+/// Never below INFO, where the SDK logs requests with their contents.
 fn level(named: Option<&str>) -> LevelFilter {
     match named {
         // tracing has no FATAL.
@@ -36,7 +36,7 @@ fn level(named: Option<&str>) -> LevelFilter {
     }
 }
 
-/// Returns the text of an error and of all its causes. The SDK's own error text says nothing; its causes do.
+/// The error and all its causes. The SDK's own error text says nothing; its causes do.
 #[must_use]
 pub fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();

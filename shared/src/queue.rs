@@ -6,23 +6,21 @@ use futures_util::future::BoxFuture;
 use std::error::Error;
 use std::time::Duration;
 
-/// The longest time for which SQS holds back a message that is sent: 15 minutes.
+/// SQS's limit for sent messages: 15 minutes.
 pub const MAX_DELAY: Duration = Duration::from_secs(900);
-/// The longest time for which SQS hides a message that was received, less a minute for its processing. SQS counts 12 hours
-/// from when it was received ("Amazon SQS visibility timeout", SQS developer guide).
+/// SQS's limit for hiding a received message, less a minute for its processing. SQS counts 12 hours from when it was received
+/// ("Amazon SQS visibility timeout", SQS developer guide).
 pub const MAX_POSTPONEMENT: Duration = Duration::from_secs(12 * 3600 - 60);
 
-/// Why the queue did not take a message.
+/// The queue did not take a message.
 #[derive(Debug, thiserror::Error)]
 #[error("the queue is unavailable")]
 pub struct QueueError(#[source] pub Box<dyn Error + Send + Sync>);
 
-/// A message to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMessage {
-    /// What it says.
     pub message: Message,
-    /// For how long it is held back, at most [`MAX_DELAY`].
+    /// At most [`MAX_DELAY`].
     pub delay: Duration,
 }
 
@@ -32,7 +30,7 @@ impl From<Message> for NewMessage {
     }
 }
 
-/// Returns whether an ARN is that of the queue at this URL. Both end with the queue's name.
+/// Both end with the queue's name.
 #[must_use]
 pub fn is_arn_of(arn: &str, url: &str) -> bool {
     let name = url.rsplit('/').next().filter(|name| !name.is_empty());
@@ -56,7 +54,7 @@ pub trait Queue: Send + Sync {
     /// Returns a [`QueueError`] when the queue did not take all of them.
     fn send_retry<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
 
-    /// Returns whether the queue with this ARN, from which a message came, is the queue of retries.
+    /// `arn` is that of the queue that a message came from.
     fn is_of_retries(&self, arn: &str) -> bool;
 
     /// Hides a message that was received from the queue of retries for `delay` from now on, at most [`MAX_POSTPONEMENT`]. Then

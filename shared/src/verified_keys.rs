@@ -12,19 +12,19 @@ use chrono::TimeDelta;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// For how long after a key's last verification reads begin early.
+/// The time after a key's last verification in which reads begin early.
 const EARLY_READS_FOR: TimeDelta = TimeDelta::minutes(15);
-/// How many keys are remembered: less than a kilobyte each.
+/// Each takes less than a kilobyte.
 const MAX_KEYS: usize = 1_000;
 
 type VerifiedKey = (TenantId, ApiKeyId, SecretHash);
 
-/// What a key was last found to be permitted.
+/// The result of a key's last verification.
 #[derive(Debug)]
 struct Permission {
     at: Timestamp,
     scopes: Scopes,
-    /// Until when all its requests exceed its rate limit.
+    /// Until then, all its requests exceed its rate limit.
     exhausted_until: Timestamp,
 }
 
@@ -33,9 +33,8 @@ struct Permission {
 pub struct VerifiedKeys(Mutex<HashMap<VerifiedKey, Permission>>);
 
 impl VerifiedKeys {
-    /// Returns whether a request of the key that needs this scope, or none, is likely to be permitted: the key was verified
-    /// with this secret and had the scope not long ago, has not been refused since, and is not known to have exceeded its
-    /// rate.
+    /// A request of the key that needs this scope, or none, is likely to be permitted: the key was verified with this secret and
+    /// had the scope not long ago, has not been refused since, and is not known to have exceeded its rate.
     #[must_use]
     pub fn permits(&self, token: &Token, scope: Option<Scope>, now: Timestamp) -> bool {
         let is_permitted = |known: &Permission| {
@@ -45,7 +44,7 @@ impl VerifiedKeys {
         self.keys().get(&verified_key(token)).is_some_and(is_permitted)
     }
 
-    /// Remembers that the key was verified and has these scopes.
+    /// The key was verified and has these scopes.
     pub fn insert(&self, token: &Token, scopes: Scopes, now: Timestamp) {
         let mut keys = self.keys();
         if let Some(known) = keys.get_mut(&verified_key(token)) {
@@ -62,14 +61,13 @@ impl VerifiedKeys {
         keys.insert(verified_key(token), Permission { at: now, scopes, exhausted_until: now });
     }
 
-    /// Remembers that the key has exceeded its rate limit.
+    /// The key has exceeded its rate limit.
     pub fn exhaust(&self, token: &Token, until: Timestamp) {
         if let Some(known) = self.keys().get_mut(&verified_key(token)) {
             known.exhausted_until = until;
         }
     }
 
-    /// Forgets a key that was refused.
     pub fn remove(&self, token: &Token) {
         self.keys().remove(&verified_key(token));
     }

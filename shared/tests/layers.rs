@@ -42,14 +42,14 @@ fn modules(folder: &Path) -> BTreeMap<String, Vec<PathBuf>> {
     modules
 }
 
-/// Returns the paths below `prefix` that a text names: of `crate::http::error::ApiError`, `error` below `crate::http::`.
+/// The paths below `prefix` in a text: of `crate::http::error::ApiError`, `error` below `crate::http::`.
 fn named_below<'a>(text: &'a str, prefix: &'a str) -> impl Iterator<Item = &'a str> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let rests = text.match_indices(prefix).filter(move |(at, _)| !text[..*at].ends_with(is_word) && !text[..*at].ends_with(':'));
     rests.map(move |(at, _)| &text[at + prefix.len()..]).map(move |rest| rest.split(|c| !is_word(c)).next().unwrap_or_default())
 }
 
-/// Returns the modules of a folder that use one another in a circle.
+/// Modules of a folder that use one another in a circle.
 fn circle(source: &Path, folder: &Path) -> BTreeSet<String> {
     let own: Vec<_> = folder.strip_prefix(source).expect("below").iter().map(|part| part.to_string_lossy()).collect();
     let prefix = own.iter().fold("crate::".to_owned(), |prefix, part| format!("{prefix}{part}::"));

@@ -23,7 +23,7 @@ struct Page {
     links: Vec<(String, String, usize)>,
 }
 
-/// Returns every page by its path from the root of the repository.
+/// By path from the root of the repository.
 fn pages() -> io::Result<BTreeMap<PathBuf, Page>> {
     let root = root();
     let mut folders = vec![PathBuf::from("docs")];
@@ -72,7 +72,7 @@ fn read(text: &str) -> Page {
     page
 }
 
-/// Returns the anchor that a heading gets from its text, as GitHub makes it.
+/// As GitHub makes it from the heading's text.
 fn anchor(title: &str, earlier: &[Heading]) -> String {
     let kept = title.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
     let anchor: String = kept.flat_map(char::to_lowercase).map(|letter| if letter == ' ' { '-' } else { letter }).collect();
@@ -99,7 +99,7 @@ fn find_links(prose: &str, page: &mut Page) {
     }
 }
 
-/// Returns the file and the anchor that a link on a page leads to, or `None` for other hosts.
+/// The file and the anchor of a link; `None` for other hosts.
 fn resolve(page: &Path, target: &str) -> Option<(PathBuf, Option<String>)> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;

@@ -12,34 +12,31 @@ use crate::http::requests::unread::VerifiedSender;
 use crate::store::{ChangeContext, TenantStore, WriteError};
 use std::ops::Deref;
 
-/// Whoever sent a request whose credential is verified, and what its changes need: of a [`Caller`] and of the holder of a
+/// The sender of a request whose credential is verified, with all that its changes need: of a [`Caller`] and of the holder of a
 /// signing link alike.
 #[derive(Clone)]
 pub struct Principal {
-    /// The tenant's part of the table.
     pub store: TenantStore,
-    /// Who changes something, and when.
+    /// Author and time of the changes.
     pub context: ChangeContext,
-    /// What the function keeps between requests.
+    /// The state that the function keeps between requests.
     pub app: App,
-    /// What the request validates, for requests with several changes.
+    /// Shared by all changes of the request.
     pub validations: Validations,
 }
 
 /// A caller whose API key is verified.
 #[derive(Clone)]
 pub struct Caller {
-    /// What its changes need.
     pub(super) principal: Principal,
-    /// What the key permits at this moment.
+    /// The key's effective scopes.
     pub scopes: Scopes,
-    /// The role that the caller counts as.
+    /// That of the owner or, for a key of the tenant, the highest whose scopes it all has.
     pub role: Role,
-    /// The key.
     pub key: ApiKey,
-    /// The user whom the key is bound to; `None` for a key of the tenant.
+    /// `None` for a key of the tenant.
     pub owner: Option<User>,
-    /// What is known of the request itself.
+    /// Facts about the request itself.
     pub(crate) notes: RequestContext,
     /// Whether the request, whose changes are committed one by one, was begun before under its idempotency key.
     pub(super) is_resumed: bool,
@@ -64,27 +61,25 @@ impl Caller {
         if self.scopes.contains(&scope) { Ok(()) } else { Err(ApiError::Forbidden(scope)) }
     }
 
-    /// Returns the same caller without an idempotency key, for the single changes of a request that stores its response at
-    /// the end ([`Caller::store_finished`]).
+    /// For the single changes of a request that stores its response at the end ([`Caller::store_finished`]).
     #[must_use]
     pub fn without_idempotency_key(&self) -> Self {
         self.with_context(ChangeContext { idempotency: None, ..self.context.clone() })
     }
 
-    /// Takes the request's precondition away, for an endpoint that checks it by itself.
+    /// For an endpoint that checks it by itself.
     pub fn take_precondition(&mut self) -> Option<Precondition> {
         self.principal.context.precondition.take()
     }
 
-    /// Returns the same caller with another context.
     #[must_use]
     pub(super) fn with_context(&self, context: ChangeContext) -> Self {
         let principal = Principal { context, ..self.principal.clone() };
         Self { principal, ..self.clone() }
     }
 
-    /// Stores the response to a request whose changes are made, if it has an idempotency key. A response that is too long
-    /// is not stored: a repetition makes its own, and nothing twice.
+    /// Stores the response after all changes, if the request has an idempotency key. A response that is too long is not stored: a
+    /// repetition makes its own, and nothing twice.
     ///
     /// # Errors
     ///

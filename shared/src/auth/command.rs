@@ -6,20 +6,18 @@ use crate::domain::request::StoredResponse;
 use crate::http::error::ApiError;
 use crate::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError, has_time_for_operation, pause};
 
-/// How often a change is decided before the caller is told to try again.
+/// Attempts before the caller is told to try again.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// A change of one or several records, decided from what was read.
+/// A change of one or several records, decided from its inputs.
 ///
-/// The handler reads the inputs with [`Command::read`] while the key is verified, and hands them to
-/// [`Principal::execute`].
+/// The handler reads the inputs with [`Command::read`] while the key is verified, and hands them to [`Principal::execute`].
 pub trait Command: Sync {
-    /// What the decision needs to know of the table.
+    /// The records that the decision needs.
     type Inputs: Send;
-    /// What the change leads to.
+    /// The result of the change.
     type Outcome: Send;
 
-    /// Reads the inputs.
     fn read(&self, reads: &TenantReads) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;
 
     /// Reads the inputs again, for another attempt.
@@ -52,7 +50,7 @@ pub trait Command: Sync {
         Err(StoreError::broken("a repeatable request without a response to store"))
     }
 
-    /// Returns what a failed commit means: another attempt, or an error.
+    /// The meaning of a failed commit: another attempt, or an error.
     fn classify_failure(&self, error: WriteError, _: &Self::Outcome) -> CommitFailure<ApiError> {
         error.into()
     }

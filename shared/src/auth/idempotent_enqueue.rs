@@ -17,23 +17,23 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long a copy of a request waits for the first one before it sends the message itself.
+/// The time that a copy of a request waits for the first one before it sends the message itself.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long it waits before it looks again.
+/// The time between looks.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is stored of a request while its message is being sent.
+/// The stored state of a request whose message is being sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Dispatch {
-    /// Since when; `None` if that has failed.
+    /// The beginning of the sending; `None` after a failure.
     since: Option<Timestamp>,
     message: Message,
-    /// What is stored afterwards.
+    /// The response to store afterwards.
     response: StoredResponse,
 }
 
 impl Dispatch {
-    /// Returns what is stored. It is no response: the request is resumed, as those in parts are.
+    /// The state in the place of a response: the request is resumed, as those in parts are.
     fn stored(&self) -> Result<StoredResponse, StoreError> {
         let body = serde_json::to_string(self).map_err(StoreError::broken)?;
         Ok(StoredResponse { body, ..StoredResponse::of_request_in_parts() })

@@ -65,13 +65,12 @@ where
 }
 
 impl Principal {
-    /// Creates a record and returns the response that `respond` makes of it. The same response is stored for a
-    /// repetition of the request, without images.
+    /// The response is stored for a repetition of the request, without images.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Conflict`] for a value that another record has and that must be unique, and
-    /// [`ApiError::Invalid`] for a field that refers to a missing record.
+    /// Returns [`ApiError::Conflict`] for a value that another record has and that must be unique, and [`ApiError::Invalid`] for
+    /// a field that refers to a missing record.
     pub async fn create<T: Record, R: Success + Send>(
         &self,
         value: T,
@@ -96,7 +95,7 @@ impl Principal {
         self.execute(&Change { id: old.value.id(), decide }, old).await
     }
 
-    /// Changes a record that was just read to what `decide` makes of it.
+    /// The record was just read.
     ///
     /// # Errors
     ///
@@ -157,7 +156,6 @@ fn error_of_one_record(error: WriteError) -> ApiError {
     }
 }
 
-/// Returns the error of a field that refers to a missing record.
 #[must_use]
 pub fn unknown_reference(field: &str) -> FieldError {
     FieldError::field(field, "does not exist in this tenant")

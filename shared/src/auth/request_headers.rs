@@ -9,9 +9,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use uuid::Uuid;
 
-/// The headers of a request, as far as its method uses them. A bad one is reported once the key is verified.
+/// The headers that the method uses. A bad one is reported once the key is verified.
 pub(super) struct RequestHeaders {
-    /// The path, with the parameters that say what the request does.
+    /// The path, with the parameters that change the meaning of the request.
     path: String,
     idempotency_key: Option<Result<IdempotencyKey, ValueError>>,
     expected: Option<Result<ExpectedVersions, ValueError>>,
@@ -33,7 +33,7 @@ impl RequestHeaders {
         }
     }
 
-    /// Returns the request by its idempotency key; `None` if it has no key.
+    /// `None` without an idempotency key.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl RequestHeaders {
         self.idempotency_key.as_ref().map_or(Ok(()), |_| Err(ApiError::idempotency_key(reason)))
     }
 
-    /// Returns the versions that `If-Match` names: of the resource that the path names by its last ID, or else of the tenant.
+    /// From `If-Match`: the versions of the resource that the path names by its last ID, or else of the tenant.
     ///
     /// # Errors
     ///
@@ -84,7 +84,6 @@ fn path_with_parameters(parts: &Parts) -> String {
     [vec![parts.uri.path()], parameters, format.into_iter().collect()].concat().join("&")
 }
 
-/// Returns the text of a header that may be sent once.
 fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Result<&'a str, ValueError>> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;

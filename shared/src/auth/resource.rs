@@ -13,8 +13,6 @@ use crate::store::BoundedReads;
 use serde::Serialize;
 
 impl UnverifiedRequest {
-    /// Returns the view of the record with this ID.
-    ///
     /// # Errors
     ///
     /// As [`UnverifiedRequest::authorize`], and [`ApiError::NotFound`].
@@ -50,8 +48,6 @@ impl UnverifiedRequest {
         Ok((caller, old, body))
     }
 
-    /// Deletes the record with this ID, if `permit` allows it, and returns its view as it was.
-    ///
     /// # Errors
     ///
     /// As [`UnverifiedRequest::authorize`] and [`Principal::delete`](super::Principal::delete).
@@ -77,7 +73,6 @@ impl<T: Record, V: From<Stored<T>>> From<Stored<T>> for Versioned<V> {
 }
 
 impl<V> Created<V> {
-    /// Returns the response for a new record.
     pub fn of<T: Record>(collection: &str, stored: Stored<T>) -> Self
     where
         V: From<Stored<T>>,

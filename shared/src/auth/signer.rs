@@ -28,16 +28,15 @@ impl Deref for SigningRequester {
 }
 
 impl UnverifiedRequest<LinkId> {
-    /// Verifies the secret, counts the request, and runs `read`, which reads what the handler needs. For an endpoint without
-    /// query parameters.
+    /// Verifies the secret, counts the request, and runs `read`, the handler's reads. For an endpoint without query parameters.
     ///
     /// A secret causes one read of its link, and nothing else until it has been checked. Then the request is counted, and only
     /// then may it read: a link is in the hands of people whom nobody has given a key.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::BadLink`] for an unknown link, a wrong secret, or a link that is over, and
-    /// [`ApiError::RateLimited`]; then the errors of the headers, of unknown query parameters, and of `read`.
+    /// Returns [`ApiError::BadLink`] for an unknown link, a wrong secret, or a link that is over, and [`ApiError::RateLimited`];
+    /// then the errors of the headers, of unknown query parameters, and of `read`.
     pub async fn authorize_signer<T, F: Future<Output = Result<T, ApiError>>>(
         self,
         read: impl FnOnce(BoundedReads, Stored<Link>) -> F,

@@ -51,14 +51,13 @@ impl<C> Describe for UnverifiedRequest<C> {
 }
 
 impl UnverifiedRequest {
-    /// Verifies that the key is valid and has `scope`, and runs `read`, which reads what the handler needs: meanwhile, if
-    /// the key was verified lately, or else after its secret has been checked. For an endpoint without query parameters.
+    /// Verifies that the key is valid and has `scope`, and runs `read`, the handler's reads: meanwhile, if the key was verified
+    /// lately, or else after its secret has been checked. For an endpoint without query parameters.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the key first: [`ApiError::Unauthorized`], [`ApiError::RateLimited`] and
-    /// [`ApiError::Forbidden`]; then those of the headers `Idempotency-Key` and `If-Match`, of unknown query parameters,
-    /// and of `read`.
+    /// Returns the errors of the key first: [`ApiError::Unauthorized`], [`ApiError::RateLimited`] and [`ApiError::Forbidden`];
+    /// then those of the headers `Idempotency-Key` and `If-Match`, of unknown query parameters, and of `read`.
     pub async fn authorize<T, F: Future<Output = Result<T, ApiError>>>(
         self,
         scope: Scope,
@@ -128,13 +127,13 @@ impl UnverifiedRequest {
 pub(super) type Idempotency = Option<(IdempotentRequest, Option<PreviousRequest>)>;
 
 impl<C: Credential> UnverifiedRequest<C> {
-    /// Returns the context of the request's changes with what its headers say of them, once its credential is verified; and
-    /// whether its changes, which are committed one by one, were begun before.
+    /// The context of the request's changes, from its headers; and whether its changes, which are committed one by one, were
+    /// begun before. The credential is verified.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the headers. Returns [`WriteError::AlreadyAnswered`] if the request was answered before: the
-    /// layer around all routes then sends the stored response.
+    /// Returns the errors of the headers. Returns [`WriteError::AlreadyAnswered`] if the request was answered before: the layer
+    /// around all routes then sends the stored response.
     pub(super) fn context_with_headers(
         &self,
         principal: &Principal,

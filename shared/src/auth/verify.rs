@@ -16,17 +16,15 @@ use crate::log::error_chain;
 use crate::store::{ChangeContext, ReadGate, StoreError, TenantReads};
 use uuid::Uuid;
 
-/// How old a key's `last_used_at` gets before it is written again.
+/// The age from which a key's `last_used_at` is written again.
 const LAST_USED_PRECISION: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 
 /// The name of the metric in the log lines of requests that could not be counted.
 const UNCOUNTED: &str = "uncounted_requests";
 
-/// A key that is being verified.
 pub(super) struct KeyCheck<'a> {
     pub(super) app: &'a App,
     pub(super) token: &'a Token,
-    /// The scope that the request needs, if any.
     pub(super) scope: Option<Scope>,
     pub(super) notes: &'a RequestContext,
 }
@@ -34,7 +32,7 @@ pub(super) struct KeyCheck<'a> {
 /// A key's record and the user whom it is bound to, as they are now.
 struct Credentials {
     key: ApiKey,
-    /// The owner; `None` for a key of the tenant.
+    /// `None` for a key of the tenant.
     owner: Option<User>,
 }
 
@@ -142,8 +140,8 @@ impl KeyCheck<'_> {
     }
 }
 
-/// Returns how many requests of a credential were counted. `None` if the table can't say: the limit protects the service from
-/// its callers, so it must not take down what works.
+/// The counted requests of a credential. `None` if the table can't say: the limit protects the service from its callers, so it
+/// must not refuse them for a fault of the table.
 pub(super) fn counted_requests(
     tenant_id: TenantId,
     credential_id: Uuid,

@@ -50,13 +50,13 @@ impl BaseUrl {
         variable("PUBLIC_URL").map(|url| Self::configured(url).ok_or(PublicUrlError)).transpose()
     }
 
-    /// Returns what an operator has set, if it is valid.
+    /// `None` unless the operator's value is valid.
     fn configured(url: String) -> Option<Self> {
         let host = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme));
         host.is_some_and(is_host).then_some(Self(url))
     }
 
-    /// Returns the address of a server without TLS from a `Host` header.
+    /// From the `Host` header of a server without TLS.
     fn of_host(headers: &HeaderMap, name: &HeaderName) -> Option<Self> {
         let mut hosts = headers.get_all(name).iter();
         // With two of them, servers and proxies may each mean another.
@@ -65,7 +65,7 @@ impl BaseUrl {
         Some(Self(format!("http://{host}")))
     }
 
-    /// Returns the address of a gateway from the domain in a request's context.
+    /// From the domain of a gateway, in the request's context.
     fn of_gateway(domain: &str, headers: &HeaderMap) -> Option<Self> {
         if matches!(domain, "localhost" | "127.0.0.1") {
             // So say `sam local` and `cargo lambda watch`, whatever their address is.
@@ -75,12 +75,12 @@ impl BaseUrl {
     }
 }
 
-/// Lets routes know that `base_url` is where clients reach them, whatever a request says.
+/// Fixes the address of the API, whatever a request says.
 pub fn with_base_url<S: Clone + Send + Sync + 'static>(routes: Router<S>, base_url: BaseUrl) -> Router<S> {
     routes.layer(Extension(base_url))
 }
 
-/// Lets routes of a server without a gateway know where clients reach them: at what the `Host` header says.
+/// For a server without a gateway: takes the address from the `Host` header.
 pub fn with_host_header<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
     routes.layer(map_request(async |mut request: Request| {
         if let Some(base_url) = BaseUrl::of_host(request.headers(), &HOST) {
@@ -90,7 +90,7 @@ pub fn with_host_header<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> 
     }))
 }
 
-/// Returns whether a text is a host that can stand in a URL, with a port or without one.
+/// A host that can stand in a URL, with a port or without one.
 fn is_host(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, port)) => match address.parse::<Ipv6Addr>() {
@@ -107,7 +107,7 @@ fn is_host(text: &str) -> bool {
     host.is_none_or(is_domain) && port.is_none_or(is_port)
 }
 
-/// Returns whether a text is a domain name or an IPv4 address: letters, digits and hyphens between dots.
+/// A domain name or an IPv4 address: letters, digits and hyphens between dots.
 fn is_domain(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let is_label = |label: &str| {
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use axum::http::HeaderValue;
 
-    /// Returns headers with this text in the header that a local gateway's function receives.
+    /// The header that a local gateway's function receives.
     fn forwarded(host: &str) -> HeaderMap {
         HeaderMap::from_iter([(FORWARDED_HOST, HeaderValue::from_str(host).expect(host))])
     }

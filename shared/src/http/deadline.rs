@@ -10,13 +10,12 @@ use lambda_http::RequestExt;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long before Lambda's deadline a request ends. Lambda stops a function at its deadline, and the client would get
+/// The time between the end of a request and Lambda's deadline. Lambda stops a function at its deadline, and the client would get
 /// a response of API Gateway's without a request ID.
 const MARGIN: Duration = Duration::from_millis(500);
 
-/// Runs a request until shortly before Lambda's deadline for it, and then responds with 503. What the request still
-/// waits for is dropped: each write is one transaction, so it takes effect as a whole or not at all. Outside of Lambda
-/// there is no deadline.
+/// Runs a request until shortly before Lambda's deadline for it, and then responds with 503. Operations under way are dropped:
+/// each write is one transaction, so it takes effect as a whole or not at all. Outside of Lambda there is no deadline.
 pub(super) async fn enforce(State(app): State<App>, request: Request, next: Next) -> Response {
     let Some(deadline) = request.lambda_context_ref().map(|context| context.deadline) else {
         return next.run(request).await;

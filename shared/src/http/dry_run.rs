@@ -13,13 +13,12 @@ use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{Content, RefOr, Required, ResponseBuilder};
 
-/// The name of the parameter.
 pub(super) const PARAMETER: &str = "dry_run";
 /// Marks the response to a dry run.
 const DRY_RUN: HeaderName = HeaderName::from_static("dry-run");
 
-/// Returns the response to a dry run: in JSON, null takes the place of what only the real request would assign.
-/// Successes are marked, and name no resource and no version.
+/// Returns the response to a dry run: in JSON, null takes the place of values that only the real request would assign. Successes
+/// are marked, and name no resource and no version.
 pub(super) async fn into_dry_run(response: Response, dry_run: &DryRun) -> Response {
     let (mut parts, body) = response.into_parts();
     let content_type = parts.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
@@ -57,7 +56,7 @@ fn with_nulls(json: &[u8], dry_run: &DryRun) -> Vec<u8> {
     written
 }
 
-/// Returns the length of the JSON string that `json` begins with, with its quotes.
+/// The length of the JSON string at the beginning of `json`, with its quotes.
 fn string_len(json: &[u8]) -> usize {
     let mut is_escaped = false;
     let end = json.iter().skip(1).position(|byte| {

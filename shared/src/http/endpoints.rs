@@ -15,7 +15,7 @@ use utoipa::__dev::Tags;
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::{Components, HttpMethod, OpenApi, OpenApiBuilder};
 
-/// What the path of every endpoint begins with.
+/// The prefix of every endpoint's path.
 pub const BASE: &str = "/v1";
 
 /// Makes `routes()` and `description()` from handlers with `#[utoipa::path]`, listed by module.
@@ -57,7 +57,6 @@ fn method_filter(method: &HttpMethod) -> MethodFilter {
     }
 }
 
-/// Adds the route that `P` describes.
 pub fn add_route<P: utoipa::Path, H: Handler<T, App>, T: 'static>(routes: Router<App>, handler: H) -> Router<App> {
     let methods = P::methods().iter().map(method_filter).reduce(MethodFilter::or);
     match methods {
@@ -66,7 +65,6 @@ pub fn add_route<P: utoipa::Path, H: Handler<T, App>, T: 'static>(routes: Router
     }
 }
 
-/// The descriptions of several operations.
 #[derive(Default)]
 pub struct Description {
     paths: Paths,
@@ -74,7 +72,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// Adds the operation that `P` and the types of its handler describe.
+    /// Adds the operation of `P`, as the types of its handler describe it.
     pub fn add<P: utoipa::Path + Tags<'static>, H: DescribedHandler<A>, A>(&mut self, _: H) {
         let mut operation = P::operation();
         operation.tags = Some(P::tags().into_iter().map(str::to_owned).collect());
@@ -86,7 +84,6 @@ impl Description {
         self.paths.add_path_operation(P::path(), P::methods(), operation);
     }
 
-    /// Returns the operations as a document.
     #[must_use]
     pub fn into_openapi(self) -> OpenApi {
         let mut components = Components::new();

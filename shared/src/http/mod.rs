@@ -20,8 +20,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 pub(crate) use request_context::RequestContext;
 
-/// Returns the service that Lambda, the dev server and the tests run: the routes, with a deadline, a log line and an ID
-/// for each request.
+/// The service that Lambda, the dev server and the tests run: the routes, with a deadline, a log line and an ID for each request.
 pub fn service(routes: Router<App>, app: App) -> Router {
     routes
         .fallback(unmatched::refuse)

@@ -90,7 +90,7 @@ fn not_modified(response: Response, if_none_match: Option<&str>) -> Response {
     }
 }
 
-/// Returns Lambda's request ID, so that its log lines and ours are found together. Outside of Lambda, returns a new ID.
+/// Lambda's request ID, so that its log lines and ours are found together; outside of Lambda, a new ID.
 fn request_id(app: &App, request: &Request) -> String {
     match request.lambda_context_ref() {
         Some(context) => context.request_id.clone(),

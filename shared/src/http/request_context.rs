@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Marks a response that was stored when the same request came before.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// How long an error waits for the stored response of the same request.
+/// The time that an error waits for the stored response of the same request.
 const STORED_RESPONSE_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Notes on one request, written by the key check and read by the layer around all routes. Each is written once.
@@ -35,17 +35,15 @@ struct Notes {
 }
 
 impl RequestContext {
-    /// Returns the notes on a request that has just arrived.
     pub(super) fn new(request_id: String) -> Self {
         Self(Arc::new(Notes { request_id, ..Notes::default() }))
     }
 
-    /// Returns the request's ID.
     pub(crate) fn request_id(&self) -> &str {
         &self.0.request_id
     }
 
-    /// Returns the problem document of an error as the response to a part of the request.
+    /// A problem document, as the response to a part of the request.
     pub(crate) fn problem(&self, error: &ApiError) -> StoredResponse {
         let problem = error.problem(&self.0.request_id);
         StoredResponse::new(problem.status, serde_json::to_string(&problem).unwrap_or_default())
@@ -56,24 +54,21 @@ impl RequestContext {
         let _ = self.0.replayed.set(());
     }
 
-    /// Marks the response of a request that did nothing again.
+    /// Marks the response if all parts were executed before.
     pub(super) fn add_replayed(&self, headers: &mut HeaderMap) {
         headers.extend(self.0.replayed.get().map(|()| (REPLAYED, HeaderValue::from_static("true"))));
     }
 
-    /// Notes the caller.
     pub(crate) fn note_caller(&self, tenant: TenantId, key: ApiKeyId) {
         let _ = self.0.tenant.set(tenant);
         let _ = self.0.key.set(key);
     }
 
-    /// Notes the caller, who has a signing link.
     pub(crate) fn note_signer(&self, tenant: TenantId, link: LinkId) {
         let _ = self.0.tenant.set(tenant);
         let _ = self.0.link.set(link);
     }
 
-    /// Notes how many requests the key or link has left.
     pub(crate) fn note_rate(&self, rate: Rate) {
         let _ = self.0.rate.set(rate);
     }
@@ -91,24 +86,24 @@ impl RequestContext {
         }
     }
 
-    /// Notes that nothing is written, and what would be.
+    /// Nothing is written; `dry_run` collects the writes.
     pub(crate) fn note_dry_run(&self, dry_run: DryRun) {
         let _ = self.0.dry_run.set(dry_run);
     }
 
-    /// Returns what a dry run would write; `None` for a real request.
+    /// `None` for a real request.
     pub(super) fn dry_run(&self) -> Option<&DryRun> {
         self.0.dry_run.get()
     }
 
-    /// Returns the IDs of the caller's tenant and of the API key or the signing link, once it is verified.
+    /// The IDs of the caller's tenant, API key and signing link, once verified.
     pub(super) fn caller(&self) -> [Option<String>; 3] {
         let Notes { tenant, key, link, .. } = &*self.0;
         [tenant.get().map(ToString::to_string), key.get().map(ToString::to_string), link.get().map(ToString::to_string)]
     }
 
-    /// Adds the `X-RateLimit-…` headers, once the key or link is verified. How many requests remain is left out if it is not
-    /// known.
+    /// Adds the `X-RateLimit-…` headers, once the key or link is verified. The number of remaining requests is left out if it is
+    /// not known.
     pub(super) fn add_rate_limit(&self, headers: &mut HeaderMap) {
         let Some(rate) = self.0.rate.get() else { return };
         headers.insert(HeaderName::from_static("x-ratelimit-limit"), HeaderValue::from(rate.limit));

@@ -8,14 +8,14 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::LazyLock;
 
-/// What the error of an unknown path says where nothing is known that is like it.
+/// The text for an unknown path without similar ones.
 const ALL_PATHS: &str = "All paths begin with /v1/; /v1/openapi.json describes them.";
 
-/// How many paths the text of an error names.
+/// The paths that the text of an error names.
 const MAX_NAMED_PATHS: usize = 8;
 
 /// Every path template of the API with the value of `Allow`, from the OpenAPI document by a test. So every function refuses a
-/// request as the function would that has the path, whichever the gateway sends it to.
+/// request as the path's own function would.
 const LIST: &str = include_str!("paths.txt");
 
 /// [`LIST`] with full paths. Templates with fewer parameters come first, since they are the closer match.
@@ -25,32 +25,31 @@ static PATHS: LazyLock<Vec<(String, &str)>> = LazyLock::new(|| {
     paths.into_iter().map(|(path, allow)| (format!("{BASE}{path}"), allow)).collect()
 });
 
-/// How many parts the longest template has.
+/// The length of the longest template, in parts.
 static MAX_PARTS: LazyLock<usize> =
     LazyLock::new(|| PATHS.iter().map(|(template, _)| template.split('/').count()).max().unwrap_or_default());
 
-/// Returns the parts of a path: one more than any template has at most, so that what follows costs the same for every path.
+/// At most one part more than any template has, so that matching costs the same for every path.
 fn parts(path: &str) -> Vec<&str> {
     path.split('/').take(*MAX_PARTS + 1).collect()
 }
 
-/// Returns whether a part of a path matches that of a template such as `/v1/assets/{id}`.
+/// `template` is a part of one such as `/v1/assets/{id}`.
 fn part_matches(part: &str, template: &str) -> bool {
     part == template || template.starts_with('{') && !part.is_empty()
 }
 
-/// Returns whether these are the first parts of a path that the template takes.
+/// `parts` are the first ones of a path of the template.
 fn begins(parts: &[&str], template: &str) -> bool {
     let mut templates = template.split('/');
     parts.iter().all(|part| templates.next().is_some_and(|template| part_matches(part, template)))
 }
 
-/// Returns whether the template takes a path of these parts.
 fn matches(parts: &[&str], template: &str) -> bool {
     begins(parts, template) && parts.len() == template.split('/').count()
 }
 
-/// Returns the templates of these paths with their methods: `GET /v1/assets, POST /v1/assets`.
+/// The templates with their methods: `GET /v1/assets, POST /v1/assets`.
 fn listed<'a>(paths: impl IntoIterator<Item = &'a (String, &'a str)>) -> String {
     let named = paths.into_iter().take(MAX_NAMED_PATHS).map(|(template, allow)| {
         let methods = allow.split(',').filter(|method| *method != "HEAD").collect::<Vec<_>>().join("/");
@@ -59,15 +58,14 @@ fn listed<'a>(paths: impl IntoIterator<Item = &'a (String, &'a str)>) -> String 
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the text of a 405: what the path takes, and what is below it.
+/// The text of a 405: the path's methods, and the paths below it.
 fn methods_of(parts: &[&str], allow: &str) -> String {
     let below: Vec<_> = PATHS.iter().filter(|(template, _)| begins(parts, template) && !matches(parts, template)).collect();
     let below = if below.is_empty() { String::new() } else { format!(" Below it: {}.", listed(below)) };
     format!("This path takes {}.{below}", allow.replace(',', ", "))
 }
 
-/// Returns the text of a 404 for a path that there is not: what there is below its longest part that exists, nearest
-/// first.
+/// The text of a 404: the paths below the longest part that exists, nearest first.
 fn alternatives_to(parts: &[&str]) -> String {
     // The first part is empty: all paths begin with a slash.
     for depth in (2..parts.len()).rev() {
@@ -88,7 +86,6 @@ fn alternatives_to(parts: &[&str]) -> String {
     ALL_PATHS.to_owned()
 }
 
-/// Returns the response to a request that no route takes.
 pub(super) async fn refuse(request: Request) -> Response {
     let parts = parts(request.uri().path());
     let Some((_, allow)) = PATHS.iter().find(|(template, _)| matches(&parts, template)) else {
@@ -104,8 +101,7 @@ pub(super) async fn refuse(request: Request) -> Response {
     response
 }
 
-/// Returns the response to a path that there is not: a redirect to the path without its trailing slash, or 404 with a hint at
-/// the paths that there are.
+/// A redirect to the path without its trailing slash, or 404 with a hint at existing paths.
 fn unknown_path(request: &Request, hint: String) -> Response {
     let path = request.uri().path();
     let unknown = || ApiError::UnknownPath(hint).into_response();

@@ -12,18 +12,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long before Lambda's deadline a batch ends. At its deadline Lambda stops the function, and then the whole batch
+/// The time between the end of a batch and Lambda's deadline. At its deadline Lambda stops the function, and then the whole batch
 /// counts as failed.
 const MARGIN: Duration = Duration::from_millis(1500);
 
-/// Handles batches.
 pub trait BatchHandler {
-    /// The event that has the batch.
     type Batch: DeserializeOwned;
-    /// What tells which parts of it were not handled.
+    /// Names the parts that were not handled.
     type Response: Serialize;
 
-    /// Handles a batch until `deadline`. What is not finished by then is reported as not handled.
+    /// Parts that are not finished at `deadline` are reported as not handled.
     fn handle_until(&self, batch: Self::Batch, deadline: Instant) -> impl Future<Output = Self::Response>;
 }
 
@@ -49,7 +47,7 @@ where
     })
 }
 
-/// Returns for how long a batch may go on that Lambda ends at `deadline`, in milliseconds since 1970.
+/// `deadline` is Lambda's, in milliseconds since 1970.
 fn time_left(deadline: u64, clock: &Clock) -> Duration {
     let now = u64::try_from(clock().millis()).unwrap_or_default();
     Duration::from_millis(deadline.saturating_sub(now)).saturating_sub(MARGIN)

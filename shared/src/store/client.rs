@@ -34,15 +34,15 @@ pub fn configure(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dynamodb:
     config.retry_config(retries).timeout_config(timeouts.build())
 }
 
-/// Returns the retries of a write that its request can do without: one, for connections that broke while the function
-/// was frozen. Retries draw on a quota, and these have their own: other calls keep theirs when such writes are throttled.
+/// For writes that their request can do without: one retry, for connections that broke while the function was frozen. Retries
+/// draw on a quota, and these have their own: other calls keep theirs when such writes are throttled.
 pub(in crate::store) fn dispensable() -> aws_sdk_dynamodb::config::Builder {
     let retries = RetryConfig::standard().with_max_attempts(2).with_initial_backoff(INITIAL_BACKOFF);
     Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
 }
 
-/// Returns a function's table: the one that `TABLE_NAME` names, at `AWS_ENDPOINT_URL_DYNAMODB` if that is set, with the
-/// snapshots in the bucket at `SNAPSHOTS_URL` if that is set.
+/// The one that `TABLE_NAME` names, at `AWS_ENDPOINT_URL_DYNAMODB` if that is set, with the snapshots in the bucket at
+/// `SNAPSHOTS_URL` if that is set.
 ///
 /// # Errors
 ///

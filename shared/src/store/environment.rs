@@ -7,7 +7,6 @@ use aws_smithy_http_client::tls::{self, TlsContext, TrustStore};
 /// certificates would take a third of a cold start.
 const ROOT_CERTIFICATES: &[u8] = include_bytes!("roots.pem");
 
-/// Why a function's clients can't be made from its environment.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvironmentError {
     /// A variable that Lambda or the template sets is missing.
@@ -27,9 +26,8 @@ pub enum EnvironmentError {
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// The parts that a function's clients of AWS are made from.
+/// The parts of a function's clients of AWS.
 pub struct Environment {
-    /// The region that the function runs in.
     pub region: Region,
     /// The credentials of the function's role.
     pub credentials: Credentials,
@@ -39,14 +37,12 @@ pub struct Environment {
     pub http: SharedHttpClient,
 }
 
-/// Returns an environment variable; `None` if it is missing or empty.
+/// `None` if it is missing or empty.
 #[must_use]
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Returns an environment variable that must be set.
-///
 /// # Errors
 ///
 /// Returns [`EnvironmentError::Missing`] when it is missing or empty.
@@ -54,7 +50,7 @@ pub fn required_variable(name: &'static str) -> Result<String, EnvironmentError>
     variable(name).ok_or(EnvironmentError::Missing(name))
 }
 
-/// Returns the URL in an environment variable; `None` if it is missing or empty.
+/// `None` if it is missing or empty.
 ///
 /// The check is here because the SDK's error about a URL without a scheme quotes the request, which must not be logged.
 ///
@@ -68,8 +64,7 @@ pub fn endpoint(name: &'static str) -> Result<Option<String>, EnvironmentError> 
     }
 }
 
-/// Returns region, credentials and HTTP client from the variables that Lambda sets. Nothing else is searched for
-/// credentials (docs/adr/0011-cold-start.md).
+/// From the variables that Lambda sets. Nothing else is searched for credentials (docs/adr/0011-cold-start.md).
 ///
 /// # Errors
 ///
@@ -99,13 +94,13 @@ fn read_certificates(path: String) -> Result<Vec<u8>, EnvironmentError> {
     }
 }
 
-/// Returns the HTTPS client of the operator's tools. It trusts what the system trusts.
+/// For the operator's tools. Trusts the system's certificates.
 #[must_use]
 pub fn system_https() -> SharedHttpClient {
     aws_smithy_http_client::Builder::new().tls_provider(tls_provider()).build_https()
 }
 
-/// Returns what the operator's tools make clients of AWS from. They trust what the system trusts.
+/// For the operator's tools. They trust the system's certificates.
 #[must_use]
 pub fn operator_environment(region: Region, credentials: Credentials) -> Environment {
     Environment { region, credentials, trusted: TlsContext::default(), http: system_https() }

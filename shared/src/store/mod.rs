@@ -60,11 +60,10 @@ use std::sync::Arc;
 use table::blob_cache::BlobCache;
 use tokio::sync::SetOnce;
 
-/// Returns the present time. Tests pass a clock of their own.
+/// Tests pass a clock of their own.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Fills a buffer with random bytes, or says why it can't. Simulations pass a source of their own, so that one seed
-/// repeats them.
+/// Fills a buffer with random bytes, or returns a reason. Simulations pass a source of their own, so that one seed repeats them.
 pub type Random = Arc<dyn Fn(&mut [u8]) -> Result<(), String> + Send + Sync>;
 
 /// The table, as one SDK client reaches it. Cheap to clone.
@@ -87,7 +86,7 @@ pub struct TenantReads {
     id: TenantId,
     /// Set once the caller's key is verified.
     verified: Arc<SetOnce<()>>,
-    /// Set if nothing must be written.
+    /// Nothing must be written.
     dry_run: Option<DryRun>,
 }
 
@@ -99,20 +98,20 @@ pub struct TenantStore {
 
 /// One tenant's part of the table while the caller's key is being verified.
 ///
-/// Reads of bounded size share a round trip with the key check if this function instance verified the key lately.
-/// Whatever costs more needs the [`TenantStore`] that [`BoundedReads::verified`] returns.
+/// Reads of bounded size share a round trip with the key check if this function instance verified the key lately. Reads that cost
+/// more need the [`TenantStore`] that [`BoundedReads::verified`] returns.
 #[derive(Clone)]
 pub struct BoundedReads {
     reads: TenantReads,
 }
 
-/// One tenant's part of the table while nothing of it may be read but the caller's key.
+/// One tenant's part of the table before anything but the caller's key may be read.
 pub(crate) struct PendingStore {
     store: BoundedReads,
     begun: Arc<SetOnce<()>>,
 }
 
-/// The verification of a key: what it reads, and the means to say what the request may read.
+/// The verification of a key: its reads, and the permission for the request's reads.
 pub(crate) struct ReadGate {
     store: BoundedReads,
     begun: Arc<SetOnce<()>>,
@@ -133,7 +132,7 @@ impl Deref for BoundedReads {
 }
 
 impl Store {
-    /// Returns the table named `table`, as `client` reaches it. Random bytes come from the operating system.
+    /// Random bytes come from the operating system.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
         let random: Random = Arc::new(|bytes| getrandom::fill(bytes).map_err(|error| error.to_string()));
@@ -141,44 +140,42 @@ impl Store {
         Self { client, table: table.into(), clock, random, list_indexes, snapshots: None, blobs: Arc::default() }
     }
 
-    /// Returns the same table with a place for snapshots of list indexes.
+    /// For snapshots of list indexes.
     #[must_use]
     pub fn with_snapshots(self, snapshots: Option<Arc<dyn ObjectStore>>) -> Self {
         Self { snapshots, ..self }
     }
 
-    /// Returns the same table with another source of random bytes.
+    /// For simulations.
     #[must_use]
     pub fn with_random(self, random: Random) -> Self {
         Self { random, ..self }
     }
 
-    /// Returns the same table with a cache of its own for list indexes, of at most `budget` bytes; 0 keeps none.
+    /// Gives it a cache of its own for list indexes; 0 keeps none.
     #[must_use]
     pub fn with_list_index_bytes(self, budget: usize) -> Self {
         Self { list_indexes: Arc::new(ListIndexCache::new(budget)), ..self }
     }
 
-    /// Returns how many bytes the cached list indexes take.
     #[must_use]
     pub fn list_index_bytes(&self) -> usize {
         self.list_indexes.bytes()
     }
 
-    /// Drops all cached list indexes. The next list of each tenant loads its index again.
+    /// The next list of each tenant loads its index again.
     pub fn forget_list_indexes(&self) {
         self.list_indexes.clear();
     }
 
-    /// Returns one tenant's part of the table, for callers that need no verification or have passed it.
+    /// For callers that need no verification or have passed it.
     #[must_use]
     pub fn tenant(&self, id: TenantId) -> TenantStore {
         let verified = Arc::new(SetOnce::new_with(Some(())));
         TenantStore { reads: TenantReads { store: self.clone(), keys: Keys::of(id), id, verified, dry_run: None } }
     }
 
-    /// Returns one tenant's part of the table for a caller whose key is still to be verified, and the means to say how far
-    /// that is. With `dry_run`, nothing of it is written.
+    /// For a caller whose key is still to be verified. With `dry_run`, nothing is written.
     pub(crate) fn unverified_tenant(&self, id: TenantId, dry_run: Option<DryRun>) -> (PendingStore, ReadGate) {
         let reads = TenantReads { store: self.clone(), keys: Keys::of(id), id, verified: Arc::default(), dry_run };
         let store = BoundedReads { reads };
@@ -186,7 +183,6 @@ impl Store {
         (PendingStore { store: store.clone(), begun: Arc::clone(&begun) }, ReadGate { store, begun })
     }
 
-    /// Returns the present time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         (self.clock)()
@@ -202,8 +198,6 @@ impl Store {
         Ok(())
     }
 
-    /// Returns `N` random bytes.
-    ///
     /// # Errors
     ///
     /// Returns [`StoreError::Internal`] when the system has no random source.
@@ -215,30 +209,28 @@ impl Store {
 }
 
 impl TenantReads {
-    /// Returns the tenant's ID.
     #[must_use]
     pub fn id(&self) -> TenantId {
         self.id
     }
 
-    /// Returns whether the request is a dry run, which writes nothing.
+    /// A dry run writes nothing.
     #[must_use]
     pub fn is_dry_run(&self) -> bool {
         self.dry_run.is_some()
     }
 
-    /// Returns what the request would write, if it is a dry run.
+    /// The writes that a dry run has left out.
     pub(crate) fn dry_run(&self) -> Option<&DryRun> {
         self.dry_run.as_ref()
     }
 
-    /// Returns the table that this handle belongs to.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Returns a new ID for a record that is created at `at`.
+    /// The record is created at `at`.
     ///
     /// # Errors
     ///
@@ -249,7 +241,7 @@ impl TenantReads {
 }
 
 impl TenantStore {
-    /// Returns IDs for records that are created at `at`, in ascending order: lists then show them in that order.
+    /// In ascending order: lists then show them in that order.
     ///
     /// # Errors
     ///
@@ -260,7 +252,7 @@ impl TenantStore {
         Ok(ids)
     }
 
-    /// Returns the handle for code that also serves callers whose key is not verified yet.
+    /// For code that also serves callers whose key is not verified yet.
     pub(super) fn as_unverified(&self) -> BoundedReads {
         BoundedReads { reads: self.reads.clone() }
     }
@@ -285,18 +277,18 @@ impl PendingStore {
 }
 
 impl ReadGate {
-    /// Returns the reads that the verification itself needs.
+    /// For the verification itself.
     pub(crate) fn reads(&self) -> &TenantReads {
         &self.store.reads
     }
 
-    /// Lets the request's reads of bounded size begin.
+    /// Permits reads of bounded size.
     pub(crate) fn begin_reads(&self) {
         // Setting it again changes nothing.
         let _ = self.begun.set(());
     }
 
-    /// Lets the reads go on that wait for the key, and returns the tenant's part of the table.
+    /// Permits all reads that wait for the key.
     pub(crate) fn pass(self) -> TenantStore {
         self.begin_reads();
         // Only this handle sets it, once.

@@ -10,8 +10,6 @@ use crate::http::responses::{Json, Success};
 use crate::store::StoreError;
 
 impl Caller {
-    /// Executes the operations of a batch.
-    ///
     /// # Errors
     ///
     /// As [`Caller::execute_each`] or, if they are atomic, [`Caller::execute_together`].

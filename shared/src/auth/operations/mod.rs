@@ -20,28 +20,26 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use waves::waves;
 
-/// How many operations of a request are executed at the same time. With more, a table that throttles lets a request go
-/// on no faster, and others that share the table wait longer.
+/// The operations of a request that are executed at the same time. With more, a table that throttles lets a request go on no
+/// faster, and others that share the table wait longer.
 pub const CONCURRENT_OPERATIONS: usize = 5;
 
-/// A command that can be one of several in a request.
 pub trait Operation: Command + Sized {
-    /// Reads what these operations need, all together. Called again for an operation whose inputs are outdated.
+    /// Reads the inputs of all these operations. Called again for an operation whose inputs are outdated.
     fn prepare(principal: &Principal, operations: &[&Self]) -> impl Future<Output = Result<(), ApiError>> + Send;
 
-    /// Names what the operation touches. Operations that name the same thing are executed one after another, in the
+    /// Names of the things that the operation touches. Operations with a common name are executed one after another, in the
     /// request's order.
     fn subjects(&self) -> Vec<String>;
 
-    /// Returns the fields that the operation sets and that must be unique, with their values.
+    /// The fields that the operation sets and that must be unique, with their values.
     fn unique_values(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Returns the inputs, from what was read for all operations together.
+    /// The inputs, from the reads for all operations together.
     fn inputs(&self, principal: &Principal, is_retry: bool) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;
 
-    /// Reads the inputs of this operation alone, and returns them.
     fn inputs_alone(&self, principal: &Principal, is_retry: bool) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send {
         async move {
             Self::prepare(principal, &[self]).await?;
@@ -49,16 +47,16 @@ pub trait Operation: Command + Sized {
         }
     }
 
-    /// Notes what the operations that follow must know.
+    /// Notes facts for the operations that follow.
     fn note(&self, outcome: &Self::Outcome);
 }
 
-/// What the operations of a request have in common while they are executed.
+/// The common state of a request's operations while they are executed.
 #[derive(Default)]
 struct Progress {
-    /// Why no further operation begins.
+    /// The reason why no further operation begins.
     halted: OnceLock<Dependency>,
-    /// Whether another attempt of the request has executed an operation, so that what was read may be outdated.
+    /// Another attempt of the request has executed an operation, so that the inputs may be outdated.
     is_outdated: AtomicBool,
 }
 
@@ -112,7 +110,7 @@ impl Caller {
         Err(ApiError::Invalid(vec![FieldError { location: ErrorLocation::Header("If-Match"), detail }]))
     }
 
-    /// Returns whether an earlier attempt of the request has begun to execute its operations.
+    /// An earlier attempt of the request has begun to execute its operations.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
@@ -145,7 +143,7 @@ impl Caller {
         }
     }
 
-    /// Checks that what is stored under the request's key says that the same request has begun. For any other response,
+    /// Checks that the stored response under the request's key only says that the same request has begun. For any other response,
     /// the layer around all routes looks it up.
     async fn has_begun(&self, request: &IdempotentRequest) -> Result<(), ApiError> {
         match self.store.previous_request(request).await? {
@@ -154,7 +152,7 @@ impl Caller {
         }
     }
 
-    /// Executes one operation as a part of the request, unless the request is halted.
+    /// Does nothing if the request is halted.
     async fn execute_part<O: Operation>(&self, index: usize, operation: &O, progress: &Progress) -> StoredResponse {
         let idempotency = self.context.idempotency.as_ref().map(|request| request.part(index));
         let context = ChangeContext { idempotency, ..self.context.clone() };
@@ -187,8 +185,6 @@ impl Caller {
         })
     }
 
-    /// Executes an operation in a transaction of its own.
-    ///
     /// # Errors
     ///
     /// As [`Principal::execute`].
@@ -227,7 +223,7 @@ impl Caller {
         }
     }
 
-    /// Returns the same caller with a dry run in place of what the request asks for.
+    /// Ignores the request's own parameter.
     #[must_use]
     pub fn with_dry_run(&self) -> Self {
         let mut checker = self.without_idempotency_key();

@@ -8,7 +8,6 @@ use crate::http::error::ApiError;
 use crate::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
 use std::collections::HashSet;
 
-/// Operations that are one command.
 struct Together<'a, O, R> {
     principal: &'a Principal,
     operations: &'a [O],
@@ -88,7 +87,7 @@ where
         Ok(response.clone())
     }
 
-    /// Which operation a failed condition belongs to is not known, so the first one speaks for all.
+    /// The operation of a failed condition is unknown, so the first one speaks for all.
     fn classify_failure(&self, error: WriteError, (outcomes, _): &Self::Outcome) -> CommitFailure<ApiError> {
         match (error, self.operations.first().zip(outcomes.first())) {
             (WriteError::TooLarge, _) => {
@@ -135,7 +134,6 @@ impl Caller {
     }
 }
 
-/// The errors of the operations of an atomic batch.
 #[derive(Default)]
 struct OperationErrors {
     fields: Vec<FieldError>,
@@ -155,7 +153,6 @@ impl OperationErrors {
         }
     }
 
-    /// Returns the error of the request, if there is one.
     fn check(self) -> Result<(), ApiError> {
         match self.first_other {
             Some((_, error)) if error.is_temporary() => Err(error),

@@ -14,7 +14,7 @@ use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, SchemaType, T
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
-/// How many bytes the responses to the operations may have together, as Lambda passes them on.
+/// The size of all responses to the operations, as Lambda passes them on.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// The most operations of an atomic batch, which is one transaction.
 const MAX_ATOMIC_OPERATIONS: usize = 20;
@@ -66,7 +66,6 @@ pub struct BatchCounts {
     failed: usize,
 }
 
-/// An operation, and its response.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BatchEntry {
     index: usize,
@@ -123,9 +122,8 @@ struct Body {
 }
 
 impl BatchResult {
-    /// Returns the result with the responses to the operations. Once they are too large for a response, only what identifies
-    /// the others is left of them: the ID of a record, and an error without its list of fields. Entity tags are left out
-    /// where `is_dry_run`, as there is nothing yet that has a version.
+    /// Once the responses are too large together, the others are shortened to the ID of a record, or an error without its list of
+    /// fields. A dry run has no entity tags, since nothing has a version yet.
     pub(crate) fn new(responses: &[StoredResponse], is_dry_run: bool) -> Result<Self, ApiError> {
         let (mut entries, mut bytes) = (Vec::new(), 0);
         for (index, response) in responses.iter().enumerate() {
@@ -145,7 +143,7 @@ impl BatchResult {
     }
 }
 
-/// Returns the body of a response with nothing but what identifies it.
+/// Keeps the ID of a record, or an error without its list of fields.
 fn shortened(body: &str, is_success: bool) -> Result<String, serde_json::Error> {
     let mut body: Value = serde_json::from_str(body)?;
     if is_success {

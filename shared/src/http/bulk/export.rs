@@ -19,13 +19,13 @@ use utoipa::PartialSchema;
 use utoipa::openapi::path::Operation;
 use uuid::Uuid;
 
-/// How large a response is at most, as Lambda passes it on.
+/// The maximum size of a response, as Lambda passes it on.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// How many chunks of records a response reads at most: with a filter, few of them may match.
+/// The maximum number of chunks of records read for a response: with a filter, few of them may match.
 pub const MAX_CHUNKS: usize = 16;
-/// How many records that can't be read a response names.
+/// The unreadable records that a response names.
 const MAX_UNREADABLE: usize = 20;
-/// The header with their ids.
+/// Their ids.
 const UNREADABLE: HeaderName = HeaderName::from_static("x-unreadable");
 
 string_enum! {
@@ -40,23 +40,21 @@ string_enum! {
 
 crate::http::requests::params::from_param! { ExportFormat, }
 
-/// A record as exports show it: what an import can set, with the names that people know.
+/// A record in the form of exports: the fields that an import can set, with the names that people know.
 pub trait ExportRow: Serialize {
-    /// The names of the columns that every record has.
     const COLUMNS: &'static [&'static str];
     /// The file's name, without its extension.
     const FILE_NAME: &'static str;
 
-    /// Returns the texts of these columns; `None` for an empty cell.
+    /// The texts of [`Self::COLUMNS`]; `None` for an empty cell.
     fn cells(&self) -> Vec<Option<String>>;
 
-    /// Returns the values of further columns, `custom_fields.<name>`.
+    /// Values of further columns, `custom_fields.<name>`.
     fn custom_fields(&self) -> Option<&Map<String, Value>> {
         None
     }
 }
 
-/// A part of an export.
 pub struct Export<R> {
     format: ExportFormat,
     rows: Vec<R>,
@@ -70,7 +68,7 @@ pub struct Export<R> {
 }
 
 impl<R: ExportRow> Export<R> {
-    /// Returns an export without rows, of the endpoint at `path` with the parameters `query`.
+    /// Without rows, for the endpoint at `path` with the parameters `query`.
     #[must_use]
     pub fn new(format: ExportFormat, path: &'static str, query: &str) -> Self {
         let (custom_columns, query) = (BTreeSet::new(), query.to_owned());
@@ -104,7 +102,6 @@ impl<R: ExportRow> Export<R> {
         Ok(chunk.next)
     }
 
-    /// Returns the header that leads to the next part.
     fn link(&self) -> Option<String> {
         let after = format!("after={}", self.next?);
         let others = self.query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("after="));
@@ -112,7 +109,7 @@ impl<R: ExportRow> Export<R> {
         Some(format!("<{}?{}>; rel=\"next\"", self.path, query.join("&")))
     }
 
-    /// Adds a row, if the response can hold it, and returns whether it does. The first row always fits.
+    /// `false` if the response can't hold the row. The first row always fits.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// How many errors of a row are listed, so that the response to 200 rows is not too large for Lambda.
+/// The listed errors of a row, so that the response to 200 rows is not too large for Lambda.
 const MAX_ROW_ERRORS: usize = 20;
 
 string_enum! {
@@ -129,7 +129,7 @@ pub struct ImportResult {
     meta: RowCounts,
 }
 
-/// Returns the response to a row that was written, as it is stored for a repetition.
+/// For a written row, stored for a repetition of the request.
 ///
 /// # Errors
 ///
@@ -174,12 +174,12 @@ impl RowOutcome {
 }
 
 impl ImportResult {
-    /// Returns whether no row was left out for a reason that is only temporary.
+    /// No row was left out for a reason that is only temporary.
     pub(crate) fn is_final(&self) -> bool {
         self.data.iter().flat_map(|row| &row.errors).all(|error| !is_temporary(&error.code))
     }
 
-    /// Returns what became of the rows. With `skips_good_rows`, the good ones were not written.
+    /// With `skips_good_rows`, the good rows were not written.
     ///
     /// # Errors
     ///

@@ -12,12 +12,9 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-/// The most operations of a batch.
 const MAX_OPERATIONS: usize = 100;
-/// The members of an operation.
 const MEMBERS: &[&str] = &["op", "id", "if_match", "body"];
 
-/// The name of an operation's schema.
 const BATCH_OPERATION: &str = "BatchOperation";
 
 string_enum! {
@@ -32,25 +29,21 @@ string_enum! {
     }
 }
 
-/// An operation, whose body is not yet read.
+/// The body is not yet read.
 #[derive(Debug, Clone)]
 pub struct RawOperation {
-    /// What it does.
     pub kind: OperationKind,
-    /// The ID of the record; nil for a creation.
+    /// Nil for a creation.
     pub id: Uuid,
-    /// The versions of the record that it expects.
+    /// The expected versions of the record.
     pub if_match: Option<ExpectedVersions>,
     body: Box<RawValue>,
 }
 
-/// The operations of a batch.
 #[derive(Debug, Clone)]
 pub struct Operations(pub Vec<RawOperation>);
 
 impl RawOperation {
-    /// Reads the operation's body.
-    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Invalid`] if a required field is missing or bad.

@@ -10,21 +10,19 @@ use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
 use std::io::Read;
 
-/// The most rows of a request.
 pub const MAX_ROWS: usize = 200;
-/// What the names of columns with a single custom field begin with.
+/// The prefix of columns with a single custom field.
 pub const CUSTOM_FIELD: &str = "custom_fields.";
-/// How much of a body is looked at for bytes that no text has.
+/// The part of a body that is searched for bytes that no text has.
 const MAX_CHECKED_BYTES: usize = 4 * 1024;
-/// How many characters of an unknown column's name are shown.
+/// The shown characters of an unknown column's name.
 const MAX_SHOWN_CHARS: usize = 255;
-/// How many unknown columns are named.
+/// The named unknown columns.
 const MAX_NAMED_COLUMNS: usize = 100;
 
-/// How the text of a cell is written in JSON.
+/// The JSON form of a cell's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellType {
-    /// As a string.
     Text,
     /// As a string without the white space around it.
     Word,
@@ -39,29 +37,26 @@ pub enum CellType {
 /// The columns that an import takes.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnNames {
-    /// Their names, and what their cells contain.
+    /// The names of columns, and the types of their cells.
     pub fields: &'static [(&'static str, CellType)],
-    /// Whether there are columns with a single custom field.
+    /// Columns with a single custom field are accepted too.
     pub has_custom_fields: bool,
 }
 
 /// The format of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowFormat {
-    /// `text/csv`.
     Csv,
-    /// `application/x-ndjson`.
     Ndjson,
 }
 
-/// What a row says about one custom field.
+/// The cell of one custom field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CustomCell {
-    /// Nothing is to be there.
+    /// An empty field is wanted.
     Clear,
     /// The text of a cell, which the asset type's schema interprets.
     Text(String),
-    /// A value.
     Value(Value),
 }
 
@@ -69,14 +64,13 @@ pub enum CustomCell {
 #[derive(Debug, Clone, Default)]
 pub struct Row {
     members: Vec<(String, String)>,
-    /// What it says about single custom fields.
+    /// Cells of single custom fields.
     pub custom_fields: Vec<(String, CustomCell)>,
-    /// What is wrong with it.
     errors: Vec<FieldError>,
 }
 
 impl Row {
-    /// Returns the row's fields as a body, if every required field could be read, and all errors.
+    /// The row's fields as a body, if every required field could be read, and all errors.
     pub fn read<B: FromBody>(&self) -> (Option<B>, Vec<FieldError>) {
         let members: Vec<String> =
             self.members.iter().map(|(name, json)| format!("{}:{json}", Value::from(name.as_str()))).collect();
@@ -97,7 +91,6 @@ impl Row {
         (body, self.errors.iter().cloned().chain(errors).collect())
     }
 
-    /// Returns the text of a field, if the row has one.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<String> {
         let (_, json) = self.members.iter().find(|(known, _)| known == name)?;
@@ -161,7 +154,7 @@ pub fn parse(body: &[u8], format: RowFormat, names: ColumnNames, matched: Option
     if errors.is_empty() { Ok(rows) } else { Err(ApiError::Invalid(errors)) }
 }
 
-/// The rows of a body, up to the most that are taken, and how many there are.
+/// The rows of a body, at most [`MAX_ROWS`], and their number.
 #[derive(Default)]
 struct ParsedRows {
     columns: Vec<String>,
@@ -170,7 +163,7 @@ struct ParsedRows {
 }
 
 impl ParsedRows {
-    /// Adds a row. Those that are too many are only counted.
+    /// Rows beyond [`MAX_ROWS`] are only counted.
     fn push(&mut self, row: impl FnOnce() -> Row) {
         self.count += 1;
         if self.count <= MAX_ROWS {
@@ -267,7 +260,7 @@ fn ndjson_row(line: &[u8], columns: &mut BTreeSet<String>) -> Row {
     row
 }
 
-/// Returns the errors of columns that are unknown or repeated, as many as a response lists.
+/// As many errors of unknown or repeated columns as a response lists.
 fn column_errors(columns: &[String], names: ColumnNames) -> Vec<FieldError> {
     let mut known: Vec<&str> = names.fields.iter().map(|(name, _)| *name).collect();
     if names.has_custom_fields {

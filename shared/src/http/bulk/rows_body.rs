@@ -9,14 +9,13 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::{Content, RefOr, Required};
 
-/// The rows of an import, as CSV or NDJSON.
+/// CSV or NDJSON.
 pub type RowsBody = Unread<InRows>;
 
-/// Names the body, if it has rows.
 pub struct InRows;
 
 impl RowsBody {
-    /// Returns the rows, on behalf of their verified sender.
+    /// On behalf of a verified sender.
     ///
     /// # Errors
     ///

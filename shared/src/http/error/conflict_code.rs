@@ -1,34 +1,26 @@
 //! The codes of 409s.
 
-/// The code of a 409.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConflictCode {
     /// Other writers were faster several times, or another rule forbids it.
     Conflict,
-    /// The tenant's settings do not permit this change of status.
     TransitionNotAllowed,
-    /// Another resource has a value that must be unique.
+    /// Another resource has a unique value.
     Duplicate,
     /// Other resources refer to it.
     InUse,
-    /// A process instance is in progress on the asset.
     ProcessRunning,
-    /// The asset does not have the process's trigger status.
     WrongAssetStatus,
-    /// The process definition is inactive.
     ProcessInactive,
-    /// The process instance is completed or cancelled.
     InstanceClosed,
-    /// Another step is open.
     StepMoved,
     /// The step was submitted with another value.
     StepSubmitted,
-    /// The same request is in progress.
     RequestInProgress,
 }
 
 impl ConflictCode {
-    /// Returns what the code means, as the OpenAPI document says it.
+    /// For the OpenAPI document.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -46,7 +38,7 @@ impl ConflictCode {
         }
     }
 
-    /// Returns the code as the problem document shows it.
+    /// For the problem document.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -16,7 +16,7 @@ use problem::{Problem, ProblemFieldError};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// How many field errors a response lists. A body of 1 MiB can have more than a response has room for.
+/// Listed field errors of a response. A body of 1 MiB can have more than a response has room for.
 pub(in crate::http) const MAX_FIELD_ERRORS: usize = 1000;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -24,28 +24,25 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 /// A 409: the present state of the data does not permit the request.
 #[derive(Debug, Clone)]
 pub struct Conflict {
-    /// The kind of conflict, for programs.
     pub code: ConflictCode,
-    /// What is in the way, for people.
+    /// The obstacle, for people.
     pub detail: String,
     /// Further members of the problem document, such as the ID of the conflicting record.
     pub context: Map<String, Value>,
 }
 
-/// What did not respond in time.
+/// The part of the system that did not respond in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependency {
-    /// DynamoDB.
     Table,
     /// A list index that is being loaded, probably for this many seconds.
     ListIndex(u64),
     /// The index of a history, which lacks entries, perhaps for this many seconds.
     History(u64),
-    /// What encrypts signing keys: AWS KMS, or a key in a file.
+    /// The encryption of signing keys: AWS KMS, or a key in a file.
     KeyEncryption,
-    /// The queue of deliveries to webhooks.
     Queue,
-    /// The service itself: the request came near its deadline.
+    /// The request came near its deadline.
     Service,
     /// A change that is not visible as a whole yet.
     Change,
@@ -53,16 +50,15 @@ pub enum Dependency {
     AssetTags,
 }
 
-/// Why a request does not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// 400: not JSON, not UTF-8, or bad percent-encoding.
     #[error("malformed request: {0}")]
     Malformed(String),
-    /// 401: the same for everything that can be wrong with a key.
+    /// 401: the same for every fault of a key.
     #[error("no valid API key")]
     Unauthorized,
-    /// 401: no valid signing link. Says why, if the secret is that of a link: it is over.
+    /// 401: no valid signing link. With a reason, if the secret is that of a link: it has ended.
     #[error("no valid signing link")]
     BadLink(Option<LinkStatus>),
     /// 403: the key lacks this scope.
@@ -71,13 +67,12 @@ pub enum ApiError {
     /// 403: the key can't hand out a key or a role, for another reason than a scope.
     #[error(transparent)]
     NotGrantable(GrantError),
-    /// 404: no such resource in this tenant.
     #[error("not found")]
     NotFound,
-    /// 404: no such path. Says which there are.
+    /// 404: no such path, with the paths that exist.
     #[error("no such path")]
     UnknownPath(String),
-    /// 405. Says what the path takes.
+    /// 405, with the methods of the path.
     #[error("method not allowed")]
     MethodNotAllowed(String),
     /// 409.
@@ -98,7 +93,7 @@ pub enum ApiError {
     /// 422, with every error that was found.
     #[error("{} field errors", .0.len())]
     Invalid(Vec<FieldError>),
-    /// 422: what the request validated against schemas before left too little of what it may cost.
+    /// 422: too little of the request's units is left for validating against schemas.
     #[error("the budget for schemas is spent")]
     SchemaBudgetSpent,
     /// The error of one of the operations of an atomic batch: its position, and the error.
@@ -119,23 +114,23 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// Returns a 409 with further members for the problem document, an object or null.
+    /// A 409 with further members for the problem document, an object or null.
     pub fn conflict(code: ConflictCode, detail: impl Into<String>, context: Value) -> Self {
         let context = if let Value::Object(map) = context { map } else { Map::new() };
         Self::Conflict(Conflict { code, detail: detail.into(), context })
     }
 
-    /// Returns a 422 for the header `Idempotency-Key`.
+    /// A 422 for the header `Idempotency-Key`.
     pub fn idempotency_key(detail: impl Into<String>) -> Self {
         Self::Invalid(vec![FieldError { location: ErrorLocation::Header("Idempotency-Key"), detail: detail.into() }])
     }
 
-    /// Returns a 503 for a request that came near its deadline.
+    /// A 503 for a request that came near its deadline.
     pub fn timed_out(cause: impl Into<Cause>) -> Self {
         Self::Unavailable(Dependency::Service, cause.into())
     }
 
-    /// Returns status, code and title. Without a wildcard arm, so that a new variant must have them.
+    /// Without a wildcard arm, so that a new variant must have them.
     fn status_code_title(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::InOperation(_, error) => error.status_code_title(),
@@ -208,7 +203,6 @@ impl ApiError {
         }
     }
 
-    /// Returns further members of the problem document.
     fn extra(&self) -> Map<String, Value> {
         match self {
             Self::InOperation(_, error) => error.extra(),
@@ -221,7 +215,6 @@ impl ApiError {
         }
     }
 
-    /// Returns the problem document for the request `request_id`.
     #[must_use]
     pub fn problem(&self, request_id: &str) -> Problem {
         let (status, code, title) = self.status_code_title();
@@ -247,7 +240,6 @@ impl ApiError {
         }
     }
 
-    /// Returns the response to the request `request_id`.
     #[must_use]
     pub fn render(&self, request_id: &str) -> Response {
         let (status, ..) = self.status_code_title();
@@ -265,14 +257,13 @@ impl ApiError {
         response
     }
 
-    /// Returns whether the same request may succeed later: the table was busy, other writers were faster, or the service
-    /// has a fault.
+    /// The same request may succeed later: the table was busy, other writers were faster, or the service has a fault.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         is_temporary(self.status_code_title().1)
     }
 
-    /// Returns after how many seconds the same request may succeed, if waiting helps.
+    /// In seconds, if waiting helps.
     fn retry_after(&self) -> Option<i64> {
         match self {
             Self::Unavailable(Dependency::ListIndex(seconds) | Dependency::History(seconds), _) => i64::try_from(*seconds).ok(),
@@ -284,7 +275,7 @@ impl ApiError {
     }
 }
 
-/// Returns why a signing link does not open, for the person who has it.
+/// The reason why a signing link does not open, for the person who has it.
 const fn link_detail(status: Option<LinkStatus>) -> &'static str {
     match status {
         None | Some(LinkStatus::Open) => "Send the secret of a signing link as 'Authorization: Bearer <SECRET>'.",
@@ -295,7 +286,7 @@ const fn link_detail(status: Option<LinkStatus>) -> &'static str {
     }
 }
 
-/// Returns whether the code is that of an error that is only temporary.
+/// `code` is that of a temporary error.
 pub(in crate::http) fn is_temporary(code: &str) -> bool {
     matches!(code, "UNAVAILABLE" | "CONFLICT" | "REQUEST_IN_PROGRESS" | "INTERNAL_ERROR" | "RATE_LIMITED")
 }

@@ -47,7 +47,7 @@ impl From<QueueError> for ApiError {
 }
 
 impl From<&ProcessError> for ConflictCode {
-    /// The code of a 409. Only [`ProcessError::Invalid`] is none.
+    /// All but [`ProcessError::Invalid`], which is no conflict.
     fn from(error: &ProcessError) -> Self {
         match error {
             ProcessError::Invalid(_) => Self::Conflict,

@@ -13,15 +13,12 @@ use utoipa::openapi::{Content, Ref, RefOr, Required, ResponseBuilder};
 /// Schemas by name, for the document's components.
 pub type Schemas = Vec<(String, RefOr<Schema>)>;
 
-/// An argument or a response, as the document describes it.
 pub trait Describe {
-    /// Adds what the type says to an operation, and the schemas that this refers to.
+    /// Adds the type's part to an operation, and the schemas that it refers to.
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
 }
 
-/// A handler, described by its arguments `A` and its response.
 pub trait DescribedHandler<A> {
-    /// Adds what the handler's types say to an operation.
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
 }
 
@@ -47,13 +44,11 @@ described_handler!(A1, A2);
 described_handler!(A1, A2, A3);
 described_handler!(A1, A2, A3, A4);
 
-/// Returns a reference to a schema, and adds the schema to `schemas`.
 pub fn reference<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
     T::schemas(schemas);
     add_named(schemas, T::name(), T::schema())
 }
 
-/// Adds a schema under a name, and returns a reference to it.
 pub(in crate::http) fn add_named(schemas: &mut Schemas, name: impl Into<String>, schema: RefOr<Schema>) -> RefOr<Schema> {
     let name = name.into();
     let reference = RefOr::Ref(Ref::from_schema_name(&name));
@@ -61,7 +56,7 @@ pub(in crate::http) fn add_named(schemas: &mut Schemas, name: impl Into<String>,
     reference
 }
 
-/// Returns whether the document knows the schema of a type by its name: it describes a type of this API, not text or a number.
+/// The type's schema has a name in the document: it describes a type of this API, not text or a number.
 fn has_name<T: ToSchema>() -> bool {
     match T::schema() {
         RefOr::T(Schema::Object(object)) => object.description.is_some(),
@@ -71,13 +66,13 @@ fn has_name<T: ToSchema>() -> bool {
     }
 }
 
-/// Returns a reference to the schema of a type, or the schema itself if it has no name of its own.
+/// The schema itself if the type has no name in the document.
 #[must_use]
 pub fn schema_or_reference<T: ToSchema>() -> RefOr<Schema> {
     if has_name::<T>() { RefOr::Ref(Ref::from_schema_name(T::name())) } else { T::schema() }
 }
 
-/// Adds what [`schema_or_reference`] refers to.
+/// Adds the schemas that [`schema_or_reference`] refers to.
 pub fn add_schema<T: ToSchema>(schemas: &mut Schemas) {
     if has_name::<T>() {
         reference::<T>(schemas);
@@ -86,12 +81,10 @@ pub fn add_schema<T: ToSchema>(schemas: &mut Schemas) {
     }
 }
 
-/// Adds a parameter.
 pub fn add_parameter(operation: &mut Operation, parameter: Parameter) {
     operation.parameters.get_or_insert_default().push(RefOr::T(parameter));
 }
 
-/// Adds a successful response with its content, by media type.
 pub fn add_response<'a>(
     operation: &mut Operation,
     status: &str,
@@ -105,18 +98,18 @@ pub fn add_response<'a>(
     operation.responses.responses.insert(status.to_owned(), RefOr::T(response.build()));
 }
 
-/// Returns the schema of `{"data": …}`.
+/// The schema of `{"data": …}`.
 pub(in crate::http) fn envelope(data: RefOr<Schema>) -> ObjectBuilder {
     ObjectBuilder::new().property("data", data).required("data")
 }
 
-/// Returns a reference to the schema of `{"data": …}` with a `T`.
+/// A reference to the schema of `{"data": …}` with a `T`.
 pub(in crate::http) fn response_schema<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
     let schema = envelope(reference::<T>(schemas)).into();
     add_named(schemas, format!("{}Response", T::name()), schema)
 }
 
-/// Returns a reference to the schema of `{"data": …}` with the result of a dry run.
+/// A reference to the schema of `{"data": …}` with the result of a dry run.
 pub(in crate::http) fn dry_run_schema(schemas: &mut Schemas) -> RefOr<Schema> {
     let null = ObjectBuilder::new().schema_type(Type::Null).description(Some("Always null: nothing was created."));
     let result = ObjectBuilder::new()
@@ -128,7 +121,6 @@ pub(in crate::http) fn dry_run_schema(schemas: &mut Schemas) -> RefOr<Schema> {
     add_named(schemas, "DryRunResponse", envelope(result).into())
 }
 
-/// Adds a JSON body.
 pub fn add_body<B: ToSchema>(operation: &mut Operation, schemas: &mut Schemas, required: Required) {
     let content = Content::new(Some(reference::<B>(schemas)));
     let body = RequestBodyBuilder::new().content("application/json", content).required(Some(required)).build();
@@ -144,7 +136,7 @@ impl Describe for RawQuery {
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
-/// Returns an optional query parameter, and adds its schema to `schemas`. The values of a list are separated by commas.
+/// The parameter is optional. The values of a list are separated by commas.
 #[must_use]
 pub fn query_parameter<T: ToSchema>(schemas: &mut Schemas, name: &str, description: &str) -> Parameter {
     add_schema::<T>(schemas);

@@ -10,13 +10,12 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
-/// The name of the security scheme: an API key as a bearer token.
+/// An API key as a bearer token.
 pub const API_KEY: &str = "api_key";
 
-/// The name of the security scheme: the secret of a signing link as a bearer token.
+/// The secret of a signing link as a bearer token.
 pub const SIGNING_LINK: &str = "signing_link";
 
-/// Returns the security schemes with their names.
 #[must_use]
 pub fn schemes() -> [(&'static str, SecurityScheme); 2] {
     let key = "An API key of the tenant, `apl_…`. Each operation names the scope that the key needs.";
@@ -27,7 +26,7 @@ pub fn schemes() -> [(&'static str, SecurityScheme); 2] {
     [(API_KEY, bearer(key)), (SIGNING_LINK, bearer(link))]
 }
 
-/// Returns an error response. The document has it once, under this name.
+/// The document has it once, under this name.
 fn problem(name: &str, description: &str) -> RefOr<Response> {
     let content = Content::new(Some(RefOr::Ref(utoipa::openapi::Ref::from_schema_name(Problem::name()))));
     let response = ResponseBuilder::new().description(description).content("application/problem+json", content);
@@ -35,7 +34,7 @@ fn problem(name: &str, description: &str) -> RefOr<Response> {
     RefOr::T(response.extensions(Some(extensions)).build())
 }
 
-/// Returns the schemas of problem documents, which the error responses refer to.
+/// The schemas of problem documents, which the error responses refer to.
 #[must_use]
 pub fn schemas() -> Vec<(String, RefOr<utoipa::openapi::schema::Schema>)> {
     let mut schemas = vec![(Problem::name().into_owned(), Problem::schema())];
@@ -43,14 +42,13 @@ pub fn schemas() -> Vec<(String, RefOr<utoipa::openapi::schema::Schema>)> {
     schemas
 }
 
-/// The extension of a response that says under which name the document has it among its components. The document doesn't
-/// show the extension.
+/// The extension of a response with its name among the document's components. The document doesn't show the extension.
 pub const RESPONSE_NAME: &str = "x-name";
 
 /// Error responses that several operations share: status, name and description.
 type Part = &'static [(&'static str, &'static str, &'static str)];
 
-/// What every operation can respond with. The other errors say something about their operation, and are listed by status.
+/// Errors of every operation. The other errors depend on the operation, and are listed by status.
 const ANY: Part = &[(
     "default",
     "Error",
@@ -80,7 +78,6 @@ const RESOURCE: Part = &[("404", "NotFound", "`NOT_FOUND`: the tenant has no suc
 const VERSION: Part =
     &[("412", "PreconditionFailed", "`PRECONDITION_FAILED`: the resource has another version than `If-Match` names.")];
 
-/// Returns these responses by status.
 fn responses(parts: &[Part]) -> BTreeMap<String, RefOr<Response>> {
     let responses = parts.iter().copied().flatten();
     responses.map(|(status, name, text)| ((*status).to_owned(), problem(name, text))).collect()

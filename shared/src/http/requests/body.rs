@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
         Ok(Self { members: members.into_iter().map(|(name, raw)| (name, Some(raw))).collect(), errors })
     }
 
-    /// Returns the members, with the errors of those that occur twice.
+    /// The members, with the errors of those that occur twice.
     pub(in crate::http) fn into_members(self) -> (Vec<(String, &'a str)>, Vec<FieldError>) {
         let members = self.members.into_iter().filter_map(|(name, raw)| Some((name, raw?.get())));
         (members.collect(), self.errors)
@@ -118,12 +118,11 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes the text of a member, whatever it is.
     pub(in crate::http) fn raw(&mut self, name: &str) -> Option<&'a RawValue> {
         self.take(name)
     }
 
-    /// Takes the members that are `read_only`, to be compared with what they are.
+    /// Takes the members that are `read_only`, to be compared with the present values.
     pub fn read_only(&mut self, read_only: &[&str]) -> ReadOnlyFields {
         let mut fields: Vec<(String, Option<serde_json::Value>)> = Vec::new();
         for (name, raw) in self.members.iter_mut().filter(|(name, _)| read_only.contains(&name.as_str())) {
@@ -135,7 +134,7 @@ impl<'a> Fields<'a> {
         fields.into()
     }
 
-    /// Returns all errors, with one for each member that was not taken: it is unknown or, in a creation, read-only.
+    /// All errors, with one for each member that was not taken: it is unknown or, in a creation, read-only.
     #[must_use]
     pub fn finish(mut self, known: &[&str], read_only: &[&str]) -> Vec<FieldError> {
         let mut unknown = 0;
@@ -154,9 +153,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The body of an endpoint.
 pub trait FromBody: Sized {
-    /// Whether reading the body takes little more than reading its text.
+    /// Reading the body takes little more than reading its text.
     const IS_CHEAP: bool;
 
     /// Reads all fields. Returns the body, if every required field could be read, and the errors of the fields that
@@ -168,13 +166,13 @@ pub trait FromBody: Sized {
     fn read(body: &[u8]) -> Result<(Option<Self>, Vec<FieldError>), ApiError>;
 }
 
-/// The body of a PATCH, which may send read-only fields along.
+/// The body of a PATCH, which may contain read-only fields.
 pub trait PatchBody: FromBody {
-    /// Returns the read-only fields, to be compared with what they are.
+    /// To be compared with the present values.
     fn unchanged(&self) -> &ReadOnlyFields;
 }
 
-/// Reads an object that is a field of a body, and is declared as a body is.
+/// The object is a field of a body, and is declared as a body is.
 ///
 /// # Errors
 ///
@@ -195,8 +193,7 @@ pub fn read_nested<B: FromBody>(text: &str) -> Result<B, Vec<(String, String)>> 
     }
 }
 
-/// Returns the OpenAPI schema of a field: a reference to its type's, or that itself if it has no name of its own, with the
-/// field's description.
+/// A reference to its type's, or that itself if it has no name of its own, with the field's description.
 #[must_use]
 pub fn field_schema<T: ToSchema>(nullable: bool, description: &str) -> RefOr<Schema> {
     let any_of = AnyOfBuilder::new().description(Some(description.trim())).item(schema_or_reference::<T>());
@@ -205,10 +202,10 @@ pub fn field_schema<T: ToSchema>(nullable: bool, description: &str) -> RefOr<Sch
 
 /// Declares a request body: the struct, its OpenAPI schema and how it is read.
 ///
-/// The schema has the name behind `as`; without it, that of the struct. Each field is `required`, `optional` (may be left out) or `nullable` (may be left out or null). Fields that
-/// `read_only` lists are refused as read-only; those that `unchanged` lists are kept in a field of this name, to be compared
-/// with the present ones. The body becomes the change that is named behind `into`, which has a field for each of its own, and
-/// those in braces.
+/// The schema has the name behind `as`; without it, that of the struct. Each field is `required`, `optional` (may be left out) or
+/// `nullable` (may be left out or null). Fields that `read_only` lists are refused as read-only; those that `unchanged` lists are
+/// kept in a field of this name, to be compared with the present ones. The body becomes the change that is named behind `into`,
+/// which has a field for each of its own, and those in braces.
 #[macro_export]
 macro_rules! body {
     (
@@ -268,7 +265,7 @@ macro_rules! body {
         #[derive(Debug)]
         pub struct $name {
             $($(#[$fdoc])* pub $field: $type,)*
-            /// Read-only fields that are sent along.
+            /// Read-only fields that the client has sent.
             pub unchanged: $crate::http::requests::body::ReadOnlyFields,
         }
 

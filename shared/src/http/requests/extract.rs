@@ -19,29 +19,22 @@ use utoipa::ToSchema;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::Operation;
 
-/// The query parameters of an endpoint that takes some.
+/// The query parameters of an endpoint.
 pub type QueryParams<Q> = Unread<InQuery<Q>>;
-/// A JSON body.
 pub type JsonBody<B> = Unread<InBody<B>>;
-/// A JSON body that may be left out.
 pub type OptionalJsonBody<B> = Unread<InOptionalBody<B>>;
 
-/// Names the query.
 pub struct InQuery<Q>(PhantomData<Q>);
-/// Names the body.
 pub struct InBody<B>(PhantomData<B>);
-/// Names the body, if there is one.
 pub struct InOptionalBody<B>(PhantomData<B>);
 
 impl<Q: FromQuery> QueryParams<Q> {
-    /// Returns the query as it was sent.
+    /// As it was sent.
     #[must_use]
     pub fn text(&self) -> &str {
         self.received.query()
     }
 
-    /// Returns the parameters.
-    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] with every bad parameter.
@@ -51,7 +44,7 @@ impl<Q: FromQuery> QueryParams<Q> {
 }
 
 impl<B: FromBody> JsonBody<B> {
-    /// Returns the body, on behalf of its verified sender.
+    /// On behalf of a verified sender.
     ///
     /// # Errors
     ///
@@ -60,8 +53,8 @@ impl<B: FromBody> JsonBody<B> {
         without_errors(read(&self.received)?)
     }
 
-    /// Returns the body without its bad fields, and the errors of those: for an endpoint that finds further errors and
-    /// reports all of them together.
+    /// The body without its bad fields, and the errors of those: for an endpoint that finds further errors and reports all of
+    /// them together.
     ///
     /// # Errors
     ///
@@ -89,7 +82,7 @@ impl<B: FromBody> JsonBody<B> {
 }
 
 impl<B: FromBody> OptionalJsonBody<B> {
-    /// Returns the body, on behalf of its verified sender; `None` when there is none.
+    /// On behalf of a verified sender; `None` without a body.
     ///
     /// # Errors
     ///

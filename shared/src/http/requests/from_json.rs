@@ -29,17 +29,15 @@ use utoipa::{PartialSchema, ToSchema};
 
 /// A type that a field of a body can have.
 pub trait FromJson: Sized {
-    /// Whether reading a value takes little more than reading its text.
+    /// Reading a value takes little more than reading its text.
     const IS_CHEAP: bool = true;
 
-    /// Reads the JSON text of a value.
-    ///
     /// # Errors
     ///
-    /// Returns a [`ValueError`] that says what is accepted.
+    /// Says which values are accepted.
     fn from_json(text: &str) -> Result<Self, ValueError>;
 
-    /// Reads a value that can have several errors.
+    /// For values that can have several errors.
     ///
     /// # Errors
     ///
@@ -220,7 +218,7 @@ impl FromJson for WebhookEvents {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BoundedInteger<const MIN: u32, const MAX: u32>(pub u32);
 
-/// Requests per minute of a key.
+/// Requests per minute.
 pub type RateLimit = BoundedInteger<1, MAX_RATE_LIMIT>;
 
 impl<const MIN: u32, const MAX: u32> PartialSchema for BoundedInteger<MIN, MAX> {

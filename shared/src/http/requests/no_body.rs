@@ -25,12 +25,11 @@ impl FromBody for NoMembers {
 }
 
 impl NoBody {
-    /// Checks the body, on behalf of its verified sender.
+    /// On behalf of a verified sender.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] for each member that there is, and otherwise as
-    /// [`JsonBody::parse`](super::extract::JsonBody::parse).
+    /// Returns [`ApiError::Invalid`] for each member, and otherwise as [`JsonBody::parse`](super::extract::JsonBody::parse).
     pub fn check(&self, sender: &impl VerifiedSender) -> Result<(), ApiError> {
         self.0.parse(sender).map(|_| ())
     }

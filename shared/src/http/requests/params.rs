@@ -21,16 +21,15 @@ use std::collections::HashSet;
 use std::str::FromStr;
 use utoipa::openapi::path::Parameter;
 
-/// The highest page number that is accepted.
 const MAX_PAGE_NUMBER: u32 = 1_000_000_000;
 
 /// A type that a query parameter can have.
 pub trait FromParam: Sized {
-    /// Reads the decoded text.
+    /// `text` is decoded.
     ///
     /// # Errors
     ///
-    /// Returns a [`ValueError`] that says what is accepted.
+    /// Says which values are accepted.
     fn from_param(text: &str) -> Result<Self, ValueError>;
 }
 
@@ -107,16 +106,16 @@ impl FromParam for Limit {
     }
 }
 
-/// How far ahead a client's clock may be, in seconds.
+/// The most that a client's clock may be ahead, in seconds.
 const MAX_CLOCK_DIFFERENCE: u32 = 60;
 
-/// Returns the requested page; by default page 1 with 20 items.
+/// By default page 1 with 20 items.
 #[must_use]
 pub fn page(number: Option<PageNumber>, limit: Option<Limit>) -> PageRequest {
     page_of(number, limit, 20)
 }
 
-/// Returns the requested page; by default page 1 with `default` items.
+/// By default page 1 with `default` items.
 #[must_use]
 pub fn page_of(number: Option<PageNumber>, limit: Option<Limit>, default: u32) -> PageRequest {
     PageRequest { number: number.map_or(1, |n| n.0), limit: limit.map_or(default, |l| l.0) }
@@ -135,24 +134,21 @@ pub fn check_past(name: &str, at: Timestamp, now: Timestamp) -> Result<(), ApiEr
 }
 
 impl Limit {
-    /// Returns the number of items.
     #[must_use]
     pub fn get(self) -> u32 {
         self.0
     }
 }
 
-/// The decoded parameters of a query.
+/// Decoded.
 pub struct Params {
     given: Vec<(String, Option<String>)>,
-    /// The parameters that were asked for.
+    /// Names that were asked for.
     known: Vec<&'static str>,
     errors: Vec<FieldError>,
 }
 
 impl Params {
-    /// Splits and decodes a query.
-    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Malformed`] for bad percent-encoding.
@@ -218,11 +214,9 @@ pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
 
 /// The query parameters of an endpoint.
 pub trait FromQuery: Sized {
-    /// Takes these parameters, which need not be all.
+    /// Other parameters may be left.
     fn take(params: &mut Params) -> Self;
 
-    /// Reads all parameters.
-    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Invalid`] with every bad parameter.
@@ -232,7 +226,7 @@ pub trait FromQuery: Sized {
         Ok(query)
     }
 
-    /// Returns the parameters as the OpenAPI document describes them, and adds their schemas to `schemas`.
+    /// For the OpenAPI document. Adds the parameters' schemas to `schemas`.
     fn describe(schemas: &mut Schemas) -> Vec<Parameter>;
 }
 

@@ -14,21 +14,20 @@ use utoipa::ToSchema;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 
-/// A path parameter, by the name that the route gives it.
+/// A kind of path parameter.
 pub trait PathParameter {
-    /// Its name.
+    /// As in the route.
     const NAME: &'static str;
-    /// Its description in the OpenAPI document.
+    /// For the OpenAPI document.
     const DESCRIPTION: &'static str;
-    /// What it is read as.
     type Value: ToSchema;
 
-    /// Reads the decoded text.
+    /// `text` is decoded.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::NotFound`] for the text of an ID that none can be, since no resource has it, and
-    /// [`ApiError::Invalid`] for another value that none can be.
+    /// Returns [`ApiError::NotFound`] for the text of an impossible ID, since no resource has it, and [`ApiError::Invalid`] for
+    /// another impossible value.
     fn read(text: &str) -> Result<Self::Value, ApiError>;
 }
 
@@ -36,18 +35,15 @@ pub trait PathParameter {
 pub trait IdInPath: Id + PathParameter<Value = Self> {}
 impl<I: Id + PathParameter<Value = I>> IdInPath for I {}
 
-/// The path parameter `P`, not yet read.
+/// Not yet read.
 pub type PathParam<P> = Unread<InPath<P>>;
 /// The ID of a resource; of a delivery, that of its event.
 pub type PathId<I> = PathParam<I>;
-/// The key of a step.
 pub type PathStepKey = PathParam<StepKey>;
-/// A serial number.
 pub type PathSerial = PathParam<SerialNumber>;
 
-/// Names a path parameter.
 pub struct InPath<P>(PhantomData<P>);
-/// Any text, which may be no step's key.
+/// Any text; perhaps no step has this key.
 pub struct StepKey;
 /// A serial number that an asset can have.
 pub struct SerialNumber;
@@ -104,8 +100,6 @@ impl PathParameter for SerialNumber {
 }
 
 impl<P: PathParameter> PathParam<P> {
-    /// Returns the parameter.
-    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Malformed`] for bad percent-encoding, and otherwise as [`PathParameter::read`].

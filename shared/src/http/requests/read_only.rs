@@ -5,8 +5,8 @@ use crate::http::error::ApiError;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The read-only fields that a PATCH sends along. They are accepted if they are what the resource has, so that a client can
-/// send back what it has read.
+/// The read-only fields of a PATCH. They are accepted with the values that the resource has, so that a client can send a resource
+/// back as it was read.
 #[derive(Debug, Default)]
 pub struct ReadOnlyFields(Vec<ReadOnlyField>);
 
@@ -14,18 +14,17 @@ pub struct ReadOnlyFields(Vec<ReadOnlyField>);
 struct ReadOnlyField {
     name: String,
     value: Option<Value>,
-    /// The field of the resource that it must be equal to.
+    /// The field of the resource to compare with.
     compared: String,
 }
 
 impl ReadOnlyFields {
-    /// Returns whether the body has none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds an error for each field of a new resource. What could not be read has its error already.
+    /// Adds an error for each field of a new resource. Fields that could not be read have their error already.
     pub fn refuse_in_creation(&self, errors: &mut Vec<FieldError>) {
         let is_new = |field: &&ReadOnlyField| !errors.iter().any(|error| error.is_about(&field.name));
         let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only: the service assigns it");
@@ -33,8 +32,7 @@ impl ReadOnlyFields {
         errors.extend(added);
     }
 
-    /// Returns the fields with `expanded`, which shows another resource, compared by its ID with `reference`, which names
-    /// that resource.
+    /// Compares `expanded`, which shows another resource, by its ID with `reference`, which names that resource.
     #[must_use]
     pub fn by_reference(mut self, expanded: &str, reference: &str) -> Self {
         for field in self.0.iter_mut().filter(|field| field.name == expanded) {
@@ -46,8 +44,8 @@ impl ReadOnlyFields {
         self
     }
 
-    /// Returns an error for each field that differs from that of `present`, the resource as a GET shows it. A field that it
-    /// lacks counts as null.
+    /// An error for each field that differs from that of `present`, the resource as a GET shows it. A field that it lacks counts
+    /// as null.
     ///
     /// # Errors
     ///

@@ -14,48 +14,45 @@ use axum::response::Response;
 use http_body_util::BodyExt;
 use std::sync::Arc;
 
-/// The largest body that is accepted: 1 MiB.
+/// 1 MiB.
 pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// The largest body that is read before the caller's key is verified, if anything of it is: 32 KiB. A request without
-/// images is smaller.
+/// The largest body that is read before the caller's key is verified: 32 KiB. A request without images is smaller.
 const MAX_EARLY_BODY_BYTES: usize = 32 * 1024;
-/// How much of a larger body is read and dropped, so that the sender gets a 413 instead of a broken connection.
-/// API Gateway passes on at most this much.
+/// The part of a larger body that is read and dropped, so that the sender gets a 413 instead of a broken connection. API Gateway
+/// passes on at most this much.
 const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
 
-/// The body of a request.
 pub(crate) enum ReceivedBody {
-    /// All of it.
+    /// The body as a whole.
     Whole(Bytes),
     /// More than [`MAX_BODY_BYTES`].
     TooLarge,
     /// The connection ended before the body did.
     Incomplete,
-    /// Nothing of it: the request has no credential, so that whoever wants its body refuses it.
+    /// The request has no credential, so that every reader of the body refuses it.
     Unread,
 }
 
-/// What came with a request, not yet interpreted.
+/// A request, not yet interpreted.
 pub(crate) struct ReceivedRequest {
     /// Path parameters by the name that the route gives them; `None` for bad percent-encoding.
     pub(crate) path: Option<Vec<(String, String)>>,
     /// The text after `?`.
     query: String,
-    /// Whether the method is for writes.
+    /// The method is for writes.
     is_write: bool,
     pub(crate) content_type: Option<String>,
-    /// Whether the body is compressed, or encoded otherwise.
+    /// The body is compressed, or encoded otherwise.
     pub(crate) is_encoded: bool,
     pub(crate) body: ReceivedBody,
 }
 
 impl ReceivedRequest {
-    /// Returns the query as it was sent.
     pub(crate) fn query(&self) -> &str {
         &self.query
     }
 
-    /// Returns the query parameters. Of a write, `dry_run` is read already.
+    /// Of a write, `dry_run` is read already.
     ///
     /// # Errors
     ///
@@ -64,7 +61,7 @@ impl ReceivedRequest {
         Ok(self.read_params()?.0)
     }
 
-    /// Returns a new dry run if the request is one. Bad parameters are reported when all of them are read.
+    /// `None` for a real request. Bad parameters are reported when all of them are read.
     pub(crate) fn dry_run(&self) -> Option<DryRun> {
         self.read_params().is_ok_and(|(_, is_dry_run)| is_dry_run).then(DryRun::default)
     }
@@ -75,24 +72,23 @@ impl ReceivedRequest {
         Ok((params, is_dry_run))
     }
 
-    /// Returns a path parameter by the name that the route gives it.
+    /// `name` is that of the route.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::NotFound`] if the route has no such
-    /// parameter.
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::NotFound`] if the route has no such parameter.
     pub(crate) fn path_parameter(&self, name: &str) -> Result<&str, ApiError> {
         let params = self.path.as_ref().ok_or_else(|| ApiError::Malformed("The URL has bad percent-encoding.".into()))?;
         let found = params.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).ok_or(ApiError::NotFound)
     }
 
-    /// Returns the body and its media type, without parameters such as `charset`.
+    /// The body and its media type, without parameters such as `charset`.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Unauthorized`] for a request without a credential, [`ApiError::TooLarge`], [`ApiError::Malformed`] for a
-    /// body that is incomplete or missing, which `missing` says, and [`ApiError::UnsupportedContentCoding`].
+    /// Returns [`ApiError::Unauthorized`] for a request without a credential, [`ApiError::TooLarge`], [`ApiError::Malformed`] for
+    /// a body that is incomplete or missing (with the text `missing`), and [`ApiError::UnsupportedContentCoding`].
     pub(in crate::http) fn whole_body(&self, missing: &str) -> Result<(&[u8], &str), ApiError> {
         let bytes = match &self.body {
             ReceivedBody::Whole(bytes) => bytes,
@@ -110,7 +106,7 @@ impl ReceivedRequest {
         Ok((bytes, media_type(content_type)))
     }
 
-    /// Returns whether reading the body costs so much that it must wait until the caller's key is verified.
+    /// Reading the body must wait until the caller's key is verified.
     pub(crate) fn has_large_body(&self) -> bool {
         matches!(&self.body, ReceivedBody::Whole(bytes) if bytes.len() > MAX_EARLY_BODY_BYTES)
     }
@@ -134,19 +130,19 @@ pub(in crate::http) async fn receive(request: Request, next: Next) -> Response {
     next.run(Request::from_parts(parts, Body::empty())).await
 }
 
-/// Returns the text of a header whose value is a list. It may be spread over several lines (RFC 9110 §5.3).
+/// The value is a list. It may be spread over several lines (RFC 9110 §5.3).
 pub(crate) fn list_header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let lines: Vec<&str> = headers.get_all(name).iter().map(HeaderValue::to_str).collect::<Result<_, _>>().ok()?;
     (!lines.is_empty()).then(|| lines.join(", "))
 }
 
-/// Returns the media type that a `Content-Type` names, without its parameters.
+/// Without parameters such as `charset`.
 pub(crate) fn media_type(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Returns the credential in the only `Authorization: Bearer …` header (RFC 6750 §2.1; the case of the scheme is ignored), if it
-/// has the form of one.
+/// The credential in the only `Authorization: Bearer …` header (RFC 6750 §2.1; the case of the scheme is ignored), if it has the
+/// form of one.
 pub(crate) fn bearer_token<C: Credential>(headers: &HeaderMap) -> Option<BearerToken<C>> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (scheme, token) = values.next()?.to_str().ok()?.split_once(' ')?;
@@ -154,12 +150,12 @@ pub(crate) fn bearer_token<C: Credential>(headers: &HeaderMap) -> Option<BearerT
     BearerToken::parse(token.trim()).filter(|_| is_only)
 }
 
-/// Returns whether a request has a credential of any kind, valid or not.
+/// Of any kind, valid or not.
 fn has_credential(headers: &HeaderMap) -> bool {
     bearer_token::<ApiKeyId>(headers).is_some() || bearer_token::<LinkId>(headers).is_some()
 }
 
-/// Returns whether a list of content codings has none but `identity`.
+/// `codings` is a list of content codings.
 fn is_identity(codings: &str) -> bool {
     codings.split(',').map(str::trim).all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case("identity"))
 }

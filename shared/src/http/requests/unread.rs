@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A part of a request, not yet read. `T` says which part, and how it is read.
+/// A part of a request, not yet read. `T` is the kind of part, with its parser.
 pub struct Unread<T> {
     pub(in crate::http) received: Arc<ReceivedRequest>,
     part: PhantomData<fn() -> T>,
@@ -16,7 +16,6 @@ pub struct Unread<T> {
 /// A sender whose key, scope and rate were checked.
 pub trait VerifiedSender {}
 
-/// Returns what [`receive`](super::receive::receive) received.
 pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> {
     let received = parts.extensions.get::<Arc<ReceivedRequest>>().cloned();
     received.ok_or_else(|| ApiError::Internal("a route outside of http::service".into()))

@@ -1,14 +1,13 @@
 //! Which representation a client prefers, by its header `Accept` (RFC 9110 §12.5.1).
 
-/// Returns whether a client that sends this header prefers HTML to JSON. Browsers do. A client that takes both alike
-/// doesn't, such as one that sends `*/*`.
+/// `accept` is the header. Browsers do. A client that takes both alike doesn't, such as one that sends `*/*`.
 #[must_use]
 pub fn prefers_html(accept: &str) -> bool {
     quality(accept, "text", "html") > quality(accept, "application", "json")
 }
 
-/// Returns the quality, 0 to 1, that the header gives to a media type. Of the ranges that match it, the most specific
-/// counts. Parameters of ranges other than `q` are ignored, and so are ranges that can't be read.
+/// From 0 to 1. Of the ranges that match it, the most specific counts. Parameters of ranges other than `q` are ignored, and so
+/// are ranges that can't be read.
 fn quality(accept: &str, kind: &str, subtype: &str) -> f32 {
     let ranges = accept.split(',').filter_map(|range| {
         let (range, parameters) = range.split_once(';').unwrap_or((range, ""));

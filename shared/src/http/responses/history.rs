@@ -38,12 +38,10 @@ pub struct History {
     verification: Option<Verification>,
 }
 
-/// Reads a page of the history of the record `id`.
-///
 /// # Errors
 ///
-/// Returns [`ApiError::NotFound`] if no such record ever existed, and [`ApiError::Unavailable`] if the table does not
-/// respond or an entry can't be found yet.
+/// Returns [`ApiError::NotFound`] if no such record ever existed, and [`ApiError::Unavailable`] if the table does not respond or
+/// an entry can't be found yet.
 pub async fn read<T: Record>(store: &BoundedReads, id: T::Id, query: HistoryQuery) -> Result<History, ApiError> {
     let request = params::page(query.page, query.limit);
     let verification = async {

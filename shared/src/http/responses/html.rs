@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 /// The policy of a graphic. Scripts fall under `default-src`.
 const NOTHING: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Returns a page with this text as its only style sheet, named by its hash (CSP 3 §2.3.1). Its images are data URLs.
+/// `style` is the only style sheet, named by its hash (CSP 3 §2.3.1). The page's images are data URLs.
 ///
 /// # Errors
 ///
@@ -27,7 +27,6 @@ pub fn page(html: String, style: &str) -> Result<ApiResponse, ApiError> {
     Ok(page_with_policy(html, policy))
 }
 
-/// Returns a page with this Content Security Policy.
 #[must_use]
 pub fn page_with_policy(html: impl Into<Bytes>, policy: HeaderValue) -> ApiResponse {
     let referrer = (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
@@ -37,14 +36,13 @@ pub fn page_with_policy(html: impl Into<Bytes>, policy: HeaderValue) -> ApiRespo
         .with_header(header::CONTENT_SECURITY_POLICY, policy)
 }
 
-/// Returns whether the client wants a page rather than JSON, as browsers do.
+/// The client wants a page rather than JSON, as browsers do.
 #[must_use]
 pub fn is_wanted(headers: &HeaderMap) -> bool {
     list_header(headers, &header::ACCEPT).is_some_and(|accept| prefers_html(&accept))
 }
 
-/// Returns a file to show, with the name under which it would be saved: `name`, in which `_` stands for whatever is neither
-/// letter nor digit of ASCII, `-` nor `.`, and the extension.
+/// A file to show. It would be saved under `name`, with `_` for all but ASCII letters, digits, `-` and `.`, and the extension.
 ///
 /// # Errors
 ///

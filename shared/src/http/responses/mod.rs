@@ -21,7 +21,6 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{KnownFormat, RefOr};
 
-/// Lets axum send a success.
 macro_rules! into_response {
     ($([$($generics:tt)*] $type:ty),* $(,)?) => {$(
         impl<$($generics)*> IntoResponse for $type {
@@ -46,16 +45,13 @@ pub struct Created<T> {
 /// 200 with a resource and its `ETag`.
 #[derive(Debug)]
 pub struct Versioned<T> {
-    /// The version that the resource has.
     pub version: u64,
-    /// The resource.
     pub data: T,
 }
 
 /// 200 with a resource, without an `ETag`: one that has no versions, was deleted, or shows a secret.
 #[derive(Debug, Serialize)]
 pub struct Data<T> {
-    /// The resource.
     pub data: T,
 }
 
@@ -63,22 +59,21 @@ pub struct Data<T> {
 #[derive(Debug)]
 pub struct Json<T>(pub T);
 
-/// 201 with a new resource, or 200 with one that was there.
+/// 201 with a new resource, or 200 with an existing one.
 #[derive(Debug)]
 pub struct Upserted<T>(ApiResponse, PhantomData<T>);
 
-/// A PNG image.
 #[derive(Debug)]
 pub struct Png(pub Vec<u8>);
 
 impl<T> Created<T> {
-    /// Returns the response for a new resource that can be read at `/v1/{collection}/{id}`.
+    /// The resource can be read at `/v1/{collection}/{id}`.
     #[must_use]
     pub fn new(collection: &str, id: impl Id, data: T) -> Self {
         Self { location: format!("/v1/{collection}/{id}"), version: Some(1), data }
     }
 
-    /// Returns the response without an `ETag`, for a body that shows a secret.
+    /// For a body that shows a secret.
     #[must_use]
     pub fn without_etag(self) -> Self {
         Self { version: None, ..self }
@@ -86,7 +81,7 @@ impl<T> Created<T> {
 }
 
 impl<T> Upserted<T> {
-    /// Returns the response of the change that was made.
+    /// The stored response of the change.
     ///
     /// # Errors
     ///
@@ -96,30 +91,26 @@ impl<T> Upserted<T> {
     }
 }
 
-/// A response in the form that is sent and stored.
+/// A response in its sent and stored form.
 #[derive(Debug, Clone)]
 pub struct ApiResponse {
     status: StatusCode,
     content_type: &'static str,
     location: Option<String>,
-    /// The version that the `ETag` names.
     version: Option<u64>,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
 }
 
-/// What a handler returns on success.
+/// The success of a handler.
 pub trait Success {
-    /// Returns the response in the form that is sent and stored.
-    ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Internal`] if the body can't be serialized, and [`ApiError::Invalid`] for a page that is too
-    /// large for a response.
+    /// Returns [`ApiError::Internal`] if the body can't be serialized, and [`ApiError::Invalid`] for a page that is too large for
+    /// a response.
     fn to_response(&self) -> Result<ApiResponse, ApiError>;
 
-    /// Returns the response as it is stored for a repetition of the request; each of `images` is shown in place of its
-    /// path.
+    /// For a repetition of the request; each of `images` is shown in place of its path.
     ///
     /// # Errors
     ///
@@ -132,7 +123,7 @@ pub trait Success {
 }
 
 impl ApiResponse {
-    /// Returns a 200 with a body of any type.
+    /// A 200.
     #[must_use]
     pub fn new(content_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self { status: StatusCode::OK, content_type, location: None, version: None, headers: Vec::new(), body: body.into() }
@@ -143,14 +134,13 @@ impl ApiResponse {
         Ok(Self::new(JSON, body))
     }
 
-    /// Returns the response with another header.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
-    /// Returns a stored response, to be sent again.
+    /// To be sent again.
     ///
     /// # Errors
     ///

@@ -16,8 +16,8 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::Array;
 use uuid::Uuid;
 
-/// How many bytes the items of a page may take. A Lambda response has at most 6 MB, escaped, headers included
-/// ("Lambda quotas" in the AWS Lambda guide: 6,291,556 bytes).
+/// The maximum size of the items of a page. A Lambda response has at most 6 MB, escaped, headers included ("Lambda quotas" in the
+/// AWS Lambda guide: 6,291,556 bytes).
 const MAX_PAGE_BYTES: usize = 6_000_000;
 
 /// 200 with a page of a list, whose items were serialized one by one: see [`PageItems`].
@@ -27,7 +27,6 @@ pub struct SerializedPage<T> {
     item: PhantomData<T>,
 }
 
-/// The body of a list.
 #[derive(Serialize)]
 struct PageBody<'a, T> {
     data: &'a [T],
@@ -53,7 +52,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Returns the position of a page in a list of `total` items.
+    /// The position of a page in a list of `total` items.
     #[must_use]
     pub fn new(total: usize, request: PageRequest) -> Self {
         let total_pages = total.div_ceil(request.limit as usize);
@@ -108,17 +107,16 @@ impl PageItems {
         Ok(())
     }
 
-    /// Returns whether no response can hold the items.
     #[must_use]
     pub fn is_too_large(&self) -> bool {
         self.bytes > MAX_PAGE_BYTES
     }
 
-    /// Returns the page, of a list of `total` items; `unreadable` names those of the page that it lacks.
+    /// `total` is the length of the list; `unreadable` names records that the page lacks.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] for `limit`, saying which one fits, if the page is too large for a response.
+    /// Returns [`ApiError::Invalid`] for `limit`, with one that fits, if the page is too large for a response.
     pub fn into_page<T>(self, total: usize, request: PageRequest, unreadable: Vec<Uuid>) -> Result<SerializedPage<T>, ApiError> {
         if self.is_too_large() {
             let fit = (MAX_PAGE_BYTES / self.largest.max(1)).max(1);

@@ -21,8 +21,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 impl BoundedReads {
-    /// Returns a page of the assets that a user had at `at`, newest first, each with the catalog names that it showed then;
-    /// `None` if there never was such a user.
+    /// Newest first, each asset with the catalog names that it showed then; `None` if there never was such a user.
     ///
     /// # Errors
     ///
@@ -51,7 +50,6 @@ impl BoundedReads {
 }
 
 impl TenantStore {
-    /// Returns the assets that were assigned to a user at some time until `at`.
     async fn ever_assigned(&self, user: UserId, at: Timestamp) -> Result<BTreeSet<AssetId>, StoreError> {
         let indexed = async {
             let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);
@@ -72,7 +70,7 @@ impl TenantStore {
         Ok(assets.chain(recent).collect())
     }
 
-    /// Returns the assets that the index may lack, because they were assigned lately.
+    /// The assets that the index may lack, because they were assigned lately.
     async fn recently_assigned(&self, user: UserId, at: Timestamp) -> Result<Vec<AssetId>, StoreError> {
         let since = self.store.now().plus(-max_secondary_index_delay());
         if at.plus(MAX_EVENT_AFTER_REQUEST) < since {

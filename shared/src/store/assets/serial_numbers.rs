@@ -19,20 +19,19 @@ use crate::store::table::unit_of_work::UnitOfWork;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use std::collections::{BTreeSet, HashMap};
 
-/// The lifetime of a claim, in seconds: 24 hours.
+/// 24 hours.
 const CLAIM_SECONDS: i64 = 24 * 60 * 60;
 
 /// The assets with a serial number, and the claim that the creation of another one must replace.
 #[derive(Debug, Clone, Default)]
 pub struct SerialMatch {
-    /// The assets, in the order of their ids.
+    /// In the order of their ids.
     pub assets: Vec<Stored<Asset>>,
-    /// An asset that probably has the serial number, and can't be read.
+    /// An asset that probably has the serial number, but can't be read.
     pub unreadable: Option<UnreadableRecord>,
     claim: Option<Claim>,
 }
 
-/// A claim, and its asset as it was read with it.
 #[derive(Debug, Clone)]
 struct Claim {
     asset: AssetId,
@@ -41,8 +40,8 @@ struct Claim {
 }
 
 impl TenantStore {
-    /// Returns the assets with each of these serial numbers. Includes every write that was acknowledged before the call.
-    /// Takes two round trips, and more for a list index that is not in memory.
+    /// Includes every write that was acknowledged before the call. Takes two round trips, and more for a list index that is not
+    /// in memory.
     ///
     /// # Errors
     ///
@@ -139,8 +138,7 @@ impl UnitOfWork<'_> {
 }
 
 impl TenantStore {
-    /// Returns the check that a claim's asset is as it was read. Reads of several items may see the claim of a transaction
-    /// and not yet its asset; the check sees both or fails.
+    /// Reads of several items may see the claim of a transaction and not yet its asset; the check sees both or fails.
     fn unchanged_asset(&self, claim: &Claim) -> Result<TransactionItem, StoreError> {
         self.version_check(&self.keys.record(Kind::Asset, claim.asset.uuid()), claim.version)
     }

@@ -40,8 +40,8 @@ impl TenantCheck<'_> {
         self.repair(subject, "its text has another hash", "removes it", change).await.map(drop)
     }
 
-    /// Returns a record's item with its blob. A lost blob is made again from the history of the
-    /// definition or asset type, which contains it; if that is lost too, it is missing in the item.
+    /// A lost blob is made again from the history of the definition or asset type, which contains it; if that is lost too, it is
+    /// missing in the item.
     pub(super) async fn with_blob(&mut self, item: Item) -> Result<Item, StoreError> {
         let Some(name) = blob_of(&item) else { return Ok(item) };
         if !self.blobs.contains_key(&name) {
@@ -61,7 +61,6 @@ impl TenantCheck<'_> {
         Ok(self.with_known_blob(item))
     }
 
-    /// Returns a record's item with its blob, if it is known.
     pub(super) fn with_known_blob(&self, mut item: Item) -> Item {
         if let Some(name) = blob_of(&item)
             && let Some(text) = self.blobs.get(&name)
@@ -98,7 +97,7 @@ impl TenantCheck<'_> {
     }
 }
 
-/// Returns a blob as its item has it, given as an event has it.
+/// `value` is the blob in the form of an event.
 fn blob_text(blob: BlobKind, value: &Value) -> Option<String> {
     match blob {
         BlobKind::Steps => Steps::from_json(&value.to_string()).ok().map(String::from),

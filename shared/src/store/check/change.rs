@@ -25,24 +25,22 @@ const MAX_COMPARED_BYTES: usize = 1024;
 const MAX_WAIT: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_millis(500);
 
-/// Writes that repair something together. Each of them requires that its item is still as it was read.
+/// Each write requires that its item is still as it was read.
 pub(super) struct Change {
     store: Store,
     /// Readers of the change feed rely on an event being written soon after its id was made.
     deadline: Instant,
     items: Vec<TransactionItem>,
-    /// The items as they will be.
+    /// The items after the change.
     planned: Vec<(Key, Option<Item>)>,
 }
 
 impl Change {
-    /// Adds a new item.
     pub(super) fn insert(self, item: Item) -> Result<Self, StoreError> {
         let write = self.store.put_new(item.clone())?;
         self.with(&item.clone(), Some(item), write)
     }
 
-    /// Adds the replacement of an item.
     pub(super) fn replace(self, before: &Item, after: Item) -> Result<Self, StoreError> {
         let (condition, names, values) = unchanged(before);
         let put = Put::builder()
@@ -56,7 +54,6 @@ impl Change {
         self.with(before, Some(after), TransactWriteItem::builder().put(put).build())
     }
 
-    /// Adds the removal of an item.
     pub(super) fn remove(self, before: &Item) -> Result<Self, StoreError> {
         let (condition, names, values) = unchanged(before);
         let key = Key::of(before).ok_or_else(|| StoreError::broken("an item without a key"))?;
@@ -79,7 +76,7 @@ impl Change {
     }
 }
 
-/// Returns the condition that an item is as it was read.
+/// The condition that an item is as it was read.
 fn unchanged(before: &Item) -> (String, HashMap<String, String>, Item) {
     let (mut names, mut values) = (HashMap::from([("#pk".to_owned(), PK.to_owned())]), Item::new());
     let is_compared = |name: &str, value: &AttributeValue| {
@@ -126,7 +123,6 @@ impl TenantStore {
 }
 
 impl TenantCheck<'_> {
-    /// Returns a change without writes.
     pub(super) fn change(&self) -> Change {
         let deadline = Instant::now() + OPERATION_TIMEOUT;
         Change { store: self.store.store().clone(), deadline, items: Vec::new(), planned: Vec::new() }
@@ -180,7 +176,7 @@ impl TenantCheck<'_> {
         }
     }
 
-    /// Returns whether somebody else has written an event since the check began.
+    /// Somebody else has written an event since the check began.
     async fn is_written_by_others(&mut self) -> Result<bool, StoreError> {
         let since = self.looked_at.plus(-max_event_delay()).max(self.began);
         self.looked_at = self.store.store().now();

@@ -40,7 +40,7 @@ impl TenantCheck<'_> {
         self.compare_items("counter", COUNTERS, expected, |_, _, _| true).await
     }
 
-    /// Returns each asset with its tag and the code of its asset type.
+    /// Each asset with its tag and the code of its asset type.
     fn tags(&self) -> Vec<(AssetId, String, Option<String>)> {
         let tag = |(id, facts): (Uuid, &RecordFacts)| {
             let asset_type = facts.references.iter().find(|(kind, _)| *kind == Kind::AssetType);
@@ -50,7 +50,7 @@ impl TenantCheck<'_> {
         self.of_kind(Kind::Asset).filter_map(tag).collect()
     }
 
-    /// Returns the counter of the tenant's present template that gave this tag, with its number and width.
+    /// The counter of the tenant's present template that gave this tag, with its number and width.
     async fn missing_counter(
         &self,
         id: AssetId,
@@ -80,7 +80,7 @@ impl TenantCheck<'_> {
         self.compare_items("counter", key.sort(), expected, |_, _, _| true).await
     }
 
-    /// Returns what a counter must have: its number and, if it is made again, its width.
+    /// The number and, for a new counter, its width.
     fn counter_item(&self, key: &Key, number: u64, width: Option<usize>) -> (String, ((Kind, Uuid), Item)) {
         let mut item = typed(key, "counter");
         item.insert(LAST_NUMBER.to_owned(), AttributeValue::N(number.to_string()));

@@ -11,11 +11,11 @@ use crate::store::tenants::tenant_deletion::REGISTRATION;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Items that there must be, by sort key, with the records that require them. Other attributes of an item don't matter.
+/// Required items, by sort key, with the records that require them. Other attributes of an item don't matter.
 pub(super) type DerivedItems = BTreeMap<String, (RecordKey, Item)>;
 
 impl TenantCheck<'_> {
-    /// Compares everything that follows from the records with them, and repairs what differs.
+    /// Compares and repairs all items that follow from the records.
     pub(super) async fn check_derived_items(&mut self) -> Result<(), StoreError> {
         self.check_registration().await?;
         self.check_unique_markers().await?;
@@ -25,8 +25,8 @@ impl TenantCheck<'_> {
         self.check_movement_counter().await
     }
 
-    /// Compares the items whose sort key begins with `prefix` with those that there must be: writes what is missing, corrects
-    /// what differs, and removes what nothing requires, unless it may stay.
+    /// Compares the items whose sort key begins with `prefix` with `expected`: writes missing items, corrects different ones, and
+    /// removes those that nothing requires, unless they may stay.
     pub(super) async fn compare_items(
         &mut self,
         noun: &str,
@@ -113,7 +113,7 @@ impl TenantCheck<'_> {
         self.compare_items("unique marker", MARKERS, expected, may_stay).await
     }
 
-    /// Returns whether a value that no record has stays reserved: tags stay with the assets that had them.
+    /// A value that no record has stays reserved: tags stay with the assets that had them.
     fn is_still_reserved(&self, key: &Key, marker: &Item) -> bool {
         let reserved = [(Kind::Asset, "asset_tag"), (Kind::Movement, "number")];
         let is_tag = reserved.iter().any(|(kind, field)| key.sort().starts_with(&format!("{MARKERS}{}.{field}#", kind.noun())));
@@ -122,9 +122,8 @@ impl TenantCheck<'_> {
         is_tag && record.is_some_and(|record| self.history_lengths.contains_key(&record))
     }
 
-    /// Returns the reference items that there must be. Reports references to what does not exist. These count, too: without
-    /// its reference item, nobody could remove a reference. Such an item meets no requirement, so that it gets no new
-    /// references.
+    /// The required reference items. References to missing records are reported. They count, too: without its reference item,
+    /// nobody could remove a reference. Such an item meets no requirement, so that it gets no new references.
     fn reference_items(&mut self) -> DerivedItems {
         let mut counts: HashMap<RecordKey, u64> = HashMap::new();
         let mut dangling = Vec::new();
@@ -153,7 +152,7 @@ impl TenantCheck<'_> {
     }
 }
 
-/// Returns an item with nothing but its key and what it is.
+/// An item with nothing but its key and type.
 pub(super) fn typed(key: &Key, noun: &str) -> Item {
     let mut item = key.item();
     item.insert(TYPE.to_owned(), AttributeValue::S(noun.to_owned()));
@@ -168,7 +167,7 @@ fn text(value: &AttributeValue) -> String {
     }
 }
 
-/// Says what an item is written with: "writes it with value 8".
+/// "writes it with value 8"
 fn writes(key: &Key, item: &Item) -> String {
     let key = key.item();
     let attributes = item.iter().filter(|(name, _)| *name != TYPE && !key.contains_key(*name));
@@ -177,7 +176,7 @@ fn writes(key: &Key, item: &Item) -> String {
     if values.is_empty() { "writes it".to_owned() } else { format!("writes it with {}", values.join(" and ")) }
 }
 
-/// Says in which of the attributes `wanted` an item differs; `None` if it has all of them.
+/// `None` if the item has all attributes of `wanted`.
 fn difference(item: &Item, wanted: &Item) -> Option<String> {
     let differing = wanted.iter().filter(|(name, value)| item.get(*name) != Some(*value));
     let mut differences: Vec<String> = differing

@@ -12,11 +12,9 @@ use crate::store::keys::Item;
 use std::any::Any;
 use uuid::Uuid;
 
-/// The facts about a record.
 #[derive(Debug, Clone)]
 pub(super) struct RecordFacts {
     pub(super) head: HistoryHead,
-    /// The records that it refers to.
     pub(super) references: Vec<(Kind, Uuid)>,
     pub(super) unique: Vec<Unique>,
     /// Its reference item without references; `None` if nothing can refer to its kind.
@@ -33,19 +31,17 @@ pub(super) enum Role {
     Other,
 }
 
-/// The facts about a process instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InstanceFacts {
     pub(super) asset: AssetId,
     pub(super) movement: Option<MovementId>,
     pub(super) status: InstanceStatus,
     pub(super) step: usize,
-    /// The images that its step values name.
+    /// Named by its step values.
     pub(super) images: Vec<ImageName>,
 }
 
 impl RecordFacts {
-    /// Returns what to remember of a record.
     pub(super) fn of<T: Record>(store: &TenantStore, stored: &Stored<T>) -> Self {
         let references = stored.value.references().into_iter().map(|reference| (reference.kind, reference.id)).collect();
         let chain = ChainHead { version: stored.version, last_hash: stored.last_hash.clone() };
@@ -80,7 +76,6 @@ fn role<T: Record>(value: &T) -> Role {
 }
 
 impl super::TenantCheck<'_> {
-    /// Returns every asset with the instance that it names.
     pub(super) fn assets(&self) -> impl Iterator<Item = (AssetId, Option<InstanceId>)> {
         self.of_kind(Kind::Asset).filter_map(|(id, facts)| match facts.role {
             Role::Asset { running } => Some((AssetId::from_uuid(id), running)),
@@ -88,7 +83,6 @@ impl super::TenantCheck<'_> {
         })
     }
 
-    /// Returns every process instance.
     pub(super) fn instances(&self) -> impl Iterator<Item = (InstanceId, &InstanceFacts)> {
         self.of_kind(Kind::Instance).filter_map(|(id, facts)| match &facts.role {
             Role::Instance(instance) => Some((InstanceId::from_uuid(id), instance)),
@@ -96,7 +90,6 @@ impl super::TenantCheck<'_> {
         })
     }
 
-    /// Returns every movement with its instances.
     pub(super) fn movements(&self) -> impl Iterator<Item = (MovementId, &[InstanceId])> {
         self.of_kind(Kind::Movement).filter_map(|(id, facts)| match &facts.role {
             Role::Movement { instances } => Some((MovementId::from_uuid(id), instances.as_slice())),

@@ -13,14 +13,14 @@ use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::StoreError;
 use uuid::Uuid;
 
-/// Returns the state of a record whose item says `head`, and whose event with the highest version is `last`.
+/// `head` is from the record's item, and `last` from the event with the highest version.
 pub(super) fn state_of(chain: Chain, head: Option<&HistoryHead>, last: Option<&HistoryHead>) -> ChainState {
     let is_named = head.zip(last).is_none_or(|(head, last)| head.last_event == last.last_event);
     classify(chain, head.map(|head| &head.chain), last.map_or(0, |last| last.chain.version), is_named)
 }
 
 impl TenantCheck<'_> {
-    /// Compares every record with its events and repairs those that differ.
+    /// Repairs records that differ from their events.
     pub(super) async fn check_histories(&mut self) -> Result<(), StoreError> {
         let mut differing: Vec<(usize, Uuid, Kind, ChainState)> = Vec::new();
         for (id, ScannedChain { kind, chain, last }) in std::mem::take(&mut self.chains) {
@@ -102,7 +102,7 @@ impl TenantCheck<'_> {
         }
     }
 
-    /// Remembers a record whose history can't be repaired, and, if it is lost, that nobody knows what it was.
+    /// Remembers a record whose history can't be repaired, and, if it is lost, its unknown state.
     fn leave(&mut self, id: Uuid, is_known: bool) {
         self.unrepaired.insert(id);
         if !is_known {
@@ -110,7 +110,7 @@ impl TenantCheck<'_> {
         }
     }
 
-    /// Whether the event of a record's last change may only be late.
+    /// The event of a record's last change may only be late.
     fn is_recent<T>(&self, present: &Present<T>) -> bool {
         present.stored.last_event.timestamp() > self.began.plus(-max_event_delay())
     }

@@ -71,50 +71,41 @@ use scan::ScannedChain;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use uuid::Uuid;
 
-/// Something that does not hold.
+/// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The record or item that it is about.
     pub subject: String,
-    /// The violated rule.
     pub problem: String,
     /// The repair, or the reason why there is none.
     pub repair: Result<String, String>,
-    /// Whether it was repaired.
     pub is_repaired: bool,
 }
 
-/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckReport {
-    /// The number of records that were read.
     pub records: usize,
-    /// The number of events that were read.
     pub events: u64,
     /// The findings, in the order of their repairs.
     pub findings: Vec<Finding>,
 }
 
-/// Whether a check writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckMode {
-    /// It only reads.
     ReadOnly,
-    /// It repairs what it finds.
     Repair,
 }
 
 impl TenantStore {
-    /// Tests every invariant across the tenant's items; with [`CheckMode::Repair`], repairs what it finds. `progress` is
-    /// called with the number of events that were read.
+    /// Tests every invariant across the tenant's items; with [`CheckMode::Repair`], repairs what it finds. `progress` is called
+    /// with the number of events that were read.
     ///
-    /// Nothing else may write to the tenant meanwhile: a check would take what it sees of a write in progress for what a
-    /// restore left. Before it repairs, it waits until no event is recent; as soon as it notices another writer, it stops
-    /// repairing. It also stops before it compares records with one another if it does not know all of them.
+    /// Nothing else may write to the tenant meanwhile: a check would take a write in progress for the result of a restore. Before
+    /// it repairs, it waits until no event is recent; as soon as it notices another writer, it stops repairing. It also stops
+    /// before it compares records with one another if it does not know all of them.
     ///
     /// # Errors
     ///
-    /// Returns a [`StoreError`] when the table can't be read or written. What was repaired until then stays repaired.
+    /// Returns a [`StoreError`] when the table can't be read or written. Repairs until then stay.
     pub async fn check_items(&self, mode: CheckMode, mut progress: impl FnMut(u64)) -> Result<CheckReport, StoreError> {
         let is_quiet = mode == CheckMode::ReadOnly || self.wait_for_quiet().await?;
         let mut check = TenantCheck::new(self, mode);
@@ -154,7 +145,6 @@ struct TenantCheck<'a> {
     mode: CheckMode,
     began: Timestamp,
     findings: Vec<Finding>,
-    /// The number of events that were read.
     events: u64,
     /// The facts about each record, as it will be after the repairs so far.
     records: BTreeMap<RecordKey, RecordFacts>,
@@ -171,24 +161,23 @@ struct TenantCheck<'a> {
     own_events: HashSet<EventId>,
     /// The events that the check removed, or would remove.
     removed_events: HashSet<EventId>,
-    /// When it last looked for events of others.
+    /// The last look for events of others.
     looked_at: Timestamp,
     /// The time in the id of the latest event of the service.
     latest_event: Option<Timestamp>,
-    /// Whether others write to the tenant.
+    /// Others write to the tenant.
     is_disturbed: bool,
     responses: Vec<ResponseFacts>,
     /// The blobs of records, by name.
     blobs: HashMap<BlobName, String>,
-    /// Records whose item can't be read, with the item and why.
+    /// Records whose item can't be read, with the item and the reason.
     unreadable: BTreeMap<Uuid, (Kind, Item, String)>,
-    /// Records of which the check doesn't know what they are: they can't be read, or are lost and can't be restored.
+    /// Records with unknown contents: they can't be read, or are lost and can't be restored.
     unknown: HashSet<Uuid>,
-    /// The items that the repairs so far lead to, if they are not written.
+    /// The items after the repairs so far, if these are not written.
     planned: HashMap<Key, Option<Item>>,
 }
 
-/// Identifies a record.
 type RecordKey = (crate::domain::record::Kind, Uuid);
 
 impl<'a> TenantCheck<'a> {
@@ -219,19 +208,18 @@ impl<'a> TenantCheck<'a> {
         }
     }
 
-    /// Returns whether every record is known, and nobody else writes.
+    /// Every record is known, and nobody else writes.
     fn is_sure(&self) -> bool {
         self.unknown.is_empty() && !self.is_disturbed
     }
 
-    /// Records something that the check can't repair.
     fn report(&mut self, subject: impl Into<String>, problem: impl Into<String>, obstacle: impl Into<String>) {
         let (subject, problem) = (subject.into(), problem.into());
         self.findings.push(Finding { subject, problem, repair: Err(obstacle.into()), is_repaired: false });
     }
 }
 
-/// Returns how findings name a record.
+/// The name of a record in findings.
 fn named((kind, id): RecordKey) -> String {
     format!("{} {id}", kind.noun())
 }

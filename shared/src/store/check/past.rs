@@ -19,32 +19,30 @@ use uuid::Uuid;
 pub(super) struct Past {
     /// The events, oldest first. The first has version 1.
     pub(super) events: Vec<Event>,
-    /// The last one as it is stored.
+    /// The last event as it is stored.
     pub(super) last: Option<HistoryEntry>,
 }
 
 impl Past {
-    /// Returns the number of events, which is the version of the last.
+    /// The number of events.
     pub(super) fn version(&self) -> u64 {
         self.events.len() as u64
     }
 
-    /// Returns the end of the history; `None` if it has no events.
+    /// `None` if it has no events.
     pub(super) fn head(&self) -> Option<HistoryHead> {
         self.last.as_ref().map(|last| HistoryHead::after(self.version(), last))
     }
 
-    /// Returns the events after this version.
     pub(super) fn since(&self, version: u64) -> &[Event] {
         self.events.get(usize::try_from(version).unwrap_or(usize::MAX)..).unwrap_or_default()
     }
 
-    /// Returns the fields of the record after its last event.
     pub(super) fn fields(&self) -> HistoryFields {
         replay(Map::new(), &self.events)
     }
 
-    /// Returns the fields of the record at `at`. Its first event always counts: clocks differ.
+    /// The record's first event always counts: clocks differ.
     fn fields_at(&self, at: Timestamp) -> HistoryFields {
         let past = self.events.iter().enumerate().filter(|(index, event)| *index == 0 || event.at <= at);
         replay(Map::new(), past.map(|(_, event)| event))
@@ -78,7 +76,7 @@ impl TenantCheck<'_> {
         Ok(unbroken(entries))
     }
 
-    /// Returns the record as it was at `at`, without the fields `left_out`.
+    /// The record at `at`, without the fields `left_out`.
     pub(super) async fn record_at<T: Restore>(
         &self,
         id: Uuid,
@@ -93,7 +91,7 @@ impl TenantCheck<'_> {
     }
 }
 
-/// Returns the history that these entries are, by version; `None` if one is missing or wrong.
+/// `None` if one is missing or wrong.
 fn unbroken(entries: BTreeMap<u64, HistoryEntry>) -> Option<Past> {
     let mut chain = Chain::new(None);
     let mut events = Vec::new();

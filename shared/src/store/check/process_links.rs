@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A fault of the instance that an asset names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AssetProblem {
-    /// The instance has ended.
     Ended(AssetId, InstanceId),
     /// The instance does not exist, or is on another asset.
     Unknown(AssetId, InstanceId),
@@ -23,7 +22,6 @@ pub(super) enum InstanceProblem {
     Displaced(AssetId, InstanceId),
 }
 
-/// A fault of a movement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MovementProblem {
     /// It is missing, and these are its instances.
@@ -34,7 +32,6 @@ pub(super) enum MovementProblem {
     Behind(InstanceId, InstanceId),
 }
 
-/// Returns the assets that name a wrong instance.
 pub(super) fn asset_problems(
     assets: impl Iterator<Item = (AssetId, Option<InstanceId>)>,
     instances: &BTreeMap<InstanceId, &InstanceFacts>,
@@ -51,8 +48,7 @@ pub(super) fn asset_problems(
     assets.filter_map(problem).collect()
 }
 
-/// Returns the instances in progress that their asset does not name. Of several on one asset, only the newest can be
-/// named.
+/// Of several on one asset, only the newest can be named.
 pub(super) fn instance_problems(
     assets: &BTreeMap<AssetId, Option<InstanceId>>,
     instances: &BTreeMap<InstanceId, &InstanceFacts>,
@@ -67,7 +63,7 @@ pub(super) fn instance_problems(
     in_progress.filter_map(problem).collect()
 }
 
-/// Returns the movements whose instances differ from those that name it, or whose instances differ in how far they are.
+/// Instances differ from those that name the movement, or from one another in their progress.
 pub(super) fn movement_problems(
     movements: &BTreeMap<MovementId, Vec<InstanceId>>,
     instances: &BTreeMap<InstanceId, &InstanceFacts>,
@@ -100,7 +96,7 @@ pub(super) fn movement_problems(
     problems
 }
 
-/// Returns how far an instance is, for comparison; `None` for a cancelled one. Instances can be cancelled one by one.
+/// For comparison; `None` for a cancelled one. Instances can be cancelled one by one.
 fn position(instance: &InstanceFacts) -> Option<(bool, usize)> {
     match instance.status {
         InstanceStatus::InProgress => Some((false, instance.step)),

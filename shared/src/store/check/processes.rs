@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, HashMap};
 const CHANGED_BY_PROCESSES: [&str; 3] = ["running_instance_id", "status", "assigned_to"];
 
 impl TenantCheck<'_> {
-    /// Compares movements, instances, assets and signatures, and repairs what differs.
+    /// Repairs movements, instances, assets and signatures that contradict one another.
     pub(super) async fn check_processes(&mut self) -> Result<(), StoreError> {
         let movements = self.movements().map(|(id, instances)| (id, instances.to_vec())).collect();
         for problem in movement_problems(&movements, &self.instances().collect()) {
@@ -92,7 +92,6 @@ impl TenantCheck<'_> {
         self.write(change, None, &stored, "its instances name it, but it is lost", repair).await.map(drop)
     }
 
-    /// Returns the movement number that is reserved for this record.
     async fn number_of(&self, movement: &Key) -> Result<Option<String>, StoreError> {
         let unique = Unique { field: "number", value: String::new(), reserved_after_deletion: true };
         let prefix = self.store.keys.unique(Kind::Movement, &unique);
@@ -109,7 +108,7 @@ impl TenantCheck<'_> {
         self.update(id.uuid(), problem, "names those that belong to it", next).await
     }
 
-    /// Submits to an instance of a movement what another instance of it got. All instances of a movement get the same.
+    /// Repeats the submissions of another instance of the movement. All instances of a movement get the same.
     async fn catch_up_with_leader(&mut self, id: InstanceId, leader: InstanceId) -> Result<(), StoreError> {
         let Some(leader) = self.present::<Instance>(leader.uuid()).await? else { return Ok(()) };
         let leader = leader.stored.value;
@@ -128,15 +127,15 @@ impl TenantCheck<'_> {
         self.update(asset.uuid(), problem, repair, |asset| Some(ended.asset_after(asset))).await
     }
 
-    /// Frees an asset of an instance that does not exist.
+    /// The instance does not exist.
     async fn free_asset(&mut self, asset: AssetId, instance: InstanceId) -> Result<(), StoreError> {
         let problem = format!("it names instance {instance}, which does not exist");
         let next = |asset: &Asset| Some(Asset { running_instance_id: None, ..asset.clone() });
         self.update(asset.uuid(), problem, "frees it: the start did not take effect", next).await
     }
 
-    /// Makes an asset name its instance in progress. If the instance had been named and then ended, the end is lost: the
-    /// asset goes back to what it was before, so that the last step can be submitted again.
+    /// Makes an asset name its instance in progress. If the instance had been named and then ended, the end is lost: the asset
+    /// goes back to its earlier state, so that the last step can be submitted again.
     async fn name_instance(&mut self, asset: AssetId, instance: InstanceId) -> Result<(), StoreError> {
         let Some(present) = self.present::<Asset>(asset.uuid()).await? else { return Ok(()) };
         let fields = canonical(&present.stored.value.history_fields());
@@ -222,7 +221,7 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Returns a number above those of all movements.
+    /// Above the numbers of all movements.
     fn next_free_number(&self) -> String {
         let taken = self.records.iter().filter(|((kind, _), _)| *kind == Kind::Movement).flat_map(|(_, facts)| &facts.unique);
         let digits = |unique: &Unique| unique.value.rsplit('-').next().and_then(|digits| digits.parse::<u64>().ok());

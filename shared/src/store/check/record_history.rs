@@ -87,8 +87,7 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Returns the record that a history describes, as far as possible from its earlier state `old`; or why the history does
-    /// not say all of it.
+    /// As far as possible from the record's earlier state `old`. The inner error says why the history does not suffice.
     pub(super) async fn restored<T: Restore>(
         &self,
         id: Uuid,
@@ -131,9 +130,9 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Returns whether a missing record was deleted, and only the event of that is lost: a deletion writes a tombstone, and
-    /// removes the reference item and the unique markers, in the same transaction. A creation of the last moment may have
-    /// lost the same items, and is completed; nobody can delete a system process.
+    /// The record was deleted, and only the event of that is lost: a deletion writes a tombstone, and removes the reference item
+    /// and the unique markers, in the same transaction. A creation of the last moment may have lost the same items, and is
+    /// completed; nobody can delete a system process.
     async fn was_deleted<T: Record>(&self, value: &T, past: &Past) -> Result<bool, StoreError> {
         let id = value.id().uuid();
         if self.item(&self.store.keys.tombstone(T::KIND, id)).await?.is_some() {
@@ -186,13 +185,13 @@ fn id_in(fields: &HistoryFields, name: &str) -> Option<Uuid> {
     fields.get(name).and_then(Value::as_str)?.parse().ok()
 }
 
-/// Returns when the last of these events was that changed a field which the API shows.
+/// The time of the last event that changed a field which the API shows.
 fn shown_change<T: Record>(events: &[Event]) -> Option<Timestamp> {
     let is_shown = |event: &&Event| event.version == 1 || event.changes.keys().any(|field| T::is_shown(field));
     events.iter().rfind(is_shown).map(|event| event.at)
 }
 
-/// Returns what the operator should do about a record of this kind that could not be restored.
+/// The operator's next step for a record that could not be restored.
 fn advice(kind: Kind) -> &'static str {
     match kind {
         Kind::ApiKey => "; an older secret may be valid again: rotate or revoke the key",

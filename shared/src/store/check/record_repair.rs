@@ -24,13 +24,12 @@ pub(super) struct Present<T> {
     pub(super) stored: Stored<T>,
 }
 
-/// Returns the record with this end of its history.
 pub(super) fn with_head<T>(record: Stored<T>, HistoryHead { chain, last_event }: HistoryHead) -> Stored<T> {
     Stored { version: chain.version, last_hash: chain.last_hash, last_event, ..record }
 }
 
 impl TenantCheck<'_> {
-    /// Reads a record as it is after the repairs so far.
+    /// After the repairs so far.
     pub(super) async fn present<T: Record>(&self, id: Uuid) -> Result<Option<Present<T>>, StoreError> {
         let Some(item) = self.item(&self.store.keys.record(T::KIND, id)).await? else { return Ok(None) };
         // One that can't be read shows nothing.
@@ -40,7 +39,6 @@ impl TenantCheck<'_> {
         Ok((stored.value.id().uuid() == id).then_some(Present { item, stored }))
     }
 
-    /// Returns the context of the check's own changes.
     pub(super) fn context(&self) -> ChangeContext {
         ChangeContext { actor: Actor::repair(), ..ChangeContext::operator(self.store.store.now()) }
     }
@@ -84,7 +82,7 @@ impl TenantCheck<'_> {
         Ok((change.replace(&present.item, item)?, stored))
     }
 
-    /// Changes a record that exists to `next` of it, if there is one, by an entry of the operator's.
+    /// Changes an existing record to `next` by an entry of the operator's; `None` leaves it.
     pub(super) async fn update<T: Record>(
         &mut self,
         id: Uuid,

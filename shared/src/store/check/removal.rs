@@ -11,26 +11,23 @@ use crate::store::table::error::StoreError;
 use crate::store::table::item;
 use uuid::Uuid;
 
-/// The outcome of the removal of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
-    /// It is removed.
     Removed,
-    /// There is no such record.
     Missing,
-    /// It can be read, so it must be deleted as any other is.
+    /// It can be read, so it must be deleted like any other.
     Readable,
-    /// Its history says what it was, so that a repair can restore it.
+    /// A repair can restore it from its history.
     Restorable,
-    /// It is the tenant itself, which nothing works without.
+    /// It is the tenant itself: nothing works without it.
     Tenant,
     /// It, or something else of the tenant, was changing.
     Changing,
 }
 
 impl TenantStore {
-    /// Removes a record that can't be read, and ends its history with an entry of the operator's. Whatever refers to it,
-    /// or is derived from it, is left to [`TenantStore::check_items`]. In a dry run nothing is removed.
+    /// Removes a record that can't be read, and ends its history with an entry of the operator's. References to it and items
+    /// derived from it are left to [`TenantStore::check_items`]. In a dry run nothing is removed.
     ///
     /// # Errors
     ///
@@ -67,7 +64,7 @@ impl TenantStore {
 }
 
 impl TenantCheck<'_> {
-    /// Returns whether the history of a record that can't be read says all of it.
+    /// The history of the record, which can't be read, has all of its fields.
     async fn is_restorable(&self, kind: Kind, id: Uuid) -> Result<bool, StoreError> {
         let Some(past) = self.past(id).await? else { return Ok(false) };
         Ok(with_type!(kind, T => self.restored::<T>(id, &past, None).await?.is_ok()))

@@ -13,7 +13,6 @@ use crate::store::table::stored_responses::{ENTRIES, FINGERPRINT};
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-/// The facts about a stored response.
 #[derive(Debug, Clone)]
 pub(super) struct ResponseFacts {
     /// Its item, without the response itself.
@@ -39,7 +38,6 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Removes the stored responses whose effects are not in the histories.
     pub(super) async fn check_responses(&mut self) -> Result<(), StoreError> {
         let is_lost = |(record, version): &(Uuid, u64)| {
             !self.unknown.contains(record) && self.history_lengths.get(record).is_none_or(|length| length < version)
@@ -56,7 +54,7 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Adds the removal of the stored responses that tell of a record's version `from` or later.
+    /// Of responses that tell of the record's version `from` or a later one.
     pub(super) fn remove_responses(&mut self, mut change: Change, record: Uuid, from: u64) -> Result<Change, StoreError> {
         let tells = |it: &ResponseFacts| it.entries.iter().any(|(id, version)| *id == record && *version >= from);
         let (removed, kept) = std::mem::take(&mut self.responses).into_iter().partition(tells);
@@ -68,7 +66,7 @@ impl TenantCheck<'_> {
     }
 }
 
-/// Whether the table may remove an item at any time.
+/// The table may remove an item at any time.
 fn has_expired(item: &Item, now: Timestamp) -> bool {
     let expires: Option<i64> = item.get(EXPIRES).and_then(|seconds| seconds.as_n().ok()?.parse().ok());
     expires.is_some_and(|seconds| seconds * 1000 <= now.millis())

@@ -13,7 +13,7 @@ use crate::store::table::error::{StoreError, UnreadableRecord};
 use crate::store::table::item;
 use uuid::Uuid;
 
-/// All kinds, in the order of repairs: what a record is restored from comes before it.
+/// All kinds, in the order of repairs: a record comes after those that it is restored from.
 pub(super) const ORDER: [Kind; 13] = [
     Kind::Tenant,
     Kind::ApiKey,
@@ -30,7 +30,6 @@ pub(super) const ORDER: [Kind; 13] = [
     Kind::Webhook,
 ];
 
-/// The events of a record, while they are read.
 #[derive(Debug, Default)]
 pub(super) struct ScannedChain {
     /// `None` if this version of the service does not know the kind.
@@ -41,7 +40,7 @@ pub(super) struct ScannedChain {
 }
 
 impl TenantCheck<'_> {
-    /// Reports a tenant that has lost everything that is known of itself.
+    /// Reports a tenant that has lost its record and its history.
     pub(super) fn check_tenant(&mut self) {
         let id = self.store.id().uuid();
         if !self.records.contains_key(&(Kind::Tenant, id)) && !self.chains.contains_key(&id) {
@@ -50,7 +49,7 @@ impl TenantCheck<'_> {
         }
     }
 
-    /// Reads every record. Records come before events, so that the events contain all changes of each record.
+    /// Records come before events, so that the events contain all changes of each record.
     pub(super) async fn scan_records(&mut self) -> Result<(), StoreError> {
         for kind in ORDER {
             with_type!(kind, T => self.scan_kind::<T>().await?);
@@ -103,7 +102,6 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Reads every event.
     pub(super) async fn scan_events(&mut self, progress: &mut impl FnMut(u64)) -> Result<(), StoreError> {
         let recent_since = self.began.plus(-max_secondary_index_delay());
         let store = self.store;

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 
-/// The state of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counter {
-    /// The number that was given last.
+    /// The last given number.
     pub(super) last_number: u64,
-    /// The minimum number of digits.
     pub(super) width: usize,
 }
 
-/// Returns the counter that is behind `tag`, by its pattern, and the number that it must have at least; `None` if a counter
-/// accounts for the tag, or none can have given it. `counters` are by pattern, such as `AST-{N}`.
+/// The pattern of the counter that must have given `tag`, and the number that it must have at least; `None` if a counter accounts
+/// for the tag, or none can have given it. `counters` are by pattern, such as `AST-{N}`.
 pub(super) fn behind(counters: &BTreeMap<String, Counter>, tag: &str) -> Option<(String, u64)> {
     let candidates = readings(tag).filter_map(|(pattern, digits)| {
         let counter = counters.get(&pattern)?;
@@ -28,7 +26,7 @@ pub(super) fn behind(counters: &BTreeMap<String, Counter>, tag: &str) -> Option<
     Some((pattern, number))
 }
 
-/// Returns every way to read a tag as a pattern with a number.
+/// Every way to read a tag as a pattern with a number.
 fn readings(tag: &str) -> impl Iterator<Item = (String, &str)> {
     let is_digit = |index: usize| tag.as_bytes().get(index).is_some_and(u8::is_ascii_digit);
     let starts = (0..tag.len()).filter(move |start| is_digit(*start));

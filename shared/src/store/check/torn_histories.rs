@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 impl TenantCheck<'_> {
-    /// Removes the entries beyond the first that is missing, if the same transaction wrote it and all of them: what follows
-    /// from a lost entry can't be verified. Returns how the record and what is left of its history differ then; `None` if
-    /// the entries stay.
+    /// Removes the entries beyond the first that is missing, if the same transaction wrote it and all of them: entries after a
+    /// lost one can't be verified. Returns the new difference between the record and the rest of its history; `None` if the
+    /// entries stay.
     pub(super) async fn remove_torn_entries<T: Record>(
         &mut self,
         id: Uuid,
@@ -54,7 +54,7 @@ impl TenantCheck<'_> {
     }
 }
 
-/// Returns whether the transaction that wrote an event also wrote that of an earlier version of the same record.
+/// The transaction that wrote an event also wrote that of an earlier version of the same record.
 fn is_of_transaction(event: &Item, version: u64) -> bool {
     let start: Option<u64> = event.get(TRANSACTION_START).and_then(|start| start.as_n().ok()?.parse().ok());
     start.is_some_and(|start| start <= version)

@@ -10,7 +10,7 @@ use crate::store::table::item::VERSION;
 use uuid::Uuid;
 
 impl TenantCheck<'_> {
-    /// Restores every record that can't be read, as far as its history says what it was.
+    /// Restores records that can't be read, as far as their histories suffice.
     pub(super) async fn check_unreadable(&mut self) -> Result<(), StoreError> {
         let unreadable = std::mem::take(&mut self.unreadable);
         // What a record is restored from comes before it.
@@ -45,13 +45,12 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Returns whether a record was only being created: neither its event nor all of its other items were written.
+    /// The record was being created: neither its event nor all of its other items were written.
     fn is_unwritten(&self, id: Uuid, item: &Item) -> bool {
         let is_first = item.get(VERSION).and_then(|version| version.as_n().ok()).is_some_and(|version| version == "1");
         is_first && !self.history_lengths.contains_key(&id)
     }
 
-    /// Records that a record can't be read, and that the check can't repair it.
     pub(super) fn report_unreadable(&mut self, kind: Kind, subject: String, cause: &str) {
         let advice = match kind {
             Kind::Tenant => "its history does not say all of it; restore the table to another moment",

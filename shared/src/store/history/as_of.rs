@@ -21,19 +21,19 @@ pub(in crate::store) const MAX_EVENT_AFTER_REQUEST: TimeDelta = TimeDelta::minut
 pub(in crate::store) const CONCURRENT_HISTORIES: usize = 8;
 
 impl BoundedReads {
-    /// Returns an asset as it was at `at`, and the catalog names that it showed then; `None` if it did not exist.
+    /// The asset as it was at `at`, and the catalog names that it showed then; `None` if it did not exist.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Internal`] when an entry of a history is lost or can't be read. As
-    /// [`BoundedReads::history`] otherwise.
+    /// Returns [`StoreError::Internal`] when an entry of a history is lost or can't be read. As [`BoundedReads::history`]
+    /// otherwise.
     pub async fn asset_as_of(&self, id: AssetId, at: Timestamp) -> Result<Option<(Stored<Asset>, CatalogNames)>, StoreError> {
         let Some(state) = self.past_state(Asset::KIND, id.uuid(), at).await? else { return Ok(None) };
         let mut assets = self.verified().await.past_assets(vec![(id, state)], at).await?;
         Ok(assets.pop())
     }
 
-    /// Returns the state of a record at `at`; `None` if it did not exist.
+    /// `None` if the record did not exist.
     ///
     /// Not generic, like all that follows, so that a function links it once, and nothing that only some kinds need.
     pub(in crate::store) async fn past_state(
@@ -53,8 +53,7 @@ impl BoundedReads {
 }
 
 impl TenantStore {
-    /// Returns assets with these states, in their order, and the names that their catalog entries had. Each entry's history
-    /// is read once.
+    /// In the order of `states`, with the names of the catalog entries at `at`. Each entry's history is read once.
     pub(in crate::store) async fn past_assets(
         &self,
         states: Vec<(AssetId, PastState)>,
@@ -87,7 +86,7 @@ impl TenantStore {
         states.into_iter().map(asset).collect()
     }
 
-    /// Returns the states of those of the records that existed.
+    /// Of those records that existed.
     async fn past_states(&self, kind: Kind, ids: BTreeSet<Uuid>, at: Timestamp) -> Result<HashMap<Uuid, PastState>, StoreError> {
         let store = self.as_unverified();
         let states = stream::iter(ids).map(async |id| {
@@ -99,7 +98,6 @@ impl TenantStore {
     }
 }
 
-/// Returns the different ids in a field of these states.
 fn ids_in<'s>(field: &str, states: impl Iterator<Item = &'s PastState>) -> BTreeSet<Uuid> {
     states.filter_map(|state| state.id_in(field)).collect()
 }
@@ -108,7 +106,7 @@ fn name(state: &PastState) -> Option<Name> {
     state.text_in("name").map(|name| Name::from_stored(name.to_owned()))
 }
 
-/// Returns what an asset needs of its model.
+/// The fields that an asset needs of its model.
 fn past_model(id: ModelId, state: &PastState) -> Option<Model> {
     let (manufacturer_id, asset_type_id) = (state.id_in("manufacturer_id")?, state.id_in("asset_type_id")?);
     Some(Model { id, name: name(state)?, manufacturer_id, asset_type_id, notes: None })

@@ -21,14 +21,13 @@ pub const MAX_BODY_BEFORE_OMISSION: usize = 4 * 1024 * 1024;
 /// A part of the tenant's events, oldest first.
 #[derive(Debug, Clone)]
 pub struct Feed {
-    /// The events.
     pub entries: Vec<HistoryEntry>,
     /// The event to continue after: the last that was read for this part, or the requested one. With a filter for a record,
     /// it can be the ID of no event.
     pub last: Option<EventId>,
-    /// Whether more events follow already.
+    /// More events follow already.
     pub has_more: bool,
-    /// The bytes of the entries in a response.
+    /// The size of the entries in a response.
     bytes: usize,
 }
 
@@ -38,7 +37,7 @@ const MAX_READ: usize = 1_000;
 const READ_AT_ONCE: usize = 250;
 
 impl Feed {
-    /// Adds an entry, if the response can hold it and has not `limit` of them, and returns whether it does.
+    /// `false` if the response can't hold the entry, or has `limit` of them.
     fn add(&mut self, entry: HistoryEntry, limit: usize) -> bool {
         let length = json::escaped_len(entry.text.as_bytes());
         let is_full = !self.entries.is_empty() && self.bytes + length > MAX_BODY_BEFORE_OMISSION;
@@ -52,19 +51,18 @@ impl Feed {
 }
 
 impl TenantStore {
-    /// Returns the position in the feed that everything follows which is not in it yet: of events of the last seconds,
-    /// some may still be written. Reads nothing.
+    /// The position of the next new event: of events of the last seconds, some may still be written. Reads nothing.
     #[must_use]
     pub fn end_of_feed(&self) -> EventId {
         Keys::last_event_before(self.feed_end())
     }
 
-    /// Returns the time up to which the feed is complete: no event can be added with an earlier time in its ID.
+    /// The feed is complete up to this time: no event can be added with an earlier time in its ID.
     fn feed_end(&self) -> Timestamp {
         self.store.now().plus(-max_event_delay())
     }
 
-    /// Returns up to `limit` events after `after`, or from the first.
+    /// Events after `after`, or from the first.
     ///
     /// # Errors
     ///
@@ -73,11 +71,11 @@ impl TenantStore {
         self.matching_events(after, limit, &EventFilter::default()).await
     }
 
-    /// Returns up to `limit` events that match, of those after `after`, or from the first.
+    /// Matching events after `after`, or from the first.
     ///
-    /// Events of the last seconds are held back, because one with an earlier ID may still be written. A reader that
-    /// continues after [`Feed::last`] therefore misses none. With a filter, a part has a bounded number of events read for
-    /// it, so it can be empty although more follow.
+    /// Events of the last seconds are held back, because one with an earlier ID may still be written. A reader that continues
+    /// after [`Feed::last`] therefore misses none. With a filter, a part has a bounded number of events read for it, so it can be
+    /// empty although more follow.
     ///
     /// # Errors
     ///
@@ -178,7 +176,6 @@ impl TenantStore {
 }
 
 impl TenantReads {
-    /// Returns a query for the tenant's events between two keys, both included.
     pub(in crate::store) fn events_query(&self, from: AttributeValue, to: AttributeValue) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
         query

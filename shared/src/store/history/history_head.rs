@@ -31,16 +31,14 @@ pub(in crate::store) struct HistoryHead {
 }
 
 impl HistoryHead {
-    /// Returns the attributes that [`HistoryHead::of`] needs, for a projection.
+    /// The attributes that [`HistoryHead::of`] needs, for a projection.
     pub(in crate::store) const ATTRIBUTES: [(&str, &str); 3] =
         [("#version", VERSION), ("#hash", LAST_HASH), ("#event", LAST_EVENT)];
 
-    /// Returns the head of a history whose latest entry is this one.
     pub(in crate::store) fn after(version: u64, entry: &HistoryEntry) -> Self {
         Self { chain: ChainHead { version, last_hash: entry.hash.clone() }, last_event: entry.id }
     }
 
-    /// Reads the head from a record's or a tombstone's item.
     pub(in crate::store) fn of(item: &Item) -> Result<Self, StoreError> {
         let text = |name| item.get(name)?.as_s().ok().cloned();
         let version = || item.get(VERSION)?.as_n().ok()?.parse().ok();
@@ -52,7 +50,7 @@ impl HistoryHead {
     }
 }
 
-/// Returns whether other items of the transaction that wrote this event may not be visible yet.
+/// Other items of the transaction that wrote this event may not be visible yet.
 pub(in crate::store) fn may_be_in_flight(event: EventId, now: Timestamp) -> bool {
     event.timestamp().plus(max_event_delay()) > now
 }
@@ -63,7 +61,7 @@ pub(in crate::store) async fn pause_before_look(looks: u32) {
 }
 
 impl TenantReads {
-    /// Returns the head of a record's history: from the record or, if that is missing, from its tombstone.
+    /// From the record or, if that is missing, from its tombstone.
     pub(in crate::store) async fn history_head(&self, kind: Kind, id: Uuid) -> Result<Option<HistoryHead>, StoreError> {
         // In this order, so that a deletion in between is not missed.
         match self.history_head_in(self.keys.record(kind, id)).await? {
@@ -83,7 +81,7 @@ impl TenantReads {
 }
 
 impl TenantStore {
-    /// Returns the tombstone of a record whose deletion `event` describes, as its change to `version`.
+    /// `event` describes the deletion, which is the change to `version`.
     pub(in crate::store) fn tombstone_item(
         &self,
         kind: Kind,
@@ -96,7 +94,7 @@ impl TenantStore {
         Ok(TransactionItem { condition: Condition::Invariant, write: self.store.put_new(item)? })
     }
 
-    /// Returns the item of the tombstone of a record whose history ends with `head`.
+    /// `head` is the end of the history.
     pub(in crate::store) fn tombstone(&self, kind: Kind, id: Uuid, head: &HistoryHead) -> Item {
         let mut item = self.keys.tombstone(kind, id).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("tombstone".to_owned()));

@@ -23,7 +23,7 @@ use uuid::Uuid;
 /// The longest lag of the index before an entry that it lacks counts as lost. Far longer than it ever takes, so that a
 /// slow index is not reported as a broken chain.
 const LOST_AFTER: TimeDelta = TimeDelta::hours(1);
-/// The longest that clients are told to wait for entries, in seconds.
+/// In seconds.
 const MAX_RETRY_AFTER: u64 = 60;
 
 /// A page of a record's history, newest entry first.
@@ -33,18 +33,17 @@ pub struct HistoryPage {
     pub entries: Vec<HistoryEntry>,
     /// The number of entries of the whole history.
     pub total: u64,
-    /// Which page this is.
     pub request: PageRequest,
 }
 
-/// The facts about a record's history that are read before its entries.
+/// Facts about a record's history, read before its entries.
 pub(in crate::store) struct HistoryState {
-    /// Which kind the record must be of: permission to read histories of one kind is not permission for all.
+    /// The record must be of this kind: permission to read histories of one kind is not permission for all.
     kind: Kind,
     entity: Uuid,
     /// The head that the record or its tombstone names; `None` if both are missing.
     pub(in crate::store) head: Option<HistoryHead>,
-    /// The events that are known without reading them, by version.
+    /// Known events by version, not yet read.
     events: BTreeMap<u64, EventId>,
     /// The index was read from this version up.
     read_from: u64,
@@ -59,20 +58,20 @@ impl HistoryState {
         Self { kind, entity, head, events, read_from, recent: None }
     }
 
-    /// Returns the highest version that the record or the index speaks of.
+    /// The highest version that the record or the index speaks of.
     pub(in crate::store) fn total(&self) -> u64 {
         self.events.keys().next_back().copied().unwrap_or(0)
     }
 
-    /// Returns the highest version whose event has an id of `time` or earlier; 0 if there is none. Nothing may be known of the
-    /// events of single versions, which then count with the next one.
+    /// The highest version whose event has an id of `time` or earlier; 0 if there is none. Versions whose event is unknown count
+    /// with the next one.
     pub(in crate::store) fn last_version_until(&self, time: Timestamp) -> u64 {
         let is_later = |(_, id): &(&u64, &EventId)| id.timestamp() > time;
         let first_later = self.events.iter().find(is_later).map(|(version, _)| *version);
         first_later.map_or(self.total(), |version| version - 1)
     }
 
-    /// Returns the latest event that the record or the index speaks of.
+    /// The latest event that the record or the index speaks of.
     pub(in crate::store) fn last_event(&self) -> Option<EventId> {
         self.events.values().next_back().copied()
     }
@@ -81,15 +80,14 @@ impl HistoryState {
         self.recent.as_ref().is_some_and(|recent| recent.contains_key(&version))
     }
 
-    /// Returns whether an entry that was found nowhere is lost, and not only late.
+    /// An entry that was found nowhere is lost, and not only late.
     fn is_lost(&self, version: u64, now: Timestamp) -> bool {
         // The entry is not newer than whatever follows it.
         let latest = self.events.range(version..).next().map(|(_, id)| id.timestamp());
         latest.is_none_or(|latest| latest.plus(LOST_AFTER) < now)
     }
 
-    /// Returns after how many seconds the index may have what it lacks: nobody knows, but what has been late for a minute
-    /// will hardly be there a second later.
+    /// In seconds: an entry that has been late for a minute will hardly be there a second later.
     fn retry_after(&self, now: Timestamp) -> u64 {
         let late = self.last_event().map_or(0, |event| now.millis().saturating_sub(event.timestamp().millis()) / 1000);
         u64::try_from(late / 2).unwrap_or(0).clamp(1, MAX_RETRY_AFTER)
@@ -97,7 +95,7 @@ impl HistoryState {
 }
 
 impl BoundedReads {
-    /// Returns a page of a record's history, also of a deleted record; `None` if no such record ever existed.
+    /// Also of a deleted record; `None` if no such record ever existed.
     ///
     /// Takes two round trips for the first page and three for others.
     ///
@@ -115,8 +113,7 @@ impl BoundedReads {
         Ok(Some(HistoryPage { entries: entries.into_values().rev().collect(), total, request }))
     }
 
-    /// Reads what the record, or its tombstone, and the index say of a history; of the index at most `rows` rows, the
-    /// newest. `None` if there never was such a record.
+    /// From the record or its tombstone, and from the newest `rows` rows of the index. `None` if there never was such a record.
     pub(in crate::store) async fn history_state<T: Record>(
         &self,
         id: T::Id,
@@ -154,7 +151,7 @@ impl BoundedReads {
         }
     }
 
-    /// Returns the latest entry that the index names.
+    /// The latest entry that the index names.
     async fn last_entry(&self, state: &HistoryState) -> Result<Option<HistoryEntry>, StoreError> {
         let Some(id) = state.last_event() else { return Ok(None) };
         Ok(self.items(&[self.keys.event(id)]).await?.values().next().and_then(entry_of))
@@ -174,7 +171,7 @@ impl BoundedReads {
         Ok(())
     }
 
-    /// Returns the entries of these versions. Lost entries are left out, and logged.
+    /// Lost entries are left out, and logged.
     pub(in crate::store) async fn history_entries(
         &self,
         state: &mut HistoryState,
@@ -221,7 +218,7 @@ impl BoundedReads {
 }
 
 impl TenantReads {
-    /// Reads the entries of these events, by version. Those that the table does not have are left out.
+    /// By version. Those that the table does not have are left out.
     async fn entries_of<'e>(
         &self,
         events: impl IntoIterator<Item = (&'e u64, &'e EventId)>,
@@ -231,7 +228,7 @@ impl TenantReads {
         Ok(keys.into_iter().filter_map(|(version, key)| Some((version, entry_of(&items.remove(&key)?)?))).collect())
     }
 
-    /// Returns rows of the index: all those of `versions`, or the newest `limit` of them.
+    /// All those of `versions`, or the newest `limit` of them.
     pub(in crate::store) async fn history_rows(
         &self,
         entity: Uuid,
@@ -256,7 +253,7 @@ impl TenantReads {
     }
 }
 
-/// Returns the entry that an event's item holds. A missing text or hash becomes empty, which no verification accepts.
+/// A missing text or hash becomes empty, which no verification accepts.
 pub(in crate::store) fn entry_of(item: &Item) -> Option<HistoryEntry> {
     let id = keys::event_id(&Key::of(item)?)?;
     let text = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();

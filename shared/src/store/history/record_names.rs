@@ -14,13 +14,12 @@ use uuid::Uuid;
 /// The names of a record for people: the present ones or, if it was deleted, the last ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordNames {
-    /// Its name: of an instance the asset's, of a movement the number.
+    /// Of an instance, the asset's name; of a movement, its number.
     pub name: Option<String>,
-    /// Its asset tag.
     pub tag: Option<String>,
 }
 
-/// Returns the fields with a record's name and tag.
+/// The fields of a record's name and tag.
 const fn fields(kind: Kind) -> (Option<&'static str>, Option<&'static str>) {
     match kind {
         Kind::Asset => (Some("name"), Some("asset_tag")),
@@ -42,15 +41,13 @@ impl RecordNames {
         Self::of(kind, |field| item.get(field)?.as_s().ok().cloned())
     }
 
-    /// Returns the names of a record from the event of its deletion.
     fn of_deleted(kind: Kind, changes: &Map<String, Value>) -> Self {
         Self::of(kind, |field| Some(changes.get(field)?["old"].as_str()?.to_owned()))
     }
 }
 
 impl TenantReads {
-    /// Returns the names of these records. Takes one round trip, and two more if some were deleted. Records that exist
-    /// nowhere have none.
+    /// Takes one round trip, and two more if some were deleted. Records that exist nowhere have none.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use crate::store::table::error::StoreError;
 const ENTRIES_PER_READ: u64 = 1_000;
 
 impl TenantStore {
-    /// Returns the whole history of a record, oldest entry first; `None` if no such record ever existed.
+    /// Oldest entry first; `None` if no such record ever existed.
     ///
     /// # Errors
     ///
@@ -27,8 +27,8 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`BoundedReads::history`](crate::store::BoundedReads::history). What may only be late is never reported as a
-    /// broken chain, but returns [`StoreError::Unsettled`].
+    /// As [`BoundedReads::history`](crate::store::BoundedReads::history). An entry that may only be late leads to
+    /// [`StoreError::Unsettled`], not to a broken chain.
     pub async fn verify_history<T: Record>(&self, id: T::Id) -> Result<Option<Verification>, StoreError> {
         let store = self.as_unverified();
         let Some(mut state) = store.history_state::<T>(id, None).await? else { return Ok(None) };
@@ -56,8 +56,8 @@ impl TenantStore {
         Ok(Some(verification))
     }
 
-    /// Returns whether the record, or its tombstone, has reached the end of a chain that was beyond it: it changed while
-    /// the entries were read. Nothing else puts entries there.
+    /// The record, or its tombstone, has reached the end of a chain that was beyond it: it changed while the entries were read.
+    /// Nothing else puts entries there.
     async fn record_follows<T: Record>(&self, id: T::Id, chain: &Chain) -> Result<bool, StoreError> {
         for looks in 1..=MAX_LOOKS {
             let head = self.history_head(T::KIND, id.uuid()).await?;

@@ -21,37 +21,36 @@ impl Keys {
         self.key(format!("{EVENTS}{}", id.short()))
     }
 
-    /// Returns the sort key, in the index `history`, of the event that made this version of a record.
+    /// The sort key, in the index `history`, of the event that made this version of a record.
     ///
-    /// Versions have leading zeros so that they sort as numbers. The newest is therefore the number of events, and a
-    /// page of a history is a range of keys.
+    /// Versions have leading zeros so that they sort as numbers. The newest is therefore the number of events, and a page of a
+    /// history is a range of keys.
     #[must_use]
     pub fn history(record: Uuid, version: u64) -> AttributeValue {
         AttributeValue::S(format!("{}#{version:0VERSION_DIGITS$}", EventId::from_uuid(record).short()))
     }
 
-    /// Returns the version and the event id in an item of the index `history`.
+    /// From an item of the index `history`.
     #[must_use]
     pub fn history_row(item: &Item) -> Option<(u64, EventId)> {
         let (_, version) = history_entry(item.get(HS)?)?;
         Some((version, event_id(&Key::of(item)?)?))
     }
 
-    /// Returns the first and the last sort key that an event can have whose id was created at `since` or later.
+    /// The first and the last sort key that an event can have whose id was created at `since` or later.
     #[must_use]
     pub fn events_since(since: Timestamp) -> (AttributeValue, AttributeValue) {
         let first = EventId::new(since, [0; 10]).short();
         (AttributeValue::S(format!("{EVENTS}{first}")), AttributeValue::S(format!("{EVENTS}~")))
     }
 
-    /// Returns the last id that an event can have which was created before `end`.
+    /// The last possible id of an event that was created before `end`.
     #[must_use]
     pub fn last_event_before(end: Timestamp) -> EventId {
         EventId::new(end.plus(TimeDelta::milliseconds(-1)), [u8::MAX; 10])
     }
 
-    /// Returns the first and the last sort key that an event can have that follows `after`, or follows nothing, and
-    /// whose id was created before `end`; `None` if there can be no such event.
+    /// The range of sort keys of events after `after` whose id was created before `end`; `None` if there can be no such event.
     #[must_use]
     pub fn events_between(after: Option<EventId>, end: Timestamp) -> Option<(AttributeValue, AttributeValue)> {
         // No key sorts between an id's key and the same key with one more character.
@@ -61,20 +60,18 @@ impl Keys {
     }
 }
 
-/// Returns the record and the version in a sort key of the index `history`.
+/// The record and the version in a sort key of the index `history`.
 #[must_use]
 pub fn history_entry(key: &AttributeValue) -> Option<(Uuid, u64)> {
     let (record, version) = key.as_s().ok()?.split_once('#')?;
     Some((EventId::from_short(record)?.uuid(), version.parse().ok()?))
 }
 
-/// Returns the id of the event that has this key.
 #[must_use]
 pub fn event_id(key: &Key) -> Option<EventId> {
     key.sort().strip_prefix(EVENTS).and_then(EventId::from_short)
 }
 
-/// Returns the tenant and the event whose item has these key attributes.
 #[must_use]
 pub fn event_of(partition: &str, sort: &str) -> Option<(TenantId, EventId)> {
     let key = Key { pk: partition.to_owned(), sk: sort.to_owned() };

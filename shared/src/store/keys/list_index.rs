@@ -12,7 +12,7 @@ const BUCKET_DIGITS: usize = 2;
 /// The buckets of each section of the index `list_index`.
 pub const BUCKETS: usize = 62 * 62;
 
-/// The letter that the keys of events begin with that assign an asset to a user.
+/// The first letter of the keys of events that assign an asset to a user.
 const ASSIGNMENTS: char = 'H';
 
 /// A part of the index `list_index`.
@@ -26,8 +26,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// Returns the section that has the records of a kind, those that have ended or the others; `None` for kinds that are
-    /// not in the index.
+    /// For records that have ended, or the others; `None` for kinds that are not in the index.
     #[must_use]
     pub fn of(kind: Kind, is_ended: bool) -> Option<Self> {
         match kind {
@@ -40,7 +39,7 @@ impl Section {
         }
     }
 
-    /// Returns the letter that its keys begin with.
+    /// The first letter of its keys.
     fn letter(self) -> char {
         match self {
             Self::Assets => 'A',
@@ -51,13 +50,13 @@ impl Section {
         }
     }
 
-    /// Returns the sort key of a bucket: `A07`.
+    /// `A07`
     #[must_use]
     pub fn bucket(self, number: usize) -> AttributeValue {
         AttributeValue::S(format!("{}{}", self.letter(), base62::encode(number as u128, BUCKET_DIGITS)))
     }
 
-    /// Returns the bucket's number in a sort key of this section; `None` for a key of another.
+    /// `None` for a key of another section.
     #[must_use]
     pub fn bucket_number(self, key: &AttributeValue) -> Option<usize> {
         let digits = key.as_s().ok()?.strip_prefix(self.letter())?;
@@ -66,29 +65,28 @@ impl Section {
 }
 
 impl Keys {
-    /// Returns a record's sort key in the index; `None` for kinds that are not in the index.
+    /// `None` for kinds that are not in the index.
     ///
-    /// Keys of an index need not be unique, and each section is always read as a whole. So keys are short, which costs
-    /// less, and random, which spreads a tenant's writes.
+    /// Keys of an index need not be unique, and each section is always read as a whole. So keys are short, which costs less, and
+    /// random, which spreads a tenant's writes.
     #[must_use]
     pub fn list_index(kind: Kind, id: Uuid, is_ended: bool) -> Option<AttributeValue> {
         let bucket = usize::try_from(id.as_u128() % BUCKETS as u128).unwrap_or_default();
         Some(Section::of(kind, is_ended)?.bucket(bucket))
     }
 
-    /// Returns the sort key, in the index, of an event that assigns an asset to a user: `H<user><asset>`.
+    /// The sort key of an event that assigns an asset to a user: `H<user><asset>`.
     #[must_use]
     pub fn assignment(user: UserId, asset: AssetId) -> AttributeValue {
         AttributeValue::S(format!("{ASSIGNMENTS}{}{}", user.short(), asset.short()))
     }
 
-    /// Returns what the sort keys of all assignments to a user begin with.
+    /// The prefix of the sort keys of all assignments to a user.
     #[must_use]
     pub fn assignments(user: UserId) -> AttributeValue {
         AttributeValue::S(format!("{ASSIGNMENTS}{}", user.short()))
     }
 
-    /// Returns the asset in a sort key of an assignment.
     #[must_use]
     pub fn assigned_asset(key: &AttributeValue) -> Option<AssetId> {
         let ids = key.as_s().ok()?.strip_prefix(ASSIGNMENTS)?;

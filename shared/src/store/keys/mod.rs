@@ -21,12 +21,10 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// The attributes of an item, as the SDK represents them.
+/// In the SDK's representation.
 pub type Item = HashMap<String, AttributeValue>;
 
-/// The attribute with the partition key.
 pub const PK: &str = "PK";
-/// The attribute with the sort key.
 pub const SK: &str = "SK";
 /// The sort key of the index `list_index`.
 pub const LS: &str = "LS";
@@ -40,31 +38,22 @@ pub const HISTORY: &str = "history";
 pub const EXPIRES: &str = "expires";
 /// The attribute of an event with its text, from which its hash is computed.
 pub const ENTRY: &str = "entry";
-/// The attribute that says what an item is, for people who look at the table.
+/// The attribute with an item's type, for people who look at the table.
 pub const TYPE: &str = "type";
 
 /// Longer values are hashed in sort keys, for which DynamoDB allows 1,024 bytes.
 const MAX_VALUE_BYTES: usize = 512;
-/// The prefix of unique markers' sort keys.
 pub const MARKERS: &str = "UNIQ#";
-/// The prefix of steps items' sort keys.
 pub const STEPS: &str = "STEPS#";
-/// The prefix of schema items' sort keys.
 pub const SCHEMAS: &str = "SCHEMA#";
-/// The prefix of signatures' sort keys.
 pub const SIGNATURES: &str = "SIGNATURE#";
-/// The prefix of stored responses' sort keys.
 pub const STORED_RESPONSES: &str = "IDEMPOTENCY#";
-/// The prefix of counters' sort keys.
 pub const COUNTERS: &str = "SEQUENCE#";
-/// The prefix of reference items' sort keys.
 pub const REFERENCES: &str = "REFERENCES#";
-/// The prefix of tombstones' sort keys.
 pub const TOMBSTONES: &str = "DELETED#";
 const REGISTRY: &str = "REGISTRY";
 const REGISTRY_PREFIX: &str = "T#";
 
-/// The primary key of one item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     pk: String,
@@ -72,33 +61,29 @@ pub struct Key {
 }
 
 impl Key {
-    /// Returns the key's two attributes.
     #[must_use]
     pub fn item(&self) -> Item {
         Item::from([(PK.to_owned(), AttributeValue::S(self.pk.clone())), (SK.to_owned(), AttributeValue::S(self.sk.clone()))])
     }
 
-    /// Returns the key of an item, if it has one.
     #[must_use]
     pub fn of(item: &Item) -> Option<Self> {
         let text = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned();
         Some(Self { pk: text(PK)?, sk: text(SK)? })
     }
 
-    /// Returns the sort key.
     #[must_use]
     pub fn sort(&self) -> &str {
         &self.sk
     }
 }
 
-/// Makes the keys of one tenant, and of no other.
+/// Keys of one tenant, and of no other.
 #[derive(Debug, Clone)]
 pub struct Keys {
     pk: String,
 }
 
-/// Returns the prefix of the sort keys of a kind.
 const fn prefix(kind: Kind) -> &'static str {
     match kind {
         Kind::Tenant => "TENANT",
@@ -118,19 +103,16 @@ const fn prefix(kind: Kind) -> &'static str {
 }
 
 impl Keys {
-    /// Returns the keys of `tenant`.
     #[must_use]
     pub fn of(tenant: TenantId) -> Self {
         Self { pk: format!("T#{}", tenant.short()) }
     }
 
-    /// Returns the partition key.
     #[must_use]
     pub fn partition(&self) -> AttributeValue {
         AttributeValue::S(self.pk.clone())
     }
 
-    /// Returns the key of the item with this sort key.
     pub(in crate::store) fn sibling(&self, sort_key: &str) -> Key {
         self.key(sort_key.to_owned())
     }
@@ -148,7 +130,6 @@ impl Keys {
         }
     }
 
-    /// Returns the prefix of the sort keys of a kind.
     #[must_use]
     pub fn prefix(kind: Kind) -> AttributeValue {
         AttributeValue::S(prefix(kind).to_owned())
@@ -166,7 +147,7 @@ impl Keys {
         self.key(format!("{SCHEMAS}{hash}"))
     }
 
-    /// `REFERENCES#<kind>#<id>`: the number of references to a record, and what references can require of it.
+    /// `REFERENCES#<kind>#<id>`: the number of references to a record, and the attributes that references can require.
     #[must_use]
     pub fn references(&self, kind: Kind, id: Uuid) -> Key {
         self.key(format!("{REFERENCES}{}#{}", kind.noun(), short(id)))
@@ -229,7 +210,7 @@ impl Keys {
         self.key(format!("{STORED_RESPONSES}{}#{}", short(idempotency.by), idempotency.key.hash()))
     }
 
-    /// Returns what begins the sort keys of these unique markers: those whose value begins with that of `unique`.
+    /// The prefix of unique markers whose value begins with that of `unique`.
     #[must_use]
     pub fn markers(kind: Kind, unique: &Unique) -> AttributeValue {
         AttributeValue::S(format!("{MARKERS}{}.{}#{}", kind.noun(), unique.field, unique.value))
@@ -240,25 +221,23 @@ fn short(id: Uuid) -> String {
     EventId::from_uuid(id).short()
 }
 
-/// Returns the tenant whose partition has this key.
+/// The tenant of the partition.
 #[must_use]
 pub fn tenant(key: &Key) -> Option<TenantId> {
     key.pk.strip_prefix("T#").and_then(TenantId::from_short)
 }
 
-/// Returns the id of the record of this kind that has this key.
 #[must_use]
 pub fn record_id(kind: Kind, key: &Key) -> Option<Uuid> {
     record_id_of_sort_key(kind, &key.sk)
 }
 
-/// Returns the id of the record of this kind that has this sort key.
 #[must_use]
 pub fn record_id_of_sort_key(kind: Kind, sort_key: &str) -> Option<Uuid> {
     sort_key.strip_prefix(prefix(kind)).and_then(EventId::from_short).map(Id::uuid)
 }
 
-/// Returns the deleted record that has this tombstone. The kind is `None` if this version of the service does not know it.
+/// The kind is `None` if this version of the service does not know it.
 #[must_use]
 pub fn deleted_record(tombstone: &Key) -> Option<(Option<Kind>, Uuid)> {
     let (noun, id) = tombstone.sk.strip_prefix(TOMBSTONES)?.split_once('#')?;
@@ -266,31 +245,27 @@ pub fn deleted_record(tombstone: &Key) -> Option<(Option<Kind>, Uuid)> {
     Some((kind, EventId::from_short(id)?.uuid()))
 }
 
-/// Returns the partition key of the operator's registry.
 #[must_use]
 pub fn registry_partition() -> AttributeValue {
     AttributeValue::S(REGISTRY.to_owned())
 }
 
-/// Returns the prefix of the sort keys in the registry.
 #[must_use]
 pub fn registry_prefix() -> AttributeValue {
     AttributeValue::S(REGISTRY_PREFIX.to_owned())
 }
 
-/// Returns the key of a tenant in the registry.
 #[must_use]
 pub fn registry(tenant: TenantId) -> Key {
     Key { pk: REGISTRY.to_owned(), sk: format!("{REGISTRY_PREFIX}{}", tenant.short()) }
 }
 
-/// Returns the tenant that has this key in the registry.
 #[must_use]
 pub fn registered_tenant(key: &Key) -> Option<TenantId> {
     key.sk.strip_prefix(REGISTRY_PREFIX).and_then(TenantId::from_short)
 }
 
-/// Returns a key that no item has. Reading it shows whether the table responds.
+/// No item has this key. Reading it shows whether the table responds.
 #[must_use]
 pub fn health_check() -> Key {
     Key { pk: "NOTHING".to_owned(), sk: "NOTHING".to_owned() }

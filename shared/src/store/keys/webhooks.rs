@@ -5,7 +5,6 @@ use crate::domain::values::id::{EventId, Id, WebhookId};
 use crate::domain::webhooks::DeliveryStatus;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// The prefix of deliveries' sort keys.
 const DELIVERIES: &str = "DELIVERY#";
 /// The prefix of the sort keys of webhooks' health. No record has it: webhooks begin with `WEBHOOK#`.
 const HEALTH: &str = "WEBHOOKHEALTH#";
@@ -19,33 +18,31 @@ impl Keys {
         self.key(format!("{DELIVERIES}{}#{}", webhook.short(), event.short()))
     }
 
-    /// Returns what the sort keys of all deliveries to a webhook begin with. They are in the order of the events.
+    /// Keys with this prefix are in the order of the events.
     #[must_use]
     pub fn delivery_prefix(webhook: WebhookId) -> AttributeValue {
         AttributeValue::S(format!("{DELIVERIES}{}#", webhook.short()))
     }
 
-    /// Returns the sort key, in the index `list_index`, of a delivery with this status: `D#<webhook>#<status>#<event>`. Those
-    /// that were delivered are not in the index.
+    /// In the index `list_index`: `D#<webhook>#<status>#<event>`. Delivered ones are not in the index.
     #[must_use]
     pub fn delivery_status(webhook: WebhookId, status: DeliveryStatus, event: EventId) -> AttributeValue {
         AttributeValue::S(format!("{BY_STATUS}#{}#{status}#{}", webhook.short(), event.short()))
     }
 
-    /// Returns what the sort keys, in the index `list_index`, of a webhook's deliveries with this status begin with.
+    /// The prefix, in the index `list_index`, of a webhook's deliveries with this status.
     #[must_use]
     pub fn delivery_status_prefix(webhook: WebhookId, status: DeliveryStatus) -> AttributeValue {
         AttributeValue::S(format!("{BY_STATUS}#{}#{status}#", webhook.short()))
     }
 
-    /// `WEBHOOKHEALTH#<webhook>`: since when nothing but failures came of deliveries to a webhook.
+    /// `WEBHOOKHEALTH#<webhook>`: the time since the last success of a webhook's deliveries.
     #[must_use]
     pub fn webhook_health(&self, webhook: WebhookId) -> Key {
         self.key(format!("{HEALTH}{}", webhook.short()))
     }
 }
 
-/// Returns the event in the key of a delivery.
 #[must_use]
 pub fn delivered_event(key: &Key) -> Option<EventId> {
     let (_, event) = key.sort().strip_prefix(DELIVERIES)?.split_once('#')?;

@@ -12,26 +12,23 @@ use crate::store::table::error::StoreError;
 use crate::store::table::item;
 use uuid::Uuid;
 
-/// Consecutive records of an export.
 #[derive(Debug)]
 pub struct Chunk<T: Record> {
-    /// Those that match, in the order of their ids.
+    /// In the order of their ids.
     pub records: Vec<Stored<T>>,
-    /// Those that can't be read.
+    /// Records that can't be read.
     pub unreadable: Vec<Uuid>,
-    /// After which record the next chunk begins; `None` at the end.
+    /// The next chunk begins after this record; `None` at the end.
     pub next: Option<T::Id>,
 }
 
-/// Which assets an export has.
+/// The filter of an export, with the asset types that it needs.
 pub struct AssetExport {
     filter: AssetFilter,
     logical_types: Vec<Uuid>,
 }
 
 impl TenantStore {
-    /// Begins an export of the assets that match `filter`.
-    ///
     /// # Errors
     ///
     /// Returns a [`StoreError`] when the table can't be read.
@@ -39,7 +36,7 @@ impl TenantStore {
         Ok(AssetExport { logical_types: self.logical_types(&filter).await?, filter })
     }
 
-    /// Reads the assets that follow `after`, at most 1 MB of them.
+    /// At most 1 MB of assets after `after`.
     ///
     /// # Errors
     ///
@@ -52,7 +49,7 @@ impl TenantStore {
         self.chunk_after(&export.filter.row_query(export.logical_types.clone()), after).await
     }
 
-    /// Reads the users that follow `after`, at most 1 MB of them.
+    /// At most 1 MB of users after `after`.
     ///
     /// # Errors
     ///
@@ -64,8 +61,8 @@ impl TenantStore {
         Ok(Chunk { records: items, unreadable, next: None })
     }
 
-    /// One page of a query, so that its size is bounded. Ids are the ends of sort keys, so both have the same order, and
-    /// whatever exists throughout is in exactly one chunk.
+    /// One page of a query, so that its size is bounded. Ids are the ends of sort keys, so both have the same order, and a record
+    /// that exists throughout is in exactly one chunk.
     async fn chunk_after<C: Columns>(
         &self,
         query: &RowQuery<'_, C>,

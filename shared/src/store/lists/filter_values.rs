@@ -13,12 +13,11 @@ const NOBODY: &str = "none";
 /// The name of the schema of that text.
 const UNASSIGNED: &str = "Unassigned";
 
-/// Statuses of which an asset must have one.
+/// An asset must have one of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statuses(Vec<Status>);
 
 impl Statuses {
-    /// Returns whether `status` is one of them.
     #[must_use]
     pub fn contains(&self, status: Status) -> bool {
         self.0.contains(&status)
@@ -28,7 +27,7 @@ impl Statuses {
 impl FromStr for Statuses {
     type Err = ValueError;
 
-    /// Parses statuses that are separated by commas.
+    /// Separated by commas.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let mut statuses = Vec::new();
         for name in text.split(',') {
@@ -52,17 +51,15 @@ impl PartialSchema for Statuses {
 
 impl ToSchema for Statuses {}
 
-/// Whom an asset must be assigned to.
+/// The user of an asset, in a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assignee {
-    /// To nobody.
     Nobody,
-    /// To this user.
     User(UserId),
 }
 
 impl Assignee {
-    /// Returns the user whom an asset must be assigned to; `None` for an asset that must not be assigned.
+    /// `None` for an asset that must not be assigned.
     #[must_use]
     pub fn user(self) -> Option<UserId> {
         match self {

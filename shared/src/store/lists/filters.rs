@@ -40,7 +40,6 @@ pub struct AssetSort {
 }
 
 impl Default for AssetSort {
-    /// Returns the default order: newest first.
     fn default() -> Self {
         Self { field: SortField::CreatedAt, descending: true }
     }
@@ -56,7 +55,7 @@ impl std::str::FromStr for AssetSort {
 }
 
 impl AssetSort {
-    /// Returns the order of rows; `None` if it is the one that they have anyway.
+    /// `None` for the default order of rows.
     fn order(self) -> Option<SortOrder<AssetColumns>> {
         let sort_by: SortBy<AssetColumns> = match self.field {
             SortField::CreatedAt if self.descending => return None,
@@ -70,7 +69,7 @@ impl AssetSort {
     }
 }
 
-/// The filter of a list of assets. Everything that is set must match.
+/// Everything that is set must match.
 #[derive(Debug, Clone, Default)]
 pub struct AssetFilter {
     pub q: Option<String>,
@@ -87,7 +86,7 @@ pub struct AssetFilter {
 }
 
 impl AssetFilter {
-    /// Returns the query of the list index. `logical_types` are the ids of the asset types of kind `logical`, sorted.
+    /// `logical_types` are the ids of the asset types of kind `logical`, sorted.
     pub(in crate::store) fn row_query(&self, logical_types: Vec<Uuid>) -> RowQuery<'_, AssetColumns> {
         let (asset_type, model) = (self.asset_type_id.map(Id::uuid), self.model_id.map(Id::uuid));
         let assigned_to = self.assigned_to.map(|assignee| assignee.user().map(Id::uuid));
@@ -124,7 +123,6 @@ impl AssetFilter {
     }
 }
 
-/// The filter of a list of users.
 #[derive(Debug, Clone, Default)]
 pub struct UserFilter {
     pub q: Option<String>,
@@ -135,7 +133,7 @@ pub struct UserFilter {
 }
 
 impl UserFilter {
-    /// Returns the query of the list index, without the address.
+    /// Without the address.
     pub(in crate::store) fn row_query(&self) -> RowQuery<'_, UserColumns> {
         let filter = |columns: &UserColumns| {
             self.role.is_none_or(|role| columns.role == Some(role))
@@ -147,21 +145,18 @@ impl UserFilter {
     }
 }
 
-/// The filter of a list of asset types.
 #[derive(Debug, Clone, Default)]
 pub struct AssetTypeFilter {
     pub q: Option<String>,
     pub code: Option<TypeCode>,
 }
 
-/// The filter of a list of manufacturers.
 #[derive(Debug, Clone, Default)]
 pub struct ManufacturerFilter {
     pub q: Option<String>,
     pub name: Option<Name>,
 }
 
-/// The filter of a list of models.
 #[derive(Debug, Clone, Default)]
 pub struct ModelFilter {
     pub q: Option<String>,
@@ -170,14 +165,12 @@ pub struct ModelFilter {
     pub asset_type_id: Option<AssetTypeId>,
 }
 
-/// The filter of a list of process definitions.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessFilter {
     pub status: Option<ProcessStatus>,
     pub slug: Option<Slug>,
 }
 
-/// The filter of a list of process instances.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InstanceFilter {
     /// `None` matches all but cancelled instances.
@@ -187,7 +180,6 @@ pub struct InstanceFilter {
 }
 
 impl InstanceFilter {
-    /// Returns the query of the list index.
     pub(in crate::store) fn row_query(&self) -> RowQuery<'static, InstanceColumns> {
         let (status, asset, process) = (self.status, self.asset_id.map(Id::uuid), self.process_id.map(Id::uuid));
         let filter = move |columns: &InstanceColumns| {

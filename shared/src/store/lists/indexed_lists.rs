@@ -21,13 +21,13 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
 
-/// The number of records that are read at once where all of a list is needed.
+/// The records that are read at once, where a whole list is needed.
 const MAX_PAGE: u32 = 100;
-/// The most records that can't be read and that a page names.
+/// The records that a page names because they can't be read.
 pub(in crate::store) const MAX_UNREADABLE: usize = 100;
 
 impl BoundedReads {
-    /// Returns a page of the tenant's assets, each with the names that it shows of the catalog.
+    /// Each asset has the catalog names that it shows.
     ///
     /// # Errors
     ///
@@ -56,8 +56,6 @@ impl BoundedReads {
         Ok(Page { items: items.into_iter().zip(names).collect(), total, request, unreadable })
     }
 
-    /// Returns a page of the tenant's users.
-    ///
     /// # Errors
     ///
     /// As [`BoundedReads::list_assets`].
@@ -68,8 +66,6 @@ impl BoundedReads {
         }
     }
 
-    /// Returns a page of the tenant's process instances.
-    ///
     /// # Errors
     ///
     /// As [`BoundedReads::list_assets`].
@@ -86,8 +82,6 @@ impl BoundedReads {
         }
     }
 
-    /// Returns a page of the tenant's movements.
-    ///
     /// # Errors
     ///
     /// As [`BoundedReads::list_assets`].
@@ -95,7 +89,6 @@ impl BoundedReads {
         self.list_rows(request, &RowQuery::default(), |rows: &SortedRows<MovementColumns>| rows).await
     }
 
-    /// Returns a page of the `rows` of a list index.
     async fn list_rows<I: ListIndex<Entity = C::Record>, C: Columns>(
         &self,
         request: PageRequest,
@@ -114,7 +107,7 @@ impl BoundedReads {
 }
 
 impl TenantReads {
-    /// Returns a page of the list of users that have this address, and match the rest of the filter.
+    /// The user with this address, if it matches the rest of the filter.
     pub(in crate::store) async fn user_with_email(
         &self,
         email: &Email,
@@ -125,7 +118,7 @@ impl TenantReads {
         self.page_with_unique(&User::unique_email(email.folded()), request, matches).await
     }
 
-    /// Returns the names that each asset shows of the catalog, in one round trip. Entries that can't be read have none.
+    /// In the order of `assets`, in one round trip. Entries that can't be read have none.
     ///
     /// # Errors
     ///
@@ -149,7 +142,7 @@ impl TenantReads {
 }
 
 impl TenantStore {
-    /// Returns all assets that are assigned to a user, newest first, and the IDs of those that can't be read.
+    /// Newest first, with the IDs of assets that can't be read.
     ///
     /// # Errors
     ///

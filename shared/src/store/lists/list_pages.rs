@@ -18,11 +18,11 @@ use uuid::Uuid;
 /// in part does not count.
 const MAX_CHANGES: u32 = 5;
 
-/// A page as the list index has it: the number of matching records, and id and version of each record of the page, with
-/// whatever else the index has of it.
+/// A page as the list index has it: the number of matching records, and id and version of each record of the page, with its other
+/// values in the index.
 type Selection<E> = (usize, Vec<(Uuid, u64, E)>);
 
-/// Records by their id, each as `None` if the table does not have it.
+/// By id; `None` if the table does not have the record.
 type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
 
 /// Marks a record that can't be read.
@@ -30,13 +30,12 @@ type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
 struct Unreadable;
 
 impl BoundedReads {
-    /// Returns a page that `select` selects from the list index; `None` if there is no index.
+    /// `select` selects the page from the list index. `None` if there is no index.
     ///
-    /// Takes two round trips: one for the events since the last list, one for the records of the page. If the table
-    /// contradicts the index, a record has changed in between or a transaction is visible only in part. Both are read
-    /// again, at the same time, but of the records only those. A contradiction that lasts longer than a transaction can
-    /// explain leads to a new load and, if that doesn't help, to `None`. If records keep changing, the last page has those
-    /// that `arrange` says, in its order.
+    /// Takes two round trips: one for the events since the last list, one for the records of the page. If the table contradicts
+    /// the index, a record has changed in between or a transaction is visible only in part. Both are read again, at the same
+    /// time, but of the records only those. A contradiction that lasts longer than a transaction can explain leads to a new load
+    /// and, if that doesn't help, to `None`. If records keep changing, `arrange` chooses and sorts those of the last page.
     pub(in crate::store) async fn page_from_index<I: ListIndex, E>(
         &self,
         request: PageRequest,
@@ -86,7 +85,7 @@ impl BoundedReads {
     }
 }
 
-/// Returns the rows whose version is not that of the record in the table.
+/// Rows whose version is not that of the record in the table.
 fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &Records<T>) -> Vec<Contradiction> {
     let contradiction = |&(id, indexed, _): &(Uuid, u64, E)| {
         let Some(Ok(record)) = records.get(&id) else { return None };
@@ -96,8 +95,7 @@ fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &Records<T>) -> Vec
     rows.iter().filter_map(contradiction).collect()
 }
 
-/// Returns the page with the records of the selected rows. Those without a record count no more; those that can't be read
-/// are named.
+/// Rows without a record don't count any more; those that can't be read are named.
 fn page_of<T, E>(request: PageRequest, (mut total, rows): Selection<E>, mut records: Records<T>) -> Page<(Stored<T>, E)> {
     let (mut items, mut unreadable) = (Vec::new(), Vec::new());
     for (id, _, extra) in rows {
@@ -110,8 +108,8 @@ fn page_of<T, E>(request: PageRequest, (mut total, rows): Selection<E>, mut reco
     Page { items, total, request, unreadable }
 }
 
-/// Returns the page with those records of the selected rows that `arrange` keeps, in its order: some are not at the row's
-/// version, so that they may not match any more, or belong elsewhere. Those that can't be read stay.
+/// `arrange` chooses and sorts the records: some are not at the row's version, so that they may not match any more, or belong
+/// elsewhere. Records that can't be read stay.
 fn arranged_page<T: Record, E>(
     request: PageRequest,
     (total, rows): Selection<E>,
@@ -126,13 +124,13 @@ fn arranged_page<T: Record, E>(
     Ok(page_of(request, (total - (selected - kept.len()), kept), records))
 }
 
-/// Returns the place of each record.
+/// The index of each id.
 fn places(ids: Vec<Uuid>) -> HashMap<Uuid, usize> {
     ids.into_iter().enumerate().map(|(place, id)| (id, place)).collect()
 }
 
 impl TenantReads {
-    /// Returns which of these records match the query as they are now, in its order.
+    /// Those of the records that match the query now, in its order.
     pub(in crate::store) fn arrange<C: Columns>(
         &self,
         query: &RowQuery<'_, C>,
@@ -148,7 +146,7 @@ impl TenantReads {
 }
 
 impl TenantStore {
-    /// Visits everything that the table has of a kind, page by page, and returns the ids of the records that can't be read.
+    /// All records of a kind, page by page. Returns the ids of the records that can't be read.
     pub(in crate::store) async fn each_page_of_rows<C: Columns>(
         &self,
         mut visit: impl FnMut(&SortedRows<C>),
@@ -172,9 +170,8 @@ impl TenantStore {
         Ok(unreadable)
     }
 
-    /// Returns a page from everything that the table has of a kind: correct for every tenant, at a cost that grows with
-    /// it. Keeps only keys and sort values in memory. A record that changes while the others are read is judged as it is
-    /// at the end.
+    /// Reads all records of a kind: correct for every tenant, at a cost that grows with it. Keeps only keys and sort values in
+    /// memory. A record that changes while the others are read counts as it is at the end.
     pub(in crate::store) async fn page_from_table<C: Columns>(
         &self,
         request: PageRequest,

@@ -1,6 +1,6 @@
 //! The memory budget of list indexes.
 
-/// The environment variable that sets the budget, in bytes.
+/// Sets the budget, in bytes.
 const BUDGET: &str = "LIST_INDEX_BYTES";
 /// Lambda sets this variable to a function's memory in MB ("Using Lambda environment variables" in the AWS guide).
 const FUNCTION_MEMORY: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
@@ -10,7 +10,7 @@ const SHARE: usize = 3;
 /// The budget if neither variable is set.
 const DEFAULT: usize = 256 * 1024 * 1024;
 
-/// Returns the budget in bytes.
+/// In bytes.
 pub fn from_env() -> usize {
     let variable = |name: &str| std::env::var(name).ok();
     budget(variable(BUDGET).as_deref(), variable(FUNCTION_MEMORY).as_deref())

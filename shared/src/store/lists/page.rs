@@ -7,12 +7,12 @@ use uuid::Uuid;
 pub struct PageRequest {
     /// The page's number, from 1.
     pub number: u32,
-    /// The number of items on a page, 1 to 100.
+    /// Items on a page, 1 to 100.
     pub limit: u32,
 }
 
 impl PageRequest {
-    /// Returns how many items come before the page.
+    /// The number of items before the page.
     pub(in crate::store) fn skip(self) -> usize {
         (self.number as usize).saturating_sub(1).saturating_mul(self.limit as usize)
     }
@@ -21,18 +21,17 @@ impl PageRequest {
 /// One page of a list.
 #[derive(Debug, Clone)]
 pub struct Page<T> {
-    /// The items of the page, in the list's order.
+    /// In the list's order.
     pub items: Vec<T>,
     /// The number of items on all pages.
     pub total: usize,
-    /// The requested page.
     pub request: PageRequest,
     /// Records that `items` lacks because they can't be read.
     pub unreadable: Vec<Uuid>,
 }
 
 impl<T> Page<T> {
-    /// Returns the requested page of a list that is known as a whole.
+    /// `list` is the whole list.
     #[must_use]
     pub fn cut_from(list: Vec<T>, request: PageRequest) -> Self {
         let total = list.len();
@@ -40,7 +39,6 @@ impl<T> Page<T> {
         Self { items, total, request, unreadable: Vec::new() }
     }
 
-    /// Returns the page with `view` of each item.
     pub fn map<V>(self, view: impl FnMut(T) -> V) -> Page<V> {
         let Self { items, total, request, unreadable } = self;
         Page { items: items.into_iter().map(view).collect(), total, request, unreadable }

@@ -24,7 +24,7 @@ use uuid::Uuid;
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
 
 impl TenantStore {
-    /// Returns a page of the tenant's asset types; `q` searches name and code.
+    /// `q` searches name and code.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl TenantStore {
         self.list_few(filter.code.as_ref().map(AssetType::unique_code), request, matches).await
     }
 
-    /// Returns a page of the tenant's manufacturers; `q` searches the name.
+    /// `q` searches the name.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl TenantStore {
         self.list_few(unique, request, |manufacturer: &Manufacturer| occur_in(&terms, &[&manufacturer.name])).await
     }
 
-    /// Returns a page of the tenant's models; `q` searches the name.
+    /// `q` searches the name.
     ///
     /// # Errors
     ///
@@ -71,8 +71,6 @@ impl TenantStore {
         .await
     }
 
-    /// Returns a page of the tenant's process definitions.
-    ///
     /// # Errors
     ///
     /// As [`TenantStore::list_asset_types`].
@@ -85,8 +83,6 @@ impl TenantStore {
         self.list_few(filter.slug.as_ref().map(Process::unique_slug), request, matches).await
     }
 
-    /// Returns a page of the tenant's API keys.
-    ///
     /// # Errors
     ///
     /// As [`TenantStore::list_asset_types`].
@@ -94,7 +90,7 @@ impl TenantStore {
         self.list_all(request, |_: &ApiKey| true).await
     }
 
-    /// Returns a page of a kind that a tenant has few records of: of all of them, or of the one with a unique value.
+    /// Of all records of the kind, or of the one with a unique value.
     async fn list_few<T: Record>(
         &self,
         unique: Option<Unique>,
@@ -107,9 +103,8 @@ impl TenantStore {
         }
     }
 
-    /// Returns a page of a kind that a tenant has few records of. Reads them all, but keeps only what the page may need, in
-    /// bounded memory. Blobs are read for the page only. Records that can't be read are named on every page, since nothing
-    /// says which one they belong to.
+    /// For kinds with few records. Reads them all, but keeps only those that the page may need, in bounded memory. Blobs are read
+    /// for the page only. Records that can't be read are named on every page, since their place is unknown.
     pub(in crate::store) async fn list_all<T: Record>(
         &self,
         request: PageRequest,
@@ -151,7 +146,7 @@ impl TenantStore {
         Ok(Page { items, total: page.total, request, unreadable })
     }
 
-    /// Returns the ids of the asset types of kind `logical`, sorted, if the filter needs them.
+    /// Sorted ids; empty if the filter doesn't need them.
     pub(in crate::store) async fn logical_types(&self, filter: &AssetFilter) -> Result<Vec<Uuid>, StoreError> {
         if filter.kind.is_none() {
             return Ok(Vec::new());
@@ -164,12 +159,12 @@ impl TenantStore {
     }
 }
 
-/// Whether every search term occurs in one of the texts.
+/// Every search term occurs in one of the texts.
 fn occur_in(terms: &SearchTerms, texts: &[&str]) -> bool {
     terms.is_empty() || terms.occur_in(&texts.iter().map(|text| fold(text)).collect::<Vec<_>>().join("\n"))
 }
 
-/// Sorts and counts the items, and cuts out the page.
+/// Sorts and counts the items first.
 fn cut_page<T>(mut items: Vec<T>, request: PageRequest, compare: impl FnMut(&T, &T) -> Ordering) -> Page<T> {
     items.sort_unstable_by(compare);
     Page::cut_from(items, request)

@@ -14,7 +14,7 @@ use futures_util::try_join;
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// The number of process instances, by status and process.
+/// By status and process.
 type InstanceCounts = HashMap<(InstanceStatus, Option<Uuid>), u64>;
 
 impl BoundedReads {
@@ -39,7 +39,7 @@ impl BoundedReads {
         }
     }
 
-    /// Counts the tenant's process instances, cancelled ones too.
+    /// Cancelled instances count, too.
     ///
     /// # Errors
     ///

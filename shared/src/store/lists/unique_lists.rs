@@ -10,7 +10,7 @@ use crate::store::table::error::StoreError;
 use crate::store::table::item::OWNER;
 
 impl TenantReads {
-    /// Returns the user with this e-mail address. Takes two round trips.
+    /// Takes two round trips.
     ///
     /// # Errors
     ///
@@ -21,11 +21,10 @@ impl TenantReads {
         Ok(page.items.into_iter().next())
     }
 
-    /// Returns a page of the list of records that have a unique value and match: there is at most one. Takes two round
-    /// trips, however many records the tenant has.
+    /// At most one record has a unique value. Takes two round trips, however many records the tenant has.
     ///
-    /// Reads of marker and record are not isolated from a change of the value. A record that lost it in between is left
-    /// out: at that moment, no record had it.
+    /// Reads of marker and record are not isolated from a change of the value. A record that lost it in between is left out: at
+    /// that moment, no record had it.
     pub(in crate::store) async fn page_with_unique<T: Record>(
         &self,
         unique: &Unique,

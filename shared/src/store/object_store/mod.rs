@@ -7,7 +7,6 @@ pub use s3::S3;
 use futures_util::future::BoxFuture;
 use std::error::Error;
 
-/// Why an object can't be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectStoreError {
     /// The store did not respond in time, or the connection failed.
@@ -19,22 +18,21 @@ pub enum ObjectStoreError {
 }
 
 impl ObjectStoreError {
-    /// Returns an [`ObjectStoreError::Unavailable`].
     pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Unavailable(cause.into())
     }
 }
 
-/// Reads and writes whole objects by key: `list-index/<table>/<tenant>/<kind>`.
+/// Whole objects by key: `list-index/<table>/<tenant>/<kind>`.
 pub trait ObjectStore: Send + Sync {
-    /// Returns an object's bytes, at most `max_bytes` of them; `None` if there is no such object.
+    /// At most `max_bytes` of the object; `None` if there is none.
     ///
     /// # Errors
     ///
     /// Returns an [`ObjectStoreError`] when the object can't be read.
     fn get<'a>(&'a self, key: &'a str, max_bytes: usize) -> BoxFuture<'a, Result<Option<Vec<u8>>, ObjectStoreError>>;
 
-    /// Writes an object, which then is complete or as it was before.
+    /// The object is complete afterwards, or as it was before.
     ///
     /// # Errors
     ///

@@ -23,7 +23,6 @@ use std::time::{Duration, SystemTime};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest time for an object to arrive. A list that waits in vain has time left to load its index from the table.
 const GET_TIMEOUT: Duration = Duration::from_secs(4);
-/// The longest time to write an object.
 const PUT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An S3 bucket, or something with the same API.
@@ -38,7 +37,7 @@ pub struct S3 {
 }
 
 impl S3 {
-    /// Returns the bucket at `url`: `https://<bucket>.s3.<region>.amazonaws.com`, or a URL whose path is the bucket.
+    /// `url`: `https://<bucket>.s3.<region>.amazonaws.com`, or a URL whose path is the bucket.
     #[must_use]
     pub fn new(url: &str, environment: &Environment, clock: Clock) -> Self {
         Self {
@@ -59,7 +58,7 @@ impl S3 {
         })
     }
 
-    /// Returns the signed request. The signature covers the body, also over HTTPS.
+    /// The signature covers the body, also over HTTPS.
     fn request(&self, method: &str, key: &str, range: Option<String>, body: Vec<u8>) -> Result<HttpRequest, ObjectStoreError> {
         let uri = format!("{}/{key}", self.url);
         let mut settings = SigningSettings::default();
@@ -94,7 +93,7 @@ impl S3 {
         Ok(request)
     }
 
-    /// Deletes an object, if it is there. Not part of [`ObjectStore`], because only the operator's command line does it.
+    /// Succeeds without such an object. Not part of [`ObjectStore`], because only the operator's command line does it.
     ///
     /// # Errors
     ///
@@ -109,7 +108,7 @@ impl S3 {
         within(GET_TIMEOUT, deleted).await
     }
 
-    /// Sends a request, and returns the status and the body, at most `max_bytes` of it.
+    /// Returns the status and at most `max_bytes` of the body.
     async fn send(&self, request: HttpRequest, max_bytes: usize) -> Result<(u16, Vec<u8>), ObjectStoreError> {
         let response = self.connector().call(request).await.map_err(ObjectStoreError::unavailable)?;
         let status = response.status().as_u16();

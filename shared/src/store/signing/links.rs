@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use uuid::Uuid;
 
 impl TenantReads {
-    /// Returns the slots in which links can still be created for a process instance or movement. Takes one round trip.
+    /// `subject` is a process instance or movement. Takes one round trip.
     ///
     /// # Errors
     ///
@@ -24,15 +24,14 @@ impl TenantReads {
         Ok((0..MAX_LINKS).filter(is_free).take(usize::from(MAX_LINKS).saturating_sub(taken.len())).collect())
     }
 
-    /// Reads the markers of all links that open a process instance or movement. Their number is bounded.
+    /// Their number is bounded.
     async fn link_markers(&self, subject: Uuid) -> Result<Vec<Item>, StoreError> {
         self.every(self.beginning(Keys::markers(Kind::Link, &Link::of_subject(subject)))).await
     }
 }
 
 impl TenantStore {
-    /// Returns the IDs of all links that open a process instance or movement, newest first. Includes every link whose creation
-    /// was acknowledged before the call.
+    /// Newest first. Includes every link whose creation was acknowledged before the call.
     async fn link_ids(&self, subject: Uuid) -> Result<Vec<LinkId>, StoreError> {
         let markers = self.link_markers(subject).await?;
         let owner = |marker: &Item| record_id_of_sort_key(Kind::Link, marker.get(OWNER)?.as_s().ok()?);
@@ -41,7 +40,7 @@ impl TenantStore {
         Ok(ids)
     }
 
-    /// Returns a page of the links that open a process instance or movement, newest first. Takes two round trips.
+    /// Newest first. Takes two round trips.
     ///
     /// # Errors
     ///

@@ -12,16 +12,14 @@ use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::unit_of_work::UnitOfWork;
 use uuid::Uuid;
 
-/// The most attempts to create or replace the key while others do the same.
+/// Attempts to create or replace the key while others do the same.
 const MAX_TRIES: u32 = 5;
 
-/// Why there is no key to sign with.
+/// There is no key to sign with.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The key could not be encrypted or decrypted.
     #[error(transparent)]
     Encryption(#[from] KeyEncryptionError),
-    /// The key could not be read or written.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
@@ -33,7 +31,7 @@ impl From<StoreError> for KeyError {
 }
 
 impl TenantStore {
-    /// Returns the tenant's receipt keys; `None` if it has none yet.
+    /// `None` if it has none yet.
     ///
     /// # Errors
     ///
@@ -43,12 +41,12 @@ impl TenantStore {
         self.get(ReceiptKeysId::from_uuid(Uuid::nil())).await
     }
 
-    /// Returns the current signing key. The first call creates it; concurrent first calls return the same key.
+    /// The first call creates it; concurrent first calls return the same key.
     ///
     /// # Errors
     ///
-    /// Returns [`KeyError::Encryption`] when the key can't be encrypted or decrypted, and [`KeyError::Write`] when it
-    /// can't be read or created.
+    /// Returns [`KeyError::Encryption`] when the key can't be encrypted or decrypted, and [`KeyError::Write`] when it can't be
+    /// read or created.
     pub async fn signing_key(&self, key_encryption: &dyn KeyEncryption, context: &ChangeContext) -> Result<SigningKey, KeyError> {
         for round in 0..MAX_TRIES {
             let keys = match self.receipt_keys().await? {

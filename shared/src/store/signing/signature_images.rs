@@ -13,10 +13,10 @@ use std::collections::{BTreeSet, HashMap};
 const IMAGE: &str = "image";
 
 impl UnitOfWork<'_> {
-    /// Adds a signature image. An image is never replaced: another image has another name.
+    /// An image is never replaced: another image has another name.
     ///
-    /// If a signature is sent before its step and then replaced, the first image stays in the table. Only a cancelled
-    /// instance of a movement shows it.
+    /// If a signature is sent before its step and then replaced, the first image stays in the table. Only a cancelled instance of
+    /// a movement shows it.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl UnitOfWork<'_> {
 }
 
 impl TenantReads {
-    /// Returns the signature images with these names, as PNG. Images that do not exist are left out.
+    /// PNG files. Images that do not exist are left out.
     ///
     /// # Errors
     ///

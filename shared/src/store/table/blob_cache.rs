@@ -5,10 +5,9 @@ use crate::store::table::deduplicated_blobs::BlobName;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most bytes of blobs in memory.
 const MAX_CACHED_BYTES: usize = 4 * 1024 * 1024;
 
-/// The blobs that were read lately. They never change, so they never become outdated.
+/// Blobs that were read lately. They never change, so they never become outdated.
 #[derive(Debug, Default)]
 pub(in crate::store) struct BlobCache(Mutex<CachedBlobs>);
 

@@ -14,13 +14,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Returns when a record was last written, by the clock of its writer.
+/// By the clock of the record's writer.
 fn written_at(item: &Item) -> Option<Timestamp> {
     EventId::from_short(item.get(LAST_EVENT)?.as_s().ok()?).map(|event| event.timestamp())
 }
 
 impl TenantReads {
-    /// Returns the put of a blob; `None` if the tenant's table is known to have it.
+    /// `None` if the tenant's table is known to have it.
     pub(in crate::store) fn blob_put(&self, blob: Blob) -> Result<Option<TransactionItem>, StoreError> {
         if self.store.blobs.get(self.id, &blob.name).is_some() {
             return Ok(None);
@@ -64,11 +64,11 @@ impl TenantReads {
         Ok(())
     }
 
-    /// Returns the blobs with these names, as JSON text, except what is lost. What is not in memory takes a round trip,
-    /// and up to 16 read units each, and so waits until the caller's key is verified.
+    /// JSON texts of the blobs, without lost ones. Blobs that are not in memory take a round trip, and up to 16 read units each,
+    /// and so wait until the caller's key is verified.
     ///
-    /// A record may become visible before the blob that the same transaction writes. So a blob is waited for if a record
-    /// that names it was written lately; `names` has the times.
+    /// A record may become visible before the blob that the same transaction writes. So a blob is waited for if a record that
+    /// names it was written lately; `names` has the times.
     ///
     /// # Errors
     ///

@@ -7,18 +7,17 @@ use crate::domain::values::time::Timestamp;
 /// The common parts of the changes of one request.
 #[derive(Debug, Clone)]
 pub struct ChangeContext {
-    /// The author of the changes.
     pub actor: Actor,
-    /// When the request arrived.
+    /// The time of the request.
     pub at: Timestamp,
-    /// The request, if it was sent with an idempotency key.
+    /// The request, if it has an idempotency key.
     pub idempotency: Option<IdempotentRequest>,
     /// The version of a record that the request expects (`If-Match`).
     pub precondition: Option<Precondition>,
 }
 
 impl ChangeContext {
-    /// Returns the context of a change that the operator makes on the command line.
+    /// For changes on the operator's command line.
     #[must_use]
     pub fn operator(at: Timestamp) -> Self {
         Self { actor: Actor::operator(), at, idempotency: None, precondition: None }

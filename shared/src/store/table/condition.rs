@@ -5,7 +5,7 @@ use crate::store::table::error::StoreError;
 use aws_sdk_dynamodb::types::{ConditionCheck, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
 use std::collections::HashMap;
 
-/// The condition of a write: what must be true of the item before it.
+/// The condition of a write on the item before it.
 pub(in crate::store) struct Check {
     /// The key attributes of the item, and others if it is put.
     pub(in crate::store) key: Item,
@@ -16,8 +16,6 @@ pub(in crate::store) struct Check {
 }
 
 impl Check {
-    /// Takes the condition of a write.
-    ///
     /// # Errors
     ///
     /// Returns [`StoreError::Internal`] for a write without a condition.
@@ -49,7 +47,7 @@ impl Check {
         check.ok_or_else(without_condition)
     }
 
-    /// Returns the check as an item of a transaction. DynamoDB refuses names and values that an expression does not use.
+    /// DynamoDB refuses names and values that an expression does not use.
     ///
     /// # Errors
     ///
@@ -68,8 +66,7 @@ impl Check {
         Ok(TransactWriteItem::builder().condition_check(check).build())
     }
 
-    /// Returns whether the condition is true of an item; of none, if there is none. Knows the expressions that units of work
-    /// use: alternatives of terms that must all hold.
+    /// `None` stands for a missing item. Knows the expressions that units of work use: alternatives of terms that must all hold.
     pub(in crate::store) fn is_met_by(&self, item: Option<&Item>) -> bool {
         let attribute = |name: &str| item?.get(self.names.get(name)?);
         let holds = |term: &str| match (term.split_once(" = "), term.split_once('(')) {
@@ -86,7 +83,7 @@ fn without_condition() -> StoreError {
     StoreError::broken("a write without a condition")
 }
 
-/// Returns the names or values that a condition uses; `None` if it uses none, since DynamoDB refuses an empty map.
+/// `None` if it uses none, since DynamoDB refuses an empty map.
 fn used<V>(all: HashMap<String, V>, condition: &str) -> Option<HashMap<String, V>> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "#:_-.".contains(c);
     let is_used = |name: &String| condition.split(|c| !is_part(c)).any(|part| part == name);

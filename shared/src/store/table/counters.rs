@@ -8,19 +8,19 @@ use crate::store::table::error::StoreError;
 use crate::store::table::item::UNREADABLE;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
-/// The attribute with the number that was given last.
+/// The last given number.
 pub(in crate::store) const LAST_NUMBER: &str = "last_number";
-/// The attribute with the minimum number of digits.
+/// The minimum number of digits.
 pub(in crate::store) const WIDTH: &str = "width";
 
 /// The most ranges that are read. A template with the month has twelve a year for each type.
 const MAX_RANGES: usize = 10_000;
 
 impl TenantStore {
-    /// Reserves a number of a range and returns it: the one `step` after the last, so `1` reserves the next.
+    /// Reserves the number `step` after the last, so `1` reserves the next.
     ///
-    /// A number is reserved only once. If the asset that it was for is not created, a gap remains. A dry run reserves none,
-    /// and gets a number that no asset has.
+    /// A number is reserved only once. If the asset that it was for is not created, a gap remains. A dry run reserves none, and
+    /// gets a number that no asset has.
     ///
     /// # Errors
     ///
@@ -29,7 +29,7 @@ impl TenantStore {
         self.increment(self.keys.counter(&range.counter()), range, step).await
     }
 
-    /// Reserves the next number of a movement and returns it as text. Gaps are possible, as in asset tags.
+    /// Reserves the number. Gaps are possible, as in asset tags.
     ///
     /// # Errors
     ///
@@ -66,8 +66,8 @@ impl TenantStore {
         number.ok_or_else(|| StoreError::broken("a counter without a number"))
     }
 
-    /// Returns the ranges of asset tags that a number was reserved from, in the order of their patterns: at most
-    /// 10,000. Counters that can't be read are left out, and logged.
+    /// The used ranges of asset tags in the order of their patterns, at most 10,000. Counters that can't be read are left out,
+    /// and logged.
     ///
     /// # Errors
     ///

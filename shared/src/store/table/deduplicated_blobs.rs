@@ -15,16 +15,14 @@ use aws_sdk_dynamodb::types::AttributeValue;
 /// A part of records that is stored in an item of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::store) enum BlobKind {
-    /// The steps of process definitions and instances.
     Steps,
-    /// The schemas of asset types.
     Schema,
 }
 
 impl BlobKind {
     pub(in crate::store) const ALL: [Self; 2] = [Self::Steps, Self::Schema];
 
-    /// Returns what records of this kind have.
+    /// The blob of records of this kind.
     fn of_kind(kind: Kind) -> Option<Self> {
         match kind {
             Kind::Process | Kind::Instance => Some(Self::Steps),
@@ -33,7 +31,7 @@ impl BlobKind {
         }
     }
 
-    /// Returns the attribute with the text: in the blob's item, and in the item of a record once it is filled in.
+    /// The attribute with the text: in the blob's item, and in the item of a record once it is filled in.
     pub(in crate::store) fn attribute(self) -> &'static str {
         match self {
             Self::Steps => "steps",
@@ -41,7 +39,7 @@ impl BlobKind {
         }
     }
 
-    /// Returns the attribute of a record that names its blob.
+    /// The attribute of a record that names its blob.
     fn hash_attribute(self) -> &'static str {
         match self {
             Self::Steps => "steps_hash",
@@ -49,7 +47,7 @@ impl BlobKind {
         }
     }
 
-    /// Returns what the item is, for people who look at the table.
+    /// The item's type, for people who look at the table.
     pub(in crate::store) fn noun(self) -> &'static str {
         match self {
             Self::Steps => "steps",
@@ -57,7 +55,6 @@ impl BlobKind {
         }
     }
 
-    /// Returns the hash that names a blob with this text.
     pub(in crate::store) fn hash(self, text: &str) -> String {
         match self {
             Self::Steps => hex::sha256(text),
@@ -88,7 +85,7 @@ pub(in crate::store) fn take_blob(kind: Kind, attributes: &mut Item) -> Option<B
     Some(Blob { name: (blob, hash), text })
 }
 
-/// Fills an empty list of steps in, and no schema, for code that needs the rest of a record only.
+/// With an empty list of steps and no schema, for code that needs only the rest of a record.
 pub(in crate::store) fn without_blob(mut item: Item) -> Item {
     if let Some((blob, _)) = blob_of(&item) {
         let empty = match blob {
@@ -108,7 +105,7 @@ pub(in crate::store) fn blob_of(item: &Item) -> Option<BlobName> {
     BlobKind::ALL.into_iter().find_map(|blob| Some((blob, blob.hash_of(item)?.to_owned())))
 }
 
-/// Returns whether a record has a blob that is not filled in.
+/// The record has a blob that is not filled in.
 pub(in crate::store) fn lacks_blob(item: &Item) -> bool {
     // A hash that can't be read names a blob, too.
     BlobKind::ALL.iter().any(|it| item.contains_key(it.hash_attribute()) && !item.contains_key(it.attribute()))

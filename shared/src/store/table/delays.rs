@@ -19,22 +19,21 @@ pub const SECONDARY_INDEX_LAG: TimeDelta = TimeDelta::seconds(60);
 /// and for a day, and its writer is in no hurry.
 const SECONDARY_INDEX_LAG_OF_SNAPSHOTS: TimeDelta = TimeDelta::hours(1);
 
-/// For how long the parts of a load are worth keeping. Then the events since it began cost as much as loading again.
+/// The age up to which the parts of a load are worth keeping. Then the events since it began cost as much as loading again.
 pub const MAX_LOAD_AGE: TimeDelta = TimeDelta::minutes(10);
 
-/// Returns how long after the time in its id an event can still be added to the table, by the clock of another function
-/// instance.
+/// The longest time from the one in an event's id to its write, by the clock of another function instance.
 #[must_use]
 pub fn max_event_delay() -> TimeDelta {
     TimeDelta::from_std(OPERATION_TIMEOUT).unwrap_or(TimeDelta::MAX) + CLOCK_SKEW + MAX_TIME_IN_FLIGHT
 }
 
-/// Returns how long after the time in its id an event can be missing from a secondary index.
+/// The longest time from the one in an event's id to its entry in a secondary index.
 pub fn max_secondary_index_delay() -> TimeDelta {
     SECONDARY_INDEX_LAG + max_event_delay()
 }
 
-/// Returns how long after the time in its id an event can be missing from a secondary index that a snapshot is made from.
+/// For a secondary index that a snapshot is made from.
 pub fn max_secondary_index_delay_of_snapshots() -> TimeDelta {
     SECONDARY_INDEX_LAG_OF_SNAPSHOTS + max_event_delay()
 }

@@ -13,12 +13,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
-/// The most numbers that a dry run can reserve.
+/// Numbers that a dry run can reserve.
 const MAX_NUMBERS: u64 = 1_000_000;
-/// The numbers that a dry run reserves begin with one of so many prefixes of twelve digits. No counter gets that far.
+/// The prefixes, of twelve digits, of numbers that a dry run reserves. No counter gets that far.
 const NUMBER_PREFIXES: u64 = 900_000_000_000;
 const FIRST_NUMBER_PREFIX: u64 = 100_000_000_000;
-/// Longer texts are not searched for placeholders: what the service assigns is shorter.
+/// Longer texts are not searched for placeholders: assigned texts are shorter.
 const MAX_PLACEHOLDER_TEXT: usize = 512;
 
 /// The writes that a dry run has left out so far. Cheap to clone; all clones share it. Without `Debug`, since it has secrets.
@@ -32,7 +32,7 @@ struct Plan {
     items: HashMap<Key, Option<Item>>,
     /// Texts in the place of those that only the real request assigns.
     placeholders: BTreeSet<String>,
-    /// The first digits of every number that was reserved, and how many were.
+    /// The first digits and the count of reserved numbers.
     numbers: Option<(u64, u64)>,
 }
 
@@ -41,13 +41,13 @@ impl DryRun {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what the request would have left under a key so far: `None` if it would not have written it,
-    /// `Some(None)` if it would have deleted the item.
+    /// The result of the writes so far: `None` if the request would not have written the item, `Some(None)` if it would have
+    /// deleted the item.
     pub(in crate::store) fn item(&self, key: &Key) -> Option<Option<Item>> {
         self.plan().items.get(key).cloned()
     }
 
-    /// Notes a text that only the real request would assign, such as an ID or a secret.
+    /// A text that only the real request would assign, such as an ID or a secret.
     pub(crate) fn add_placeholder(&self, text: impl Into<String>) {
         self.plan().placeholders.insert(text.into());
     }
@@ -68,8 +68,8 @@ impl DryRun {
         Ok(*prefix * MAX_NUMBERS + *used)
     }
 
-    /// Returns whether a text of the response is one that only the real request would assign, or has one in it: the
-    /// path of a new record, or a tag with a reserved number.
+    /// A text that only the real request would assign, or that contains one: the path of a new record, or a tag with a reserved
+    /// number.
     #[must_use]
     pub fn is_placeholder(&self, text: &str) -> bool {
         if text.len() > MAX_PLACEHOLDER_TEXT {
@@ -83,14 +83,13 @@ impl DryRun {
 }
 
 impl TenantStore {
-    /// Returns the same part of the table for a dry run.
     #[must_use]
     pub fn in_dry_run(self, dry_run: DryRun) -> Self {
         Self { reads: TenantReads { dry_run: Some(dry_run), ..self.reads } }
     }
 
-    /// Notes a text of the response that only the real request assigns, such as a new secret. A dry run shows null in
-    /// its place. IDs of new records, asset tags and movement numbers need no note.
+    /// For a text that only the real request assigns, such as a new secret. A dry run shows null in its place. IDs of new
+    /// records, asset tags and movement numbers need no note.
     pub fn note_assigned(&self, text: &str) {
         if let Some(dry_run) = &self.dry_run {
             dry_run.add_placeholder(text);
@@ -99,10 +98,10 @@ impl TenantStore {
 }
 
 impl Store {
-    /// Checks the conditions of all items as [`Store::transact`] does, and writes nothing. Keeps what the items and the
-    /// updates of `records` would leave.
+    /// Checks the conditions of all items as [`Store::transact`] does, and writes nothing. Keeps what the items and the updates
+    /// of `records` would leave.
     ///
-    /// Conditions on what the same request would have written before are decided by that.
+    /// Conditions on earlier writes of the same request are decided by those.
     pub(in crate::store) async fn try_out(
         &self,
         dry_run: &DryRun,
@@ -137,7 +136,7 @@ impl Store {
     }
 }
 
-/// Returns what a put or a deletion leaves under its key. Updates don't say it.
+/// The result of a put or a deletion. Updates don't show it.
 fn left_by(write: &aws_sdk_dynamodb::types::TransactWriteItem) -> Option<(Key, Option<Item>)> {
     match (&write.put, &write.delete) {
         (Some(put), _) => Some((Key::of(&put.item)?, Some(put.item.clone()))),

@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// Why a read or a write failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// DynamoDB throttled, timed out or had conflicts, after all retries. A later attempt may succeed.
@@ -33,15 +32,13 @@ pub enum StoreError {
     HistoryBehind(u64),
 }
 
-/// A record whose item can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {} {} can't be read", .kind.noun(), .id.map(|id| id.to_string()).unwrap_or_default())]
 pub struct UnreadableRecord {
-    /// Its kind.
     pub kind: Kind,
-    /// Its id, if its key has one.
+    /// From its key.
     pub id: Option<Uuid>,
-    /// Why it can't be read. May quote its data, so it is for the operator only.
+    /// May quote its data, so it is for the operator only.
     pub cause: String,
 }
 
@@ -51,12 +48,12 @@ pub struct UnreadableRecord {
 struct Throttling(#[source] Cause);
 
 impl StoreError {
-    /// Returns a [`StoreError::Internal`], for data that should not be as it is.
+    /// For data in an impossible state.
     pub fn broken(cause: impl Into<Cause>) -> Self {
         Self::Internal(cause.into())
     }
 
-    /// Returns what was read, or `None` in place of a record that can't be read.
+    /// Replaces a record that can't be read by `None`.
     ///
     /// # Errors
     ///
@@ -68,7 +65,7 @@ impl StoreError {
         }
     }
 
-    /// Returns the id of the record that can't be read, if its key has one.
+    /// `None` if the record's key has no id.
     ///
     /// # Errors
     ///
@@ -80,13 +77,12 @@ impl StoreError {
         }
     }
 
-    /// Returns whether DynamoDB throttled, so that waiting helps.
+    /// Waiting helps.
     pub(in crate::store) fn is_throttling(&self) -> bool {
         matches!(self, Self::Unavailable(cause) if cause.is::<Throttling>())
     }
 }
 
-/// Error codes of throttling.
 const THROTTLING_CODES: [&str; 5] = [
     "ThrottlingException",
     "ThrottlingError",
@@ -98,7 +94,7 @@ const THROTTLING_CODES: [&str; 5] = [
 /// Other error codes that can be retried, besides HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
 const RETRYABLE_CODES: [&str; 3] = ["InternalServerError", "TransactionInProgressException", "TransactionConflictException"];
 
-/// Whether a request that failed with this error code, or this code of a cancellation reason, can be retried.
+/// `code` is that of an error, or of a cancellation reason.
 pub(in crate::store) fn is_retryable(code: &str) -> bool {
     RETRYABLE_CODES.contains(&code) || THROTTLING_CODES.contains(&code)
 }
@@ -123,7 +119,6 @@ where
     }
 }
 
-/// Why a write had no effect.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The record was changed or deleted after it was read: read it again and decide again.
@@ -153,12 +148,10 @@ pub enum WriteError {
     /// The changes don't fit into one transaction.
     #[error("the changes don't fit into one transaction")]
     TooLarge,
-    /// The table could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Why an attempt to commit a change failed.
 #[derive(Debug)]
 pub enum CommitFailure<E> {
     /// Another writer was faster: read again and decide again.

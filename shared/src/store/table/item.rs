@@ -11,20 +11,19 @@ use serde::Deserialize;
 use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 use uuid::Uuid;
 
-/// The attribute that counts a record's changes.
+/// Counts a record's changes.
 pub(in crate::store) const VERSION: &str = "version";
-/// The attribute that says when a record was created.
 pub(in crate::store) const CREATED_AT: &str = "created_at";
-/// The attribute that says when a shown field was last changed.
+/// The last change of a shown field.
 pub(in crate::store) const UPDATED_AT: &str = "updated_at";
-/// The attribute with the hash of a record's latest event.
+/// The hash of a record's latest event.
 pub(in crate::store) const LAST_HASH: &str = "last_hash";
-/// The attribute with the id of a record's latest event. It says when the record changed, also where `updated_at` does
-/// not, and finds the event without an index.
+/// The id of a record's latest event. It tells when the record changed, also where `updated_at` does not, and finds the event
+/// without an index.
 pub(in crate::store) const LAST_EVENT: &str = "last_event";
-/// The attribute of a reference item that counts the references to its record.
+/// In a reference item, the number of references to its record.
 pub(in crate::store) const USES: &str = "uses";
-/// The attribute of a unique value's marker that names the record: its sort key.
+/// In a unique value's marker, the sort key of its record.
 pub(in crate::store) const OWNER: &str = "owner";
 
 #[derive(Deserialize)]
@@ -36,19 +35,19 @@ struct Metadata {
     last_event: String,
 }
 
-/// Returns the record's own attributes, without keys and metadata, and the blob that is stored in another item.
+/// Without keys and metadata, and with the blob apart, which is stored in another item.
 pub(in crate::store) fn attributes<T: Record>(value: &T) -> Result<(Item, Option<Blob>), StoreError> {
     let mut attributes = to_item(value).map_err(StoreError::broken)?;
     let blob = take_blob(T::KIND, &mut attributes);
     Ok((attributes, blob))
 }
 
-/// Returns a record's sort key in the index `list_index`; `None` for kinds that are not in the index.
+/// `None` for kinds that are not in the index.
 pub(in crate::store) fn list_index_key<T: Record>(value: &T) -> Option<AttributeValue> {
     Keys::list_index(T::KIND, value.id().uuid(), value.is_ended())
 }
 
-/// Returns the whole item of a record, and the blob that is stored in another item.
+/// The whole item, and the blob, which is stored in another item.
 pub(in crate::store) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<(Item, Option<Blob>), StoreError> {
     let (mut item, blob) = attributes(&stored.value)?;
     let id = stored.value.id().uuid();
@@ -63,10 +62,10 @@ pub(in crate::store) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) 
     Ok((item, blob))
 }
 
-/// The name of the metric in the log lines of records that can't be read.
+/// The metric in log lines of records that can't be read.
 pub(in crate::store) const UNREADABLE: &str = "unreadable_records";
 
-/// Reads a record from its item, in which its blob is filled in. One that can't be read is logged.
+/// The record's blob must be filled in. Failures are logged.
 ///
 /// # Errors
 ///
@@ -104,7 +103,7 @@ fn decode<T: Record>(item: Item, id: Option<Uuid>) -> Result<Stored<T>, String> 
     })
 }
 
-/// Returns the approximate size of an item in bytes: its names and values, as DynamoDB counts them.
+/// The approximate bytes of names and values, as DynamoDB counts them.
 pub(in crate::store) fn size(item: &Item) -> usize {
     item.iter().map(|(name, value)| name.len() + size_of_value(value)).sum()
 }

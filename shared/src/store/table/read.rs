@@ -19,24 +19,21 @@ const MAX_BATCH_KEYS: usize = 100;
 /// The most requests for keys that a batch left unprocessed.
 const MAX_ROUNDS: u32 = 5;
 
-/// The records that one batch is to read.
 #[derive(Debug, Default)]
 pub struct BatchGet(HashSet<(Kind, Uuid)>);
 
 impl BatchGet {
-    /// Returns a batch without keys.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a record, if there is an ID.
+    /// `None` adds nothing.
     #[must_use]
     pub fn with<T: Record>(self, id: Option<T::Id>) -> Self {
         self.with_all::<T>(id)
     }
 
-    /// Adds several records.
     #[must_use]
     pub fn with_all<T: Record>(mut self, ids: impl IntoIterator<Item = T::Id>) -> Self {
         self.0.extend(ids.into_iter().map(|id| (T::KIND, id.uuid())));
@@ -44,14 +41,13 @@ impl BatchGet {
     }
 }
 
-/// The records that a batch found.
 #[derive(Debug, Default)]
 pub struct BatchResult {
     items: HashMap<(Kind, Uuid), Item>,
 }
 
 impl BatchResult {
-    /// Returns a record of the batch; `None` if the tenant has no such record, or there is no ID.
+    /// `None` if the tenant has no such record, or there is no ID.
     ///
     /// # Errors
     ///
@@ -61,8 +57,7 @@ impl BatchResult {
         item.cloned().map(item::read).transpose()
     }
 
-    /// Returns a record of the batch; `None` also if the record can't be read. For what is only shown beside something
-    /// else.
+    /// `None` also if the record can't be read. For records that are only shown beside others.
     ///
     /// # Errors
     ///
@@ -71,7 +66,7 @@ impl BatchResult {
         StoreError::tolerate_unreadable(self.get(id))
     }
 
-    /// Returns those of the records that exist, in the order of `ids`.
+    /// Existing records in the order of `ids`.
     ///
     /// # Errors
     ///
@@ -82,12 +77,12 @@ impl BatchResult {
 }
 
 impl TenantReads {
-    /// Reads one record: one read unit for each 4 KB. Steps and a schema that are not in memory take a second round trip.
+    /// One read unit for each 4 KB. Steps and a schema that are not in memory take a second round trip.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Unreadable`] when
-    /// the item can't be read as this kind of record.
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Unreadable`] when the item
+    /// can't be read as this kind of record.
     pub async fn get<T: Record>(&self, id: T::Id) -> Result<Option<Stored<T>>, StoreError> {
         let mut items = Vec::from_iter(self.item(&self.keys.record(T::KIND, id.uuid())).await?);
         self.fill_in_blobs(&mut items).await?;
@@ -102,7 +97,7 @@ impl TenantReads {
         Ok(request.set_key(Some(key.item())).consistent_read(true).send().await?.item)
     }
 
-    /// Returns whether a record of this kind has, or once had and still reserves, a unique value.
+    /// A record has the value, or had it and still reserves it.
     ///
     /// # Errors
     ///
@@ -111,8 +106,7 @@ impl TenantReads {
         Ok(self.item(&self.keys.unique(kind, unique)).await?.is_some())
     }
 
-    /// Returns the records of a kind that have these unique values, by value. Values that no record has are left out. Takes
-    /// one round trip.
+    /// By value. Values that no record has are left out. Takes one round trip.
     ///
     /// # Errors
     ///
@@ -124,13 +118,12 @@ impl TenantReads {
         Ok(unique.iter().zip(&keys).filter_map(|(unique, key)| Some((unique.value.clone(), owner(key)?))).collect())
     }
 
-    /// Reads several records in one round trip, or two if there are steps or schemas that are not in memory. An empty batch
-    /// sends no request.
+    /// Takes one round trip, or two if steps or schemas are not in memory. An empty batch sends no request.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, or leaves keys unprocessed five
-    /// times in a row.
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, or leaves keys unprocessed five times in a
+    /// row.
     pub async fn batch_get(&self, batch: BatchGet) -> Result<BatchResult, StoreError> {
         let (keys, mut items): (Vec<_>, Vec<Item>) = self.batch_items(batch).await?.unzip();
         self.fill_in_blobs(&mut items).await?;
@@ -155,7 +148,7 @@ impl TenantReads {
         Ok(items.into_iter().filter_map(move |(key, item)| Some((*by_key.get(&key)?, item))))
     }
 
-    /// Reads the items of these keys, a hundred a request, the requests in parallel.
+    /// A hundred a request, the requests in parallel.
     pub(in crate::store) async fn items(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, StoreError> {
         let batches = try_join_all(keys.chunks(MAX_BATCH_KEYS).map(|chunk| self.batch_of(chunk))).await?;
         let mut items: HashMap<Key, Item> = batches.into_iter().flatten().collect();
@@ -189,8 +182,7 @@ impl TenantReads {
 }
 
 impl TenantStore {
-    /// Reads every record of a kind, page after page: the cost grows with their number. Leaves out those that can't be
-    /// read.
+    /// The cost grows with their number. Leaves out those that can't be read.
     ///
     /// # Errors
     ///
@@ -202,7 +194,7 @@ impl TenantStore {
         read.filter_map(Result::transpose).collect()
     }
 
-    /// Reads every record of a kind without steps and schemas.
+    /// Without steps and schemas.
     ///
     /// # Errors
     ///
@@ -213,7 +205,7 @@ impl TenantStore {
         read.filter_map(Result::transpose).collect()
     }
 
-    /// Counts the records of a kind. The cost grows with their number.
+    /// The cost grows with their number.
     ///
     /// # Errors
     ///
@@ -227,14 +219,14 @@ impl TenantStore {
         Ok(count)
     }
 
-    /// Returns a query for every item of a kind.
+    /// A query for every item of a kind.
     pub(in crate::store) fn of_kind(&self, kind: Kind) -> QueryFluentBuilder {
         self.beginning(Keys::prefix(kind))
     }
 }
 
 impl TenantReads {
-    /// Returns a query for every item whose sort key begins with `prefix`.
+    /// A query for every item whose sort key begins with `prefix`.
     pub(in crate::store) fn beginning(&self, prefix: AttributeValue) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
         query
@@ -245,8 +237,7 @@ impl TenantReads {
             .expression_attribute_values(":sk", prefix)
     }
 
-    /// Reads all pages of a query. The query decides what it costs: those of unbounded size are made by
-    /// [`TenantStore`] only.
+    /// All pages of a query. Queries of unbounded size are made by [`TenantStore`] only.
     pub(in crate::store) async fn every(&self, query: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
         let mut pages = query.into_paginator().send();
         let mut items = Vec::new();

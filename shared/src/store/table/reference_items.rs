@@ -25,7 +25,7 @@ struct Expression {
 }
 
 impl Expression {
-    /// Returns `#name = :name` for each attribute.
+    /// `#name = :name` for each attribute.
     fn equations(&mut self, attributes: &[Requirement]) -> Vec<String> {
         let equation = |Requirement { attribute, value }: &Requirement| {
             self.names.insert(format!("#{attribute}"), (*attribute).to_owned());
@@ -35,26 +35,23 @@ impl Expression {
         attributes.iter().map(equation).collect()
     }
 
-    /// Returns the condition that the item exists.
     fn exists(&mut self) -> String {
         self.names.insert("#pk".to_owned(), PK.to_owned());
         "attribute_exists(#pk)".to_owned()
     }
 
-    /// Returns the condition that there are no references.
     fn unreferenced(&mut self) -> String {
         self.names.insert("#uses".to_owned(), USES.to_owned());
         self.values.insert(":none".to_owned(), AttributeValue::N("0".to_owned()));
         "#uses = :none".to_owned()
     }
 
-    /// Returns the values; `None` if there are none, since DynamoDB refuses an empty map.
+    /// `None` if there are none, since DynamoDB refuses an empty map.
     fn values(self) -> Option<Item> {
         (!self.values.is_empty()).then_some(self.values)
     }
 }
 
-/// Returns the value of an attribute in the table.
 fn attribute_value(value: &RequiredValue) -> AttributeValue {
     match value {
         RequiredValue::Text(text) => AttributeValue::S(text.clone()),
@@ -63,7 +60,7 @@ fn attribute_value(value: &RequiredValue) -> AttributeValue {
 }
 
 impl TenantStore {
-    /// Returns the reference item of a record with this many references; `None` if no record can refer to its kind.
+    /// `uses` is the number of references. `None` if no record can refer to its kind.
     pub(in crate::store) fn reference_item<T: Record>(&self, value: &T, uses: u64) -> Option<Item> {
         let attributes = value.referenceable_attributes()?;
         let mut item = self.keys.references(T::KIND, value.id().uuid()).item();
@@ -73,14 +70,12 @@ impl TenantStore {
         Some(item)
     }
 
-    /// Returns the put of a new record's reference item.
     pub(in crate::store) fn reference_item_put<T: Record>(&self, value: &T) -> Result<Option<TransactionItem>, StoreError> {
         let put = self.reference_item(value, 0).map(|item| self.store.put_new(item)).transpose()?;
         Ok(put.map(|write| TransactionItem { condition: Condition::Invariant, write }))
     }
 
-    /// Returns what a change of a record does with its reference item: sets the attributes that differ, and with
-    /// `is_unreferenced` requires that nothing refers to the record.
+    /// Sets the attributes that differ; with `is_unreferenced`, requires that nothing refers to the record.
     pub(in crate::store) fn reference_item_update<T: Record>(
         &self,
         old: &Stored<T>,
@@ -117,7 +112,7 @@ impl TenantStore {
         Ok(Some(TransactionItem { condition: meaning, write }))
     }
 
-    /// Returns the deletion of a record's reference item, if nothing refers to the record.
+    /// On condition that nothing refers to the record.
     pub(in crate::store) fn reference_item_deletion<T: Record>(&self, value: &T) -> Result<Option<TransactionItem>, StoreError> {
         if value.referenceable_attributes().is_none() {
             return Ok(None);
@@ -136,10 +131,10 @@ impl TenantStore {
         Ok(Some(TransactionItem { condition: Condition::Unreferenced, write }))
     }
 
-    /// Returns the update of a record's reference count, or a check of its reference item if the count stays.
+    /// An update of the count, or a check of the reference item if the count stays.
     ///
-    /// For an added reference, the record must meet the reference's requirements. Its version does not matter: several
-    /// units of work may add references at the same time.
+    /// For an added reference, the record must meet the reference's requirements. Its version does not matter: several units of
+    /// work may add references at the same time.
     pub(in crate::store) fn reference_count_item(
         &self,
         kind: Kind,

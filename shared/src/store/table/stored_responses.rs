@@ -16,18 +16,18 @@ use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use tokio::time::Instant;
 
-/// The lifetime of a stored response, in seconds: 24 hours.
+/// 24 hours.
 const STORED_SECONDS: i64 = 24 * 60 * 60;
-/// The longest response that is stored, in bytes; an item holds 400 KB.
+/// An item holds 400 KB.
 const MAX_RESPONSE_BYTES: usize = 350 * 1024;
-/// The attribute with the hash of the request.
+/// The hash of the request.
 pub(in crate::store) const FINGERPRINT: &str = "fingerprint";
-/// The attribute with the entries of histories that the request added: their sort keys in the index `history`. A restored
-/// table may have the response without them, which `check/responses.rs` looks for.
+/// The entries of histories that the request added: their sort keys in the index `history`. A restored table may have the
+/// response without them, which `check/responses.rs` looks for.
 pub(in crate::store) const ENTRIES: &str = "entries";
 const RESPONSE: &str = "response";
 
-/// The request that came before under the same idempotency key.
+/// The earlier request under the same idempotency key.
 #[derive(Debug, Clone)]
 pub enum PreviousRequest {
     /// The same request, and its response.
@@ -37,12 +37,12 @@ pub enum PreviousRequest {
 }
 
 impl TenantReads {
-    /// Returns the previous request under the same idempotency key; `None` if none has taken effect in 24 hours.
+    /// `None` if none has taken effect in 24 hours.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
-    /// the stored response can't be read.
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when the stored
+    /// response can't be read.
     pub(crate) async fn previous_request(&self, request: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
         let Some(item) = self.item(&self.keys.stored_response(request)).await? else { return Ok(None) };
         let Some(previous) = self.previous_in(&item, request)? else { return Ok(None) };
@@ -59,8 +59,7 @@ impl TenantReads {
         Ok(Some(PreviousRequest::Same(response)))
     }
 
-    /// Returns the stored responses of the first `count` parts of a request. Their changes are of assets or users, so they
-    /// have neither images nor steps.
+    /// Of the first `count` parts. Their changes are of assets or users, so they have neither images nor steps.
     ///
     /// # Errors
     ///
@@ -83,7 +82,7 @@ impl TenantReads {
         previous.collect()
     }
 
-    /// Returns the previous request as its item has it; `None` if it has expired.
+    /// `None` if it has expired.
     fn previous_in(&self, item: &Item, request: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
         let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).map(String::as_str);
         if expiry(item).is_none_or(|expires| expires <= seconds(self.store.now())) {
@@ -96,7 +95,7 @@ impl TenantReads {
         Ok(Some(PreviousRequest::Same(Box::new(serde_json::from_str(response).map_err(StoreError::broken)?))))
     }
 
-    /// Returns the body with the images that the response showed. Images are stored once, beside their instances.
+    /// Images are stored once, beside their instances.
     async fn with_images(&self, response: &StoredResponse) -> Result<String, StoreError> {
         let names: BTreeSet<_> = response.images.iter().map(|(_, name)| name.clone()).collect();
         let images = self.signature_images(names).await?;
@@ -110,8 +109,8 @@ impl TenantReads {
         serde_json::to_string(&body).map_err(StoreError::broken)
     }
 
-    /// Returns the write that stores a response, on condition that none is stored yet. `entries` are the sort keys, in the
-    /// index `history`, of the events that are written with it.
+    /// On condition that none is stored yet. `entries` are the sort keys, in the index `history`, of the events that are written
+    /// with it.
     pub(in crate::store) fn store_response(
         &self,
         request: &IdempotentRequest,
@@ -159,7 +158,7 @@ impl TenantStore {
 }
 
 impl TenantStore {
-    /// Replaces the response that is stored for a request by `next`, if it is still `present`. Returns whether it was.
+    /// `false` if the stored response is not `present` any more.
     pub(crate) async fn replace_stored_response(
         &self,
         request: &IdempotentRequest,
@@ -189,12 +188,12 @@ impl TenantStore {
     }
 }
 
-/// Returns when an item expires, in seconds since 1970.
+/// In seconds since 1970.
 fn expiry(item: &Item) -> Option<i64> {
     item.get(EXPIRES)?.as_n().ok()?.parse().ok()
 }
 
-/// Returns a time in whole seconds since 1970, as DynamoDB compares expiry.
+/// Whole seconds since 1970, as DynamoDB compares expiry.
 pub(in crate::store) fn seconds(at: Timestamp) -> i64 {
     at.millis().div_euclid(1000)
 }

@@ -9,7 +9,7 @@ use crate::store::table::backoff::pause;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// Decides for how long reads that contradict each other are repeated.
+/// The time limit for repeating reads that contradict each other.
 #[derive(Debug, Default)]
 pub struct TornReadRetry {
     began_at: Option<Instant>,
@@ -34,14 +34,13 @@ impl TornReadRetry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contradiction {
     pub id: Uuid,
-    /// The version in the list index.
     pub indexed: u64,
-    /// The version in the table; `None` if the table does not have the record.
+    /// `None` if the table does not have the record.
     pub found: Option<u64>,
 }
 
 impl Contradiction {
-    /// Whether this is one of the earlier contradictions, and not another change of the same record.
+    /// It is one of the earlier contradictions, and not another change of the same record.
     pub fn persists(&self, earlier: &[Self]) -> bool {
         let is_behind = |earlier: &Self| Some(self.indexed) < earlier.found || self.found < Some(earlier.indexed);
         earlier.iter().any(|earlier| earlier.id == self.id && is_behind(earlier))

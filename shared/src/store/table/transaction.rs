@@ -27,13 +27,11 @@ pub(in crate::store) enum Condition {
     Invariant,
 }
 
-/// One write of a transaction.
 pub(in crate::store) struct TransactionItem {
     pub(in crate::store) condition: Condition,
     pub(in crate::store) write: TransactWriteItem,
 }
 
-/// Why a transaction had no effect.
 pub(in crate::store) enum TransactionError {
     /// The first condition that failed, with the present item if the write requests it.
     ConditionFailed(Condition, Option<Item>),

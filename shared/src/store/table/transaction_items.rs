@@ -15,14 +15,14 @@ use aws_sdk_dynamodb::types::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// The event of a change, ready to be committed.
+/// Ready to be committed.
 pub(in crate::store) struct NewEvent {
     pub(in crate::store) id: EventId,
     pub(in crate::store) hash: String,
     pub(in crate::store) item: TransactionItem,
 }
 
-/// Returns the sort key, in the index `list_index`, of an event that assigns an asset to a user.
+/// The sort key, in the index `list_index`, of an event that assigns an asset to a user.
 fn assignment(kind: Kind, event: &Event) -> Option<AttributeValue> {
     let user = event.changes.get("assigned_to").filter(|_| kind == Kind::Asset)?.get("new")?.as_str()?.parse().ok()?;
     Some(Keys::assignment(user, AssetId::from_uuid(event.entity_id)))
@@ -31,7 +31,7 @@ fn assignment(kind: Kind, event: &Event) -> Option<AttributeValue> {
 /// The attribute of an event that is not the first of its record in its transaction: the version of the first.
 pub(in crate::store) const TRANSACTION_START: &str = "transaction_start";
 
-/// A change of a record, of which an event tells.
+/// A change that gets an event.
 pub(in crate::store) struct RecordChange<'a> {
     pub(in crate::store) event_id: EventId,
     pub(in crate::store) record: (Kind, Uuid),
@@ -48,8 +48,8 @@ impl TenantStore {
         self.keys.record(T::KIND, value.id().uuid())
     }
 
-    /// Returns the ids of `count` events of one record that are written together, in ascending order: the change feed is in
-    /// the order of ids, and must have the record's versions in theirs.
+    /// For events of one record that are written together, in ascending order: the change feed is in the order of ids, and must
+    /// have the record's versions in theirs.
     pub(in crate::store) fn event_ids(&self, count: usize) -> Result<Vec<EventId>, StoreError> {
         let ids: Result<Vec<EventId>, StoreError> =
             (0..count).map(|_| Ok(EventId::new(self.store.now(), self.store.random()?))).collect();
@@ -59,7 +59,7 @@ impl TenantStore {
         })
     }
 
-    /// Returns the event of a change to a record, as a write and as what the record keeps of it.
+    /// The event as a write, and as the record refers to it.
     pub(in crate::store) fn event_item(&self, context: &ChangeContext, change: RecordChange<'_>) -> Result<NewEvent, StoreError> {
         let RecordChange { event_id, record: (kind, id), verb, version, changes, previous_hash, transaction_start } = change;
         let event = Event {
@@ -87,9 +87,9 @@ impl TenantStore {
         Ok(NewEvent { id: event.id, hash, item })
     }
 
-    /// Returns the update of a record that is at `old`'s version, from the attributes `before` to those `after`.
+    /// The record must be at `old`'s version. `before` and `after` are its attributes.
     ///
-    /// It sets only those that differ: others, such as a key's last use, are written without a version.
+    /// Only attributes that differ are set: others, such as a key's last use, are written without a version.
     pub(in crate::store) fn update_item<T: Record>(
         &self,
         old: &Stored<T>,
@@ -132,7 +132,7 @@ impl TenantStore {
         Ok(TransactWriteItem::builder().update(update.map_err(StoreError::broken)?).build())
     }
 
-    /// Returns the check that a record has this version; for `None`, that there is none.
+    /// `None`: there must be no record.
     pub(in crate::store) fn version_check(&self, key: &Key, version: Option<u64>) -> Result<TransactionItem, StoreError> {
         let check = ConditionCheck::builder().table_name(&self.store.table).set_key(Some(key.item()));
         let check = match version {
@@ -146,7 +146,7 @@ impl TenantStore {
         Ok(TransactionItem { condition: Condition::RecordState, write })
     }
 
-    /// Returns the deletion of a record that is at `old`'s version.
+    /// The record must be at `old`'s version.
     pub(in crate::store) fn delete_item<T: Record>(&self, old: &Stored<T>) -> Result<TransactWriteItem, StoreError> {
         let delete = Delete::builder()
             .table_name(&self.store.table)
@@ -159,8 +159,7 @@ impl TenantStore {
         Ok(TransactWriteItem::builder().delete(delete).build())
     }
 
-    /// Returns the writes of the markers that reserve a record's unique values: `new` ones are put, `old` ones that are
-    /// not among them are deleted.
+    /// The `new` ones are put, `old` ones not among them are deleted.
     pub(in crate::store) fn unique_markers<T: Record>(
         &self,
         value: &T,
@@ -197,7 +196,7 @@ fn number(value: u64) -> AttributeValue {
 }
 
 impl Store {
-    /// Returns the put of an item that must not exist yet. If it does, the error contains the present item.
+    /// The item must not exist yet. Otherwise the error contains the present item.
     pub(in crate::store) fn put_new(&self, item: Item) -> Result<TransactWriteItem, StoreError> {
         let put = Put::builder()
             .table_name(&self.table)
@@ -210,7 +209,7 @@ impl Store {
         Ok(TransactWriteItem::builder().put(put).build())
     }
 
-    /// Returns the put of an item whose key has the hash of this attribute. If it exists already, it is the same.
+    /// The key has the hash of this attribute: an existing item is the same.
     pub(in crate::store) fn put_blob(&self, item: Item, attribute: &str) -> Result<TransactionItem, StoreError> {
         let put = Put::builder()
             .table_name(&self.table)

@@ -22,8 +22,8 @@ use uuid::Uuid;
 
 /// The maximum number of items in a transaction (AWS: TransactWriteItems).
 pub const MAX_TRANSACTION_ITEMS: usize = 100;
-/// The largest size of the items of a transaction. DynamoDB allows 4 MB; the rest is for what is not measured here, such as
-/// reference items and the keys of updated records.
+/// The largest size of the items of a transaction. DynamoDB allows 4 MB; the rest is for parts that are not measured here, such
+/// as reference items and the keys of updated records.
 const MAX_TRANSACTION_BYTES: usize = 3_800_000;
 
 /// Changes that take effect together or not at all.
@@ -36,14 +36,14 @@ pub struct UnitOfWork<'a> {
     blobs: BTreeSet<BlobName>,
     /// The size of the records that are updated. Items that are put are measured in `commit_with`.
     updated_bytes: usize,
-    /// In a dry run: the items that the updated records would have.
+    /// In a dry run: the items of the updated records.
     updated_items: Vec<Item>,
-    /// When the unit must be committed. Events get their ids when they are added, and readers of the change feed rely
-    /// on an event being written soon after its id was created.
+    /// The unit must be committed by then. Events get their ids when they are added, and readers of the change feed rely on an
+    /// event being written soon after its id was created.
     deadline: Instant,
-    /// Whether the record that the precondition is about was changed at an expected version.
+    /// The record of the precondition was changed at an expected version.
     precondition_met: bool,
-    /// The number of items of another unit that count as well.
+    /// Items of another unit that count as well.
     counted: usize,
 }
 
@@ -51,12 +51,11 @@ pub struct UnitOfWork<'a> {
 #[derive(Default)]
 struct ReferenceCount {
     delta: i64,
-    /// A reference that the unit adds, if there is one.
     added: Option<Reference>,
 }
 
 impl<'a> UnitOfWork<'a> {
-    /// Starts an empty unit of work. It must be committed within [`OPERATION_TIMEOUT`].
+    /// It must be committed within [`OPERATION_TIMEOUT`].
     #[must_use]
     pub fn new(store: &'a TenantStore, context: &'a ChangeContext) -> Self {
         Self {
@@ -73,15 +72,15 @@ impl<'a> UnitOfWork<'a> {
         }
     }
 
-    /// Starts an empty unit of work that is only tried out in place of what follows in this one: the changes that this one
-    /// has so far count when it [fits](UnitOfWork::fits).
+    /// An empty unit of work, only to try out the next changes of this one: those that this one has so far count when it
+    /// [fits](UnitOfWork::fits).
     #[must_use]
     pub fn trial(&self) -> Self {
         let counted = self.counted + self.items.len() + self.reference_counts.len();
         Self { counted, ..Self::new(self.store, self.context) }
     }
 
-    /// Returns whether the changes so far fit into one transaction, with a stored response but whatever that contains.
+    /// The changes so far fit into one transaction, with any stored response.
     #[must_use]
     pub fn fits(&self) -> bool {
         self.counted + self.items.len() + self.reference_counts.len() < MAX_TRANSACTION_ITEMS
@@ -115,7 +114,6 @@ impl<'a> UnitOfWork<'a> {
         Ok(())
     }
 
-    /// Adds an item that is not a record.
     pub(in crate::store) fn add(&mut self, item: TransactionItem) {
         self.items.push(item);
     }
@@ -203,7 +201,7 @@ impl TenantStore {
     }
 }
 
-/// Says what a failed transaction means for the records.
+/// The meaning of a failed transaction for the records.
 pub(in crate::store) fn write_error(error: TransactionError) -> WriteError {
     match error {
         TransactionError::ConditionFailed(Condition::RecordState, _) => WriteError::Stale,
@@ -223,7 +221,7 @@ pub(in crate::store) fn write_error(error: TransactionError) -> WriteError {
     }
 }
 
-/// The record that a marker of a unique value belongs to.
+/// `marker` is that of a unique value.
 fn marker_owner(kind: Kind, marker: &Item) -> Option<(Kind, Uuid)> {
     keys::record_id_of_sort_key(kind, marker.get(OWNER)?.as_s().ok()?).map(|id| (kind, id))
 }

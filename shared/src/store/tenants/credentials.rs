@@ -10,11 +10,11 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// The longest wait of a request for the record that its key was used.
+/// The longest wait of a request for this write.
 const TOUCH_TIMEOUT: Duration = Duration::from_millis(250);
 
 impl TenantReads {
-    /// Records that a key was used. This writes no event, since nobody decided it. A request does not wait long for it.
+    /// Writes no event, since nobody decided it. A request does not wait long for it.
     pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
         let update = self.store.client.update_item().table_name(&self.store.table);
         let result = update

@@ -14,12 +14,11 @@ use uuid::Uuid;
 const REQUESTS: &str = "requests";
 /// The time for which a counter outlives its minute, in seconds.
 const KEPT_SECONDS: i64 = 600;
-/// The longest wait of a request to be counted.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl TenantReads {
-    /// Counts a request of a credential and returns how many came in this minute, this one included. Stops counting beyond the
-    /// highest limit that a key can have. Costs one write unit.
+    /// Returns the requests of this minute, this one included. Stops counting beyond the highest limit that a key can have. Costs
+    /// one write unit.
     ///
     /// # Errors
     ///

@@ -22,24 +22,21 @@ use aws_sdk_dynamodb::types::AttributeValue;
 /// A tenant that was just created. The key's text is stored nowhere.
 #[derive(Debug)]
 pub struct NewTenant {
-    /// The tenant's id.
     pub tenant_id: TenantId,
-    /// The id of its first key.
     pub key_id: ApiKeyId,
-    /// The text of its first key, to be shown once.
+    /// The first key, to be shown once.
     pub api_key: Token,
-    /// The id of its first user, if an address was given.
+    /// The first user, if an address was given.
     pub user_id: Option<UserId>,
 }
 
 /// A tenant in the operator's registry.
 #[derive(Debug)]
 pub struct RegisteredTenant {
-    /// The tenant's id.
     pub id: TenantId,
-    /// Its record; `None` if that can't be read.
+    /// `None` if the record can't be read.
     pub record: Option<Stored<Tenant>>,
-    /// When its deletion began, if that is not finished yet.
+    /// The beginning of an unfinished deletion.
     pub deletion_began: Option<Timestamp>,
 }
 
@@ -81,7 +78,7 @@ impl Store {
         Ok(NewTenant { tenant_id, key_id, api_key: Token::new(tenant_id, key_id, secret), user_id })
     }
 
-    /// Returns every tenant, oldest first.
+    /// Oldest first.
     ///
     /// # Errors
     ///
@@ -98,13 +95,13 @@ impl Store {
         Ok(tenants)
     }
 
-    /// Returns the ids of all tenants that are not being deleted, in the order of their keys.
+    /// Without tenants that are being deleted, in the order of their keys.
     pub(in crate::store) async fn tenant_ids(&self) -> Result<Vec<TenantId>, StoreError> {
         let registrations = self.registrations().await?.into_iter();
         Ok(registrations.filter(|(_, deletion_began)| deletion_began.is_none()).map(|(id, _)| id).collect())
     }
 
-    /// Returns the registered tenants, and when the deletion of each began.
+    /// With the beginning of their deletion.
     async fn registrations(&self) -> Result<Vec<(TenantId, Option<Timestamp>)>, StoreError> {
         let query = self.client.query().table_name(&self.table).consistent_read(true);
         let mut pages = query

@@ -26,22 +26,20 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// The type of items in the registry.
 pub(in crate::store) const REGISTRATION: &str = "registration";
-/// When the deletion of a registered tenant began.
 const DELETION_BEGAN: &str = "deletion_began";
 /// The most items of a BatchWriteItem (AWS: "Quotas in Amazon DynamoDB").
 const MAX_BATCH_ITEMS: usize = 25;
 /// The most attempts while the table throttles and nothing gets done: for about a minute.
 const MAX_ROUNDS: u32 = 200;
 
-/// Returns when the deletion of a registered tenant began.
+/// `registration` is the tenant's item in the registry.
 pub(in crate::store) fn deletion_began(registration: &Item) -> Option<Timestamp> {
     registration.get(DELETION_BEGAN)?.as_s().ok()?.parse().ok()
 }
 
 impl TenantStore {
-    /// Returns when the tenant's deletion began, if it is not finished.
+    /// `None` without an unfinished deletion.
     ///
     /// # Errors
     ///
@@ -50,8 +48,7 @@ impl TenantStore {
         Ok(self.item(&keys::registry(self.id)).await?.as_ref().and_then(deletion_began))
     }
 
-    /// Counts everything that the tenant has, by what it is. The cost grows with its size. Calls `progress` with the number of
-    /// items so far.
+    /// Counts the tenant's items by type. The cost grows with its size. Calls `progress` with the number of items so far.
     ///
     /// # Errors
     ///
@@ -72,7 +69,7 @@ impl TenantStore {
         }
     }
 
-    /// Marks the tenant as one that is being deleted.
+    /// Marks the tenant in the registry.
     ///
     /// # Errors
     ///
@@ -97,9 +94,9 @@ impl TenantStore {
         }
     }
 
-    /// Deletes everything that the tenant has but its own record. Ends when `settle` has passed since the last API key was
-    /// deleted and nothing is left, because requests that were verified before may still write. Calls `progress` with the
-    /// number of deleted items so far, and returns it.
+    /// Deletes all items but the tenant's own record. Ends when `settle` has passed since the last API key was deleted and
+    /// nothing is left, because requests that were verified before may still write. Calls `progress` with the number of deleted
+    /// items so far, and returns it.
     ///
     /// # Errors
     ///
@@ -123,12 +120,11 @@ impl TenantStore {
         }
     }
 
-    /// Deletes the tenant's own record and its registration, the last of it.
+    /// Deletes the last items: the tenant's own record and its registration.
     ///
     /// # Errors
     ///
-    /// Returns [`WriteError::Stale`] when its deletion has not begun, and [`WriteError::Store`] when the table can't be
-    /// written.
+    /// Returns [`WriteError::Stale`] when its deletion has not begun, and [`WriteError::Store`] when the table can't be written.
     pub async fn finish_deletion(&self) -> Result<(), WriteError> {
         let delete = |key: Key| Delete::builder().table_name(&self.store.table).set_key(Some(key.item()));
         let registration = delete(keys::registry(self.id)).condition_expression("attribute_exists(#began)");
@@ -146,7 +142,6 @@ impl TenantStore {
         self.keys.record(Kind::Tenant, Uuid::nil())
     }
 
-    /// Returns a query for every item of the tenant.
     fn everything(&self) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
         query
@@ -157,7 +152,7 @@ impl TenantStore {
             .projection_expression("#pk, #sk")
     }
 
-    /// Deletes all items of a query but the tenant's own record, and returns how many they were.
+    /// All items of the query but the tenant's own record. Returns their number.
     async fn delete_all(&self, query: impl Fn() -> QueryFluentBuilder, mut progress: impl FnMut(u64)) -> Result<u64, StoreError> {
         let (mut deleted, mut start) = (0, None);
         loop {
@@ -215,7 +210,7 @@ impl TenantStore {
     }
 }
 
-/// Returns what an item is: its type, or what its key begins with.
+/// An item's type, or the beginning of its key.
 fn noun(item: &Item) -> String {
     let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
     let prefix = || text(SK).map(|key| key.split('#').next().unwrap_or_default().to_lowercase());

@@ -14,36 +14,32 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use uuid::Uuid;
 
-/// The result of verifying a tenant's chains.
 #[derive(Debug, Clone)]
 pub struct TenantVerification {
-    /// The number of records, present and deleted.
+    /// Present and deleted ones.
     pub records: usize,
-    /// The number of events that were checked.
     pub events: u64,
     /// The first broken link of each chain that has one, with the kind and the id of the chain's record. Oldest record
     /// first.
     pub broken_links: Vec<(Option<Kind>, Uuid, BrokenLink)>,
 }
 
-/// A verification in progress.
 struct ChainScan {
-    /// When it began. Records and events may have changed since.
+    /// The beginning of the scan. Records and events may have changed since.
     began: Timestamp,
-    /// The chains by their record's id, oldest record first.
+    /// By the record's id, oldest record first.
     chains: BTreeMap<Uuid, (Option<Kind>, Chain)>,
     /// The events that were checked and may be read again, with their records.
     recent: HashMap<EventId, Option<Uuid>>,
     /// The number of events that the records should have.
     expected_events: u64,
-    /// The number of events that were checked.
     events: u64,
     /// The only records to go on with; `None` for all.
     only: Option<HashSet<Uuid>>,
-    /// The number of chains that are finished, and no longer in `chains`.
+    /// Finished chains, which are no longer in `chains`.
     closed: usize,
     broken_links: Vec<(Option<Kind>, Uuid, BrokenLink)>,
-    /// Records that don't say where their history ends. Their chains can't be verified.
+    /// Records without the end of their history. Their chains can't be verified.
     damaged: HashSet<Uuid>,
 }
 
@@ -79,7 +75,7 @@ impl TenantStore {
         Ok(scan.finish())
     }
 
-    /// Returns a scan with all records of the tenant, deleted ones included, and no events.
+    /// A scan with all records of the tenant, deleted ones included, and no events.
     async fn begin_scan(&self) -> Result<ChainScan, StoreError> {
         let mut scan = ChainScan::new(self.store.now());
         for kind in Kind::ALL {
@@ -141,9 +137,8 @@ impl TenantStore {
         self.each_page_of_entries(since, add).await
     }
 
-    /// Returns the records whose chain has a gap, ends with neither a record nor a deletion, or goes on beyond its
-    /// record. Chains of records that were created or changed during the scan are finished here, once the present
-    /// record agrees with them.
+    /// Records whose chain has a gap, ends with neither a record nor a deletion, or goes on beyond its record. Chains of records
+    /// that were created or changed during the scan are finished here, once the present record agrees with them.
     async fn incomplete_chains(&self, scan: &mut ChainScan) -> Result<HashSet<Uuid>, StoreError> {
         let mut incomplete: HashSet<Uuid> =
             scan.chains.iter().filter(|(_, (_, chain))| chain.has_gap()).map(|(id, _)| *id).collect();
@@ -165,7 +160,7 @@ impl TenantStore {
         Ok(incomplete)
     }
 
-    /// Returns whether one of these chains may be incomplete only because a transaction is not visible as a whole yet.
+    /// A transaction may not be visible as a whole yet.
     async fn may_be_incomplete(&self, scan: &ChainScan, incomplete: &HashSet<Uuid>) -> Result<bool, StoreError> {
         let now = self.store.now();
         let in_flight = scan.recent.iter().filter(|(event, _)| may_be_in_flight(**event, now));
@@ -224,8 +219,8 @@ impl ChainScan {
         }
     }
 
-    /// Finishes the chain of a record that was created, changed or deleted during the scan, if `head`, the record's
-    /// present one, has reached the chain's end. Returns whether it has.
+    /// Finishes the chain of a record that was created, changed or deleted during the scan, if `head`, the record's present one,
+    /// has reached the chain's end. Otherwise returns `false`.
     fn close(&mut self, id: Uuid, head: Option<&ChainHead>) -> bool {
         let Some((kind, chain)) = self.chains.get(&id) else { return true };
         let checked = chain.next() - 1;

@@ -17,31 +17,31 @@ use crate::store::table::unit_of_work::UnitOfWork;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 
-/// The attribute of a webhook's health with the time since which nothing but failures came.
+/// In a webhook's health: the time of the first failure since the last success.
 const FAILING_SINCE: &str = "failing_since";
-/// The attribute of a delivery that every write requires to be as it was read.
+/// Every write of a delivery requires that it is as it was read.
 const ATTEMPT_COUNT: &str = "attempt_count";
 
 /// The inputs of an attempt.
 #[derive(Debug, Clone)]
 pub struct DeliveryInputs {
-    /// The webhook; `None` if it is deleted.
+    /// `None` if it is deleted.
     pub webhook: Option<Stored<Webhook>>,
-    /// The event; `None` if there is none, as for tests.
+    /// `None` for tests.
     pub event: Option<HistoryEntry>,
-    /// The record of the delivery; `None` before the first attempt.
+    /// `None` before the first attempt.
     pub record: Option<Delivery>,
-    /// When the first delivery failed since the last success; `None` if the last one succeeded.
+    /// The first failure since the last success; `None` if the last one succeeded.
     pub failing_since: Option<Timestamp>,
 }
 
 impl TenantStore {
-    /// Reads what an attempt to deliver an event needs. Takes one round trip.
+    /// Takes one round trip.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, [`StoreError::Unreadable`] when the
-    /// webhook can't be read, and [`StoreError::Internal`] when the record of the delivery can't be read.
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, [`StoreError::Unreadable`] when the webhook
+    /// can't be read, and [`StoreError::Internal`] when the record of the delivery can't be read.
     pub async fn delivery_inputs(&self, webhook: WebhookId, event: EventId) -> Result<DeliveryInputs, StoreError> {
         let (record, health) = (self.keys.delivery(webhook, event), self.keys.webhook_health(webhook));
         let (webhook, event) = (self.webhook_key(webhook), self.keys.event(event));
@@ -54,8 +54,6 @@ impl TenantStore {
         })
     }
 
-    /// Reads the record of a delivery.
-    ///
     /// # Errors
     ///
     /// As [`TenantStore::delivery_inputs`].
@@ -63,7 +61,7 @@ impl TenantStore {
         self.item(&self.keys.delivery(webhook, event)).await?.map(read).transpose()
     }
 
-    /// Writes the record of a delivery, if it is still as `previous`: that there is none, for `None`.
+    /// The record must still be `previous`; for `None`, there must be none.
     ///
     /// # Errors
     ///
@@ -85,8 +83,8 @@ impl TenantStore {
         }
     }
 
-    /// Records that nothing but failures came of deliveries to a webhook since then, if what is known of it is still as it
-    /// was read: `previous`. If it is not, another delivery has recorded something else, and nothing is written.
+    /// Records the time of the first failure since the last success, if the recorded one is still `previous`. Otherwise another
+    /// delivery has recorded something else, and nothing is written.
     ///
     /// # Errors
     ///
@@ -115,7 +113,7 @@ impl TenantStore {
         }
     }
 
-    /// Records that a delivery to a webhook has succeeded that failed since then.
+    /// A delivery has succeeded. `since` is the recorded time of the first failure.
     ///
     /// # Errors
     ///
@@ -133,7 +131,7 @@ impl TenantStore {
         }
     }
 
-    /// Disables a webhook, with an event, if it is still as it was read.
+    /// Writes an event. The webhook must still be as it was read.
     ///
     /// # Errors
     ///
@@ -164,12 +162,9 @@ impl TenantStore {
     }
 }
 
-/// Reads the record of a delivery from its item.
-///
 /// # Errors
 ///
-/// Returns [`StoreError::Internal`] when it is damaged, or was written by a version of the service that this one does not
-/// know.
+/// Returns [`StoreError::Internal`] when it is damaged, or was written by a version of the service that this one does not know.
 pub(in crate::store) fn read(item: Item) -> Result<Delivery, StoreError> {
     // Without the cause, which may quote a response.
     from_item(item).map_err(|_| StoreError::broken("the record of a delivery can't be read"))
@@ -183,7 +178,7 @@ fn text(at: Timestamp) -> AttributeValue {
     AttributeValue::S(at.to_string())
 }
 
-/// Returns when an item expires that is kept for [`RETENTION`] after `at`.
+/// [`RETENTION`] after `at`.
 fn expiry(at: Timestamp) -> AttributeValue {
     AttributeValue::N(seconds(at.plus(RETENTION)).to_string())
 }

@@ -10,24 +10,23 @@ use crate::store::{TenantReads, TenantStore};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use serde_dynamo::aws_sdk_dynamodb_1::from_item;
 
-/// The most deliveries that a list counts and shows: the newest.
+/// A list counts and shows the newest.
 pub const MAX_LISTED_DELIVERIES: usize = 1_000;
-/// The attribute with a delivery's status.
 const STATUS: &str = "status";
 
 impl TenantReads {
-    /// Returns the record of a delivery; `None` if there is none, or its time is over.
+    /// `None` if there is no record, or it has expired.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when the
-    /// record can't be read.
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when the record
+    /// can't be read.
     pub async fn find_delivery(&self, webhook: WebhookId, event: EventId) -> Result<Option<Delivery>, StoreError> {
         let item = self.item(&self.keys.delivery(webhook, event)).await?;
         item.filter(|item| self.is_kept(item)).map(|item| from_item(item).map_err(StoreError::broken)).transpose()
     }
 
-    /// Returns whether an item's time is not over. DynamoDB may take days to delete one whose time is.
+    /// The item has not expired. DynamoDB may take days to delete an expired one.
     fn is_kept(&self, item: &Item) -> bool {
         let expires = item.get(EXPIRES).and_then(|value| value.as_n().ok()?.parse::<i64>().ok());
         expires.is_none_or(|expires| expires > seconds(self.store.now()))
@@ -35,8 +34,8 @@ impl TenantReads {
 }
 
 impl TenantStore {
-    /// Returns a page of the deliveries to a webhook, newest first: of the newest [`MAX_LISTED_DELIVERIES`] of all, or of the
-    /// newest that are pending or failed. Those that were delivered are found among the newest of all.
+    /// Newest first: of the newest [`MAX_LISTED_DELIVERIES`] of all, or of the newest that are pending or failed. Delivered ones
+    /// are found among the newest of all.
     ///
     /// # Errors
     ///
@@ -92,7 +91,7 @@ impl TenantStore {
         query.projection_expression("#pk, #sk, #status, #expires").expression_attribute_names("#expires", EXPIRES)
     }
 
-    /// Returns a query for the deliveries to a webhook that are pending or failed. The index does not have their ends.
+    /// `status` is pending or failed. The index does not contain `expires`.
     fn deliveries_by_status(&self, webhook: WebhookId, status: DeliveryStatus) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).index_name(LIST_INDEX);
         query
@@ -105,7 +104,6 @@ impl TenantStore {
     }
 }
 
-/// Returns the event of a delivery's item.
 fn event_of(item: &Item) -> Option<EventId> {
     delivered_event(&Key::of(item)?)
 }

@@ -7,7 +7,7 @@ use crate::store::table::error::StoreError;
 use crate::store::{TenantReads, TenantStore};
 
 impl TenantReads {
-    /// Returns the numbers of webhooks that the tenant can still create. Takes one round trip.
+    /// Takes one round trip.
     ///
     /// # Errors
     ///
@@ -24,7 +24,7 @@ impl TenantReads {
 }
 
 impl TenantStore {
-    /// Returns a page of the tenant's webhooks, newest first.
+    /// Newest first.
     ///
     /// # Errors
     ///

@@ -34,17 +34,12 @@ pub struct AssetColumns {
 }
 
 impl AssetColumns {
-    /// The searched text with the name.
+    /// The name among the searched texts.
     pub const NAME: usize = 0;
-    /// The searched text with the asset tag.
     const SEARCHED_TAG: usize = 1;
-    /// The searched text with the serial number.
     const SEARCHED_SERIAL: usize = 2;
-    /// The exact text with the asset tag.
     pub const TAG: usize = 0;
-    /// The exact text with the serial number.
     pub const SERIAL: usize = 1;
-    /// The exact text with the manufacturer.
     pub const MANUFACTURER: usize = 2;
 }
 
@@ -110,14 +105,11 @@ impl Columns for AssetColumns {
     }
 }
 
-/// The values of an asset type, a model or a manufacturer that assets show.
 #[derive(Debug, Clone, Default)]
 struct CatalogEntry {
     version: u64,
     name: Option<Name>,
-    /// The kind of an asset type.
     kind: Option<AssetKind>,
-    /// The manufacturer of a model.
     manufacturer: Option<Uuid>,
 }
 
@@ -145,8 +137,7 @@ impl AssetIndex {
         self.catalog.get(&(kind, id?))
     }
 
-    /// Returns the ids of the asset types of kind `logical`, sorted. An asset of any other type, or of no type, is
-    /// physical.
+    /// Sorted ids. An asset of any other type, or of no type, is physical.
     pub fn logical_types(&self) -> Vec<Uuid> {
         let logical = self.catalog.iter().filter(|(_, entry)| entry.kind == Some(AssetKind::Logical));
         let mut ids: Vec<Uuid> = logical.map(|((_, id), _)| *id).collect();
@@ -154,7 +145,7 @@ impl AssetIndex {
         ids
     }
 
-    /// Returns what an asset with these columns shows of the catalog.
+    /// The catalog names that the asset shows.
     pub fn catalog_names(&self, columns: &AssetColumns) -> CatalogNames {
         let model = self.catalog_entry(Kind::Model, columns.model);
         let manufacturer = self.catalog_entry(Kind::Manufacturer, model.and_then(|model| model.manufacturer));

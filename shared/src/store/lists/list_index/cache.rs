@@ -13,15 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct LoadedIndex<I> {
     pub index: I,
-    /// When the last read of events began: the index contains everything that was written before.
+    /// The beginning of the last read of events: the index contains every earlier write.
     pub(super) synced_at: Timestamp,
-    /// When it was loaded.
     pub(super) loaded_at: Timestamp,
     /// The recent events whose kind of record this version of the service does not have, as of `synced_at`.
     pub(super) unknown_events: HashSet<UnknownEvent>,
 }
 
-/// The state of one list index in a function instance.
 #[derive(Debug, Default)]
 pub enum CacheSlot<I> {
     /// Nothing yet: the next list loads an index.
@@ -68,12 +66,12 @@ pub struct ListIndexCache {
 }
 
 impl ListIndexCache {
-    /// Creates a cache whose indexes may use `budget` bytes together.
+    /// `budget`: the bytes that all indexes may use together.
     pub fn new(budget: usize) -> Self {
         Self { budget, entries: Mutex::default() }
     }
 
-    /// Returns how many bytes the indexes may use together.
+    /// The bytes that all indexes may use together.
     pub fn budget(&self) -> usize {
         self.budget
     }
@@ -83,7 +81,7 @@ impl ListIndexCache {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the slot for a tenant's index of this type, if there is one.
+    /// For the tenant's index of this type.
     pub fn get<I: ListIndex>(&self, tenant: TenantId) -> Option<SharedSlot<I>> {
         let mut entries = self.entries();
         entries.uses += 1;
@@ -93,7 +91,7 @@ impl ListIndexCache {
         Arc::clone(&entry.slot).downcast().ok()
     }
 
-    /// Returns the slot for a tenant's index of this type. Adds an empty one if there is none.
+    /// Adds an empty slot if there is none.
     pub fn get_or_insert<I: ListIndex>(&self, tenant: TenantId) -> SharedSlot<I> {
         let mut entries = self.entries();
         entries.uses += 1;
@@ -105,7 +103,7 @@ impl ListIndexCache {
         Arc::clone(&entry.slot).downcast().unwrap_or_default()
     }
 
-    /// Records how many bytes a slot uses, and evicts the least recently used others until all fit the budget.
+    /// Evicts the least recently used others until all fit the budget.
     pub fn set_bytes<I: ListIndex>(&self, tenant: TenantId, slot: &SharedSlot<I>, bytes: usize) {
         let key = (tenant, TypeId::of::<I>());
         let mut entries = self.entries();
@@ -122,7 +120,6 @@ impl ListIndexCache {
         }
     }
 
-    /// Returns how many bytes the indexes use together.
     pub fn bytes(&self) -> usize {
         self.entries().by_key.values().map(|entry| entry.bytes).sum()
     }

@@ -8,8 +8,8 @@ use chrono::TimeDelta;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// The index contradicts the table or the change feed, or one of them has something that this version of the service
-/// can't read. The index must be loaded again.
+/// The index contradicts the table or the change feed, or this version of the service can't read one of them. The index must be
+/// loaded again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the list index is inconsistent with the table")]
 pub struct Inconsistent;
@@ -26,7 +26,7 @@ pub struct UnknownEvent(pub(super) EventId);
 pub struct ChangeEvent {
     pub kind: Kind,
     pub(super) verb: Verb,
-    /// When the event's id was created.
+    /// The time in the event's id.
     pub(super) id_created_at: Timestamp,
     pub record_id: Uuid,
     pub version: u64,
@@ -35,12 +35,12 @@ pub struct ChangeEvent {
 }
 
 impl ChangeEvent {
-    /// Parses the entry of a stored event.
+    /// The text of a stored event.
     ///
     /// # Errors
     ///
-    /// Returns [`Inconsistent`] when the event is about a known kind of record, but says something that this version
-    /// of the service does not know.
+    /// Returns [`Inconsistent`] when the event is about a known kind of record, but with contents that this version of the
+    /// service does not know.
     pub fn parse(entry: &str) -> Result<Result<Self, UnknownEvent>, Inconsistent> {
         let event: Event = serde_json::from_str(entry).map_err(|_| Inconsistent)?;
         let EventType { kind, verb } = EventType::parse(&event.event_type).ok_or(Inconsistent)?;
@@ -56,29 +56,27 @@ impl ChangeEvent {
         }))
     }
 
-    /// Whether the event is a later one of a record that was created so long before `since` that the event of its creation
-    /// has an id from before that time too.
+    /// The record was created so long before `since` that the event of its creation has an earlier id too.
     pub(super) fn is_of_older_record(&self, since: Timestamp) -> bool {
         let created_at = EventId::from_uuid(self.record_id).timestamp();
         self.verb != Verb::Created && created_at.plus(MAX_TIME_TO_EVENT) < since
     }
 
-    /// Whether the event deletes its record.
     pub fn is_deletion(&self) -> bool {
         self.verb == Verb::Deleted
     }
 
-    /// Returns the new value of a field, if the event changes it and it is a text.
+    /// `None` if the event does not change the field, or its new value is not a text.
     pub fn new_text(&self, field: &str) -> Option<&str> {
         self.changes.get(field)?.get("new")?.as_str()
     }
 
-    /// Whether the event changes a field that counts for `updated_at`.
+    /// Such fields count for `updated_at`.
     pub fn changes_shown_field<T: Record>(&self) -> bool {
         self.changes.keys().any(|field| T::is_shown(field))
     }
 
-    /// Returns the new values of the changed fields. Values that are neither text nor Boolean are left out.
+    /// Values that are neither text nor Boolean are left out.
     ///
     /// # Errors
     ///

@@ -11,25 +11,23 @@ use crate::store::table::item::{UPDATED_AT, VERSION};
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-/// The number of texts of a row.
 #[derive(Debug, Clone, Copy)]
 pub struct TextColumns {
-    /// Texts that are searched, without regard to case.
+    /// Searched without regard to case.
     pub searched: usize,
-    /// Texts that are compared exactly.
+    /// Compared exactly.
     pub exact: usize,
 }
 
 /// The fixed-size values of a row, and the mapping of a record's fields to the row.
 pub trait Columns: Clone + Default + Send + 'static {
-    /// The records that rows are of.
+    /// The record of a row.
     type Record: Record;
-    /// The sections of the secondary index that have their rows.
+    /// The sections of the secondary index with these rows.
     const SECTIONS: &'static [Section];
-    /// The number of texts of a row.
     const TEXT_COLUMNS: TextColumns;
 
-    /// Sets a field of the row. Fields that lists don't need are ignored.
+    /// Fields that lists don't need are ignored.
     ///
     /// # Errors
     ///
@@ -39,10 +37,10 @@ pub trait Columns: Clone + Default + Send + 'static {
     /// Sets the time of the last change, if lists sort by it.
     fn set_updated_at(&mut self, _at: Timestamp) {}
 
-    /// Writes the fixed-size values into a snapshot.
+    /// Into a snapshot.
     fn encode(&self, encoder: &mut Encoder);
 
-    /// Reads the fixed-size values from a snapshot; `None` if they can't be what [`Columns::encode`] wrote.
+    /// From a snapshot; `None` if [`Columns::encode`] can't have written it.
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
 }
 
@@ -51,25 +49,25 @@ pub(super) fn empty_row<C: Columns>(id: Uuid) -> Row<C> {
     Row { id, version: 0, columns: C::default(), searched: vec![String::new(); searched], exact: vec![String::new(); exact] }
 }
 
-/// Parses an id in its long or its short form.
+/// In its long or its short form.
 pub fn parse_id(text: &str) -> Result<Uuid, Inconsistent> {
     let short = || EventId::from_short(text).map(Id::uuid);
     Uuid::try_parse(text).ok().or_else(short).ok_or(Inconsistent)
 }
 
-/// Parses any other value.
+/// Any value but an id.
 pub fn parse<T: std::str::FromStr>(text: &str) -> Result<T, Inconsistent> {
     text.parse().map_err(|_| Inconsistent)
 }
 
-/// Returns the id and the version of the record that an item is of.
+/// Those of the item's record.
 pub fn id_and_version(kind: Kind, item: &Item) -> Result<(Uuid, u64), Inconsistent> {
     let id = Key::of(item).and_then(|key| keys::record_id(kind, &key)).ok_or(Inconsistent)?;
     let version = item.get(VERSION).and_then(|version| version.as_n().ok()).ok_or(Inconsistent)?;
     Ok((id, parse(version)?))
 }
 
-/// Returns the attributes that are texts or Booleans, by name.
+/// Texts and Booleans by name.
 pub fn text_attributes(item: &Item) -> impl Iterator<Item = (&str, &str)> {
     item.iter().filter_map(|(name, value)| match value {
         AttributeValue::S(text) => Some((name.as_str(), text.as_str())),
@@ -78,8 +76,6 @@ pub fn text_attributes(item: &Item) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Reads a row from an item of the secondary index or of the table.
-///
 /// # Errors
 ///
 /// Returns [`Inconsistent`] when this version of the service can't read the item.

@@ -9,27 +9,27 @@ use crate::domain::record::{Kind, Record};
 use crate::store::keys::{Item, Section};
 use uuid::Uuid;
 
-/// An in-memory index that lists of one kind are made from.
+/// An in-memory index for lists of one kind.
 pub trait ListIndex: Default + Send + 'static {
-    /// The records that it lists.
+    /// The listed records.
     type Entity: Record;
-    /// The sections of the secondary index that have their rows.
+    /// The sections of the secondary index with their rows.
     const SECTIONS: &'static [Section];
-    /// Whether snapshots of it are worth their cost.
+    /// Snapshots of the index are worth their cost.
     const HAS_SNAPSHOTS: bool = true;
-    /// Whether it removes records that go on existing. Later events of those don't concern it.
+    /// The index removes records that go on existing. Their later events don't concern it.
     const DROPS_ENDED: bool = false;
     /// Other kinds of record whose fields lists show. There are few of each, so they are read from the table itself.
     const JOINED_KINDS: &'static [Kind];
 
-    /// Adds a record from an item: of the secondary index or, for a joined kind, of the table.
+    /// The item is of the secondary index or, for a joined kind, of the table.
     ///
     /// # Errors
     ///
     /// Returns [`Inconsistent`] when this version of the service can't read the item.
     fn load_item(&mut self, kind: Kind, item: &Item) -> Result<(), Inconsistent>;
 
-    /// Returns the version of a record in the index; `None` if the index does not have the record.
+    /// `None` if the index does not have the record.
     fn version(&self, kind: Kind, id: Uuid) -> Option<u64>;
 
     /// Adds the event's record, or brings it to its next version.
@@ -39,30 +39,27 @@ pub trait ListIndex: Default + Send + 'static {
     /// Returns [`Inconsistent`] when this version of the service can't read one of the new values.
     fn apply_change(&mut self, event: &ChangeEvent) -> Result<(), Inconsistent>;
 
-    /// Removes a record.
     fn remove(&mut self, kind: Kind, id: Uuid);
 
-    /// Returns the memory that loading reserved and does not need.
+    /// Frees the memory that loading reserved and does not need.
     fn shrink_to_fit(&mut self);
 
-    /// Returns how many bytes of memory the index uses.
+    /// The memory that the index uses.
     fn bytes(&self) -> usize;
 
-    /// Returns the number of records that it lists.
     fn len(&self) -> usize;
 
-    /// Writes the index into a snapshot.
     fn encode(&self, encoder: &mut Encoder);
 
-    /// Reads an index from a snapshot; `None` if it can't be one that [`ListIndex::encode`] wrote.
+    /// From a snapshot; `None` if [`ListIndex::encode`] can't have written it.
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
 
-    /// Whether the index does not have the event's record any more, and never will again.
+    /// The index does not have the event's record any more, and never will again.
     fn is_removed_by(event: &ChangeEvent) -> bool {
         event.is_deletion()
     }
 
-    /// Whether changes of this kind must be applied to the index.
+    /// Changes of this kind must be applied to the index.
     fn follows(kind: Kind) -> bool {
         kind == Self::Entity::KIND || Self::JOINED_KINDS.contains(&kind)
     }

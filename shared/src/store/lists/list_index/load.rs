@@ -30,7 +30,7 @@ const FIRST_THROTTLED_ROUND: u32 = 3;
 /// Events that an index must apply, and those of unknown kinds.
 type Events = (Vec<ChangeEvent>, HashSet<UnknownEvent>);
 
-/// One request's share in loading an index.
+/// One request's part of loading an index.
 struct Loading<'l, I> {
     /// Changed by whole pages, so that a request that is cancelled leaves nothing inconsistent.
     partial: Mutex<&'l mut PartialIndex<I>>,
@@ -43,7 +43,7 @@ impl<'l, I: ListIndex> Loading<'l, I> {
         self.partial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a page of items and moves the cursor behind it. Returns how many bytes the index takes then.
+    /// Adds a page of items and moves the cursor behind it. Returns the bytes of the index then.
     fn add(
         &self,
         store: &Store,
@@ -67,13 +67,13 @@ impl<'l, I: ListIndex> Loading<'l, I> {
 }
 
 impl TenantStore {
-    /// Loads a list index into its slot: the sections of the secondary index, the joined kinds from the table, and the
-    /// events that the secondary index may not contain yet. Goes on where an earlier request was ended.
+    /// Loads a list index into its slot: the sections of the secondary index, the joined kinds from the table, and the events
+    /// that the secondary index may not contain yet. Goes on where an earlier request was ended.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::NotLoaded`] when the request's time is over, and another error of the store when the table
-    /// can't be read. What was loaded stays in the slot.
+    /// Returns [`StoreError::NotLoaded`] when the request's time is over, and another error of the store when the table can't be
+    /// read. The loaded part stays in the slot.
     pub(super) async fn load_index<I: ListIndex>(
         &self,
         slot: &mut CacheSlot<I>,
@@ -99,8 +99,7 @@ impl TenantStore {
         Ok(())
     }
 
-    /// Reads what is not loaded yet, and applies the events. Returns the time of which the index then is, and the events
-    /// of unknown kinds.
+    /// Returns the time of the index's state, and the events of unknown kinds.
     async fn load_rest<I: ListIndex>(
         &self,
         loading: &Loading<'_, I>,
@@ -132,15 +131,15 @@ impl TenantStore {
         }
     }
 
-    /// Returns the events that the secondary index may not contain yet.
+    /// Events that the secondary index may not contain yet.
     async fn events_to_load<I: ListIndex>(&self, since: Timestamp) -> Result<Events, RefreshError> {
         let is_throttled = |error: &RefreshError| matches!(error, RefreshError::Store(error) if error.is_throttling());
         self.while_throttled(is_throttled, || self.events_for::<I>(since, None)).await
     }
 
-    /// Reads the records themselves whose events don't follow from the index: they moved from one section to another, or
-    /// one of their events is not visible yet. Each record contains what its events say. Returns whether all were found: one
-    /// that is missing may be deleted by a transaction whose event is not visible yet.
+    /// Reads the records themselves whose events don't follow from the index: they moved from one section to another, or one of
+    /// their events is not visible yet. Each record contains the changes of its events. Returns whether all were found: one that
+    /// is missing may be deleted by a transaction whose event is not visible yet.
     async fn load_records<I: ListIndex>(
         &self,
         loading: &Loading<'_, I>,
@@ -157,7 +156,6 @@ impl TenantStore {
         Ok(items.len() == records.len())
     }
 
-    /// Reads the joined kinds from the table.
     async fn load_joined_kinds<I: ListIndex>(
         &self,
         loading: &Loading<'_, I>,
@@ -221,7 +219,6 @@ impl TenantStore {
         Ok(())
     }
 
-    /// Returns the query of the rest of a range of the secondary index.
     fn buckets<I: ListIndex>(&self, range: &BucketRange) -> Result<QueryFluentBuilder, RefreshError> {
         let bound = |number: usize| bucket::<I>(number).ok_or(RefreshError::Inconsistent);
         let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);

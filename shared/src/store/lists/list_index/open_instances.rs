@@ -11,7 +11,6 @@ use crate::domain::record::Kind;
 use crate::store::keys::{Item, Section};
 use uuid::Uuid;
 
-/// A tenant's process instances in progress.
 #[derive(Debug, Default)]
 pub struct OpenInstances(pub SortedRows<InstanceColumns>);
 

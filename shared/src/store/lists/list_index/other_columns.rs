@@ -103,7 +103,6 @@ impl Columns for MovementColumns {
     }
 }
 
-/// Replaces one of a row's texts.
 pub fn set_text(texts: &mut [String], column: usize, text: String) {
     if let Some(present) = texts.get_mut(column) {
         *present = text;

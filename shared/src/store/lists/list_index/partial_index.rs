@@ -9,10 +9,9 @@ use std::time::Duration;
 
 /// The number of ranges of the secondary index that are read at the same time, once it turns out to have more than one page.
 pub const PARALLEL_RANGES: usize = 4;
-/// After how many seconds a client is told to try again, at most.
+/// In seconds.
 const MAX_RETRY_AFTER: u64 = 30;
 
-/// The progress of a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Cursor {
     #[default]
@@ -23,12 +22,11 @@ pub enum Cursor {
 }
 
 impl Cursor {
-    /// Returns the cursor after a page.
     pub fn after_page(last_evaluated_key: Option<Item>) -> Self {
         last_evaluated_key.map_or(Self::End, Self::After)
     }
 
-    /// Returns the `ExclusiveStartKey` of the next page; `None` for the first.
+    /// The `ExclusiveStartKey` of the next page; `None` for the first.
     pub fn start_key(&self) -> Option<Item> {
         match self {
             Self::After(key) => Some(key.clone()),
@@ -37,7 +35,7 @@ impl Cursor {
     }
 }
 
-/// Successive buckets of the sections, and how far they are read.
+/// Successive buckets of the sections, and the progress of reading them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BucketRange {
     pub from: usize,
@@ -46,31 +44,30 @@ pub struct BucketRange {
     pub cursor: Cursor,
 }
 
-/// The part of a list index that is loaded.
 #[derive(Debug)]
 pub struct PartialIndex<I> {
     pub index: I,
-    /// When the load began: what was written before is in the table's indexes or among the events since then.
+    /// The beginning of the load: earlier writes are in the table's indexes or among the events since then.
     pub began_at: Timestamp,
-    /// For each joined kind, how far it is read.
+    /// The progress of each joined kind.
     pub joined: Vec<Cursor>,
     /// The ranges of the secondary index; none before its first page is read.
     pub ranges: Vec<BucketRange>,
-    /// For how long requests have been loading it.
+    /// The time that requests have spent on loading.
     pub spent: Duration,
 }
 
-/// Returns how many buckets the sections of an index have.
+/// The number of buckets in all sections of an index.
 pub fn bucket_count<I: ListIndex>() -> usize {
     I::SECTIONS.len() * BUCKETS
 }
 
-/// Returns the sort key of a bucket, counted over all sections of an index. Their letters follow each other.
+/// `number` counts over all sections of an index. Their letters follow each other.
 pub fn bucket<I: ListIndex>(number: usize) -> Option<AttributeValue> {
     I::SECTIONS.get(number / BUCKETS).map(|section| section.bucket(number % BUCKETS))
 }
 
-/// Returns the number of the bucket that the key of an item names, counted over all sections of an index.
+/// Counted over all sections of an index.
 pub fn bucket_number<I: ListIndex>(key: &Item) -> Option<usize> {
     let sort_key = key.get(keys::LS)?;
     let numbers = I::SECTIONS.iter().enumerate().filter_map(|(n, section)| Some(n * BUCKETS + section.bucket_number(sort_key)?));
@@ -83,7 +80,7 @@ impl<I: ListIndex> PartialIndex<I> {
         Self { index: I::default(), began_at, joined, ranges: Vec::new(), spent: Duration::ZERO }
     }
 
-    /// Returns the share of the secondary index that is read, from 0 to 1.
+    /// From 0 to 1.
     fn share_read(&self) -> f64 {
         let read = self.ranges.iter().map(|range| match &range.cursor {
             Cursor::Start => 0,
@@ -95,8 +92,8 @@ impl<I: ListIndex> PartialIndex<I> {
         (before + read.sum::<usize>()) as f64 / bucket_count::<I>() as f64
     }
 
-    /// Returns after how many seconds a request probably finds the index loaded, or has enough time to load the rest: it
-    /// may load for `budget` itself.
+    /// In seconds: then a request probably finds the index loaded, or has enough time to load the rest, for which it has
+    /// `budget`.
     pub fn retry_after(&self, budget: Duration) -> u64 {
         let share = self.share_read();
         let left = if share > 0.0 { self.spent.as_secs_f64() * (1.0 - share) / share } else { f64::INFINITY };

@@ -15,17 +15,15 @@ use crate::store::{BoundedReads, TenantReads};
 use chrono::TimeDelta;
 use std::collections::HashSet;
 
-/// After how long an index is loaded again, so that any undetected error in it ends by then.
+/// The age at which an index is loaded again, so that any undetected error in it ends by then.
 const RELOADED_AFTER: TimeDelta = TimeDelta::hours(1);
-/// For how long lists read the table after an index turned out to be too large.
+/// The time for which lists read the table after an index turned out to be too large.
 const RETRY_AFTER_TOO_LARGE: TimeDelta = TimeDelta::minutes(10);
 /// The number of rows of the secondary index that cost as much as one page of events. If there are more events, loading the index
 /// again is cheaper than reading them.
 const ROWS_PER_EVENT_PAGE: usize = 6_400;
 
-/// Why an index can't be loaded or refreshed.
 pub(super) enum RefreshError {
-    /// The table can't be read.
     Store(StoreError),
     /// The index would exceed the memory budget.
     TooLarge,
@@ -57,9 +55,9 @@ pub enum Freshness {
 }
 
 impl BoundedReads {
-    /// Refreshes or loads the list index of a kind and returns `read` of it; `None` if lists must read the table itself.
+    /// Refreshes or loads the index first. `None` if lists must read the table itself.
     ///
-    /// The index contains everything that was written before this call.
+    /// The index contains every write before this call.
     ///
     /// # Errors
     ///
@@ -99,7 +97,6 @@ impl BoundedReads {
         self.refuse(&mut slot, &shared, self.store.now().plus(retry_after_inconsistent()));
     }
 
-    /// Returns the slot of the list index of a kind.
     async fn slot<I: ListIndex>(&self) -> SharedSlot<I> {
         let cache = &self.store.list_indexes;
         if let Some(shared) = cache.get::<I>(self.id) {
@@ -116,7 +113,7 @@ impl BoundedReads {
         self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
     }
 
-    /// Refreshes the index in its slot. Loads it if there is none, or if it can't be refreshed.
+    /// Loads the index if there is none, or if it can't be refreshed.
     async fn refresh_or_load<'s, I: ListIndex>(
         &self,
         slot: &'s mut CacheSlot<I>,
@@ -206,15 +203,15 @@ impl BoundedReads {
     }
 }
 
-/// Returns for how long lists read the table itself after the index could not be made consistent: by then the secondary
-/// index contains what could not be read from the events.
+/// The time for which lists read the table itself after the index could not be made consistent: by then the secondary index
+/// contains the changes that could not be read from the events.
 fn retry_after_inconsistent() -> TimeDelta {
     max_secondary_index_delay() + CLOCK_SKEW
 }
 
 impl TenantReads {
-    /// Returns the events that the index must apply, and those of unknown kinds, from a little before `since` (see
-    /// [`apply_events`]). Reads at most `max_pages` pages.
+    /// The events that the index must apply, and those of unknown kinds, from a little before `since` (see [`apply_events`]).
+    /// Reads at most `max_pages` pages.
     pub(super) async fn events_for<I: ListIndex>(
         &self,
         since: Timestamp,

@@ -28,7 +28,6 @@ impl SortKey {
         Uuid::from_u128(u128::from_be_bytes(self.0) ^ Self::TIME_MASK)
     }
 
-    /// Returns when the record was created.
     pub fn created_at(self) -> Timestamp {
         EventId::from_uuid(self.id()).timestamp()
     }
@@ -39,11 +38,11 @@ impl SortKey {
 pub struct Row<C> {
     pub id: Uuid,
     pub version: u64,
-    /// The fixed-size values.
+    /// Values of fixed size.
     pub columns: C,
-    /// The texts that are searched, case-folded.
+    /// Case-folded.
     pub searched: Vec<String>,
-    /// The texts that are compared exactly.
+    /// Compared exactly.
     pub exact: Vec<String>,
 }
 
@@ -52,14 +51,13 @@ pub struct Row<C> {
 pub(super) struct PackedRow<C> {
     pub(super) sort_key: SortKey,
     pub(super) version: u64,
-    /// Where the row's searched texts end in the segment's.
+    /// The end of the row's searched texts in the segment's.
     pub(super) searched_end: u32,
-    /// Where the row's exact texts end in the segment's.
+    /// The end of the row's exact texts in the segment's.
     pub(super) exact_end: u32,
     pub(super) columns: C,
 }
 
-/// A reference to a row in a segment.
 #[derive(Debug, Clone, Copy)]
 pub struct RowRef<'a, C> {
     pub sort_key: SortKey,
@@ -78,12 +76,11 @@ impl<'a, C> RowRef<'a, C> {
         self.exact.split(TEXT_END).nth(column).unwrap_or_default()
     }
 
-    /// Returns all searched texts, one per line.
+    /// One per line.
     pub fn searched_texts(&self) -> &'a str {
         self.searched
     }
 
-    /// Returns the row as it was added.
     pub fn to_row(&self) -> Row<C>
     where
         C: Clone,

@@ -8,7 +8,6 @@ use crate::store::lists::page::PageRequest;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// A value that rows are sorted by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SortValue<'a> {
     Time(Timestamp),
@@ -16,7 +15,7 @@ pub enum SortValue<'a> {
 }
 
 impl SortValue<'_> {
-    /// Returns the value without the reference to its row.
+    /// Without the reference to the row.
     pub fn into_owned(self) -> SortValue<'static> {
         match self {
             Self::Time(at) => SortValue::Time(at),
@@ -25,7 +24,6 @@ impl SortValue<'_> {
     }
 }
 
-/// Returns the value that a row is sorted by.
 pub type SortBy<C> = for<'a> fn(&RowRef<'a, C>) -> SortValue<'a>;
 
 /// An order other than the default.
@@ -47,18 +45,17 @@ impl<C> SortOrder<C> {
     }
 }
 
-/// A condition on a row's columns.
 pub type ColumnFilter<'q, C> = Box<dyn Fn(&C) -> bool + Send + Sync + 'q>;
 
 /// The conditions and the order of a list. A row matches if all conditions hold.
 pub struct RowQuery<'q, C> {
     /// Words that the searched texts must contain.
     pub terms: SearchTerms,
-    /// A condition on the columns; `None` if every row passes.
+    /// `None` if every row passes.
     pub filter: Option<ColumnFilter<'q, C>>,
     /// Exact texts that must have this value, by their column.
     pub exact: Vec<(usize, String)>,
-    /// The order; `None` for the default, newest first.
+    /// `None` for the default, newest first.
     pub order: Option<SortOrder<C>>,
 }
 
@@ -80,7 +77,7 @@ impl<C> RowQuery<'_, C> {
         });
     }
 
-    /// Returns the number of matching rows, and those of the page.
+    /// The number of matching rows, and those of the page.
     pub fn select<'r>(&self, rows: &'r SortedRows<C>, page: PageRequest) -> (usize, Vec<RowRef<'r, C>>) {
         let (skip, limit) = (page.skip(), page.limit as usize);
         let mut total = 0;

@@ -12,7 +12,6 @@ pub struct SearchTerms {
 }
 
 impl SearchTerms {
-    /// Splits a search text into its words.
     pub fn of(search: Option<&str>) -> Self {
         let text = fold(search.unwrap_or_default());
         let mut words: Vec<&str> = text.split_whitespace().collect();
@@ -21,17 +20,17 @@ impl SearchTerms {
         Self { longest, others: words.into_iter().map(|word| Finder::new(word).into_owned()).collect() }
     }
 
-    /// Whether there are no words, so that every text matches.
+    /// Without words, every text matches.
     pub fn is_empty(&self) -> bool {
         self.longest.is_none()
     }
 
-    /// Returns the finder of the word to search for first.
+    /// For the word to search for first.
     pub fn finder(&self) -> Option<&Finder<'static>> {
         self.longest.as_ref()
     }
 
-    /// Whether all words occur in `texts`, which must be case-folded.
+    /// `texts` must be case-folded.
     pub fn occur_in(&self, texts: &str) -> bool {
         self.longest.iter().chain(&self.others).all(|word| word.find(texts.as_bytes()).is_some())
     }

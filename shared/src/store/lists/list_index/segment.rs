@@ -2,9 +2,9 @@
 
 use super::row::{PackedRow, Row, RowRef, SortKey, join_texts};
 
-/// By how many rows a segment grows. Doubling could waste half of the memory budget.
+/// The growth of a segment, in rows. Doubling could waste half of the memory budget.
 const ROW_GROWTH: usize = 16;
-/// By how many bytes a segment's texts grow.
+/// The growth of a segment's texts, in bytes.
 const TEXT_GROWTH: usize = 512;
 
 /// Rows in ascending order of their sort keys.
@@ -15,7 +15,6 @@ pub(super) struct Segment<C> {
     pub(super) exact: String,
 }
 
-/// Makes room for `more` bytes.
 fn reserve(texts: &mut String, more: usize) {
     if texts.capacity() - texts.len() < more {
         texts.reserve_exact(more + TEXT_GROWTH);
@@ -34,24 +33,24 @@ impl<C> Default for Segment<C> {
 }
 
 impl<C> Segment<C> {
-    /// Returns the searched texts of all rows.
+    /// Of all rows.
     pub(super) fn searched(&self) -> &str {
         &self.searched
     }
 
-    /// Returns how many of [`Segment::bytes`] are text.
+    /// The text's part of [`Segment::bytes`].
     #[cfg(test)]
     pub(super) fn text_bytes(&self) -> usize {
         self.searched.len() + self.exact.len()
     }
 
-    /// Returns where the searched and the exact texts of a row begin.
+    /// The beginnings of the row's searched and exact texts.
     pub(super) fn text_start(&self, row: usize) -> (usize, usize) {
         let previous = row.checked_sub(1).and_then(|previous| self.rows.get(previous));
         previous.map_or((0, 0), |row| (row.searched_end as usize, row.exact_end as usize))
     }
 
-    /// Returns a row by its number.
+    /// `row` is a number in the segment.
     pub(super) fn row(&self, row: usize) -> Option<RowRef<'_, C>> {
         let (searched, exact) = self.text_start(row);
         let PackedRow { sort_key, version, searched_end, exact_end, columns } = self.rows.get(row)?;
@@ -104,7 +103,6 @@ impl<C> Segment<C> {
         found.is_err()
     }
 
-    /// Splits off the second half of the rows.
     pub(super) fn split_off_half(&mut self) -> Self {
         let half = self.rows.len() / 2;
         let (searched, exact) = self.text_start(half);

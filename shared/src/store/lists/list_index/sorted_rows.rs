@@ -9,7 +9,7 @@ use uuid::Uuid;
 /// A segment with more rows is split in two.
 pub(super) const MAX_SEGMENT_ROWS: usize = 256;
 
-/// Where a row is, until the rows are changed.
+/// The position of a row until the next change of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowPosition {
     segment: u32,
@@ -40,24 +40,24 @@ impl<C> SortedRows<C> {
         self.len
     }
 
-    /// Returns how many bytes of memory the rows use.
+    /// The memory that the rows use.
     pub fn bytes(&self) -> usize {
         self.segments.capacity() * size_of::<Segment<C>>() + self.segments.iter().map(Segment::bytes).sum::<usize>()
     }
 
-    /// Returns how many of [`SortedRows::bytes`] are text.
+    /// The text's part of [`SortedRows::bytes`].
     #[cfg(test)]
     fn text_bytes(&self) -> usize {
         self.segments.iter().map(Segment::text_bytes).sum()
     }
 
-    /// Returns memory that is reserved and not used.
+    /// Frees memory that is reserved and not used.
     pub fn shrink_to_fit(&mut self) {
         self.segments.iter_mut().for_each(Segment::shrink_to_fit);
         self.segments.shrink_to_fit();
     }
 
-    /// Returns the number of the segment that has this key, or that it must be added to.
+    /// The number of the segment that has this key, or gets it.
     fn segment_of(&self, key: SortKey) -> usize {
         let starts_before = |segment: &Segment<C>| segment.rows.first().is_some_and(|row| row.sort_key <= key);
         self.segments.partition_point(starts_before).saturating_sub(1)
@@ -88,12 +88,10 @@ impl<C> SortedRows<C> {
         self.segments.get(position.segment as usize)?.row(position.row as usize)
     }
 
-    /// Returns the row of a record.
     pub fn find(&self, id: Uuid) -> Option<RowRef<'_, C>> {
         self.row(self.position(id)?)
     }
 
-    /// Removes the row of a record.
     pub fn remove(&mut self, id: Uuid) {
         let Some(position) = self.position(id) else { return };
         let (at, row) = (position.segment as usize, position.row as usize);
@@ -128,7 +126,7 @@ impl<C> SortedRows<C> {
         }
     }
 
-    /// Returns the positions of `limit` rows after the first `skip`.
+    /// The positions of `limit` rows after the first `skip`.
     pub fn slice(&self, mut skip: usize, limit: usize) -> Vec<RowPosition> {
         let mut positions = Vec::new();
         for (at, segment) in self.segments.iter().enumerate() {
@@ -173,7 +171,7 @@ impl<C> SortedRows<C> {
 }
 
 impl<C: Clone> SortedRows<C> {
-    /// Returns a copy of a record's row.
+    /// A copy.
     pub fn get(&self, id: Uuid) -> Option<Row<C>> {
         self.find(id).map(|row| row.to_row())
     }

@@ -13,18 +13,16 @@ use crate::store::table::transaction_items::{NewEvent, RecordChange};
 use serde_json::Map;
 
 impl UnitOfWork<'_> {
-    /// Adds a new record.
-    ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Internal`] when the record can't be stored, or when it is of a listed kind and its id was
-    /// not created at the context's time.
+    /// Returns [`StoreError::Internal`] when the record can't be stored, or when it is of a listed kind and its id was not
+    /// created at the context's time.
     pub fn create<T: Record>(&mut self, value: T) -> Result<Stored<T>, StoreError> {
         self.create_in_steps(value, Vec::new())
     }
 
-    /// Adds a new record that has already changed: to each of `later`, one after another. Its history has an event for its
-    /// creation and one for each change.
+    /// The record has already changed: to each of `later`, one after another. Its history has an event for its creation and one
+    /// for each change.
     ///
     /// # Errors
     ///
@@ -60,7 +58,7 @@ impl UnitOfWork<'_> {
         Ok(stored)
     }
 
-    /// Replaces `old` by `next`, if the record is still at `old`'s version.
+    /// The record must still be at `old`'s version.
     ///
     /// If the two are equal, nothing is written and the version stays.
     ///
@@ -72,8 +70,8 @@ impl UnitOfWork<'_> {
         self.replace(old, vec![next], false)
     }
 
-    /// Replaces `old` by each of `versions`, one after another, if the record is still at `old`'s version. The record is
-    /// written once, in its last version, and its history has an event for each change. Its unique values and what
+    /// Replaces `old` by each of `versions`, one after another, if the record is still at `old`'s version. The record is written
+    /// once, in its last version, and its history has an event for each change. Its unique values and the attributes that
     /// references to it require must not change more than once.
     ///
     /// # Errors
@@ -133,8 +131,8 @@ impl UnitOfWork<'_> {
         Ok(stored)
     }
 
-    /// Adds the event of each change that `stored` goes through, and counts its references: what one change adds and
-    /// another removes must meet the reference's requirements as well. Returns the record after the last change.
+    /// Adds the event of each change, and counts references: one that a change adds and another removes must meet its
+    /// requirements as well. Returns the record after the last change.
     fn add_changes<T: Record>(
         &mut self,
         mut stored: Stored<T>,

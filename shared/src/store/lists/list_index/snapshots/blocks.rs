@@ -4,7 +4,7 @@
 
 use uuid::Uuid;
 
-/// From how many bytes on a block is compressed and a new one begun.
+/// The size from which a block is compressed and a new one begun.
 const BLOCK_BYTES: usize = 256 * 1024;
 /// The largest block that is read. A segment's texts can make a block larger than [`BLOCK_BYTES`], but not this large.
 const MAX_BLOCK_BYTES: usize = 64 * BLOCK_BYTES;
@@ -20,7 +20,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Adds bytes whose number the reader knows.
+    /// The reader knows their number.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.block.extend_from_slice(bytes);
     }
@@ -38,7 +38,7 @@ impl Encoder {
         self.byte(number as u8);
     }
 
-    /// Adds a text with its length.
+    /// With its length.
     pub fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.bytes(text.as_bytes());
@@ -48,7 +48,7 @@ impl Encoder {
         self.bytes(id.as_bytes());
     }
 
-    /// Adds whether there is a value, and the value.
+    /// The value comes after a flag for its presence.
     pub fn option<T>(&mut self, value: Option<T>, encode: impl FnOnce(&mut Self, T)) {
         self.byte(u8::from(value.is_some()));
         if let Some(value) = value {
@@ -72,7 +72,7 @@ impl Encoder {
         self.block.clear();
     }
 
-    /// Returns the blocks, and how many bytes they have without compression.
+    /// The blocks, and their size without compression.
     pub fn finish(mut self) -> (Vec<u8>, usize) {
         if !self.block.is_empty() {
             self.end_block();
@@ -86,14 +86,14 @@ impl Encoder {
 pub struct Decoder<'a> {
     body: &'a [u8],
     block: Vec<u8>,
-    /// Where the next value is in the block.
+    /// The position of the next value in the block.
     at: usize,
-    /// The most bytes of the blocks that are left.
+    /// The maximum size of the remaining blocks.
     left: usize,
 }
 
 impl<'a> Decoder<'a> {
-    /// Reads blocks that have at most `max_bytes` without compression.
+    /// `max_bytes`: the size of all blocks without compression.
     pub fn new(body: &'a [u8], max_bytes: usize) -> Self {
         Self { body, block: Vec::new(), at: 0, left: max_bytes }
     }
@@ -111,7 +111,6 @@ impl<'a> Decoder<'a> {
         Some(())
     }
 
-    /// Returns the next `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Option<&[u8]> {
         if count > 0 && self.at == self.block.len() {
             self.next_block()?;
@@ -122,17 +121,14 @@ impl<'a> Decoder<'a> {
         Some(bytes)
     }
 
-    /// Returns the next bytes, as many as an array has.
     pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.bytes(N)?.try_into().ok()
     }
 
-    /// Returns the next byte.
     pub fn byte(&mut self) -> Option<u8> {
         self.array().map(|[byte]| byte)
     }
 
-    /// Returns the next number.
     pub fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..u64::BITS).step_by(NUMBER_BITS as usize) {
@@ -147,23 +143,20 @@ impl<'a> Decoder<'a> {
         None
     }
 
-    /// Returns the next number, of bytes or values.
+    /// Of bytes or values.
     pub fn count(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok()
     }
 
-    /// Returns the next text.
     pub fn text(&mut self) -> Option<&str> {
         let length = self.count()?;
         std::str::from_utf8(self.bytes(length)?).ok()
     }
 
-    /// Returns the next id.
     pub fn id(&mut self) -> Option<Uuid> {
         self.array().map(Uuid::from_bytes)
     }
 
-    /// Returns the next value, which may be missing.
     pub fn option<T>(&mut self, decode: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         match self.byte()? {
             0 => Some(None),
@@ -172,7 +165,6 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Whether everything has been read.
     pub fn is_at_end(&self) -> bool {
         self.at == self.block.len() && self.body.is_empty()
     }

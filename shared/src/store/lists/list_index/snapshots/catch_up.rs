@@ -14,7 +14,6 @@ use crate::store::table::delays::max_secondary_index_delay_of_snapshots;
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// The number of records that are read at once.
 const RECORDS_PER_READ: usize = 100;
 
 /// The latest versions of records that events speak of; `None` if they delete the record. Little, however many events there

@@ -15,10 +15,10 @@ use sha2::{Digest, Sha256};
 
 /// The first bytes of every snapshot.
 const MAGIC: [u8; 8] = *b"ALSNAPSH";
-/// The format, which every change of what is written must raise: of the columns, of how texts are folded, of the order of
-/// rows. Snapshots of other formats are ignored, and written anew by the version that is deployed.
+/// Every change of the written bytes must raise it: of the columns, of how texts are folded, of the order of rows. Snapshots of
+/// other formats are ignored, and written anew by the version that is deployed.
 const FORMAT: u32 = 2;
-/// A checksum has as many bytes.
+/// The size of a checksum.
 const CHECKSUM_BYTES: usize = 32;
 /// No header is larger than this.
 pub const MAX_HEADER_BYTES: usize = 1024;
@@ -26,20 +26,18 @@ pub const MAX_HEADER_BYTES: usize = 1024;
 /// The table, tenant and kind of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotSource<'a> {
-    /// The table's name.
     pub table: &'a str,
     pub tenant: TenantId,
     pub kind: Kind,
 }
 
 impl SnapshotSource<'_> {
-    /// Returns the key that the snapshot is stored under.
+    /// The key in the object store.
     pub fn key(&self) -> String {
         format!("list-index/{}/{}/{}", self.table, self.tenant, self.kind.noun())
     }
 }
 
-/// Why a snapshot is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// It is no snapshot, or its header is damaged.
@@ -74,16 +72,15 @@ pub enum SnapshotError {
 /// The state of the index, as the header describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotHeader {
-    /// The index contains everything that was written before.
+    /// The index contains every earlier write.
     pub synced_at: Timestamp,
-    /// When the index was loaded from the secondary index. Since then it has only followed events.
+    /// The time of the load from the secondary index. Since then the index has only followed events.
     pub loaded_at: Timestamp,
     /// An event that the table had when the snapshot was written, the latest one. A table that was restored to an earlier
     /// time doesn't have it.
     pub latest_event: EventId,
-    /// The number of rows.
     pub rows: u64,
-    /// The bytes of the index in memory.
+    /// The size in memory.
     pub index_bytes: u64,
     body_bytes: u64,
     /// The bytes of the body without compression.
@@ -96,7 +93,7 @@ fn put_text(header: &mut Vec<u8>, text: &str) {
     header.extend_from_slice(text.as_bytes());
 }
 
-/// Returns the first bytes of every header of this format for this source.
+/// The first bytes of every header of this format for this source.
 fn identification(source: SnapshotSource<'_>) -> Vec<u8> {
     let mut bytes = [MAGIC.as_slice(), &FORMAT.to_le_bytes()].concat();
     put_text(&mut bytes, source.table);
@@ -105,8 +102,7 @@ fn identification(source: SnapshotSource<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Returns the snapshot of an index. `loaded_at` is when it was loaded from the secondary index; `latest_event` is the
-/// latest event of the tenant.
+/// `loaded_at` is the time of the load from the secondary index; `latest_event` is the tenant's.
 pub fn encode_snapshot<I: ListIndex>(
     source: SnapshotSource<'_>,
     loaded: &LoadedIndex<I>,
@@ -135,7 +131,7 @@ pub fn encode_snapshot<I: ListIndex>(
     snapshot
 }
 
-/// Returns the header and the body of a snapshot, of which the body may be cut off.
+/// The body may be cut off.
 ///
 /// # Errors
 ///
@@ -147,7 +143,6 @@ pub fn decode_header<'b>(source: SnapshotSource<'_>, snapshot: &'b [u8]) -> Resu
     read_header(snapshot, rest).ok_or(SnapshotError::Header)
 }
 
-/// Reads the header's fields from `rest`, and checks its checksum.
 fn read_header<'b>(snapshot: &[u8], rest: &'b [u8]) -> Option<(SnapshotHeader, &'b [u8])> {
     let (synced_at, rest) = rest.split_first_chunk()?;
     let (loaded_at, rest) = rest.split_first_chunk()?;
@@ -173,7 +168,7 @@ fn read_header<'b>(snapshot: &[u8], rest: &'b [u8]) -> Option<(SnapshotHeader, &
     Some((header, body))
 }
 
-/// Returns the header and the body of a whole snapshot, if it can be used.
+/// `snapshot` must be whole.
 ///
 /// # Errors
 ///
@@ -197,12 +192,12 @@ pub fn check_snapshot<'b>(
     Ok((header, body))
 }
 
-/// Returns the index of a snapshot, as it was at `synced_at`. It counts as loaded `now`.
+/// The index as it was at `synced_at`. It counts as loaded `now`.
 ///
 /// # Errors
 ///
-/// Returns [`SnapshotError::Body`] when the body can't be read, and [`SnapshotError::TooLarge`] when the index takes more
-/// than `max_bytes`.
+/// Returns [`SnapshotError::Body`] when the body can't be read, and [`SnapshotError::TooLarge`] when the index takes more than
+/// `max_bytes`.
 pub fn decode_index<I: ListIndex>(
     header: &SnapshotHeader,
     body: &[u8],

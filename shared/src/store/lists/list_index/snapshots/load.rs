@@ -17,13 +17,13 @@ impl TenantStore {
         SnapshotSource { table: &self.store.table, tenant: self.id, kind: I::Entity::KIND }
     }
 
-    /// Returns the index as it was when its snapshot was written; `None` if there is no snapshot that can be used. Does not
-    /// apply the events since then. Calls `make_room` with the bytes of the index before it is in memory.
+    /// The index as it was when its snapshot was written, without the events since then; `None` if there is no usable snapshot.
+    /// Calls `make_room` with the bytes of the index before it is in memory.
     ///
     /// # Errors
     ///
-    /// Returns [`RefreshError::Store`] when the table can't be read, and [`RefreshError::TooLarge`] when the index would
-    /// exceed the memory budget: loading it from the table would end in the same way.
+    /// Returns [`RefreshError::Store`] when the table can't be read, and [`RefreshError::TooLarge`] when the index would exceed
+    /// the memory budget: loading it from the table would end in the same way.
     pub(in crate::store::lists::list_index) async fn load_snapshot<I: ListIndex>(
         &self,
         now: Timestamp,
@@ -58,7 +58,7 @@ impl TenantStore {
         Ok(Some((header, loaded)))
     }
 
-    /// Returns the header of the snapshot of an index; `None` if there is no snapshot, or it can't be used.
+    /// `None` if there is no usable snapshot.
     pub(in crate::store::lists::list_index) async fn snapshot_header<I: ListIndex>(
         &self,
     ) -> Result<Option<SnapshotHeader>, ObjectStoreError> {
@@ -68,7 +68,7 @@ impl TenantStore {
         Ok(decode_header(source, &bytes).map(|(header, _)| header).inspect_err(|error| self.log_ignored::<I>(*error)).ok())
     }
 
-    /// Logs why a snapshot is not used. A metric counts these lines.
+    /// A metric counts these lines.
     pub(in crate::store::lists::list_index) fn log_ignored<I: ListIndex>(&self, reason: impl std::error::Error + 'static) {
         let cause = crate::log::error_chain(&reason);
         let kind = I::Entity::KIND.noun();

@@ -190,7 +190,7 @@ fn a_snapshot_that_was_loaded_in_the_future_is_ignored() {
     assert_eq!(loaded_after(2_001), Err(SnapshotError::Future));
 }
 
-/// Returns the beginning of the hash of the body, which doesn't depend on the machine.
+/// The beginning of the hash, which doesn't depend on the machine.
 fn body_hash<I: ListIndex>(index: I) -> String {
     let (_, bytes) = write(index);
     let (_, body) = decode_header(source(I::Entity::KIND), &bytes).expect("a header");

@@ -7,7 +7,7 @@ use crate::store::lists::list_index::segment::{Segment, to_u32};
 use crate::store::lists::list_index::sorted_rows::{MAX_SEGMENT_ROWS, SortedRows};
 use std::str::FromStr;
 
-/// Reads a value that was written as text; the empty text stands for no value.
+/// The empty text stands for no value.
 pub fn decode_text<T: FromStr>(decoder: &mut Decoder<'_>) -> Option<Option<T>> {
     match decoder.text()? {
         "" => Some(None),
@@ -31,7 +31,7 @@ pub fn encode_rows<C: Columns>(rows: &SortedRows<C>, encoder: &mut Encoder) {
     }
 }
 
-/// Reads all rows; `None` if they are not in order, or not such as segments have them.
+/// `None` if the rows are not in order, or impossible in segments.
 pub fn decode_rows<C: Columns>(decoder: &mut Decoder<'_>) -> Option<SortedRows<C>> {
     let mut rows = SortedRows::default();
     let mut last = None;
@@ -58,7 +58,7 @@ fn encode_segment<C: Columns>(segment: &Segment<C>, encoder: &mut Encoder) {
     }
 }
 
-/// Reads a segment whose rows all come after the row `last`.
+/// All rows must come after the row `last`.
 fn decode_segment<C: Columns>(decoder: &mut Decoder<'_>, last: &mut Option<SortKey>) -> Option<Segment<C>> {
     let count = decoder.count().filter(|count| (1..=MAX_SEGMENT_ROWS).contains(count))?;
     let (searched, exact) = (decoder.text()?.to_owned(), decoder.text()?.to_owned());
@@ -76,7 +76,7 @@ fn decode_segment<C: Columns>(decoder: &mut Decoder<'_>, last: &mut Option<SortK
     (searched_end == searched.len() && exact_end == exact.len()).then_some(Segment { rows, searched, exact })
 }
 
-/// Returns where a row's text of this length ends; `None` if that is no place in the texts.
+/// The end of a text of this length; `None` if that is no position in the texts.
 fn text_end(texts: &str, start: usize, length: usize) -> Option<usize> {
     start.checked_add(length).filter(|end| texts.is_char_boundary(*end))
 }

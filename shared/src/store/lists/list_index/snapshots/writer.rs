@@ -19,13 +19,12 @@ use chrono::TimeDelta;
 use futures_util::future::join_all;
 use std::time::Duration;
 
-/// The kinds that have a list index.
 const KINDS: [Kind; 4] = [Kind::Asset, Kind::User, Kind::Instance, Kind::Movement];
 /// With more events since its position, a snapshot is written again. An event is about 1 KB, so a cold list reads at most
 /// some 65 units of events that are older than the last run of the writer.
 const MAX_EVENTS: i32 = 250;
-/// After how long an index is loaded from the secondary index instead of following events, so that any undetected error
-/// in it ends by then. Objects are written again long before they expire.
+/// The age at which an index is loaded from the secondary index instead of following events, so that any undetected error in it
+/// ends by then. Objects are written again long before they expire.
 const REWRITTEN_AFTER: TimeDelta = TimeDelta::hours(24);
 /// The tenants' turns to be loaded again are spread over this part of [`REWRITTEN_AFTER`].
 const AGE_SPREAD: TimeDelta = TimeDelta::hours(6);
@@ -40,15 +39,14 @@ const PARALLEL_TENANTS: usize = 8;
 pub struct SnapshotReport {
     /// Snapshots that few events have happened since.
     pub current: usize,
-    /// Snapshots that were written.
+    /// Written snapshots.
     pub written: usize,
-    /// Snapshots that could not be written.
+    /// Failed writes.
     pub failed: usize,
     /// Tenants that there was no time for. The next run begins with them.
     pub postponed: usize,
 }
 
-/// Why a snapshot can't be written.
 #[derive(Debug, thiserror::Error)]
 enum SnapshotWriteError {
     #[error("the table can't be read")]
@@ -74,8 +72,8 @@ impl From<RefreshError> for SnapshotWriteError {
 }
 
 impl Store {
-    /// Writes the snapshots that are missing, or behind, or old. Begins none after `until`; the next run continues with
-    /// the tenants that are left. What can't be written is logged and counted.
+    /// Writes missing, outdated and old snapshots. Begins none after `until`; the next run continues with the tenants that are
+    /// left. Failures are logged and counted.
     ///
     /// # Errors
     ///
@@ -124,7 +122,7 @@ impl Store {
         format!("list-index/{}/last-tenant", self.table)
     }
 
-    /// Returns the tenant that the last run ended with.
+    /// The tenant that the last run ended with.
     async fn last_tenant(&self, objects: &dyn ObjectStore) -> Option<TenantId> {
         let bytes = objects.get(&self.last_tenant_key(), 64).await.ok()??;
         TenantId::from_short(std::str::from_utf8(&bytes).ok()?)
@@ -132,14 +130,13 @@ impl Store {
 }
 
 impl TenantStore {
-    /// Returns the keys of the tenant's snapshots in the object store.
     #[must_use]
     pub fn snapshot_keys(&self) -> Vec<String> {
         let source = |kind| SnapshotSource { table: &self.store.table, tenant: self.id, kind };
         KINDS.iter().map(|kind| source(*kind).key()).collect()
     }
 
-    /// Returns for each kind whether its snapshot must be written.
+    /// Whether the snapshot of each kind must be written.
     async fn due_snapshots(&self) -> Vec<(Kind, Result<bool, SnapshotWriteError>)> {
         let now = self.store.now();
         let due = join_all(KINDS.map(async |kind| {
@@ -154,8 +151,8 @@ impl TenantStore {
         due.await
     }
 
-    /// Writes those snapshots that are due, one after the other, and counts them. Returns whether there was time for all. A
-    /// snapshot whose state can't be read is not written: to load its index for nothing would burden the table.
+    /// One after the other. Returns whether there was time for all. A snapshot whose state can't be read is not written: to load
+    /// its index for nothing would burden the table.
     async fn write_due(
         &self,
         examined: Vec<(Kind, Result<bool, SnapshotWriteError>)>,
@@ -197,7 +194,7 @@ impl TenantStore {
         }
     }
 
-    /// Whether the snapshot of an index is missing, old, or many events behind.
+    /// The snapshot of an index is missing, old, or many events behind.
     async fn is_due<I: ListIndex>(&self, now: Timestamp) -> Result<bool, SnapshotWriteError> {
         match self.snapshot_header::<I>().await? {
             Some(header) if !self.is_old(header.loaded_at, now) => Ok(self.has_many_events(header.synced_at).await?),
@@ -205,13 +202,13 @@ impl TenantStore {
         }
     }
 
-    /// Whether an index that was loaded then must be loaded again.
+    /// The index must be loaded again.
     fn is_old(&self, loaded_at: Timestamp, now: Timestamp) -> bool {
         let turn = AGE_SPREAD * i32::from(self.id.uuid().as_bytes()[15]) / i32::from(u8::MAX);
         loaded_at.plus(REWRITTEN_AFTER - turn) <= now
     }
 
-    /// Whether a list would have to read more than [`MAX_EVENTS`] that follow this position.
+    /// A list would have to read more than [`MAX_EVENTS`] after this position.
     async fn has_many_events(&self, synced_at: Timestamp) -> Result<bool, StoreError> {
         let (from, to) = Keys::events_since(synced_at.plus(-max_event_delay()));
         let query = self.events_query(from, to).consistent_read(false).select(Select::Count).limit(MAX_EVENTS);
@@ -233,7 +230,7 @@ impl TenantStore {
         Ok(objects.put(&source.key(), bytes).await?)
     }
 
-    /// Loads an index that no list uses, however long it takes.
+    /// No list uses the index, so that its load may take any time.
     async fn load_unkept<I: ListIndex>(&self) -> Result<LoadedIndex<I>, RefreshError> {
         let (mut slot, shared) = (CacheSlot::Empty, SharedSlot::default());
         loop {
@@ -245,8 +242,8 @@ impl TenantStore {
         }
     }
 
-    /// Returns the index of the present snapshot with the events since then, and when it was loaded from the secondary
-    /// index; `None` if that must happen again.
+    /// The index of the present snapshot with the events since then, and the time of its load from the secondary index; `None` if
+    /// that must happen again.
     async fn follow_snapshot<I: ListIndex>(
         &self,
         now: Timestamp,
@@ -263,7 +260,6 @@ impl TenantStore {
         }
     }
 
-    /// Returns the tenant's latest event.
     async fn latest_event(&self) -> Result<EventId, StoreError> {
         let (from, to) = Keys::events_since(Timestamp::from_millis(0));
         let query = self.events_query(from, to).scan_index_forward(false).limit(1);
