@@ -3,9 +3,11 @@
 //! For example: `cargo run --release -p bench -- lists`.
 
 mod coldstart;
+mod compare;
 mod import;
 mod lists;
 mod schemas;
+mod server_process;
 mod service;
 mod simulate;
 mod webhooks;
@@ -45,6 +47,9 @@ enum Command {
     /// Measure the cold starts of the functions' release binaries, compared with a minimal function.
     #[command(after_help = examples("bench coldstart"))]
     Coldstart(coldstart::Options),
+    /// Compare two builds of a function, or of the dev server, which take turns.
+    #[command(after_help = examples("bench compare old/assets target/release/assets\nbench compare old/asset-lifecycle-dev target/release/asset-lifecycle-dev --rounds 5"))]
+    Compare(compare::Options),
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -60,6 +65,7 @@ async fn main() -> ExitCode {
         Command::Simulate(options) => simulate::run(options),
         Command::Webhooks(options) => webhooks::run(options).await,
         Command::Coldstart(options) => coldstart::run(options).await,
+        Command::Compare(options) => compare::run(&options).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

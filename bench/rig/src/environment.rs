@@ -15,6 +15,7 @@ use shared::app::{App, system_clock};
 use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
 use std::ffi::OsStr;
+use std::path::Path;
 use tower::ServiceExt;
 
 /// AWS's root certificates, which functions trust in addition to the proxy's: parsing them is part of a cold start.
@@ -62,7 +63,16 @@ impl Environment {
     ///
     /// See [`Function::start`].
     pub async fn start_function(&self, name: &str) -> Result<Function> {
-        self.start_function_with(name, &[]).await
+        self.start_binary(&binaries_dir().join(name)).await
+    }
+
+    /// Starts any binary of a function.
+    ///
+    /// # Errors
+    ///
+    /// See [`Function::start`].
+    pub async fn start_binary(&self, binary: &Path) -> Result<Function> {
+        Function::start(binary, self.variables()).await
     }
 
     /// Starts a release binary of this workspace, with `variables` added to, or replacing, those of the environment.

@@ -54,18 +54,25 @@ fn request_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns the event that API Gateway sends for a request with this API key.
+/// Returns the event that API Gateway sends for a request with this API key and a body of JSON.
 #[must_use]
 pub fn request(method: &str, path: &str, api_key: &str, body: Option<&Value>) -> String {
+    request_with_type(method, path, api_key, "application/json", body.map(Value::to_string))
+}
+
+/// Returns the event of a request whose body may be of any type. The path may have a query.
+#[must_use]
+pub fn request_with_type(method: &str, path: &str, api_key: &str, content_type: &str, body: Option<String>) -> String {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
     json!({
-        "version": "2.0", "routeKey": format!("{method} {path}"), "rawPath": path, "rawQueryString": "",
-        "headers": {"authorization": format!("Bearer {api_key}"), "content-type": "application/json"},
+        "version": "2.0", "routeKey": format!("{method} {path}"), "rawPath": path, "rawQueryString": query,
+        "headers": {"authorization": format!("Bearer {api_key}"), "content-type": content_type},
         "requestContext": {
             "accountId": "123456789012", "apiId": "abc123", "stage": "$default", "requestId": "JKJaXmPLvHcESHA=",
             "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.7", "userAgent": "curl"},
             "time": "05/Mar/2026:10:00:00 +0000", "timeEpoch": 1_772_704_800_000_u64
         },
-        "body": body.map(Value::to_string), "isBase64Encoded": false
+        "body": body, "isBase64Encoded": false
     })
     .to_string()
 }

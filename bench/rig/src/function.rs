@@ -1,7 +1,7 @@
 //! A function's binary as a process, with the environment variables that Lambda sets.
 
-use crate::memory::memory_kilobytes;
 use crate::runtime_api::RuntimeApi;
+use crate::usage::{cpu_time, memory_kilobytes};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -99,12 +99,7 @@ impl Function {
     ///
     /// Returns an error when the kernel doesn't report it.
     pub fn cpu_time(&self) -> Result<Duration> {
-        let mut nanos = 0;
-        for thread in std::fs::read_dir(format!("/proc/{}/task", self.pid))? {
-            let text = std::fs::read_to_string(thread?.path().join("schedstat"))?;
-            nanos += text.split(' ').next().and_then(|number| number.parse::<u64>().ok()).context("can't parse schedstat")?;
-        }
-        Ok(Duration::from_nanos(nanos))
+        cpu_time(self.pid)
     }
 
     /// Returns its peak memory use in bytes.

@@ -6,6 +6,6 @@ pub mod environment;
 pub mod events;
 pub mod fake_sqs;
 pub mod function;
-pub mod memory;
 pub mod runtime_api;
 pub mod tls_proxy;
+pub mod usage;

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The minimal function that others are compared with.
 const BASELINE: &str = "hello";
 /// Each function, with a path of its routes that reads the table, if there is one that needs no signing link.
-const FUNCTIONS: [(&str, &str); 7] = [
+pub const FUNCTIONS: [(&str, &str); 7] = [
     ("assets", "/v1/assets/ASSET"),
     ("processes", "/v1/processes"),
     ("users", "/v1/users"),

@@ -1,0 +1,139 @@
+//! Compares two builds of a function, or of the dev server: what did a change cost?
+//!
+//! Both run at the same time and take turns, so that other load on the machine affects both alike. Each round starts both anew.
+
+mod report;
+mod target;
+
+use crate::coldstart::FUNCTIONS;
+use anyhow::{Context, Result, bail, ensure};
+use report::Figures;
+use rig::environment::Environment;
+use std::path::PathBuf;
+use std::time::Duration;
+use target::Target;
+
+/// Rows of an import.
+const ROWS: usize = 50;
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// The binary to compare with.
+    #[arg(value_name = "OLD")]
+    old: PathBuf,
+    /// The binary that has changed. Both have the name of a function, or of the dev server.
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+    /// Number of rounds. In each, both binaries are started anew.
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    rounds: usize,
+    /// Number of requests of each kind per round.
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    requests: usize,
+}
+
+/// A kind of request.
+struct Kind {
+    label: &'static str,
+    method: &'static str,
+    /// `ASSET` stands for the ID of an asset.
+    path: &'static str,
+    content_type: &'static str,
+    /// `NUMBER` stands for the number of the request in its round.
+    body: Option<String>,
+    /// What one request counts for: the rows of an import.
+    weight: usize,
+}
+
+impl Kind {
+    const fn new(label: &'static str, method: &'static str, path: &'static str) -> Self {
+        Self { label, method, path, content_type: "application/json", body: None, weight: 1 }
+    }
+
+    fn with_body(self, body: impl Into<String>) -> Self {
+        Self { body: Some(body.into()), ..self }
+    }
+}
+
+fn kinds(name: &str) -> Result<Vec<Kind>> {
+    if name != "assets" && name != dev_server::options::NAME {
+        let function = FUNCTIONS.into_iter().find(|(function, _)| *function == name);
+        let (_, path) =
+            function.with_context(|| format!("{name} is neither a function that serves requests nor the dev server"))?;
+        return Ok(vec![Kind::new("GET", "GET", path)]);
+    }
+    let import = Kind::new("a row of an import", "POST", "/v1/assets/import").with_body("{\"name\": \"Laptop\"}\n".repeat(ROWS));
+    Ok(vec![
+        Kind::new("GET of an asset", "GET", "/v1/assets/ASSET"),
+        Kind::new("creation", "POST", "/v1/assets").with_body(r#"{"name": "Laptop"}"#),
+        Kind::new("page of 20", "GET", "/v1/assets?limit=20"),
+        Kind::new("PATCH", "PATCH", "/v1/assets/ASSET").with_body(r#"{"name": "Laptop NUMBER"}"#),
+        Kind { content_type: "application/x-ndjson", weight: ROWS, ..import },
+    ])
+}
+
+/// Runs the comparison and prints it.
+///
+/// # Errors
+///
+/// Returns an error when the binaries have different names, are missing, or fail.
+pub async fn run(options: &Options) -> Result<()> {
+    let name = options.new.file_name().and_then(|name| name.to_str()).context("NEW names no file")?;
+    ensure!(options.old.file_name().is_some_and(|old| old == name), "OLD and NEW must have the same file name");
+    ensure!(options.rounds > 0 && options.requests > 0, "--rounds and --requests must be at least 1");
+    let kinds = kinds(name)?;
+    let environment = Environment::start().await?;
+    let mut figures = Figures::default();
+    for number in 0..options.rounds {
+        // Who comes second finds warmer caches.
+        let order = if number % 2 == 0 { [0, 1] } else { [1, 0] };
+        round(options, &kinds, &environment, order, &mut figures).await?;
+    }
+    for (side, path) in [&options.old, &options.new].into_iter().enumerate() {
+        figures.add("binary, MB", side, std::fs::metadata(path)?.len() as f64 / 1e6);
+    }
+    figures.print(&format!("{name}: {} rounds of {} requests of each kind", options.rounds, options.requests))
+}
+
+/// Starts both builds, sends them the same requests in turns, and ends them.
+async fn round(
+    options: &Options,
+    kinds: &[Kind],
+    environment: &Environment,
+    order: [usize; 2],
+    figures: &mut Figures,
+) -> Result<()> {
+    let mut targets = [None, None];
+    for side in order {
+        let target = Target::start([&options.old, &options.new][side], environment).await?;
+        figures.add("start, ms", side, millis(target.start_time()));
+        let before = target.cpu_time()?;
+        target.send(&kinds[0], 0).await?;
+        figures.add("first answer, CPU ms", side, millis(target.cpu_time()?.saturating_sub(before)));
+        targets[side] = Some(target);
+    }
+    let [Some(old), Some(new)] = targets else { bail!("both are started") };
+    let targets = [old, new];
+    for kind in kinds {
+        let before = [targets[0].cpu_time()?, targets[1].cpu_time()?];
+        let mut durations = [Duration::ZERO; 2];
+        for (number, side) in std::iter::repeat_n(order, options.requests).flatten().enumerate() {
+            durations[side] += targets[side].send(kind, number).await?;
+        }
+        let count = (options.requests * kind.weight) as f64;
+        for (side, target) in targets.iter().enumerate() {
+            let cpu_time = target.cpu_time()?.saturating_sub(before[side]);
+            figures.add(&format!("{}, CPU ms", kind.label), side, millis(cpu_time) / count);
+            figures.add(&format!("{}, ms", kind.label), side, millis(durations[side]) / count);
+        }
+    }
+    for (side, target) in targets.into_iter().enumerate() {
+        figures.add("peak memory, MiB", side, target.peak_memory_bytes()? as f64 / f64::from(1 << 20));
+        target.stop().await?;
+    }
+    Ok(())
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
