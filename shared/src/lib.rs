@@ -4,6 +4,7 @@
 
 pub mod app;
 pub mod auth;
+pub use aws;
 pub use domain;
 pub mod event_view;
 pub mod http;

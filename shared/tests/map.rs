@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Folders whose files the page names by path.
-const ROOTS: [&str; 8] = ["shared/", "functions/", "apps/", "tests/", "docs/", "events/", "key_encryption/", "queue/"];
+const ROOTS: [&str; 6] = ["shared/", "functions/", "apps/", "tests/", "docs/", "events/"];
 /// Files at the root that the page names.
 const FILES: [&str; 4] = ["template.yaml", "Cargo.toml", "README.md", "CHANGELOG.md"];
 

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, ProvideCredentials, SharedCredentialsProvider};
-use shared::store::environment::system_https;
+use shared::aws::environment::system_https;
 
 /// Loads the AWS configuration (profiles, single sign-on, credential processes, roles) and its credentials.
 ///

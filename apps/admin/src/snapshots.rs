@@ -3,9 +3,9 @@
 use crate::environment;
 use anyhow::{Context, Result, bail};
 use shared::app::system_clock;
+use shared::aws::environment::{endpoint, operator_environment};
+use shared::aws::s3::S3;
 use shared::store::TenantStore;
-use shared::store::environment::{endpoint, operator_environment};
-use shared::store::object_store::S3;
 
 /// The variable with the bucket's URL, as the functions have it.
 pub const VARIABLE: &str = "SNAPSHOTS_URL";

@@ -19,7 +19,7 @@ use std::path::Path;
 use tower::ServiceExt;
 
 /// AWS's root certificates, which functions trust in addition to the proxy's: parsing them is part of a cold start.
-const AWS_ROOTS: &str = include_str!("../../../shared/src/store/roots.pem");
+const AWS_ROOTS: &str = include_str!("../../../shared/aws/src/roots.pem");
 
 /// An engine with the table, a tenant with an API key and an asset, and a TLS proxy in front of the engine.
 pub struct Environment {

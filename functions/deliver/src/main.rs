@@ -1,8 +1,8 @@
 //! Runs when messages arrive in the queues of deliveries and of retries.
 
 use deliver::{Deliver, Resolver, Sender};
+use shared::aws::environment::EnvironmentError;
 use shared::domain::webhooks::AddressPolicy;
-use shared::store::environment::EnvironmentError;
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Runs when records arrive in the table's stream.
 
 use fanout::Fanout;
-use shared::store::environment::EnvironmentError;
+use shared::aws::environment::EnvironmentError;
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! `cargo lambda watch`.
 
 use super::openapi::describe::{Describe, Schemas};
-use crate::store::environment::variable;
+use crate::aws::environment::variable;
 use axum::Router;
 use axum::extract::{Extension, FromRequestParts, Request};
 use axum::http::header::HOST;

@@ -11,11 +11,9 @@
 mod assets;
 mod check;
 pub mod client;
-pub mod environment;
 mod history;
 pub mod keys;
 mod lists;
-pub mod object_store;
 mod signing;
 mod table;
 mod tenants;
@@ -49,12 +47,12 @@ pub use tenants::verify_tenant::TenantVerification;
 pub use webhooks::deliveries::DeliveryInputs;
 pub use webhooks::delivery_list::MAX_LISTED_DELIVERIES;
 
+use crate::aws::object_store::ObjectStore;
 use crate::domain::values::id::TenantId;
 use crate::domain::values::time::Timestamp;
 use aws_sdk_dynamodb::Client;
 use keys::Keys;
 use lists::list_index::ListIndexCache;
-use object_store::ObjectStore;
 use std::ops::Deref;
 use std::sync::Arc;
 use table::blob_cache::BlobCache;

@@ -5,8 +5,9 @@ use aws_sdk_dynamodb::config::{Credentials, Region};
 use chrono::TimeDelta;
 use serde_json::json;
 use shared::app::system_clock;
-use shared::store::environment::Environment;
-use shared::store::object_store::{ObjectStore, S3};
+use shared::aws::environment::Environment;
+use shared::aws::object_store::ObjectStore;
+use shared::aws::s3::S3;
 use std::sync::Arc;
 
 fn variable(name: &str) -> String {

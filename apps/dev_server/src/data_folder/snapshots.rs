@@ -3,7 +3,7 @@
 use super::write_atomically;
 use crate::private::create_folder;
 use futures_util::future::BoxFuture;
-use shared::store::object_store::{ObjectStore, ObjectStoreError};
+use shared::aws::object_store::{ObjectStore, ObjectStoreError};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;

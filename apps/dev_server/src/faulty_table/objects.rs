@@ -2,7 +2,7 @@
 
 use super::table::FaultyTable;
 use futures_util::future::BoxFuture;
-use shared::store::object_store::{ObjectStore, ObjectStoreError};
+use shared::aws::object_store::{ObjectStore, ObjectStoreError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -4,13 +4,13 @@
 use super::format::{
     MAX_HEADER_BYTES, SnapshotError, SnapshotHeader, SnapshotSource, check_snapshot, decode_header, decode_index,
 };
+use crate::aws::object_store::ObjectStoreError;
 use crate::domain::record::Record;
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::lists::list_index::cache::LoadedIndex;
 use crate::store::lists::list_index::index::ListIndex;
 use crate::store::lists::list_index::refresh::RefreshError;
-use crate::store::object_store::ObjectStoreError;
 
 impl TenantStore {
     pub(in crate::store::lists::list_index) fn snapshot_source<I: ListIndex>(&self) -> SnapshotSource<'_> {

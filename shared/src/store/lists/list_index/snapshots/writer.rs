@@ -1,6 +1,7 @@
 //! Writing the snapshots of all tenants, on a schedule (docs/adr/0013).
 
 use super::format::{SnapshotSource, encode_snapshot};
+use crate::aws::object_store::{ObjectStore, ObjectStoreError};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
@@ -10,7 +11,6 @@ use crate::store::lists::list_index::cache::{CacheSlot, LoadedIndex, SharedSlot}
 use crate::store::lists::list_index::index::ListIndex;
 use crate::store::lists::list_index::refresh::RefreshError;
 use crate::store::lists::list_index::{AssetIndex, InstanceColumns, MovementColumns, SortedRows, UserColumns};
-use crate::store::object_store::{ObjectStore, ObjectStoreError};
 use crate::store::table::delays::max_event_delay;
 use crate::store::table::error::StoreError;
 use crate::store::{Store, TenantStore};

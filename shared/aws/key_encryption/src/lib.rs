@@ -7,8 +7,8 @@ pub use aws_sdk_kms as sdk;
 pub use file::FileKeyEncryption;
 pub use kms::{Connect, KmsKeyEncryption, configure, function_client};
 
+use shared::aws::environment::variable;
 use shared::key_encryption::KeyEncryption;
-use shared::store::environment::variable;
 use std::path::Path;
 use std::sync::Arc;
 

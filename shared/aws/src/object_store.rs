@@ -1,9 +1,5 @@
 //! Objects by key, outside of the table: the snapshots of list indexes (docs/adr/0013).
 
-mod s3;
-
-pub use s3::S3;
-
 use futures_util::future::BoxFuture;
 use std::error::Error;
 

@@ -8,9 +8,9 @@ use aws_sdk_sqs::config::{BehaviorVersion, Builder, Config};
 use aws_sdk_sqs::types::BatchResultErrorEntry;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use shared::aws::environment::{EnvironmentError, endpoint, function_environment};
 use shared::domain::values::id::Id;
 use shared::queue::{MAX_DELAY, MAX_POSTPONEMENT, NewMessage, Queue, QueueError, is_arn_of};
-use shared::store::environment::{EnvironmentError, endpoint, function_environment};
 use std::sync::OnceLock;
 use std::time::Duration;
 

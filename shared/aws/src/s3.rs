@@ -1,9 +1,8 @@
 //! Objects in an S3 bucket: GET, PUT and DELETE, signed and sent with the parts that the SDK's client of the table is made of.
 //! The SDK's own client of S3 would make every function larger by more than what is below (docs/adr/0013).
 
-use super::{ObjectStore, ObjectStoreError};
-use crate::store::Clock;
-use crate::store::environment::{Environment, tls_provider};
+use crate::environment::{Environment, tls_provider};
+use crate::object_store::{ObjectStore, ObjectStoreError};
 use aws_sdk_dynamodb::config::{Credentials, Region};
 use aws_sigv4::http_request::{
     PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningSettings, UriPathNormalizationMode, sign,
@@ -14,9 +13,10 @@ use aws_smithy_http_client::tls::TlsContext;
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorSettings};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
+use domain::values::time::Timestamp;
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 /// The longest time to connect.
@@ -24,6 +24,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest time for an object to arrive. A list that waits in vain has time left to load its index from the table.
 const GET_TIMEOUT: Duration = Duration::from_secs(4);
 const PUT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Returns the present time, which signatures contain.
+type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// An S3 bucket, or something with the same API.
 pub struct S3 {

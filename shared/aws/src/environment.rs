@@ -106,6 +106,6 @@ pub fn operator_environment(region: Region, credentials: Credentials) -> Environ
     Environment { region, credentials, trusted: TlsContext::default(), http: system_https() }
 }
 
-pub(in crate::store) fn tls_provider() -> tls::Provider {
+pub(crate) fn tls_provider() -> tls::Provider {
     tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)
 }
