@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the file that a line names, if it begins so.
+/// The file name after `beginning`.
 fn named<'a>(line: &'a str, beginning: &str) -> Option<&'a str> {
     line.strip_prefix(beginning)?.split('"').next()
 }

@@ -14,13 +14,12 @@ use shared::http::requests::params::{FromParam, Limit};
 use shared::http::responses::Json;
 use utoipa::ToSchema;
 
-/// How many events a response has by default.
 const DEFAULT_LIMIT: u32 = 20;
 
-/// Where to begin in the feed.
+/// The beginning of a part of the feed.
 #[derive(Debug, Clone, Copy)]
 pub enum Start {
-    /// With what happens from now on.
+    /// At the events from now on.
     Now,
     /// After this event.
     After(EventId),

@@ -11,10 +11,9 @@ use shared::http::requests::body::{BoundedInteger, RateLimit};
 use shared::http::requests::params::{Limit, PageNumber};
 use utoipa::ToSchema;
 
-/// Read-only fields of an API key.
 const READ_ONLY: &[&str] = &["id", "prefix", "api_key", "last_used_at", "created_at", "created_by"];
 
-/// How many seconds the previous secret stays valid.
+/// Seconds in which the previous secret stays valid.
 type Grace = BoundedInteger<0, MAX_GRACE_SECONDS>;
 
 shared::body! {

@@ -132,7 +132,7 @@ pub async fn rotate_key(
     Ok(Data { data: NewKeyView { api_key, record: rotated.into() } })
 }
 
-/// Returns an error if `key` is stronger than the caller's in some respect: nobody hands out what they don't have.
+/// An error if `key` is stronger than the caller's in some respect: nobody hands out more than their own.
 fn check_grantable(caller: &Caller, key: &ApiKey) -> Result<(), ApiError> {
     Ok(caller.key.rights(&caller.scopes).check_grant(&key.rights(&key.scopes))?)
 }

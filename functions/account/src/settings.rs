@@ -17,7 +17,6 @@ use shared::http::responses::Versioned;
 use shared::store::BoundedReads;
 use utoipa::ToSchema;
 
-/// How many number ranges are shown.
 const MAX_SHOWN_RANGES: usize = 100;
 
 shared::body! {

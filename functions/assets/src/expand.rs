@@ -47,11 +47,10 @@ impl From<Stored<User>> for AssignedUser {
     }
 }
 
-/// The users to show.
 pub(crate) struct ExpandedUsers(Option<BatchResult>);
 
 impl ExpandedUsers {
-    /// Reads the users with these IDs, if `expand` asks for them. Takes one round trip.
+    /// Reads no users unless `expand` asks for them. Takes one round trip.
     ///
     /// # Errors
     ///
@@ -66,7 +65,7 @@ impl ExpandedUsers {
         Ok(Self(Some(caller.store.batch_get_without_blobs(BatchGet::new().with_all::<User>(ids)).await?)))
     }
 
-    /// Returns what an asset that is assigned to this user shows. Users who are gone or can't be read are shown as null.
+    /// For an asset that is assigned to this user. Users who are gone or can't be read are shown as null.
     ///
     /// # Errors
     ///
@@ -77,8 +76,7 @@ impl ExpandedUsers {
     }
 }
 
-/// Returns the read-only fields that a PATCH sends along, with the assigned user as `assigned_to` names it: the asset itself
-/// has nothing else of the user.
+/// Compares the assigned user with `assigned_to` only: the asset itself has nothing else of the user.
 pub(crate) fn without_users(unchanged: ReadOnlyFields) -> ReadOnlyFields {
     unchanged.by_reference("assigned_user", "assigned_to")
 }

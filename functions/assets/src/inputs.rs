@@ -14,12 +14,12 @@ use shared::http::error::{ApiError, ConflictCode, Dependency};
 /// After this many taken tags in a row, each step to the next number is twice as long as the one before. Tags of an older
 /// template are then passed in a few more steps, at the price of a gap.
 const SINGLE_STEPS: u32 = 8;
-/// After so many doublings a step is longer than any tenant has tags.
+/// With so many doublings, a step exceeds the number of any tenant's tags.
 const MAX_DOUBLINGS: u32 = 40;
 
-/// What the decision about an asset needs to know.
+/// The inputs of the decision about an asset.
 pub(crate) struct AssetInputs {
-    /// The asset to change; `None` for a creation.
+    /// `None` for a creation.
     pub(crate) asset: Option<Stored<Asset>>,
     /// The tenant's settings, where the change depends on them.
     pub(crate) tenant: Option<Stored<Tenant>>,
@@ -27,7 +27,7 @@ pub(crate) struct AssetInputs {
 }
 
 impl AssetInputs {
-    /// Returns the range that the tag of a new asset takes its number from.
+    /// The range of a new asset's tag.
     pub(crate) fn tag_range(&self, principal: &Principal) -> Result<TagRange, ApiError> {
         let tenant = self.tenant.as_ref().map(|stored| &stored.value);
         let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;
@@ -35,13 +35,13 @@ impl AssetInputs {
         Ok(tenant.asset_tag_template.range(&tenant.asset_tag_prefix, type_code, principal.context.at))
     }
 
-    /// Returns the changes of status that the tenant permits; `None` if it permits all.
+    /// `None` if the tenant permits all changes of status.
     pub(crate) fn transitions(&self) -> Option<&Transitions> {
         self.tenant.as_ref().and_then(|tenant| tenant.value.status_transitions.as_ref())
     }
 }
 
-/// Returns the next tag that no asset has or had.
+/// The next tag that no asset has or had.
 pub(crate) async fn free_tag(principal: &Principal, range: &TagRange, draft: &Asset) -> Result<String, ApiError> {
     for step in 0..SINGLE_STEPS + MAX_DOUBLINGS {
         let number = principal.store.next_number(range, 1 << step.saturating_sub(SINGLE_STEPS)).await?;
@@ -71,7 +71,7 @@ pub(crate) fn change_error(error: AssetChangeError) -> ApiError {
     }
 }
 
-/// Returns the error for a change of an asset while a process instance is in progress on it.
+/// For a change of an asset while a process instance is in progress on it.
 pub(crate) fn process_running(instance: InstanceId) -> ApiError {
     ApiError::conflict(
         ConflictCode::ProcessRunning,
@@ -80,7 +80,7 @@ pub(crate) fn process_running(instance: InstanceId) -> ApiError {
     )
 }
 
-/// Returns the error for a serial number that does not tell which asset is meant.
+/// For an ambiguous serial number.
 pub(crate) fn several_assets(assets: &[Stored<Asset>]) -> ApiError {
     let ids: Vec<AssetId> = assets.iter().map(|asset| asset.value.id).collect();
     let detail = format!("{} assets have this serial number. Change one of them by its ID.", ids.len());

@@ -14,7 +14,6 @@ use shared::domain::values::text::{Line, Name, Notes};
 use shared::domain::values::time::{Date, Timestamp};
 use utoipa::ToSchema;
 
-/// Read-only fields of an asset.
 const READ_ONLY: &[&str] = &[
     "id",
     "asset_tag",
@@ -163,7 +162,6 @@ pub struct AssetView {
 }
 
 impl AssetView {
-    /// Returns the view of an asset with the catalog names that it shows.
     #[must_use]
     pub fn new(stored: Stored<Asset>, names: CatalogNames) -> Self {
         let asset = stored.value;

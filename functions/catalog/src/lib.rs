@@ -4,7 +4,6 @@ mod asset_types;
 mod manufacturers;
 mod models;
 
-/// Read-only fields of catalog entries.
 const READ_ONLY: &[&str] = &["id", "created_at", "updated_at"];
 
 shared::endpoints! {

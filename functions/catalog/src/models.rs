@@ -104,7 +104,7 @@ impl From<Stored<Model>> for ModelView {
     }
 }
 
-/// The catalog entries that a body refers to.
+/// Catalog entries in a body.
 #[derive(Clone, Copy)]
 struct References {
     manufacturer: Option<ManufacturerId>,
@@ -120,7 +120,7 @@ impl References {
         BatchGet::new().with::<Manufacturer>(self.manufacturer).with::<AssetType>(self.asset_type)
     }
 
-    /// Returns an error if the batch lacks an entry, or the body had `errors` before; all of them together.
+    /// An error for each entry that the batch lacks, with `errors`, those of the body, in one.
     fn check(self, batch: &BatchResult, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
         if self.manufacturer.is_some() && batch.get::<Manufacturer>(self.manufacturer)?.is_none() {
             errors.push(unknown_reference("manufacturer_id"));

@@ -14,7 +14,7 @@ use shared::event_view::{EventView, FeedEntry, feed_entries};
 use shared::log::error_chain;
 use shared::store::{DeliveryInputs, RecordNames, TenantStore, WriteError};
 
-/// How often the record of a delivery is read and written while others write it.
+/// Attempts to write the record of a delivery while others write it.
 const MAX_ROUNDS: u32 = 5;
 /// After this time, a consistent read that does not find an event means that there is none: the table was restored to a time
 /// before it.
@@ -41,7 +41,7 @@ impl Deliver {
         Err(WriteError::Stale.into())
     }
 
-    /// Sends the event and records what came of it.
+    /// Sends the event and records the attempt.
     async fn attempt(&self, store: &TenantStore, request: &DeliveryRequest, inputs: &DeliveryInputs) -> Result<Outcome, Failure> {
         let Some(webhook) = &inputs.webhook else { return Ok(Outcome::Done) };
         let (entry, secrets) =
@@ -70,7 +70,7 @@ impl Deliver {
         }
     }
 
-    /// Returns the entry of the feed that is sent; `None` if there is no such event.
+    /// The entry as the feed has it; `None` if there is no such event.
     async fn entry(
         &self,
         store: &TenantStore,
@@ -95,7 +95,7 @@ impl Deliver {
         feed_entries(store, vec![event]).await?.pop().map(Some).ok_or_else(|| "the event can't be read".into())
     }
 
-    /// Returns the secrets that sign now, each decrypted.
+    /// The secrets that sign now, decrypted.
     async fn secrets_of(&self, store: &TenantStore, webhook: &Webhook) -> Result<Vec<WebhookSecret>, Failure> {
         let secrets = webhook.secrets(self.store.now());
         Ok(try_join_all(secrets.map(|secret| self.secrets.decrypt(store.id(), secret))).await?)
@@ -129,7 +129,7 @@ impl Deliver {
         Err(WriteError::Stale.into())
     }
 
-    /// Returns what its record means for a message.
+    /// The meaning of the record for the message.
     fn outcome(&self, request: &DeliveryRequest, record: Option<&Delivery>) -> Outcome {
         let is_pending =
             |record: &&Delivery| record.requested_at == request.requested_at && record.status == DeliveryStatus::Pending;
@@ -138,7 +138,7 @@ impl Deliver {
     }
 }
 
-/// Returns the delivery as it is sent, signed by each of the secrets.
+/// Signed by each of the secrets.
 fn signed<'a>(
     webhook: &'a Webhook,
     request: &DeliveryRequest,
@@ -151,7 +151,7 @@ fn signed<'a>(
     SignedDelivery { url: &webhook.url, id, seconds, signatures: signatures.join(" "), body }
 }
 
-/// Records that no attempt is made, because the webhook is not active.
+/// The webhook is not active.
 async fn give_up(
     store: &TenantStore,
     request: &DeliveryRequest,
@@ -167,7 +167,7 @@ async fn give_up(
     store.write_delivery(inputs.record.as_ref(), &given_up).await
 }
 
-/// Records since when the webhook fails. If that is not possible, the next failure does it.
+/// Records the beginning of the failures. If that is not possible, the next failure does it.
 async fn begin_failing(store: &TenantStore, request: &DeliveryRequest, inputs: &DeliveryInputs, since: Timestamp) {
     let webhook_id = request.webhook_id;
     if let Err(error) = store.begin_failing(webhook_id, inputs.failing_since, since).await {
@@ -175,7 +175,6 @@ async fn begin_failing(store: &TenantStore, request: &DeliveryRequest, inputs: &
     }
 }
 
-/// Logs an attempt, without the receiver's address and response.
 fn log(request: &DeliveryRequest, attempt: &Attempt) {
     let DeliveryRequest { tenant_id, webhook_id, event_id, .. } = request;
     let (status, error, duration_ms) = (attempt.status, attempt.error.map(|error| error.as_str()), attempt.duration_ms);

@@ -5,7 +5,7 @@ use shared::domain::record::Stored;
 use shared::domain::webhooks::{DisabledReason, Webhook};
 use shared::store::{TenantStore, WriteError};
 
-/// How often a webhook is disabled while others change it.
+/// Attempts to disable a webhook while others change it.
 const MAX_ROUNDS: u32 = 5;
 
 impl Deliver {

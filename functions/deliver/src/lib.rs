@@ -25,19 +25,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// Why a message could not be handled. It comes back.
+/// The message comes back.
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// What became of a message.
+/// The result of handling a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// It is finished.
     Done,
-    /// It is to come back after this time.
+    /// The message comes back after this time.
     Later(TimeDelta),
 }
 
-/// What the function keeps between invocations.
+/// The state that the function keeps between invocations.
 pub struct Deliver {
     store: Store,
     queue: Arc<dyn Queue>,
@@ -47,7 +46,7 @@ pub struct Deliver {
 }
 
 impl Deliver {
-    /// Returns the function on this table and this queue.
+    /// The function on this table and this queue.
     #[must_use]
     pub fn new(
         store: Store,
@@ -59,19 +58,18 @@ impl Deliver {
         Self { store, queue, secrets, transport: Arc::new(sender), retry_delays: RETRY_DELAYS.to_vec() }
     }
 
-    /// Returns the function with other delays between the attempts of a delivery.
     #[must_use]
     pub fn with_retry_delays(self, retry_delays: Vec<TimeDelta>) -> Self {
         Self { retry_delays, ..self }
     }
 
-    /// Handles the messages of a batch at the same time. Returns those that are not finished, which come back later.
+    /// Handles the messages at the same time. Returns the unfinished ones, which come back later.
     pub async fn handle(&self, event: SqsEvent) -> SqsBatchResponse {
         let finished = join_all(event.records.iter().map(|message| self.finish(message))).await;
         response(&event.records, &finished)
     }
 
-    /// Handles a message, and returns whether it is finished.
+    /// Returns whether the message is finished.
     async fn finish(&self, message: &SqsMessage) -> bool {
         let message_id = message.message_id.as_deref();
         match self.handle_message(message).await {
@@ -91,8 +89,8 @@ impl Deliver {
         }
     }
 
-    /// Lets a message wait in the queue of retries, and returns whether that is another message, so that this one is finished.
-    /// If the function ends in between, both are there: one message too many is harmless.
+    /// Lets a message wait in the queue of retries. Returns whether that is a new message, so that this one is finished. If the
+    /// function ends in between, both are there: one message too many is harmless.
     async fn wait(&self, message: &SqsMessage, content: Message, left: Duration) -> Result<bool, QueueError> {
         if self.queue.is_of_retries(message.event_source_arn.as_deref().unwrap_or_default()) {
             let receipt_handle = message.receipt_handle.as_deref().unwrap_or_default();
@@ -122,7 +120,6 @@ impl Deliver {
     }
 }
 
-/// Returns the response that reports the messages that are not finished.
 fn response(messages: &[SqsMessage], finished: &[bool]) -> SqsBatchResponse {
     let mut response = SqsBatchResponse::default();
     for (message, is_finished) in messages.iter().zip(finished) {

@@ -7,7 +7,7 @@ use shared::domain::values::id::{EventId, Id};
 use shared::domain::webhooks::{Message, ReplayRequest, Webhook};
 use shared::queue::NewMessage;
 
-/// How many events one message of a replay leads to at most.
+/// The events that one message of a replay leads to.
 const EVENTS_AT_ONCE: u32 = 100;
 
 impl Deliver {

@@ -6,23 +6,19 @@ use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many secrets are kept.
 const MAX_SECRETS: usize = 1000;
 
-/// Decrypts secrets, and keeps them in memory: each delivery needs one, and decrypting it costs a request to the provider.
+/// Keeps decrypted secrets in memory: each delivery needs one, and decrypting it costs a request to the provider.
 pub(crate) struct Secrets {
     key_encryption: Arc<dyn KeyEncryption>,
     decrypted: Mutex<HashMap<(TenantId, EncryptedSecret), WebhookSecret>>,
 }
 
 impl Secrets {
-    /// Returns a cache without secrets.
     pub(crate) fn new(key_encryption: Arc<dyn KeyEncryption>) -> Self {
         Self { key_encryption, decrypted: Mutex::default() }
     }
 
-    /// Returns a secret of a tenant.
-    ///
     /// # Errors
     ///
     /// Returns a [`KeyEncryptionError`] when it can't be decrypted.
@@ -54,7 +50,7 @@ mod tests {
     use shared::domain::values::time::Timestamp;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Returns each ciphertext as it is, and counts.
+    /// Leaves each ciphertext as it is, and counts.
     #[derive(Default)]
     struct Counting(AtomicUsize);
 

@@ -7,7 +7,7 @@ use shared::domain::webhooks::Attempt;
 
 /// Takes a delivery to its receiver. Tests have their own.
 pub trait Transport: Send + Sync {
-    /// Sends a delivery, once, and returns what became of it.
+    /// Sends a delivery once.
     fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt>;
 }
 

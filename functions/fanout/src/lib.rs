@@ -16,17 +16,16 @@ use std::sync::Arc;
 use stream_record::NewEvent;
 use tokio::time::{Instant, timeout_at};
 
-/// Of how many tenants the webhooks are read at the same time.
+/// Tenants whose webhooks are read at the same time.
 const TENANTS_AT_ONCE: usize = 16;
 
-/// What the function keeps between invocations.
+/// The state that the function keeps between invocations.
 pub struct Fanout {
     store: Store,
     queue: Arc<dyn Queue>,
 }
 
 impl Fanout {
-    /// Returns the function on this table and this queue.
     #[must_use]
     pub fn new(store: Store, queue: Arc<dyn Queue>) -> Self {
         Self { store, queue }
@@ -38,9 +37,9 @@ impl Fanout {
         response(&event.records, self.fan_out(&event.records).await)
     }
 
-    /// Returns the place of the first record that could not be handled. Those after it are handled nevertheless, so that
-    /// a tenant whose webhooks can't be read delays no other event of the batch. The stream repeats all of them from that record,
-    /// and what follows the batch waits meanwhile; the messages that come again are doubles.
+    /// The place of the first record that could not be handled. Those after it are handled nevertheless, so that a tenant whose
+    /// webhooks can't be read delays no other event of the batch. The stream repeats all of them from that record, and the
+    /// records after the batch wait meanwhile; the messages that come again are doubles.
     async fn fan_out(&self, records: &[EventRecord]) -> Option<usize> {
         let events: Vec<(usize, NewEvent)> =
             records.iter().enumerate().filter_map(|(place, record)| Some((place, NewEvent::of(record)?))).collect();
@@ -74,7 +73,7 @@ impl Fanout {
         }
     }
 
-    /// Returns the active webhooks of these tenants. Those that can't be read are logged and missing.
+    /// Those that can't be read are logged and missing.
     async fn active_webhooks(&self, tenants: HashSet<TenantId>) -> HashMap<TenantId, Vec<Webhook>> {
         let read = stream::iter(tenants).map(|tenant| async move { (tenant, self.active_webhooks_of(tenant).await) });
         let read: Vec<_> = read.buffer_unordered(TENANTS_AT_ONCE).collect().await;
@@ -95,14 +94,12 @@ impl Fanout {
 }
 
 impl NewEvent {
-    /// Returns whether a webhook wants the event. A stream that is read again from its beginning has events of before the
-    /// webhook, which it does not want.
+    /// A stream that is read again from its beginning has events of before the webhook, which it does not want.
     fn is_for(&self, webhook: &Webhook) -> bool {
         let is_older = self.event_id.timestamp().plus(max_event_delay()) < webhook.id.timestamp();
         !is_older && webhook.events.contain(&self.event_type)
     }
 
-    /// Returns the request to deliver the event to a webhook.
     fn request(&self, webhook: &Webhook) -> DeliveryRequest {
         DeliveryRequest {
             tenant_id: self.tenant_id,
@@ -114,7 +111,7 @@ impl NewEvent {
     }
 }
 
-/// Returns the response that reports the record at this place as the first that was not handled.
+/// `failed` is the place of the first record that was not handled.
 fn response(records: &[EventRecord], failed: Option<usize>) -> DynamoDbEventResponse {
     let mut response = DynamoDbEventResponse::default();
     if let Some(record) = failed.and_then(|place| records.get(place)) {

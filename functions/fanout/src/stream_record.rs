@@ -6,10 +6,9 @@ use shared::domain::history::event::Event;
 use shared::domain::values::id::{EventId, TenantId};
 use shared::store::keys::{ENTRY, EVENTS, PK, SK, event_of};
 
-/// The name of the metric in the log lines of events that can't be read.
+/// The metric in the log lines of events that can't be read.
 const UNREADABLE: &str = "unreadable_events";
 
-/// An event that was committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NewEvent {
     pub(crate) tenant_id: TenantId,
@@ -18,8 +17,8 @@ pub(crate) struct NewEvent {
 }
 
 impl NewEvent {
-    /// Returns the event that a record of the stream tells of; `None` if it tells of something else. One that can't be read
-    /// is logged and skipped, since reading it again would not help, and would delay all others.
+    /// `None` if the record is of something else. An event that can't be read is logged and skipped, since reading it again would
+    /// not help, and would delay all others.
     pub(crate) fn of(record: &EventRecord) -> Option<Self> {
         let keys = &record.change.keys;
         let sort = text(keys, SK).filter(|sort| record.event_name == "INSERT" && sort.starts_with(EVENTS))?;

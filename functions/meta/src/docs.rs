@@ -38,7 +38,7 @@ pub async fn get_docs(State(_): State<App>) -> Result<ApiResponse, ApiError> {
     Ok(html::page_with_policy(page, POLICY))
 }
 
-/// Returns the viewer's script. It is compressed for every client: whoever runs scripts can decompress them.
+/// Compressed for every client: those that run scripts can decompress them.
 pub async fn get_viewer() -> ApiResponse {
     ApiResponse::new("text/javascript; charset=utf-8", VIEWER)
         .with_header(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))

@@ -9,7 +9,7 @@ use shared::http::responses::{ApiResponse, Json, Success};
 
 const STYLE: &str = include_str!("../templates/index.css");
 
-/// What the service is called, and where to go on.
+/// The name of the service, and links.
 #[derive(Clone, Copy, Serialize, Template)]
 #[template(path = "index.html")]
 struct Index {
@@ -31,7 +31,7 @@ const INDEX: Index = Index {
     style: STYLE,
 };
 
-/// Returns the index in the form that the client prefers.
+/// In the form that the client prefers.
 ///
 /// # Errors
 ///

@@ -18,7 +18,7 @@ shared::endpoints! {
     receipt_keys: get_receipt_keys;
 }
 
-/// Returns the routes of the deployed function, with those that the OpenAPI document doesn't describe.
+/// With the routes that the OpenAPI document doesn't describe.
 pub fn all_routes() -> axum::Router<shared::app::App> {
     let only_get = async || ApiError::MethodNotAllowed("This path takes GET, HEAD.".to_owned());
     routes()

@@ -17,12 +17,10 @@ mod endpoints {
     }
 }
 
-/// Returns the routes of this function.
 pub fn routes() -> Router<App> {
     endpoints::routes().merge(processes::signing::routes())
 }
 
-/// Returns this function's part of the OpenAPI document.
 #[must_use]
 pub fn description() -> OpenApi {
     let mut description = endpoints::description();

@@ -11,7 +11,6 @@ use shared::http::requests::params::{Limit, PageNumber};
 use shared::store::UserFilter;
 use utoipa::ToSchema;
 
-/// Read-only fields of a user.
 const READ_ONLY: &[&str] = &["id", "last_login_at", "created_at", "updated_at"];
 
 shared::body! {

@@ -101,8 +101,8 @@ pub async fn retry_delivery(
     ask_for(&caller, again).await
 }
 
-/// Returns the time of a request for a delivery. It must be later than that of the one before, whoever's clock said it: of two
-/// requests, the later one counts.
+/// The time of a request for a delivery. It must be later than that of the one before, by any clock: of two requests, the later
+/// one counts.
 fn later(now: Timestamp, before: Timestamp) -> Timestamp {
     now.max(Timestamp::from_millis(before.millis() + 1))
 }
@@ -115,7 +115,7 @@ pub(crate) fn check_active(webhook: &Webhook) -> Result<(), ApiError> {
     Err(ApiError::conflict(ConflictCode::Conflict, detail, Value::Null))
 }
 
-/// Asks the function `deliver` for a delivery, and returns it as it is until then.
+/// Asks the function `deliver` for it. The response shows the present state.
 async fn ask_for<V: From<Delivery> + Serialize>(caller: &Caller, delivery: Delivery) -> Result<Data<V>, ApiError> {
     let queue = unavailable::queue(&caller.app)?;
     let is_test = delivery.event_type == TEST_EVENT;

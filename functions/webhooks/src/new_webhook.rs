@@ -11,7 +11,6 @@ use shared::http::error::{ApiError, ConflictCode};
 use shared::http::responses::{Created, Success};
 use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
 
-/// The creation of a webhook.
 pub(crate) struct CreateWebhook {
     pub(crate) body: NewWebhook,
     pub(crate) secret: EncryptedSecret,

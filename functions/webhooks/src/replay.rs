@@ -16,7 +16,7 @@ use shared::http::responses::{Data, or_not_found};
 use shared::store::keys::Keys;
 use utoipa::ToSchema;
 
-/// How far ahead a client's clock may be, in seconds.
+/// The most that a client's clock may be ahead, in seconds.
 const MAX_CLOCK_DIFFERENCE: u32 = 60;
 
 shared::body! {

@@ -13,7 +13,7 @@ use shared::http::requests::extract::{OptionalJsonBody, PathId};
 use shared::http::responses::{Data, or_not_found};
 use shared::key_encryption::Purpose;
 
-/// A new secret: as receivers verify with it, and as it is stored.
+/// A new secret in plain and in stored form.
 pub(crate) struct NewSecret {
     text: String,
     pub(crate) encrypted: EncryptedSecret,
@@ -28,7 +28,6 @@ impl NewSecret {
         Ok(Self { text: secret.expose(), encrypted: EncryptedSecret(encrypted) })
     }
 
-    /// Returns the only view of a webhook that has its secret.
     pub(crate) fn show(self, caller: &Caller, webhook: Stored<Webhook>) -> NewWebhookView {
         caller.store.note_assigned(&self.text);
         NewWebhookView { secret: self.text, webhook: webhook.into() }

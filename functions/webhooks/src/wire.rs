@@ -13,11 +13,10 @@ use shared::http::requests::body::BoundedInteger;
 use shared::http::requests::params::{Limit, PageNumber};
 use utoipa::ToSchema;
 
-/// Read-only fields of a webhook.
 const READ_ONLY: &[&str] =
     &["id", "disabled_reason", "secret", "created_at", "updated_at", "rotated_at", "previous_secret_until"];
 
-/// How many seconds the previous secret still signs.
+/// Seconds in which the previous secret still signs.
 type Grace = BoundedInteger<0, MAX_GRACE_SECONDS>;
 
 shared::body! {

@@ -14,14 +14,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The records of a kind, by id.
 type Records<T> = HashMap<<T as Record>::Id, Stored<T>>;
 
 /// The records that the operations of a request need, read together.
 #[derive(Default)]
 pub(crate) struct AssetsInBulk {
-    /// Whether there is one operation, whose decision is all that the records are for. With several, they also give the names
-    /// that responses show, and what later operations need.
+    /// A single operation needs only the records for its decision. Several also need the names that responses show, and the
+    /// inputs of later operations.
     is_alone: bool,
     state: Mutex<State>,
 }
@@ -35,12 +34,12 @@ struct State {
     manufacturers: Records<Manufacturer>,
     users: Records<User>,
     unreadable: Vec<UnreadableRecord>,
-    /// The assets with each serial number that an operation names.
+    /// Assets with each serial number that an operation names.
     by_serial: HashMap<String, SerialMatch>,
 }
 
 impl AssetsInBulk {
-    /// Returns what a single operation needs.
+    /// For a single operation.
     pub(crate) fn alone() -> Self {
         Self { is_alone: true, ..Self::default() }
     }
@@ -53,7 +52,6 @@ impl AssetsInBulk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the assets with these serial numbers.
     pub(crate) async fn load_serials(&self, store: &TenantStore, serials: &BTreeSet<String>) -> Result<(), StoreError> {
         let matches = store.assets_by_serial(serials).await?;
         let mut state = self.state();
@@ -64,8 +62,8 @@ impl AssetsInBulk {
         Ok(())
     }
 
-    /// Reads what these changes of these assets need, each `None` for a creation. Takes two round trips; one for a single
-    /// change without a model that leaves the asset type alone.
+    /// Reads the records that the changes need. An id is `None` for a creation. Takes two round trips; one for a single change
+    /// without a model that leaves the asset type alone.
     pub(crate) async fn load(
         &self,
         reads: &TenantReads,
@@ -119,8 +117,6 @@ impl AssetsInBulk {
         self.state().by_serial.get(serial).cloned().unwrap_or_default()
     }
 
-    /// Returns an asset.
-    ///
     /// # Errors
     ///
     /// Returns [`ApiError::NotFound`] if it does not exist, and [`ApiError::Unreadable`] if it is damaged.
@@ -129,7 +125,7 @@ impl AssetsInBulk {
         state.record(&state.assets, Some(&id))?.ok_or(ApiError::NotFound)
     }
 
-    /// Returns the inputs of a change of `asset`, or of a creation.
+    /// `asset` is `None` for a creation.
     ///
     /// # Errors
     ///
@@ -145,7 +141,6 @@ impl AssetsInBulk {
         Ok(AssetInputs { asset, tenant: state.tenant.clone(), references })
     }
 
-    /// Returns the catalog names that an asset shows.
     pub(crate) fn names(&self, asset: &Asset) -> CatalogNames {
         let state = self.state();
         CatalogNames::of(
@@ -155,7 +150,7 @@ impl AssetsInBulk {
         )
     }
 
-    /// Notes an asset as an operation leaves it.
+    /// Notes an asset after an operation.
     pub(crate) fn put(&self, asset: &Stored<Asset>) {
         let mut state = self.state();
         state.assets.insert(asset.value.id, asset.clone());
@@ -172,7 +167,6 @@ impl AssetsInBulk {
     }
 }
 
-/// The ids of the records to read.
 #[derive(Default)]
 struct RecordIds {
     assets: BTreeSet<AssetId>,
@@ -205,7 +199,7 @@ impl State {
         }
     }
 
-    /// Takes what a batch has found, and forgets what it has not.
+    /// Forgets wanted records that the batch has not found.
     fn take(&mut self, batch: &BatchResult, wanted: &RecordIds) -> Result<(), StoreError> {
         let unreadable = &mut self.unreadable;
         take(&mut self.assets, unreadable, batch, &wanted.assets)?;

@@ -31,7 +31,7 @@ shared::query! {
     }
 }
 
-/// An asset as an import takes it.
+/// In the form that an import takes.
 #[derive(Debug, Serialize)]
 pub struct AssetExportRow {
     id: AssetId,
@@ -133,17 +133,16 @@ pub async fn export_assets(
     Ok(export)
 }
 
-/// The asset types and users that the rows name.
 #[derive(Default)]
 struct ExportNames {
-    /// Whether the caller may know users' addresses.
+    /// The caller may know users' addresses.
     has_emails: bool,
     codes: HashMap<AssetTypeId, Option<TypeCode>>,
     emails: HashMap<UserId, Option<Email>>,
 }
 
 impl ExportNames {
-    /// Reads those that are not known yet. Those that can't be read have no name.
+    /// Reads names that are not known yet. Records that can't be read have none.
     async fn read(&mut self, store: &TenantStore, assets: &[Stored<Asset>]) -> Result<(), StoreError> {
         let types = assets.iter().filter_map(|asset| asset.value.asset_type_id).filter(|id| !self.codes.contains_key(id));
         let users = assets.iter().filter_map(|asset| asset.value.assigned_to);

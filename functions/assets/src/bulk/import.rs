@@ -74,7 +74,7 @@ fn respond(changed: &AssetOutcome) -> Result<StoredResponse, StoreError> {
     row_response(changed.result, changed.asset.value.id.uuid())
 }
 
-/// Makes an error name the column that the row has.
+/// Names the row's own column in an error.
 fn locate(write: &AssetWrite, error: FieldError) -> FieldError {
     let error = error.in_column();
     let named = write.named_columns.iter().find(|(field, _)| error == FieldError::column(field, error.detail.clone()));
@@ -84,7 +84,7 @@ fn locate(write: &AssetWrite, error: FieldError) -> FieldError {
     }
 }
 
-/// Makes the error of an asset that does not exist name the column with its ID.
+/// Names the column with the ID of an asset that does not exist.
 fn missing(error: ApiError) -> ApiError {
     match error {
         ApiError::NotFound => ApiError::Invalid(vec![FieldError::column("id", "is not the ID of an asset of this tenant")]),

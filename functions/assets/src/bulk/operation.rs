@@ -22,7 +22,7 @@ use shared::http::responses::{Created, Data, Success, Versioned};
 use shared::store::{CommitFailure, SerialMatch, StoreError, TenantReads, UnitOfWork, WriteError};
 use std::sync::{Arc, OnceLock};
 
-/// An asset as an operation leaves it.
+/// An asset after an operation.
 #[derive(Clone)]
 pub(crate) struct AssetOutcome {
     pub(crate) asset: Stored<Asset>,
@@ -41,7 +41,7 @@ impl AssetOutcome {
     }
 }
 
-/// Returns the response that the single request would have.
+/// The same response as that of a single request.
 fn respond(outcome: &AssetOutcome) -> Result<StoredResponse, StoreError> {
     match outcome.result {
         _ if outcome.is_deleted => Data { data: DELETED }.to_stored(Vec::new()),
@@ -50,46 +50,43 @@ fn respond(outcome: &AssetOutcome) -> Result<StoredResponse, StoreError> {
     }
 }
 
-/// An operation.
 pub(crate) struct AssetOperation {
     pub(super) assets: Arc<AssetsInBulk>,
     pub(super) target: Target,
     pub(super) action: Action,
     pub(crate) if_match: Option<ExpectedVersions>,
-    /// Makes the response that is sent and stored.
+    /// For the response that is sent and stored.
     pub(crate) respond: fn(&AssetOutcome) -> Result<StoredResponse, StoreError>,
-    /// Makes the errors of the request say where they are.
+    /// Names the place of an error in the request.
     pub(crate) locate: fn(&AssetWrite, FieldError) -> FieldError,
-    /// Makes the error of an asset that is missing say where it is named.
+    /// Names the place of a missing asset in the request.
     pub(crate) missing: fn(ApiError) -> ApiError,
-    /// What the asset has, if the operation creates one.
+    /// ID, tag and draft of a new asset.
     pub(super) reserved: OnceLock<Reserved>,
 }
 
-/// What the decision needs.
+/// The inputs of the decision.
 pub(crate) struct Inputs {
     asset: AssetInputs,
     matched: SerialMatch,
-    /// The new asset, if the operation creates one.
+    /// The new asset of a creation.
     draft: Option<Asset>,
 }
 
 impl AssetOperation {
-    /// Returns an operation without a precondition that responds as a single request, and reports errors where they are in a
-    /// JSON body.
+    /// Without a precondition. Responds as a single request, with errors located in a JSON body.
     pub(crate) fn new(assets: &Arc<AssetsInBulk>, target: Target, action: Action) -> Self {
         let (assets, reserved) = (Arc::clone(assets), OnceLock::new());
         let (locate, missing): (fn(&AssetWrite, FieldError) -> FieldError, _) = (|_, error| error, |error| error);
         Self { assets, target, action, if_match: None, respond, locate, missing, reserved }
     }
 
-    /// Returns the operation of a request that has no other. Its inputs are read with [`Command::read`].
+    /// The only operation of a request. Its inputs are read with [`Command::read`].
     pub(crate) fn alone(target: Target, action: Action) -> Self {
         Self::new(&Arc::new(AssetsInBulk::alone()), target, action)
     }
 
-    /// Adds an error for each read-only field that is sent along and is not what it is. Names of the catalog take a round
-    /// trip.
+    /// Adds an error for each read-only field whose value differs from the asset's. Names of the catalog take a round trip.
     pub(crate) async fn check_unchanged(
         &mut self,
         unchanged: &ReadOnlyFields,
@@ -104,7 +101,6 @@ impl AssetOperation {
         Ok(())
     }
 
-    /// Returns the id of the asset that the operation changes, as far as that is known.
     fn asset_id(&self) -> Option<AssetId> {
         match &self.target {
             Target::Id(id) => Some(*id),
@@ -117,7 +113,7 @@ impl AssetOperation {
         if let Action::Write(write) = &self.action { Some(&write.change) } else { None }
     }
 
-    /// Returns the asset to change; `None` if the operation creates one.
+    /// The asset is `None` if the operation creates one.
     fn found(&self) -> Result<(Option<Stored<Asset>>, SerialMatch), ApiError> {
         match &self.target {
             Target::New => Ok((None, SerialMatch::default())),
@@ -136,7 +132,7 @@ impl AssetOperation {
         }
     }
 
-    /// Returns the inputs as far as they were read: a new asset has neither ID nor tag.
+    /// As far as they were read: a new asset has neither ID nor tag.
     fn loaded(&self) -> Result<Inputs, ApiError> {
         if let Action::Refuse(errors) = &self.action {
             return Err(ApiError::Invalid(errors.clone()));
@@ -146,13 +142,12 @@ impl AssetOperation {
         Ok(Inputs { asset, matched, draft: None })
     }
 
-    /// Returns what may still be validated. Each attempt of a single change may cost as much as the first; those of several
-    /// changes share what a request may cost.
+    /// Each attempt of a single change has the units of a whole request; the attempts of several changes share them.
     fn validations(&self, principal: &Principal) -> Validations {
         if self.assets.is_alone() { principal.app.validations() } else { principal.validations.clone() }
     }
 
-    /// Returns the error with each field error where the client finds it.
+    /// Puts each field error where the client finds it.
     fn located(&self, write: &AssetWrite, error: ApiError) -> ApiError {
         match error {
             ApiError::Invalid(errors) => ApiError::Invalid(errors.into_iter().map(|error| (self.locate)(write, error)).collect()),

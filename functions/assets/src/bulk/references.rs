@@ -9,14 +9,12 @@ use shared::domain::values::text::fold;
 use shared::store::{StoreError, TenantStore};
 use std::collections::{BTreeSet, HashMap};
 
-/// The names of other records in the rows of an import.
 #[derive(Debug, Default)]
 pub(crate) struct NamesInRows {
     pub(crate) type_codes: BTreeSet<String>,
     /// E-mail addresses, folded.
     pub(crate) emails: BTreeSet<String>,
     pub(crate) tags: BTreeSet<String>,
-    /// Whether there are names of models.
     pub(crate) has_models: bool,
 }
 
@@ -35,7 +33,7 @@ fn unique(field: &'static str, values: &BTreeSet<String>) -> Vec<Unique> {
 }
 
 impl NamedRecords {
-    /// Finds the records. Takes one round trip; for models it reads the whole catalog, of which a tenant has little.
+    /// Takes one round trip; for models it reads the whole catalog, which is small.
     pub(crate) async fn read(store: &TenantStore, names: &NamesInRows) -> Result<Self, StoreError> {
         let (codes, emails, tags) =
             (unique("code", &names.type_codes), unique("email", &names.emails), unique("asset_tag", &names.tags));
@@ -53,7 +51,7 @@ impl NamedRecords {
         self.types.get(code).copied()
     }
 
-    /// Returns the user with an e-mail address, folded.
+    /// `email` is folded.
     pub(crate) fn user(&self, email: &str) -> Option<UserId> {
         self.users.get(email).copied()
     }
@@ -62,7 +60,7 @@ impl NamedRecords {
         self.assets.get(tag).copied()
     }
 
-    /// Returns the only model with this name of the manufacturer with this name, or how many there are.
+    /// The only model with this name of the manufacturer with this name, or the number of such models.
     pub(crate) fn model(&self, manufacturer: &str, model: &str) -> Result<ModelId, usize> {
         match self.models.get(&(fold(manufacturer), fold(model))).map(Vec::as_slice) {
             Some([model]) => Ok(*model),

@@ -16,7 +16,6 @@ use shared::domain::values::time::Date;
 use shared::http::bulk::import::AssetMatch;
 use shared::http::bulk::rows::{CellType, ColumnNames, Row};
 
-/// The columns of an import.
 pub(crate) const COLUMNS: ColumnNames = ColumnNames {
     fields: &[
         ("id", CellType::Word),
@@ -97,7 +96,6 @@ impl ImportRow {
         Self { row, fields, errors }
     }
 
-    /// Adds the names of other records that the row has.
     pub(crate) fn add_names(&self, matching: AssetMatch, names: &mut NamesInRows) {
         let Some(fields) = &self.fields else { return };
         names.type_codes.extend(fields.asset_type_code.value().map(|code| code.as_str().to_owned()));
@@ -108,13 +106,13 @@ impl ImportRow {
         }
     }
 
-    /// Returns the serial number that the row names its asset by.
+    /// `None` unless rows name their assets by serial number.
     pub(crate) fn matched_serial(&self, matching: AssetMatch) -> Option<String> {
         let serial = self.fields.as_ref()?.serial_number.value().filter(|_| matching == AssetMatch::SerialNumber);
         serial.map(|serial| String::from(serial.clone())).filter(|serial| !serial.is_empty())
     }
 
-    /// Returns which asset the row is about, and what it does with it.
+    /// The row's asset and its action.
     pub(crate) fn into_action(self, matching: AssetMatch, named: &NamedRecords) -> (Target, Action) {
         let target = self.target(matching, named);
         let Self { row, fields, mut errors } = self;
@@ -210,7 +208,7 @@ impl ImportRow {
     }
 }
 
-/// Returns the reference that a row has by id or by name. If it has both, they must agree.
+/// A reference by id or by name. If the row has both, they must agree.
 fn either<I: PartialEq + Copy, N>(
     (by_id, name_column): (Patch<I>, &str),
     by_name: Patch<N>,

@@ -12,14 +12,12 @@ use shared::domain::values::id::AssetId;
 use shared::http::bulk::rows::CustomCell;
 use shared::http::requests::body::ReadOnlyFields;
 
-/// Which asset an operation is about.
+/// The asset of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A new one.
     New,
-    /// The one with this id.
     Id(AssetId),
-    /// The only one with this serial number, or a new one.
+    /// The only asset with this serial number, or a new one.
     Serial(String),
 }
 
@@ -29,13 +27,11 @@ impl Target {
     }
 }
 
-/// What an operation does with its asset.
+/// The effect of an operation on its asset.
 pub(crate) enum Action {
-    /// Sets fields.
     Write(Box<AssetWrite>),
-    /// Deletes it.
     Delete,
-    /// Nothing: the request has these errors.
+    /// No effect: the request has these errors.
     Refuse(Vec<FieldError>),
 }
 
@@ -46,21 +42,20 @@ impl Action {
     }
 }
 
-/// The fields that an operation sets.
+/// Fields to set.
 #[derive(Default)]
 pub(crate) struct AssetWrite {
-    /// If there are single custom fields, it sets some, so that the asset type is read.
+    /// With single custom fields, it sets custom fields, so that the asset type is read.
     pub(crate) change: AssetChange,
-    /// Single custom fields.
     pub(crate) custom_fields: Vec<(String, CustomCell)>,
-    /// Read-only fields that were sent along.
+    /// Read-only fields of the request.
     pub(crate) unchanged: ReadOnlyFields,
-    /// Fields that were given by a name in another column, with this column.
+    /// Fields that are set by a name in another column, with this column.
     pub(crate) named_columns: Vec<(&'static str, &'static str)>,
 }
 
 impl AssetWrite {
-    /// Returns the fields to set. Single custom fields are set beside those that the asset has.
+    /// Single custom fields are set beside those that the asset has.
     pub(crate) fn with_custom_fields(&self, current: Option<&Asset>, inputs: &AssetInputs) -> AssetChange {
         let mut change = self.change.clone();
         if self.custom_fields.is_empty() {
@@ -77,7 +72,7 @@ impl AssetWrite {
     }
 }
 
-/// Returns custom fields with what the cells of a row say.
+/// Custom fields with the cells of a row.
 fn merged(mut fields: Map<String, Value>, cells: &[(String, CustomCell)], schema: Option<&FieldsSchema>) -> Map<String, Value> {
     for (name, cell) in cells {
         match cell {

@@ -12,23 +12,21 @@ const MAX_VERSION: i16 = 20;
 /// A QR code without its quiet zone.
 pub struct Code {
     modules: u32,
-    /// Whether each module is dark, row by row.
+    /// Dark modules, row by row.
     dark: Vec<bool>,
 }
 
 /// A horizontal run of dark modules.
 pub struct Run {
-    /// The first module's column.
+    /// The column of the first module.
     pub x: u32,
-    /// The row.
     pub y: u32,
-    /// The number of modules.
     pub length: u32,
 }
 
 impl Code {
-    /// Returns the smallest code of a text, with the highest error correction that it has room for; `None` for a text that
-    /// no code has room for.
+    /// The smallest code of a text, with the highest error correction that it has room for; `None` for a text that no code has
+    /// room for.
     pub fn new(text: &str) -> Option<Self> {
         let levels = [EcLevel::H, EcLevel::Q, EcLevel::M, EcLevel::L];
         let code = (1..=MAX_VERSION).find_map(|version| levels.iter().find_map(|level| encode(text, version, *level).ok()))?;
@@ -37,17 +35,16 @@ impl Code {
         Some(Self { modules, dark })
     }
 
-    /// Returns the number of modules of a side.
+    /// The number of modules of a side.
     pub fn modules(&self) -> u32 {
         self.modules
     }
 
-    /// Returns whether each module is dark, row by row.
+    /// Dark modules, row by row.
     pub fn rows(&self) -> impl Iterator<Item = &[bool]> {
         self.dark.chunks(self.modules.max(1) as usize)
     }
 
-    /// Returns the runs of dark modules, row by row.
     pub fn runs(&self) -> Vec<Run> {
         let mut runs = Vec::new();
         for (row, y) in self.rows().zip(0..) {

@@ -3,9 +3,8 @@
 use super::text::cells_of;
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, RasterizedChar, get_raster};
 
-/// The size of the letters in a raster.
 const RASTER_SIZE: f64 = 23.0;
-/// How far the baseline is from a raster's top.
+/// The distance of the baseline from a raster's top.
 const RASTER_BASELINE: f64 = 25.0;
 
 /// A gray image, white at first.
@@ -14,26 +13,24 @@ pub struct Canvas {
     pixels: Vec<u8>,
 }
 
-/// How a text is drawn.
+/// The appearance of a text.
 pub struct Style {
-    /// The size of the letters in pixels.
+    /// In pixels.
     pub size: u32,
-    /// Whether they are bold.
     pub is_bold: bool,
 }
 
 impl Canvas {
-    /// Returns a white image.
     pub fn new(width: u32, height: u32) -> Self {
         Self { width: width as usize, pixels: vec![u8::MAX; width as usize * height as usize] }
     }
 
-    /// Returns the rows of pixels, from black, 0, to white, 255.
+    /// Row by row, from black, 0, to white, 255.
     pub fn pixels(&self) -> &[u8] {
         &self.pixels
     }
 
-    /// Makes a pixel at least this dark: 255 is black. Ignores what is outside.
+    /// Makes a pixel at least this dark: 255 is black. Ignores pixels outside.
     fn darken(&mut self, x: i64, y: i64, ink: u8) {
         let place = usize::try_from(x).ok().filter(|x| *x < self.width).zip(usize::try_from(y).ok());
         if let Some(pixel) = place.and_then(|(x, y)| self.pixels.get_mut(y * self.width + x)) {
@@ -41,7 +38,6 @@ impl Canvas {
         }
     }
 
-    /// Draws a black rectangle.
     pub fn fill(&mut self, left: i64, top: i64, width: i64, height: i64) {
         for y in top..top + height {
             for x in left..left + width {
@@ -88,7 +84,7 @@ impl Canvas {
     }
 }
 
-/// Returns the width of a cell in pixels.
+/// In pixels.
 pub fn cell_width(size: u32) -> f64 {
     f64::from(size) * 0.6
 }
@@ -98,7 +94,7 @@ fn raster(c: char, is_bold: bool) -> Option<RasterizedChar> {
     if c.is_whitespace() { get_raster(' ', weight, RasterHeight::Size32) } else { get_raster(c, weight, RasterHeight::Size32) }
 }
 
-/// Returns the character of the font that looks like this one.
+/// The similar character of the font.
 fn plain(c: char) -> char {
     match c {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
@@ -108,7 +104,7 @@ fn plain(c: char) -> char {
     }
 }
 
-/// Returns how dark a raster is between its pixels, from 0 to 255.
+/// The darkness of a raster between its pixels, from 0 to 255.
 fn ink_at(raster: &RasterizedChar, (x, y): (f64, f64)) -> f64 {
     let (x, y) = (x - 0.5, y - 0.5);
     let pixel = |x: f64, y: f64| {

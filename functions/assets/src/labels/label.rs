@@ -7,11 +7,11 @@ use shared::domain::assets::asset::Asset;
 use shared::domain::assets::label::{LabelSize, Resolution};
 use shared::domain::assets::label_url::LabelUrlTemplate;
 
-/// What a label shows of an asset.
+/// The contents of a label.
 pub struct Label {
     pub(super) code: Code,
     pub(super) layout: Layout,
-    /// The tag and the name.
+    /// Tag and name.
     pub(super) title: String,
 }
 
@@ -22,30 +22,28 @@ pub struct TooSmall {
     pub needed: Option<u32>,
 }
 
-/// The size of a label, and what is not to be printed on.
+/// A label without contents, with its margins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Blank {
-    /// The size in millimetres.
+    /// In millimetres.
     pub size: LabelSize,
     /// The margins at the left and the right, and at the top and the bottom, in millimetres.
     pub margins: (f64, f64),
-    /// The dots per inch that the places are multiples of.
+    /// The resolution in dots per inch, whose multiples all positions are.
     pub dpi: u32,
 }
 
-/// The margin of a single label in millimetres.
+/// Of a single label, in millimetres.
 const MARGIN: f64 = 1.0;
 /// The resolution of images. Printers with 600 and 1200 dots per inch print them without loss as well.
 pub(super) const IMAGE_DPI: u32 = 300;
 
 impl Blank {
-    /// Returns a single label for an image.
     #[must_use]
     pub fn image(size: LabelSize) -> Self {
         Self { size, margins: (MARGIN, MARGIN), dpi: IMAGE_DPI }
     }
 
-    /// Returns a single label for a label printer.
     #[must_use]
     pub fn printer(size: LabelSize, resolution: Resolution) -> Self {
         let dpi = match resolution {
@@ -55,20 +53,16 @@ impl Blank {
         Self { dpi, ..Self::image(size) }
     }
 
-    /// Returns how many dots this many millimetres are.
     pub(super) fn dots(&self, millimetres: f64) -> u32 {
         (millimetres * f64::from(self.dpi) / 25.4).round() as u32
     }
 
-    /// Returns how many millimetres this many dots are.
     pub(super) fn millimetres(&self, dots: u32) -> f64 {
         f64::from(dots) * 25.4 / f64::from(self.dpi)
     }
 }
 
 impl Label {
-    /// Lays out a label.
-    ///
     /// # Errors
     ///
     /// Returns [`TooSmall`] if the modules of the code would be too small to scan.

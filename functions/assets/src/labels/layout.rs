@@ -22,47 +22,39 @@ const MIN_TEXT_WIDTH: f64 = 12.0;
 const TEXT_BESIDE: f64 = 0.45;
 const TEXT_BELOW: f64 = 0.25;
 
-/// What is to be laid out.
+/// The contents of a label to lay out.
 pub struct Request<'a> {
-    /// The number of modules of the code's side.
+    /// On each side of the code.
     pub modules: u32,
-    /// The tag.
     pub tag: &'a str,
-    /// The name.
     pub name: &'a str,
 }
 
 /// The places on a label, in dots from its top left corner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
-    /// The label.
     pub blank: Blank,
-    /// The left edge of the code's first module.
+    /// Of the code's first module.
     pub left: u32,
-    /// The top edge of the code's first module.
+    /// Of the code's first module.
     pub top: u32,
-    /// The side of a module.
     pub module: u32,
-    /// The lines of text, from the top.
+    /// From the top.
     pub lines: Vec<Line>,
 }
 
-/// A line of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// The text.
     pub text: String,
-    /// Where the text begins: at the right of this for a text that is read from left to right. Its middle, if it is centred.
+    /// The beginning of the text, which is at the right of this for a text that is read from left to right; the middle of a
+    /// centred text.
     pub x: u32,
     /// The top of the line.
     pub top: u32,
-    /// The size of the letters.
     pub size: u32,
-    /// Whether the text is centred at `x`.
     pub is_centred: bool,
-    /// Whether the letters are bold.
     pub is_bold: bool,
-    /// The direction of the text that the line is a part of.
+    /// The direction of the whole text.
     pub direction: Direction,
 }
 
@@ -81,25 +73,24 @@ struct Paragraph {
     direction: Direction,
 }
 
-/// Returns the height of a line with letters of this size.
+/// `size` is that of the letters.
 pub fn line_height(size: u32) -> u32 {
     size + size.div_ceil(5)
 }
 
-/// Returns how many cells of letters of this size fit; a cell is 0.6 times as wide as the letters are high.
+/// A cell is 0.6 times as wide as the letters are high.
 fn cells_in(width: u32, size: u32) -> usize {
     (width * 10 / (size * 6)) as usize
 }
 
 impl Line {
-    /// Returns the place of the baseline. Below it, letters such as g take about a fifth of their size.
+    /// Below it, letters such as g take about a fifth of their size.
     pub fn baseline(&self) -> u32 {
         self.top + line_height(self.size) - self.size * 3 / 10
     }
 }
 
 impl Paragraph {
-    /// Breaks a text into lines.
     fn new(text: &str, size: u32, width: u32) -> Self {
         Self { lines: wrap(text, cells_in(width, size)), size, direction: Direction::of(text) }
     }
@@ -108,7 +99,7 @@ impl Paragraph {
         self.lines.len() as u32 * line_height(self.size)
     }
 
-    /// Returns the text in the largest letters with which it fits, or else shortened in the smallest ones.
+    /// In the largest letters with which the text fits, or else shortened in the smallest ones.
     fn fitted(text: &str, sizes: std::ops::RangeInclusive<u32>, width: u32, height: u32) -> Self {
         let smallest = *sizes.start();
         let fitting = sizes.rev().map(|size| Self::new(text, size, width)).find(|paragraph| paragraph.height() <= height);
@@ -188,14 +179,13 @@ impl Layout {
     }
 }
 
-/// Returns the largest side of a module for which `fits` leaves the preferred room for texts; or, up to a good size, the
-/// least room.
+/// The largest side of a module for which `fits` leaves the preferred room for texts; or, up to a good size, the least room.
 fn module(blank: Blank, fits: impl Fn(u32, u32) -> bool, least: u32, preferred: u32) -> u32 {
     let largest = |text: u32| (1..=blank.dots(MAX_MODULE)).rev().find(|module| fits(*module, text)).unwrap_or_default();
     largest(least).min(largest(preferred).max(blank.dots(GOOD_MODULE)))
 }
 
-/// Returns the lines of tag and name, and how much of the area's height is left.
+/// The lines of tag and name, and the rest of the area's height.
 fn texts(area: &Area, request: &Request, min: u32, max: u32, is_centred: bool) -> (Vec<Line>, u32) {
     // The tag's letters take up to a third of the height.
     let largest = (area.height / 3).clamp(min, max.max(min));

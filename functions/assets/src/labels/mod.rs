@@ -88,7 +88,7 @@ impl Describe for LabelsPage {
     }
 }
 
-/// Reads the tenant, whose settings say what codes hold, and these assets.
+/// The tenant's settings have the contents of codes.
 async fn read(store: &BoundedReads, ids: &[AssetId]) -> Result<(Tenant, BatchResult), ApiError> {
     let batch = BatchGet::new().with::<Tenant>(Some(store.id())).with_all::<Asset>(ids.iter().copied());
     let records = store.batch_get(batch).await?;
@@ -101,7 +101,6 @@ fn invalid(parameter: &str, detail: String) -> ApiError {
     ApiError::Invalid(vec![FieldError::parameter(parameter, detail)])
 }
 
-/// Returns the error of a label that has no room for its code.
 fn too_small(parameter: &str, tag: &str, error: TooSmall) -> ApiError {
     let needed = match error.needed {
         Some(side) => format!("a label of at least {side}x{side} mm"),

@@ -16,8 +16,8 @@ struct LabelsPage<'a> {
     sheets: Vec<Vec<LabelSvg<'a>>>,
 }
 
-/// Returns the style of the page of a sheet. A graphic as high as the paper would begin another page when its height is rounded
-/// up to whole pixels, so it ends a millimetre earlier, where no sheet has labels.
+/// A graphic as high as the paper would begin another page when its height is rounded up to whole pixels, so it ends a millimetre
+/// earlier, where no sheet has labels.
 pub fn style(sheet: &Sheet) -> String {
     let (paper, width, height) = (sheet.paper, length(sheet.width), length(printed_height(sheet)));
     format!(
@@ -30,12 +30,12 @@ pub fn style(sheet: &Sheet) -> String {
     )
 }
 
-/// Returns which part of the paper's height a page takes.
+/// The part of the paper's height that a page takes.
 fn printed_height(sheet: &Sheet) -> f64 {
     sheet.height - 1.0
 }
 
-/// Returns the page with these labels; the first `skip` places of the first sheet stay empty.
+/// The first `skip` places of the first sheet stay empty.
 ///
 /// # Errors
 ///

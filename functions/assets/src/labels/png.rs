@@ -7,7 +7,7 @@ use super::text::{Direction, cells};
 use png::{BitDepth, ColorType, Encoder, EncodingError, PixelDimensions, Unit};
 
 impl Label {
-    /// Returns the label as a PNG that names its resolution.
+    /// The PNG names its resolution.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Label {
     }
 }
 
-/// Returns where the first cell of a line begins.
+/// The left edge of the line's first cell.
 fn left_of(line: &Line) -> f64 {
     let width = cell_width(line.size) * cells(&line.text) as f64;
     let offset = match (line.is_centred, line.direction) {

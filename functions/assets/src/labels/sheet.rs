@@ -3,7 +3,7 @@
 use super::label::{Blank, IMAGE_DPI};
 use shared::domain::assets::label::{LabelSize, SheetLayout};
 
-/// What printers can't print on at the edges of paper, in millimetres.
+/// The width of the edges that printers can't print on, in millimetres.
 const UNPRINTABLE: f64 = 5.0;
 /// The margin within a label in millimetres, for paper that is fed a little askew.
 const MARGIN: f64 = 1.25;
@@ -11,11 +11,9 @@ const MARGIN: f64 = 1.25;
 /// A sheet of labels. Lengths are in millimetres.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sheet {
-    /// The width of the paper.
     pub width: f64,
-    /// The height of the paper.
     pub height: f64,
-    /// The size of the paper as style sheets name it.
+    /// As style sheets name it.
     pub paper: &'static str,
     label: LabelSize,
     columns: usize,
@@ -28,7 +26,6 @@ const A4: (f64, f64, &str) = (210.0, 297.0, "210mm 297mm");
 const LETTER: (f64, f64, &str) = (215.9, 279.4, "8.5in 11in");
 
 impl Sheet {
-    /// Returns the sheet of a layout.
     pub fn new(layout: SheetLayout) -> Self {
         let (paper, label, columns, rows, pitch) = match layout {
             SheetLayout::A4x21 => (A4, (63.5, 38.1), 3, 7, 66.04),
@@ -41,26 +38,25 @@ impl Sheet {
         Self { width, height, paper, label: LabelSize { width: label.0, height: label.1 }, columns, rows, pitch }
     }
 
-    /// Returns how many labels the sheet has.
+    /// The number of labels on the sheet.
     pub fn labels(&self) -> usize {
         self.columns * self.rows
     }
 
-    /// Returns the margin of the paper around all labels: at the left, and at the top.
+    /// The margin of the paper around all labels: at the left, and at the top.
     fn edges(&self) -> (f64, f64) {
         let width = self.pitch * (self.columns - 1) as f64 + self.label.width;
         ((self.width - width) / 2.0, (self.height - self.label.height * self.rows as f64) / 2.0)
     }
 
-    /// Returns one of its labels. Those at the edges of the paper keep what can't be printed on empty, and so the others,
-    /// which look the same.
+    /// Any of the labels: all keep the same margins as those at the edges of the paper, which can't be printed on.
     pub fn blank(&self) -> Blank {
         let (left, top) = self.edges();
         let margin = |edge: f64| MARGIN.max(UNPRINTABLE - edge);
         Blank { size: self.label, margins: (margin(left), margin(top)), dpi: IMAGE_DPI }
     }
 
-    /// Returns the left and the top edge of the label at this position, row by row from 0.
+    /// The left and the top edge. Positions count row by row from 0.
     pub fn place(&self, position: usize) -> (f64, f64) {
         let (left, top) = self.edges();
         let (row, column) = (position / self.columns, position % self.columns);

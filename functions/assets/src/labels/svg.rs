@@ -11,7 +11,6 @@ use std::fmt::Write;
 #[template(path = "label.svg")]
 pub struct LabelSvg<'a> {
     title: &'a str,
-    /// The place within another graphic.
     place: Option<(String, String)>,
     width: String,
     height: String,
@@ -37,14 +36,14 @@ struct Text<'a> {
     text: &'a str,
 }
 
-/// Returns a length in millimetres, to a ten-thousandth.
+/// Rounded to a ten-thousandth.
 pub fn length(millimetres: f64) -> String {
     let text = format!("{millimetres:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 impl<'a> LabelSvg<'a> {
-    /// Returns a label as a graphic of its own; with a place, as a part of another one whose unit is the millimetre.
+    /// A graphic of its own; with a place, a part of another one whose unit is the millimetre.
     pub fn new(label: &'a Label, place: Option<(f64, f64)>) -> Self {
         let layout = &label.layout;
         let blank = layout.blank;

@@ -2,33 +2,30 @@
 
 use unicode_width::UnicodeWidthChar;
 
-/// What shows that a text was shortened. Every printer has these characters.
+/// Marks a shortened text. Every printer has these characters.
 pub const ELLIPSIS: &str = "...";
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
 
-/// The direction in which a text is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Left to right.
     Ltr,
-    /// Right to left.
     Rtl,
 }
 
 impl Direction {
-    /// Returns the direction of the first letter, as HTML's `dir="auto"` does.
+    /// That of the first letter, as in HTML's `dir="auto"`.
     pub fn of(text: &str) -> Self {
         let first = text.chars().find(|c| c.is_alphabetic());
         if first.is_some_and(is_right_to_left) { Self::Rtl } else { Self::Ltr }
     }
 }
 
-/// Returns whether a letter is of a block whose scripts are all written from right to left.
+/// All scripts of the letter's block are written from right to left.
 fn is_right_to_left(letter: char) -> bool {
     matches!(letter, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}' | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
 }
 
-/// Returns the text with spaces for control characters, and U+FFFD for what XML can't contain. Names that were stored by
+/// Puts spaces in place of control characters, and U+FFFD in place of others that XML can't contain. Names that were stored by
 /// older rules may have such characters.
 pub fn printable(text: &str) -> String {
     let printable = |c: char| match c {
@@ -39,12 +36,11 @@ pub fn printable(text: &str) -> String {
     text.chars().map(printable).collect()
 }
 
-/// Returns how many cells a character has: 0 for one that combines with the one before, 2 for an ideograph.
+/// 0 for one that combines with the one before, 2 for an ideograph.
 pub fn cells_of(c: char) -> usize {
     c.width().unwrap_or_default()
 }
 
-/// Returns how many cells a text has.
 pub fn cells(text: &str) -> usize {
     text.chars().map(cells_of).sum()
 }
@@ -63,7 +59,7 @@ fn split_at_cells(text: &str, most: usize) -> (&str, &str) {
     (text, "")
 }
 
-/// Returns the text in lines of at most `width` cells: broken at spaces, and in words that are longer than a line.
+/// Lines of at most `width` cells: broken at spaces, and in words that are longer than a line.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -85,7 +81,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Cuts off what exceeds `most` lines, with an ellipsis in its place.
+/// Keeps `most` lines. An ellipsis replaces the others.
 pub fn shorten(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);

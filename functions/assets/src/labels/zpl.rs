@@ -7,7 +7,7 @@ use shared::domain::values::hex;
 use std::fmt::Write;
 
 impl Label {
-    /// Returns the label as one format. The code is a bitmap, so that every printer prints the same one.
+    /// The code is a bitmap, so that every printer prints the same one.
     pub fn zpl(&self) -> String {
         let layout = &self.layout;
         let blank = layout.blank;
@@ -26,7 +26,7 @@ impl Label {
         zpl
     }
 
-    /// Returns the code as hexadecimal digits, with the numbers of bytes of the whole and of a row.
+    /// The code as hexadecimal digits, with the numbers of bytes of the whole and of a row.
     fn bitmap(&self) -> (usize, usize, String) {
         let module = self.layout.module as usize;
         let mut bitmap = String::new();
@@ -42,12 +42,12 @@ impl Label {
     }
 }
 
-/// Returns up to eight dots as a byte, the first in its highest bit.
+/// Up to eight dots, the first in the highest bit.
 fn byte(dots: &[bool]) -> u8 {
     dots.iter().zip(0..).map(|(dark, place)| u8::from(*dark) << (7 - place)).sum()
 }
 
-/// Returns where a line begins, and the parameter of `^FO` for a text that ends there, which newer firmware knows.
+/// The line's x, and the parameter of `^FO` for a text that ends there, which newer firmware knows.
 fn place(line: &Line) -> (u32, &'static str) {
     match (line.is_centred, line.direction) {
         // The width is that of a monospaced font: the printer's font is narrower, and its true width is not known.
@@ -57,7 +57,7 @@ fn place(line: &Line) -> (u32, &'static str) {
     }
 }
 
-/// Escapes what begins a command, and the escape itself, as `^FH_` has them.
+/// Escapes the characters that begin commands, and the escape itself, for `^FH_`.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {

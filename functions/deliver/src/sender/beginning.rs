@@ -5,7 +5,7 @@ use hyper::body::{Body, Bytes};
 use shared::domain::webhooks::MAX_RESPONSE_BYTES;
 use tokio::time::{Instant, timeout_at};
 
-/// Reads the beginning of a body, as far as it arrives in time. Returns `None` if it is empty.
+/// The beginning of a body, as far as it arrives in time; `None` if it is empty.
 pub(super) async fn read(mut body: impl Body<Data = Bytes> + Unpin, until: Instant) -> Option<String> {
     let mut beginning = Vec::new();
     let reading = async {
@@ -22,7 +22,7 @@ pub(super) async fn read(mut body: impl Body<Data = Bytes> + Unpin, until: Insta
     text(&beginning)
 }
 
-/// Returns bytes as text, with U+FFFD for what is not UTF-8. A character that is cut off at the end is left out.
+/// U+FFFD replaces bytes that are not UTF-8. A character that is cut off at the end is left out.
 fn text(bytes: &[u8]) -> Option<String> {
     let complete = match std::str::from_utf8(bytes) {
         // Without a length, the error is an end that came too early.

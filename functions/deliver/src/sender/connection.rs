@@ -9,18 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What bytes go through.
+/// The bytes of a connection, with TLS or without.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Whether a connection has responded before, and was written to again without a byte in return. If it breaks then, that says
-/// nothing about the receiver: many close an unused connection just when it is used again.
+/// The connection has responded before, and was written to again without a byte in return. If it breaks then, that says nothing
+/// about the receiver: many close an unused connection just when it is used again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AwaitsNextResponse(Arc<AtomicBool>);
 
 impl AwaitsNextResponse {
-    /// Returns whether that is the state of a connection.
     pub fn is_set(connected: &Connected) -> bool {
         let mut extensions = Extensions::new();
         connected.get_extras(&mut extensions);
@@ -32,7 +31,6 @@ impl AwaitsNextResponse {
     }
 }
 
-/// A connection.
 pub(super) struct Connection {
     stream: Box<dyn Stream>,
     has_responded: bool,
@@ -40,7 +38,6 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Returns a connection that is new.
     pub fn new(stream: impl Stream + 'static) -> Self {
         Self { stream: Box::new(stream), has_responded: false, awaits_next_response: AwaitsNextResponse::default() }
     }

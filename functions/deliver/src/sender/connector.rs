@@ -19,10 +19,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tower::Service;
 
-/// How many addresses of a host are tried.
+/// Addresses of a host that are tried.
 const MAX_ADDRESSES: usize = 4;
 
-/// Makes connections.
 #[derive(Clone)]
 pub(super) struct Connector(Arc<Inner>);
 
@@ -33,7 +32,7 @@ struct Inner {
     limit: Duration,
 }
 
-/// Returns how TLS is spoken: by these certificate authorities, and only HTTP/1.1 over it.
+/// With these certificate authorities, and only HTTP/1.1 over it.
 pub(super) fn tls_config(roots: RootCertStore) -> Arc<ClientConfig> {
     // A provider that was installed before is fine, too.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -43,7 +42,7 @@ pub(super) fn tls_config(roots: RootCertStore) -> Arc<ClientConfig> {
 }
 
 impl Connector {
-    /// Returns a connector. Every connection is made within `limit`, or not at all.
+    /// Every connection is made within `limit`, or not at all.
     pub fn new(rules: Rules, resolver: Arc<dyn Resolve>, tls: Arc<ClientConfig>, limit: Duration) -> Self {
         Self(Arc::new(Inner { rules, resolver, tls: TlsConnector::from(tls), limit }))
     }
@@ -95,7 +94,7 @@ impl Inner {
         Ok(Connection::new(stream))
     }
 
-    /// Returns the addresses of a host. There is at least one.
+    /// There is at least one.
     async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, AttemptFailure> {
         if let Ok(address) = host.parse() {
             return Ok(vec![address]);

@@ -5,7 +5,6 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// Why there is no connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ConnectError(pub AttemptFailure);
 
@@ -17,7 +16,7 @@ impl fmt::Display for ConnectError {
 
 impl Error for ConnectError {}
 
-/// Returns what an error means: the first of its causes that says so. Whatever is unknown is a connection that failed.
+/// From the first known cause. Unknown errors count as a failed connection.
 pub(super) fn classify(error: &(dyn Error + 'static)) -> AttemptFailure {
     let mut cause = Some(error);
     while let Some(error) = cause {

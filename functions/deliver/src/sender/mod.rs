@@ -28,21 +28,21 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use url::{Position, Url};
 
-/// What receivers see as the client.
+/// The value of `User-Agent`.
 const CLIENT: &str = concat!("asset-lifecycle-webhooks/", env!("CARGO_PKG_VERSION"));
-/// How many unused connections to a host are kept.
+/// Unused connections to a host that are kept.
 const MAX_IDLE_CONNECTIONS: usize = 8;
-/// How many bytes the head of a response can have.
+/// The maximum size of a response's head.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// How long sending may take.
+/// Time limits of sending.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// From the name of the host to the head of the response.
     total: Duration,
     /// The beginning of the response's body, after its head. It ends with `total`, too.
     body: Duration,
-    /// How long an unused connection is kept. Many servers close theirs after 5 seconds or later.
+    /// The time that an unused connection is kept. Many servers close theirs after 5 seconds or later.
     idle: Duration,
 }
 
@@ -52,10 +52,9 @@ impl Default for Limits {
     }
 }
 
-/// A delivery as it is sent.
+/// A delivery with its headers.
 #[derive(Debug, Clone)]
 pub struct SignedDelivery<'a> {
-    /// The webhook's address.
     pub url: &'a WebhookUrl,
     /// The value of `webhook-id`.
     pub id: String,
@@ -63,7 +62,7 @@ pub struct SignedDelivery<'a> {
     pub seconds: i64,
     /// The value of `webhook-signature`: signatures, separated by spaces.
     pub signatures: String,
-    /// The body, as it was signed.
+    /// As it was signed.
     pub body: String,
 }
 
@@ -76,14 +75,14 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Returns a sender that follows this policy. It trusts the certificate authorities that Mozilla trusts.
+    /// Trusts the certificate authorities that Mozilla trusts.
     #[must_use]
     pub fn new(policy: AddressPolicy, resolver: Arc<dyn Resolve>) -> Self {
         let roots = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
         Self::with(Rules::new(policy), resolver, roots, Limits::default())
     }
 
-    /// Returns a sender with everything that tests replace.
+    /// With everything that tests replace.
     fn with(rules: Rules, resolver: Arc<dyn Resolve>, roots: RootCertStore, limits: Limits) -> Self {
         let connector = Connector::new(rules, resolver, tls_config(roots), limits.total);
         let client = |max_idle| {
@@ -97,7 +96,7 @@ impl Sender {
         Self { pooled: client(MAX_IDLE_CONNECTIONS), unpooled: client(0), limits }
     }
 
-    /// Sends a delivery, once, and returns what became of it. Takes at most 15 seconds.
+    /// Sends a delivery once. Takes at most 15 seconds.
     pub async fn send(&self, delivery: SignedDelivery<'_>, at: Timestamp) -> Attempt {
         let url = delivery.url.as_str().to_owned();
         self.send_to(&url, delivery, at).await
@@ -123,9 +122,9 @@ impl Sender {
         Attempt { at, status, error, duration_ms, response }
     }
 
-    /// Sends a request and returns the head of its response. A receiver may close an unused connection just when it is used
-    /// again. Then the request is sent once more, over a new connection: another unused one may break in the same way, and the
-    /// receiver may have read the request before it closed.
+    /// The body of the response is not read. A receiver may close an unused connection just when it is used again. Then the
+    /// request is sent once more, over a new connection: another unused one may break in the same way, and the receiver may have
+    /// read the request before it closed.
     async fn response(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, AttemptFailure> {
         let result = match self.pooled.request(request.clone()).await {
             Err(error) if error.connect_info().is_some_and(AwaitsNextResponse::is_set) => self.unpooled.request(request).await,
@@ -135,7 +134,7 @@ impl Sender {
     }
 }
 
-/// Returns the request of a delivery; `None` if it has no address that can be requested, or one with a user's name or password.
+/// `None` if it has no address that can be requested, or one with a user's name or password.
 fn request(url: &str, delivery: SignedDelivery<'_>) -> Option<Request<Full<Bytes>>> {
     // Reads hosts as browsers do: `0x7f.1` is 127.0.0.1.
     let url = Url::parse(url).ok()?;

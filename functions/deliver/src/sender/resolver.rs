@@ -4,9 +4,9 @@ use futures_util::future::BoxFuture;
 use std::io;
 use std::net::IpAddr;
 
-/// Resolves the names of hosts. Tests have their own.
+/// Tests have their own.
 pub trait Resolve: Send + Sync {
-    /// Returns the addresses of a name.
+    /// There is at least one address.
     ///
     /// # Errors
     ///

@@ -3,37 +3,34 @@
 use shared::domain::webhooks::{AddressPolicy, PUBLIC_PORTS, is_public};
 use std::net::IpAddr;
 
-/// A policy, and what counts as public.
+/// A policy, and the definition of public addresses.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// The policy.
     pub policy: AddressPolicy,
-    /// Whether an address is public. Tests have no public addresses, so they let others count.
+    /// Tests have no public addresses, so they let others count.
     pub is_public: fn(IpAddr) -> bool,
-    /// Whether receivers on public addresses can have a port.
+    /// For receivers on public addresses.
     pub is_public_port: fn(u16) -> bool,
 }
 
 impl Rules {
-    /// Returns the rules of a policy.
     pub fn new(policy: AddressPolicy) -> Self {
         Self { policy, is_public, is_public_port: |port| PUBLIC_PORTS.contains(&port) }
     }
 
-    /// Returns whether there are hosts that a connection can be made to, with TLS or without, at this port. If not, their names
-    /// need not be resolved.
+    /// Some hosts can be connected to, with TLS or without, at this port. If not, their names need not be resolved.
     pub fn permit_port(&self, with_tls: bool, port: u16) -> bool {
         self.permit_public(with_tls, port) || self.policy == AddressPolicy::PublicOrLoopback
     }
 
-    /// Returns whether a connection can be made to a host with these addresses. One that must not be reached excludes all.
+    /// One address that must not be reached excludes the host.
     pub fn permit_addresses(&self, with_tls: bool, port: u16, addresses: &[IpAddr]) -> bool {
         let public = || self.permit_public(with_tls, port) && addresses.iter().all(|address| (self.is_public)(*address));
         let loopback = || self.policy == AddressPolicy::PublicOrLoopback && addresses.iter().all(IpAddr::is_loopback);
         !addresses.is_empty() && (public() || loopback())
     }
 
-    /// Returns whether public hosts can be reached in this way.
+    /// Public hosts can be reached in this way.
     fn permit_public(&self, with_tls: bool, port: u16) -> bool {
         with_tls && (self.is_public_port)(port)
     }

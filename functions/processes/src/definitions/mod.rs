@@ -25,15 +25,15 @@ use shared::http::responses::{Created, Data, Success, Versioned, or_not_found};
 use shared::store::{BatchGet, Page, PageRequest, ProcessFilter, UnitOfWork, WriteError};
 use utoipa::ToSchema;
 
-/// How many definitions a page has by default: a tenant rarely has more.
+/// The default length of a page: a tenant rarely has more definitions.
 const DEFAULT_LIMIT: u32 = 100;
-/// How many definitions a page has by default if that is too much for a response. So many always fit.
+/// The default length of a page if the other one is too large for a response. So many definitions always fit.
 const SAFE_LIMIT: u32 = 20;
 const FIRST_PAGE: PageRequest = PageRequest { number: 1, limit: DEFAULT_LIMIT };
 
-/// The highest number that is appended to a slug whose name others have too. After it, numbers are random.
+/// The highest counted number behind a slug. After it, numbers are random.
 const MAX_COUNTED_SLUGS: u32 = 20;
-/// How many random numbers are tried.
+/// Random numbers that are tried.
 const MAX_RANDOM_SLUGS: u32 = 5;
 
 /// List process definitions
@@ -65,7 +65,7 @@ pub async fn list_processes(request: UnverifiedRequest, query: QueryParams<Proce
     Ok(page)
 }
 
-/// Returns whether a response can't hold the page.
+/// A response can't hold the page.
 fn exceeds_response(page: &Page<ProcessView>) -> Result<bool, ApiError> {
     let mut items = PageItems::default();
     page.items.iter().try_for_each(|item| items.push(item))?;

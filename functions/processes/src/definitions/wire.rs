@@ -12,7 +12,6 @@ use shared::http::requests::body::FromJson;
 use shared::http::requests::params::{FromParam, Limit, PageNumber};
 use utoipa::ToSchema;
 
-/// Read-only fields of a process definition.
 const READ_ONLY: &[&str] = &["id", "is_system", "created_at", "updated_at"];
 
 shared::body! {
@@ -80,7 +79,7 @@ impl FromJson for RequestedStatus {
 }
 
 impl ProcessPatch {
-    /// Returns the change of a definition, and the error of a status that no definition has.
+    /// With the error of a status that no definition has.
     pub(crate) fn into_change(self) -> (ProcessChange, Option<FieldError>) {
         let (status, field_error) = match self.status {
             None => (None, None),
@@ -94,7 +93,7 @@ impl ProcessPatch {
         (ProcessChange { name, description, trigger_status, target_status, steps, status }, field_error)
     }
 
-    /// Returns all errors of the body for a process instance, which can only be cancelled, `errors` included.
+    /// A process instance can only be cancelled. Includes `errors`.
     pub(crate) fn errors_for_instance(&self, mut errors: Vec<FieldError>) -> Vec<FieldError> {
         let given = [
             ("name", self.name.is_some()),

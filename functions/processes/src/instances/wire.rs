@@ -155,7 +155,7 @@ pub struct InstanceView {
 }
 
 impl InstanceView {
-    /// Returns the view of an instance. `image` returns a signature's image; for `None` the view has its path.
+    /// `image` returns a signature's image; for `None` the view has its path.
     pub(crate) fn new(stored: Stored<Instance>, image: impl Fn(&ImageName) -> Option<Vec<u8>>) -> Self {
         let instance = stored.value;
         let mut step_data = instance.step_values.as_map().clone();

@@ -20,22 +20,19 @@ use shared::http::error::{ApiError, ConflictCode};
 use shared::http::responses::Success;
 use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
 
-/// The creation of a signing link.
 pub(crate) struct CreateLink {
     pub(crate) subject: SubjectId,
     pub(crate) body: NewLink,
     /// Errors of the body that are known already.
     pub(crate) errors: Vec<FieldError>,
-    /// The hash of the new secret.
     pub(crate) hash: SecretHash,
 }
 
-/// What the creation needs to know.
+/// The inputs of the creation.
 pub(crate) struct Inputs {
     pub(crate) subject: Subject,
-    /// The user who is to sign.
+    /// The signer.
     user: Option<Stored<User>>,
-    /// The slots that no link has.
     free_slots: Vec<u8>,
 }
 
@@ -73,8 +70,7 @@ fn unknown_user() -> FieldError {
     FieldError::within("signer", "/user_id", "does not exist in this tenant")
 }
 
-/// Returns the steps of a link that begins with the step `first` and ends with that of the key `until`, or by default with
-/// the next signature.
+/// From the step `first` to that with the key `until`, by default the next signature.
 fn link_steps(steps: &[Step], first: usize, until: Option<&str>) -> Result<LinkSteps, FieldError> {
     let position = match until {
         Some(key) => steps.iter().position(|step| step.key == key),

@@ -15,7 +15,7 @@ use shared::http::requests::params::{Limit, PageNumber};
 use shared::http::responses::Created;
 use utoipa::ToSchema;
 
-/// How many seconds a link lasts.
+/// In seconds.
 type Lifetime = BoundedInteger<MIN_SECONDS, MAX_SECONDS>;
 
 shared::body! {
@@ -136,7 +136,7 @@ pub struct NewLinkView {
 }
 
 impl LinkView {
-    /// Returns the view of a link at `now`, whose process instance or movement has this status and this current step.
+    /// `process` is the status and the current step of the process instance or movement.
     pub(crate) fn new(stored: Stored<Link>, now: Timestamp, process: (InstanceStatus, usize)) -> Self {
         let status = stored.value.status(now, process);
         let Link { id, subject, signer, steps, expires_at, created_by, opened_at, used_at, revoked_at, hash: _, slot: _ } =
@@ -162,7 +162,7 @@ pub(crate) fn created<T>(subject: SubjectId, id: LinkId, view: T) -> Created<T> 
     Created::new(&collection(subject), id, view).without_etag()
 }
 
-/// Returns the path of the links that open this, without what every path begins with.
+/// The path of the links, without the prefix of every path.
 fn collection(subject: SubjectId) -> String {
     match subject {
         SubjectId::Instance(id) => format!("processes/instances/{id}/links"),

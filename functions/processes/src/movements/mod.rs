@@ -19,7 +19,7 @@ use shared::http::responses::Data;
 use shared::http::responses::page::{PageItems, SerializedPage};
 use shared::store::{BatchGet, StoreError};
 
-/// How many movements are read at once for a list. More movements with large instances could exceed a function's memory.
+/// Movements that are read at once for a list. More movements with large instances could exceed a function's memory.
 const MOVEMENTS_PER_READ: usize = 20;
 
 /// List movements

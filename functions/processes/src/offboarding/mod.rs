@@ -26,9 +26,9 @@ use std::collections::{HashMap, VecDeque};
 
 /// The process that is started if the request names none.
 const DEFAULT_PROCESS: &str = "device-return";
-/// How many movements and single instances a request starts at most.
+/// Movements and single instances that a request starts.
 const MAX_STARTS: usize = 10;
-/// How many assets a response names at most that were not started, and how many that are in progress.
+/// Listed assets without a start, and listed assets in progress.
 const MAX_LISTED: usize = 500;
 
 /// Offboard a user
@@ -83,7 +83,7 @@ async fn process(caller: &Caller, id: Option<ProcessId>) -> Result<Stored<Proces
     Ok(process)
 }
 
-/// The starts of a process on the assets of a user, as far as they have come.
+/// The progress of starting a process on the assets of a user.
 struct Plan<'c> {
     caller: &'c Caller,
     process: &'c Stored<Process>,
@@ -153,7 +153,7 @@ impl<'c> Plan<'c> {
         })
     }
 
-    /// Returns the assets on which the process can be started, and notes the others with the reason.
+    /// Returns assets that can be started, and notes the others with the reason.
     async fn sort_out(&mut self, assets: Vec<Stored<Asset>>) -> Result<Vec<Stored<Asset>>, ApiError> {
         let running = assets.iter().filter_map(|asset| asset.value.running_instance_id);
         let running = self.caller.store.batch_get(BatchGet::new().with_all::<Instance>(running)).await?;
@@ -172,7 +172,7 @@ impl<'c> Plan<'c> {
         Ok(startable)
     }
 
-    /// Reads assets again, and drops those that the user does not have any more.
+    /// Drops assets that the user does not have any more.
     async fn read_again(&self, assets: &[Stored<Asset>]) -> Result<Vec<Stored<Asset>>, ApiError> {
         let ids: Vec<AssetId> = assets.iter().map(|asset| asset.value.id).collect();
         let batch = self.caller.store.batch_get(BatchGet::new().with_all::<Asset>(ids.iter().copied())).await?;
@@ -199,7 +199,7 @@ impl<'c> Plan<'c> {
     }
 }
 
-/// Returns the assets that a conflict names.
+/// The assets that a conflict names.
 fn asset_ids(context: &serde_json::Map<String, serde_json::Value>) -> Vec<AssetId> {
     let several = context.get("assets").and_then(|assets| assets.as_array()).into_iter().flatten();
     let named = several.filter_map(|asset| asset.get("asset_id")).chain(context.get("asset_id"));

@@ -141,7 +141,6 @@ pub struct NotStarted {
 }
 
 impl NotStarted {
-    /// Returns the asset with the error of its start.
     pub(crate) fn new(asset: Asset, error: &ProcessError) -> Self {
         let (code, detail) = (ConflictCode::from(error).as_str(), error.to_string());
         let Asset { id, asset_tag, name, status, running_instance_id, .. } = asset;

@@ -19,10 +19,10 @@ use shared::http::error::{ApiError, ConflictCode};
 use shared::store::{StoreError, TenantStore};
 use std::collections::BTreeMap;
 
-/// How many instances' histories are read at once for a movement's receipt. They are kept only until its part is made.
+/// The instances whose histories are read at once for a movement's receipt. They are kept only until its part is made.
 const HISTORIES_AT_ONCE: usize = 10;
 
-/// Returns the first completed instance of a movement that has ended.
+/// The first one of a movement that has ended.
 pub(super) fn completed_instance(subject: &Subject) -> Result<&Stored<Instance>, ApiError> {
     let (status, _) = subject.position();
     let mut completed = subject.instances.iter().filter(|instance| instance.value.status() == InstanceStatus::Completed);
@@ -43,13 +43,13 @@ pub(super) async fn signing_key(principal: &Principal) -> Result<SigningKey, Api
     Ok(principal.store.signing_key(key_encryption, &principal.context).await?)
 }
 
-/// Returns the tenant, whose settings say how a page is shown.
+/// For the settings of pages.
 pub(super) async fn tenant(principal: &Principal) -> Result<Tenant, ApiError> {
     let tenant = principal.store.get::<Tenant>(principal.store.id()).await?;
     tenant.map(|tenant| tenant.value).ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))
 }
 
-/// Returns the images of an instance's signatures, as many as a page has room for.
+/// As many as a page has room for.
 pub(super) async fn images(principal: &Principal, instance: &Stored<Instance>) -> Result<Images, ApiError> {
     let shown = views::shown_images(std::slice::from_ref(instance))?;
     let left_out = instance.value.signatures().map(|(name, _)| name).filter(|name| !shown.contains(name));
@@ -58,7 +58,7 @@ pub(super) async fn images(principal: &Principal, instance: &Stored<Instance>) -
     Ok(Images { images: images.into_iter().map(|(name, image)| (name.step, image)).collect(), paths })
 }
 
-/// Reads the histories of the users whom an instance picked.
+/// Of the users whom the instance picked.
 async fn user_histories(store: &TenantStore, instance: &Instance) -> Result<BTreeMap<UserId, Vec<HistoryEntry>>, StoreError> {
     let mut users = BTreeMap::new();
     for user in instance.picked_users() {

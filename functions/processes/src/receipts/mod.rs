@@ -119,7 +119,6 @@ async fn get<I: IdInPath + Into<SubjectId>, R>(
     respond(&caller, &subject, format).await
 }
 
-/// Makes the receipt, and signs it.
 pub(crate) async fn respond<R>(
     principal: &Principal,
     subject: &Subject,

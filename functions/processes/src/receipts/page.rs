@@ -29,7 +29,7 @@ code{font-size:9pt;overflow-wrap:anywhere}td{white-space:pre-line}tr{break-insid
 th,td{display:block;border:0;padding:.25em .5em}}\
 @media print{@page{margin:16mm}body{margin:0;padding:0;max-width:none}}";
 
-/// The images of signatures by step key, and the paths of those that the page has no room for.
+/// By step key, with the paths of images that the page has no room for.
 pub(crate) struct Images {
     pub(crate) images: HashMap<String, Vec<u8>>,
     pub(crate) paths: HashMap<String, String>,
@@ -44,7 +44,6 @@ struct ReceiptPage<'a> {
     organization: &'a str,
     facts: Vec<(&'static str, Vec<Run>)>,
     tenant_id: TenantId,
-    /// The assets of a movement.
     assets: Vec<AssetRow<'a>>,
     steps: Vec<StepRow<'a>>,
     histories: Vec<History<'a>>,
@@ -64,31 +63,28 @@ struct StepRow<'a> {
     by: Vec<Run>,
 }
 
-/// The events of an instance or a movement.
 struct History<'a> {
     of: Vec<Run>,
     events: &'a [ReceiptEvent],
 }
 
-/// A part of a text.
 enum Run {
     Text(String),
-    /// What people have named or typed. It is isolated from the rest, so that its direction changes nothing around it.
+    /// A text by people. It is isolated from the rest, so that its direction changes nothing around it.
     Name(String),
-    /// An identifier.
     Code(String),
-    /// A time as it is signed, and as it is shown.
+    /// The signed time and its text.
     Time(Timestamp, String),
 }
 
-/// A submitted value, as the page shows it.
+/// A submitted value on the page.
 enum StepText {
     Plain(Vec<Run>),
     Signature { picture: Picture, hash: String, is_typed: bool },
 }
 
 enum Picture {
-    /// The data URL of the image.
+    /// A data URL.
     Image(String),
     /// The path of an image that the page has no room for.
     Path(String),
@@ -119,7 +115,7 @@ fn person(actor: &Actor) -> Vec<Run> {
     }
 }
 
-/// How the organization's people read times.
+/// The organization's time zone and format.
 struct Times<'a> {
     clock: LocalClock,
     locale: &'a Locale,
@@ -140,7 +136,7 @@ impl<'a> Times<'a> {
         runs
     }
 
-    /// Returns when and by whom a step was submitted, and closed if that was another time.
+    /// Time and author of the submission, and of the closing if that was another time.
     fn submission(&self, step: &MovementReceiptStep) -> Vec<Run> {
         let mut runs = self.time_and_person(step.submitted_at, "\n", &step.submitted_by);
         if step.submitted_at != step.closed_at {
@@ -150,7 +146,7 @@ impl<'a> Times<'a> {
         runs
     }
 
-    /// Returns how an instance of a movement ended.
+    /// The end of a movement's instance.
     fn outcome(&self, instance: &ReceiptInstance) -> Vec<Run> {
         let mut runs = vec![text(instance.status.to_string())];
         if instance.status == InstanceStatus::Cancelled {
@@ -162,7 +158,7 @@ impl<'a> Times<'a> {
     }
 }
 
-/// Returns what is known of an asset besides its tag and its name.
+/// The facts about an asset besides its tag and its name.
 fn details(asset: &ReceiptAsset) -> Vec<(&'static str, Vec<Run>)> {
     let texts = [("Manufacturer", &asset.manufacturer), ("Model", &asset.model), ("Serial number", &asset.serial_number)];
     texts.into_iter().filter_map(|(field, value)| Some((field, vec![name(value.clone()?)]))).collect()
@@ -185,7 +181,7 @@ fn text_of(step: &MovementReceiptStep, images: &Images) -> StepText {
     StepText::Plain(runs)
 }
 
-/// Returns the image that was signed for, if its hash is still the signed one.
+/// [`StepText::Missing`] if the image's hash is not the signed one.
 fn signature(key: &str, signed: &Value, images: &Images) -> StepText {
     let hash = signed["sha256"].as_str().unwrap_or_default();
     let has_signed_hash = |image: &&Vec<u8>| hex::sha256(image) == hash;
@@ -211,7 +207,7 @@ fn asset_row<'a>(instance: &'a ReceiptInstance, times: &Times<'_>) -> AssetRow<'
     AssetRow { asset: &instance.asset, details, outcome: times.outcome(instance) }
 }
 
-/// Returns what happened when, and what became of the assets.
+/// The times of start and completion, and the assets' new state.
 fn course(
     times: &Times<'_>,
     process: &ReceiptProcess,
@@ -226,7 +222,6 @@ fn course(
 }
 
 impl<'a> ReceiptPage<'a> {
-    /// Returns a page without facts, assets, steps and histories.
     fn new(process: &'a ReceiptProcess, tenant: &'a Tenant, tenant_id: TenantId, signature: &'a Signature) -> Self {
         Self {
             title: &process.name,
@@ -243,7 +238,7 @@ impl<'a> ReceiptPage<'a> {
     }
 }
 
-/// Returns the page of an instance's receipt. The tenant is as it is now.
+/// Of an instance's receipt. The tenant is as it is now.
 pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant) -> askama::Result<String> {
     let Receipt { tenant_id, asset, process, started_at, started_by, completed_at, .. } = &signed.receipt;
     let times = Times::of(tenant);
@@ -261,7 +256,7 @@ pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant) -
     page.render()
 }
 
-/// Returns the page of a movement's receipt. The tenant is as it is now.
+/// Of a movement's receipt. The tenant is as it is now.
 pub(crate) fn render_movement(signed: &SignedMovementReceipt, images: &Images, tenant: &Tenant) -> askama::Result<String> {
     let MovementReceipt { tenant_id, number, process, started_at, started_by, completed_at, .. } = &signed.receipt;
     let times = Times::of(tenant);

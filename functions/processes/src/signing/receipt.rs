@@ -14,7 +14,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// What the receipt of a signing link may be. It has a schema and no values.
+/// The receipt of a signing link. This type has a schema and no values.
 pub enum SigningReceipt {}
 
 // Any of the two, not one: a validator can't tell them apart by their members alone.

@@ -17,13 +17,13 @@ use shared::http::responses::Data;
 use shared::store::{BatchGet, TenantReads};
 use std::collections::HashMap;
 
-/// What a session shows besides the link.
+/// The records that a session shows besides the link.
 pub(super) struct Session {
     pub(super) subject: Subject,
     organization: Name,
     assets: HashMap<AssetId, Asset>,
     user_names: HashMap<UserId, Name>,
-    /// The signer, if that is an active user.
+    /// `None` unless the signer is an active user.
     signer: Option<UserId>,
 }
 
@@ -58,7 +58,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Remembers the name of a user whom a submission picks.
+    /// A submission picks this user.
     pub(super) fn learn(&mut self, user: &User) {
         self.user_names.insert(user.id, user.display_name.clone());
     }
@@ -67,7 +67,7 @@ impl Session {
         self.user_names.contains_key(&user)
     }
 
-    /// Returns the view of the session with this link and this subject, which are as they were read or later.
+    /// `link` and `subject` are as they were read or later.
     pub(super) fn view(&self, link: &Link, subject: &Subject) -> Result<SessionView, ApiError> {
         let instance = subject.representative()?;
         let (status, open) = subject.position();
@@ -91,7 +91,7 @@ impl Session {
         })
     }
 
-    /// Returns an asset as it is, or, if it was deleted since, as far as its instance knows it.
+    /// The present asset or, if it was deleted since, the facts that its instance has.
     fn asset(&self, instance: &Instance) -> SessionAsset {
         let asset = self.assets.get(&instance.asset_id);
         let text = |field: fn(&Asset) -> &Option<Line>| asset.and_then(|asset| Some(String::from(field(asset).clone()?)));

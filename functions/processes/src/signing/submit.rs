@@ -71,7 +71,7 @@ pub async fn submit_with_link(
     Ok(Data { data: command.view(&outcome)? })
 }
 
-/// Returns an error for each step of a submission that the link does not open.
+/// An error for each step of a submission that the link does not open.
 fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<FieldError> {
     let is_opened = |key: &str| steps.iter().position(|step| step.key == key).is_some_and(|index| opened.contains(index));
     let keys: Vec<&str> = steps.iter().map(|step| step.key.as_str()).filter(|key| is_opened(key)).collect();
@@ -83,8 +83,8 @@ fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<
     values.map(|key| value_error(key, detail.clone())).chain(through).chain(typed).collect()
 }
 
-/// Returns the values with the IDs of users in place of their e-mail addresses. The signer sees no list of users. The session
-/// learns the names of all whom the values pick.
+/// Puts the IDs of users in place of their e-mail addresses. The signer sees no list of users. The session learns the names of
+/// all whom the values pick.
 async fn with_users(
     reads: &TenantReads,
     session: &mut Session,

@@ -19,11 +19,10 @@ use shared::http::error::ApiError;
 use shared::http::responses::{Data, Success};
 use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
 
-/// The submission of steps with a signing link.
 pub(super) struct SubmitWithLink {
     pub(super) submitted: AdvanceSubject,
     pub(super) link: LinkId,
-    /// What the response shows besides the link and the instances.
+    /// For the response.
     pub(super) session: Session,
 }
 
@@ -85,8 +84,8 @@ impl Command for SubmitWithLink {
     }
 }
 
-/// Returns an error for each signature step up to the step `last` that has a value which is not in `data`: what others have
-/// stored there ahead must not count as the signer's.
+/// An error for each signature step up to the step `last` that has a value which is not in `data`: a value that others have
+/// stored ahead must not count as the signer's.
 fn unsigned(instance: &Instance, last: usize, data: &Map<String, Value>) -> Vec<FieldError> {
     let steps = instance.steps.as_slice().iter().take(last + 1).skip(instance.current_step());
     let is_sent = |step: &Step| match data.get(&step.key) {

@@ -18,7 +18,6 @@ use shared::http::requests::path::IdInPath;
 use shared::store::{BatchGet, CommitFailure, StoreError, TenantReads, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
 
-/// Advances what the path names.
 pub(crate) async fn advance<I: IdInPath + Into<SubjectId>, R: SubjectResponse>(
     request: UnverifiedRequest,
     id: PathId<I>,
@@ -46,14 +45,14 @@ pub(crate) struct AdvanceInputs {
     pub(crate) subject: Subject,
     /// `None` unless the submission completes the instances.
     assets: Option<OpenAssets>,
-    /// Those of the users in the step data who can be picked.
+    /// Users of the step data who can be picked.
     active: BTreeSet<UserId>,
-    /// The step that was open when the request was first looked at.
+    /// The step that was open at the first read.
     step_at_first_read: Option<usize>,
 }
 
 impl AdvanceSubject {
-    /// Adds the changes of all instances in progress to `unit`, and returns all instances as they are afterwards.
+    /// Adds the changes of all instances in progress. Returns all instances after them.
     fn add(
         &self,
         principal: &Principal,

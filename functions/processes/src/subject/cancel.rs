@@ -15,7 +15,6 @@ use shared::http::requests::extract::{OptionalJsonBody, PathId};
 use shared::http::requests::path::IdInPath;
 use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork};
 
-/// Cancels what the path names.
 pub(crate) async fn cancel<I: IdInPath + Into<SubjectId>, R: SubjectResponse>(
     request: UnverifiedRequest,
     id: PathId<I>,

@@ -21,7 +21,7 @@ pub(crate) fn process_error(error: ProcessError) -> ApiError {
     ApiError::conflict(code, detail, context)
 }
 
-/// Returns the error of a request about an instance that is only possible for its movement. `advice` says what to do.
+/// For a request about an instance that is only possible for its movement. `advice` is the alternative.
 pub(crate) fn part_of_movement(movement: MovementId, advice: &str) -> ApiError {
     let detail = format!("The instance is part of a movement. {advice}");
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement}))

@@ -24,7 +24,7 @@ use std::collections::HashMap;
 #[derive(Clone)]
 pub(crate) struct Subject {
     pub(crate) movement: Option<Stored<Movement>>,
-    /// All instances of the movement, or the one.
+    /// All instances of the movement, or the single one.
     pub(crate) instances: Vec<Stored<Instance>>,
 }
 
@@ -57,13 +57,12 @@ impl Subject {
         Ok((Self { movement, instances }, batch))
     }
 
-    /// The status, and the current step.
     pub(crate) fn position(&self) -> (InstanceStatus, usize) {
         position(&self.instances)
     }
 
-    /// Returns the step that is open in all instances in progress. `first_read` is the step that was open when the request
-    /// was first looked at, once that is known: the client means no other.
+    /// The step that is open in all instances in progress. `first_read` is the step that was open at the first read: the client
+    /// means no other.
     pub(crate) fn open_step(&self, first_read: Option<usize>) -> Result<usize, ProcessError> {
         Err(match (self.position(), first_read) {
             ((InstanceStatus::InProgress, step), None) => return Ok(step),
@@ -77,8 +76,7 @@ impl Subject {
         self.instances.iter().filter(|instance| instance.value.status() == InstanceStatus::InProgress)
     }
 
-    /// Returns the instance that stands for all: the first one in progress, or else the first. They have the same steps, and
-    /// those in progress the same values.
+    /// The first one in progress, or else the first. They have the same steps, and those in progress the same values.
     pub(crate) fn representative(&self) -> Result<&Stored<Instance>, ApiError> {
         let instance = self.open_instances().next().or(self.instances.first());
         instance.ok_or_else(|| ApiError::Internal("a movement without instances".into()))
@@ -105,7 +103,7 @@ impl OpenAssets {
         Ok(Self(batch.get_all::<Asset>(ids)?.into_iter().map(|asset| (asset.value.id, asset)).collect()))
     }
 
-    /// Returns the asset of an instance in progress. It can't be deleted: without it, the instance has just ended.
+    /// The asset of an instance in progress. It can't be deleted: without it, the instance has just ended.
     pub(crate) fn of(&self, instance: &Instance) -> Result<&Stored<Asset>, CommitFailure<ApiError>> {
         self.0.get(&instance.asset_id).ok_or(CommitFailure::Outdated(WriteError::Stale))
     }

@@ -26,7 +26,7 @@ pub(crate) struct StartProcess {
     process: ProcessId,
     assets: Vec<AssetId>,
     submission: Submission,
-    /// The number of the movement, once it is taken.
+    /// Of the movement; empty until it is taken.
     number: String,
 }
 
@@ -39,7 +39,7 @@ impl StartProcess {
         self.assets.len() > 1
     }
 
-    /// Executes the start with the inputs that were read for it. A movement takes the next number.
+    /// A movement takes the next number.
     ///
     /// # Errors
     ///
@@ -54,7 +54,6 @@ impl StartProcess {
         principal.execute(&Self { number, ..self }, inputs).await
     }
 
-    /// Adds the instances of these assets, and their movement, to `unit`.
     fn add(
         &self,
         principal: &Principal,
@@ -104,7 +103,7 @@ impl StartProcess {
         Ok(Subject { movement, instances })
     }
 
-    /// Returns the error of assets whose transactions would be too large, whatever is submitted to them. One always fits.
+    /// The assets' largest transactions must not be too large. One asset always fits.
     fn check_size(&self, StartInputs { process, assets, .. }: &StartInputs) -> Result<(), ApiError> {
         let has_values = !self.submission.data.is_empty();
         let fits = |assets| Movement::items_of_largest_step(&process.value, assets, has_values) <= MAX_TRANSACTION_ITEMS;
@@ -119,7 +118,6 @@ impl StartProcess {
         Err(invalid("asset_ids", detail))
     }
 
-    /// Returns the error of steps that don't fit into the transaction of the start.
     fn too_many_steps(&self, principal: &Principal, inputs: &StartInputs, instance: &Instance) -> ApiError {
         let fits = |assets: &[Stored<Asset>], through: Option<&str>| {
             let mut trial = UnitOfWork::new(&principal.store, &principal.context);
@@ -141,11 +139,11 @@ impl StartProcess {
     }
 }
 
-/// What a start needs to know.
+/// The inputs of a start.
 pub(crate) struct StartInputs {
     process: Stored<Process>,
     assets: Vec<Stored<Asset>>,
-    /// Those of the users in the step data who can be picked.
+    /// Users of the step data who can be picked.
     active: BTreeSet<UserId>,
 }
 
@@ -198,7 +196,7 @@ impl Command for StartProcess {
     }
 }
 
-/// Returns one 409 for all assets on which a movement can't start: the code of the first, and every asset with its own.
+/// One 409 for all assets on which a movement can't start: the code of the first, and every asset with its own.
 fn movement_error(errors: Vec<(AssetId, ProcessError)>) -> ApiError {
     let mut assets = Vec::new();
     let mut first = None;

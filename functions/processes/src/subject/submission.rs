@@ -20,7 +20,6 @@ use shared::http::requests::body::StepData;
 use shared::store::{BatchGet, BatchResult, CommitFailure, StoreError, UnitOfWork, WriteError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The submission of step data.
 pub(crate) struct Submission {
     pub(crate) data: Map<String, Value>,
     /// The step that the client expects to be open.
@@ -29,7 +28,6 @@ pub(crate) struct Submission {
     pub(crate) through: Option<String>,
     /// Errors of the request that are known already. Those found later are reported together with them.
     pub(crate) errors: Vec<FieldError>,
-    /// The images of the data.
     pub(crate) images: DecodedImages,
 }
 
@@ -40,9 +38,8 @@ impl From<(Advance, Vec<FieldError>)> for Submission {
     }
 }
 
-/// An instance as it begins.
+/// A new instance.
 pub(crate) struct Beginning {
-    /// The instance as it is created.
     pub(crate) created: Instance,
     /// The instance after each step that is submitted at once.
     pub(crate) later: Vec<Instance>,
@@ -51,7 +48,7 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
-    /// Returns the instance as it is in the end.
+    /// The instance after all submitted steps.
     pub(crate) fn last(&self) -> &Instance {
         self.later.last().unwrap_or(&self.created)
     }
@@ -63,12 +60,12 @@ impl Submission {
         Self { data, expected_step: None, through, errors, images: DecodedImages::default() }
     }
 
-    /// Returns the submission with the keys of the signature steps whose image shows a typed name.
+    /// `keys` are those of the signature steps whose image shows a typed name.
     pub(crate) fn with_typed(self, keys: Vec<String>) -> Self {
         Self { images: DecodedImages::with_typed(keys), ..self }
     }
 
-    /// Returns what the domain decided, or all errors of the request together.
+    /// Reports all errors of the request together.
     pub(crate) fn result<T>(&self, decided: Result<T, ProcessError>) -> Result<T, ApiError> {
         match decided {
             Err(ProcessError::Invalid(more)) => {
@@ -110,36 +107,34 @@ impl Submission {
         Ok(Beginning { created, later: Vec::new(), signatures })
     }
 
-    /// Adds the users whom the data may pick to a batch. Which steps pick a user is known only from the instance; this
-    /// way both are read together.
+    /// Adds the users whom the data may pick. Only the instance has the steps that pick users; this way both are read together.
     pub(crate) fn with_users(&self, batch: BatchGet) -> BatchGet {
         batch.with_all::<User>(candidate_users(&self.data))
     }
 
-    /// Returns those of the users who can be picked: the active ones.
+    /// The users who can be picked.
     pub(crate) fn active_users(&self, batch: &BatchResult) -> Result<BTreeSet<UserId>, StoreError> {
         let users = batch.get_all::<User>(candidate_users(&self.data))?;
         Ok(users.iter().filter(|user| user.value.is_active).map(|user| user.value.id).collect())
     }
 
-    /// Returns whether the submission would complete an instance in progress, and so change its asset.
+    /// The submission would complete an instance in progress, and so change its asset.
     pub(crate) fn completes(&self, instance: &Instance) -> bool {
         self.last_step(instance).is_some_and(|last| last + 1 == instance.steps.as_slice().len())
     }
 
-    /// Returns the index of the last step that the submission would close; `None` for an instance that has ended.
+    /// The index of the last step that the submission would close; `None` for an instance that has ended.
     pub(crate) fn last_step(&self, instance: &Instance) -> Option<usize> {
         let last = self.through.as_deref().and_then(|key| instance.index_of(key));
         instance.open_step().ok().map(|open| open.max(last.unwrap_or(open)))
     }
 
-    /// Returns the steps from `first` on up to `through`.
     pub(crate) fn steps_through<'a>(&self, instance: &'a Instance, first: usize) -> &'a [Step] {
         let last = self.through.as_deref().and_then(|key| instance.index_of(key));
         last.and_then(|last| instance.steps.as_slice().get(first..=last)).unwrap_or_default()
     }
 
-    /// Returns what a failed commit means: another attempt, or an error. `subject` is as it would have been.
+    /// The meaning of a failed commit: another attempt, or an error. `subject` is as it would have been.
     pub(crate) fn classify_failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {
         let too_large = |field, detail: &str| invalid(field, detail.to_owned()).into();
         match error {
@@ -168,7 +163,7 @@ pub(crate) fn value_error(key: &str, detail: impl Into<String>) -> FieldError {
     FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
 }
 
-/// Returns the error of more `steps` than one transaction holds. `fits` says whether those up to one with this key fit.
+/// One transaction does not hold all `steps`. `fits` tells whether those up to one with this key fit.
 pub(crate) fn too_many_steps(steps: &[Step], fits: impl Fn(&str) -> bool) -> ApiError {
     if steps.is_empty() {
         let detail = "has too many users and signatures for one transaction; send less at once";
@@ -184,8 +179,8 @@ pub(crate) fn too_many_steps(steps: &[Step], fits: impl Fn(&str) -> bool) -> Api
     invalid("through", format!("makes {count} too many changes for one transaction; {fitting}"))
 }
 
-/// Changes the asset of an instance: to each of `versions`, and to what the instance makes of it once it is completed. The
-/// recipient must be active, even if the asset is assigned to them already.
+/// Changes the asset of an instance: to each of `versions`, and to its state after the completed instance. The recipient must be
+/// active, even if the asset is assigned to them already.
 pub(crate) fn change_asset(
     unit: &mut UnitOfWork<'_>,
     asset: &Stored<Asset>,
@@ -201,7 +196,6 @@ pub(crate) fn change_asset(
     unit.update_in_steps(asset, versions).map(|_| ())
 }
 
-/// Adds the images of the signatures that were sent for an instance.
 pub(crate) fn put_images(
     principal: &Principal,
     unit: &mut UnitOfWork<'_>,
@@ -213,7 +207,7 @@ pub(crate) fn put_images(
         .try_for_each(|(step, image)| unit.put_signature_image(&principal.store, &instance.image_name(step, image.hash()), image))
 }
 
-/// Returns the error of a last step whose recipient has become inactive.
+/// The recipient of the last step has become inactive.
 fn recipient_inactive(user: Option<UserId>) -> ApiError {
     let detail = "The picked user is no longer active. Activate the user, or cancel the instance.";
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"user_id": user}))

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 /// A response that shows a process instance on its own, a movement, or either.
 pub(crate) trait SubjectResponse: Success + Sized {
-    /// Makes the response of a movement, if it is one, and the views of all instances. Returns `None` if it shows the other.
+    /// `movement` is `None` for a single instance. Returns `None` if the response is of the other kind.
     fn new(movement: Option<Stored<Movement>>, instances: Vec<InstanceView>) -> Option<Self>;
 }
 
@@ -47,7 +47,7 @@ fn not_shown() -> StoreError {
     StoreError::broken("a response that can't show what it is about")
 }
 
-/// Returns the signatures that a response about these instances shows as images. The others are shown as paths.
+/// The others are shown as paths.
 pub(crate) fn shown_images(instances: &[Stored<Instance>]) -> Result<BTreeSet<ImageName>, StoreError> {
     let without_images = |instance: &Stored<Instance>| {
         serde_json::to_vec(&InstanceView::new(instance.clone(), |_| None)).map(|text| json::escaped_len(&text))
@@ -63,7 +63,7 @@ pub(crate) fn shown_images(instances: &[Stored<Instance>]) -> Result<BTreeSet<Im
     Ok(shown)
 }
 
-/// Returns the views of instances, with as many signatures as a response can hold.
+/// With as many signatures as a response can hold.
 pub(crate) async fn views(
     store: &TenantStore,
     instances: Vec<Stored<Instance>>,
@@ -75,7 +75,7 @@ pub(crate) async fn views(
     Ok(instances.into_iter().map(view).collect())
 }
 
-/// Returns the response that shows `subject`, with as many signatures as it can hold.
+/// With as many signatures as a response can hold.
 pub(crate) async fn respond<R: SubjectResponse>(
     store: &TenantStore,
     subject: impl Into<Subject>,
@@ -85,7 +85,7 @@ pub(crate) async fn respond<R: SubjectResponse>(
     Ok(R::new(movement, views(store, instances, omit_signatures).await?).ok_or_else(not_shown)?)
 }
 
-/// Returns the stored form of the response to a change: of [`Versioned`] for an instance, and of [`Data`] for a movement.
+/// The stored form of [`Versioned`] for an instance, and of [`Data`] for a movement.
 pub(crate) fn stored_change(subject: &Subject) -> Result<StoredResponse, StoreError> {
     match subject.movement {
         None => stored::<Versioned<InstanceView>>(subject),
@@ -93,8 +93,7 @@ pub(crate) fn stored_change(subject: &Subject) -> Result<StoredResponse, StoreEr
     }
 }
 
-/// Returns the stored form of a response. It names images and steps instead of containing them, since the table has them
-/// already.
+/// It names images and steps instead of containing them, since the table has them already.
 pub(crate) fn stored<R: SubjectResponse>(subject: &Subject) -> Result<StoredResponse, StoreError> {
     let instances = &subject.instances;
     let shown = shown_images(instances)?;

@@ -26,7 +26,7 @@ shared::query! {
     }
 }
 
-/// A user as an import takes it.
+/// In the form that an import takes.
 #[derive(Debug, Serialize)]
 pub struct UserExportRow {
     id: UserId,

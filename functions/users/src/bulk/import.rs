@@ -105,7 +105,7 @@ fn respond(changed: &UserOutcome) -> Result<StoredResponse, StoreError> {
     row_response(changed.result, changed.user.value.id.uuid())
 }
 
-/// Makes the error of a user who does not exist name the column with the ID.
+/// Names the column with the ID of a user who does not exist.
 fn missing(error: ApiError) -> ApiError {
     match error {
         ApiError::NotFound => ApiError::Invalid(vec![FieldError::column("id", "is not the ID of a user of this tenant")]),

@@ -17,24 +17,20 @@ use shared::store::{CommitFailure, StoreError, TenantReads, UnitOfWork, WriteErr
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Which user an operation is about.
+/// The user of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A new one.
     New,
-    /// The one with this id.
     Id(UserId),
-    /// The one with this e-mail address, folded, or a new one.
+    /// The user with this e-mail address, folded, or a new one.
     Email(String),
 }
 
-/// What an operation does with its user.
+/// The effect of an operation on its user.
 pub(crate) enum Action {
-    /// Sets fields.
     Write(Box<UserWrite>),
-    /// Deletes it.
     Delete,
-    /// Nothing: the request has these errors.
+    /// No effect: the request has these errors.
     Refuse(Vec<FieldError>),
 }
 
@@ -44,54 +40,53 @@ impl Action {
     }
 }
 
-/// The fields that an operation sets.
+/// Fields to set.
 pub(crate) struct UserWrite {
     pub(crate) change: UserChange,
-    /// Read-only fields that were sent along.
+    /// Read-only fields of the request.
     pub(crate) unchanged: ReadOnlyFields,
     /// Errors already found in the request.
     pub(crate) errors: Vec<FieldError>,
 }
 
-/// A user as an operation leaves it.
+/// A user after an operation.
 pub(crate) struct UserOutcome {
     pub(crate) user: Stored<User>,
     pub(crate) result: RowResult,
     pub(crate) is_deleted: bool,
 }
 
-/// An operation.
 pub(crate) struct UserOperation {
     pub(crate) users: Arc<UsersInBulk>,
-    /// The caller's role: nobody can give more than it.
+    /// The caller's role: no higher one can be given.
     pub(crate) role: Role,
     pub(crate) target: Target,
     pub(crate) action: Action,
     pub(crate) if_match: Option<ExpectedVersions>,
-    /// Makes the response that is sent and stored.
+    /// For the response that is sent and stored.
     pub(crate) respond: fn(&UserOutcome) -> Result<StoredResponse, StoreError>,
-    /// Makes an error of the request say where it is.
+    /// Names the place of an error in the request.
     pub(crate) locate: fn(FieldError) -> FieldError,
-    /// Makes the error of a user who is missing say where the user is named.
+    /// Names the place of a missing user in the request.
     pub(crate) missing: fn(ApiError) -> ApiError,
-    /// The ID of the user, if the operation creates one.
+    /// For a creation.
     pub(crate) new_id: UserId,
 }
 
 impl UserOperation {
-    /// Returns an operation that responds as a single request, and reports errors where they are in a JSON body.
+    /// Responds as a single request, with errors located in a JSON body.
     pub(crate) fn new(caller: &Caller, users: &Arc<UsersInBulk>, new_id: UserId, target: Target, action: Action) -> Self {
         let users = Arc::clone(users);
         let (locate, missing): (fn(FieldError) -> FieldError, _) = (|error| error, |error| error);
         Self { users, role: caller.role, target, action, if_match: None, respond, locate, missing, new_id }
     }
 
-    /// Returns the operation of a request that changes this user and no other.
+    /// The only operation of a request.
     pub(crate) fn alone(caller: &Caller, id: UserId, target: Target, action: Action) -> Self {
         Self::new(caller, &Arc::default(), id, target, action)
     }
 
-    /// Reads the users that the operations are about, and those who have their e-mail addresses.
+    /// Reads the operations' users, and the owners of their e-mail addresses.
     async fn load(reads: &TenantReads, operations: &[&Self]) -> Result<(), ApiError> {
         let Some(first) = operations.first() else { return Ok(()) };
         let id = |operation: &&Self| if let Target::Id(id) = operation.target { Some(id) } else { None };
@@ -100,7 +95,7 @@ impl UserOperation {
         Ok(first.users.load(reads, ids, &emails).await?)
     }
 
-    /// Returns the e-mail address that the operation sets or names, folded.
+    /// The address that the operation sets or names, folded.
     pub(crate) fn email(&self) -> Option<String> {
         match (&self.target, &self.action) {
             (Target::Email(email), _) => Some(email.clone()),
@@ -109,7 +104,7 @@ impl UserOperation {
         }
     }
 
-    /// Returns the user to change; `None` if the operation creates one.
+    /// `None` if the operation creates one.
     fn found(&self) -> Result<Option<Stored<User>>, ApiError> {
         match &self.target {
             Target::New => Ok(None),
@@ -122,7 +117,6 @@ impl UserOperation {
         ApiError::Invalid(errors.into_iter().map(self.locate).collect())
     }
 
-    /// Refuses an e-mail address that another user has.
     fn check_email(&self, user: &User) -> Result<(), ApiError> {
         match self.users.owner(&user.email.folded()).filter(|owner| *owner != user.id()) {
             Some(owner) => Err(WriteError::Duplicate("email", Some((Kind::User, owner.uuid()))).into()),
@@ -151,7 +145,7 @@ impl UserOperation {
     }
 }
 
-/// Returns the response that the single request would have.
+/// The same response as that of a single request.
 fn respond(changed: &UserOutcome) -> Result<StoredResponse, StoreError> {
     let user = changed.user.clone();
     match changed.result {

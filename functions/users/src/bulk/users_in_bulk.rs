@@ -15,9 +15,8 @@ pub(crate) struct UsersInBulk(Mutex<State>);
 #[derive(Default)]
 struct State {
     users: HashMap<UserId, Stored<User>>,
-    /// Users who can't be read.
     unreadable: HashMap<UserId, UnreadableRecord>,
-    /// The owner of each e-mail address, folded.
+    /// Addresses are folded.
     by_email: HashMap<String, UserId>,
 }
 
@@ -26,8 +25,7 @@ impl UsersInBulk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads these users, and those with these e-mail addresses, folded. Takes a round trip, and another one before it for
-    /// the addresses.
+    /// `emails` are folded. Takes a round trip, and another one before it for the addresses.
     pub(crate) async fn load(
         &self,
         reads: &TenantReads,
@@ -52,8 +50,6 @@ impl UsersInBulk {
         Ok(())
     }
 
-    /// Returns a user.
-    ///
     /// # Errors
     ///
     /// Returns [`ApiError::NotFound`] if there is none with this ID, and [`ApiError::Unreadable`] if the record is damaged.
@@ -65,12 +61,12 @@ impl UsersInBulk {
         }
     }
 
-    /// Returns the owner of an e-mail address, folded.
+    /// The owner of the address.
     pub(crate) fn owner(&self, folded_email: &str) -> Option<UserId> {
         self.state().by_email.get(folded_email).copied()
     }
 
-    /// Notes a user as an operation leaves it.
+    /// Notes a user after an operation.
     pub(crate) fn put(&self, user: &Stored<User>) {
         let mut state = self.state();
         let id = user.value.id();

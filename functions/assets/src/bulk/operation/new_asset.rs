@@ -13,16 +13,16 @@ use shared::http::error::ApiError;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-/// What is reserved for the asset that an operation may create.
+/// Reservations for the asset that an operation may create.
 pub(in crate::bulk) struct Reserved {
     id: AssetId,
     tag: Option<String>,
-    /// What it looks like, still without its tag, until it is attempted.
+    /// The new asset without its tag, until it is attempted.
     draft: Mutex<Option<Asset>>,
 }
 
 impl AssetOperation {
-    /// Notes the ID of the asset that the operation may create and, if it probably does, its tag and what it looks like.
+    /// Notes the ID and, for a probable creation, the tag and the draft.
     fn reserve(&self, id: AssetId, tag: Option<String>, draft: Option<Asset>) {
         // Only done once.
         let _ = self.reserved.set(Reserved { id, tag, draft: Mutex::new(draft) });
@@ -59,7 +59,7 @@ impl AssetOperation {
         Ok(())
     }
 
-    /// Returns what the asset looks like and the range of its tag, if the operation creates one.
+    /// Draft and range of the tag, if the operation creates an asset.
     fn new_asset(&self, principal: &Principal, id: AssetId) -> Option<(Asset, TagRange)> {
         let (Action::Write(write), Ok((None, _))) = (&self.action, self.found()) else { return None };
         let inputs = self.assets.inputs(None, &write.change).ok()?;
@@ -67,7 +67,7 @@ impl AssetOperation {
         Some((draft, inputs.tag_range(principal).ok()?))
     }
 
-    /// Creates the asset of a request that has no other operation.
+    /// Creates the asset of a request with one operation.
     ///
     /// # Errors
     ///
@@ -78,8 +78,7 @@ impl AssetOperation {
         principal.execute(self, inputs).await
     }
 
-    /// Returns the inputs with the new asset, if the operation creates one. It gets its tag here, once nothing else is wrong
-    /// with it.
+    /// Adds the new asset of a creation. It gets its tag here, once it has no other errors.
     pub(super) async fn with_tag(&self, principal: &Principal, inputs: Inputs, is_retry: bool) -> Result<Inputs, ApiError> {
         let (Action::Write(write), None) = (&self.action, &inputs.asset.asset) else { return Ok(inputs) };
         let reserved = self.reserved.get().ok_or_else(|| ApiError::Internal("an operation without an ID".into()))?;
@@ -97,7 +96,7 @@ impl AssetOperation {
         Ok(Inputs { draft: Some(draft), ..inputs })
     }
 
-    /// Decides what a new asset looks like, still without its tag.
+    /// The new asset, still without its tag.
     fn draft(&self, principal: &Principal, write: &AssetWrite, inputs: &AssetInputs, id: AssetId) -> Result<Asset, ApiError> {
         let mut change = write.with_custom_fields(None, inputs);
         write.unchanged.refuse_in_creation(&mut change.errors);

@@ -60,7 +60,7 @@ const LITERALS: &[&str] = &[
     "[2001:db8::1]",
 ];
 
-/// What names must not resolve to.
+/// Addresses that names must not resolve to.
 const ANSWERS: &[&[&str]] = &[
     &["127.0.0.1"],
     &["0.0.0.0"],

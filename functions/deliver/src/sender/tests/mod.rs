@@ -37,7 +37,7 @@ fn test_rules() -> Rules {
     Rules { is_public: |address| address == PUBLIC || is_public(address), ..any_port() }
 }
 
-/// Limits in which tests need not wait long for what never comes.
+/// Short limits, for tests that wait in vain.
 fn short(total: u64) -> Limits {
     Limits { total: Duration::from_millis(total), ..Limits::default() }
 }
@@ -50,29 +50,28 @@ struct Names {
 }
 
 impl Names {
-    /// Returns a resolver without names.
     fn new() -> Self {
         Self::default()
     }
 
-    /// Returns the resolver with a name that has these addresses.
+    /// Adds a name with these addresses.
     fn with(self, name: &str, addresses: &[&str]) -> Self {
         self.changing(name, &[addresses])
     }
 
-    /// Returns the resolver with a name whose addresses change.
+    /// Adds a name whose addresses change.
     fn changing(mut self, name: &str, answers: &[&[&str]]) -> Self {
         let answers = answers.iter().map(|addresses| addresses.iter().map(|address| address.parse().unwrap()).collect());
         self.answers.insert(name.to_owned(), answers.collect());
         self
     }
 
-    /// Returns the resolver with the receivers' name, at the address that counts as public.
+    /// Adds the receivers' name, at the address that counts as public.
     fn with_receiver() -> Self {
         Self::new().with(NAME, &["127.0.0.1"])
     }
 
-    /// Returns the names that were asked for.
+    /// The names that were asked for.
     fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -89,24 +88,21 @@ impl Resolve for Names {
     }
 }
 
-/// Returns a sender that trusts the receivers' certificate authority.
 fn sender(rules: Rules, names: &Arc<Names>, limits: Limits) -> Sender {
     let mut roots = RootCertStore::empty();
     roots.add(certificates().root.clone()).unwrap();
     Sender::with(rules, Arc::clone(names) as Arc<dyn Resolve>, roots, limits)
 }
 
-/// Returns a sender for receivers without TLS, by the rules of the dev server.
+/// For receivers without TLS, by the rules of the dev server.
 fn plain_sender(limits: Limits) -> Sender {
     sender(Rules::new(AddressPolicy::PublicOrLoopback), &Arc::new(Names::new()), limits)
 }
 
-/// Sends a delivery.
 async fn send(sender: &Sender, url: &str) -> Attempt {
     send_body(sender, url, "{\"type\":\"asset.created\"}").await
 }
 
-/// Sends a delivery with this body.
 async fn send_body(sender: &Sender, url: &str, body: &str) -> Attempt {
     let address = "https://example.com/".parse().unwrap();
     let delivery = SignedDelivery {
@@ -119,13 +115,11 @@ async fn send_body(sender: &Sender, url: &str, body: &str) -> Attempt {
     sender.send_to(url, delivery, Timestamp::from_millis(1_700_000_000_123)).await
 }
 
-/// Asserts that an attempt got a response with this status.
 #[track_caller]
 fn assert_status(attempt: &Attempt, status: u16) {
     assert_eq!((attempt.status, attempt.error), (Some(status), None), "{attempt:?}");
 }
 
-/// Asserts that an attempt got no response, for this reason.
 #[track_caller]
 fn assert_error(attempt: &Attempt, error: AttemptFailure) {
     assert_eq!((attempt.status, attempt.error), (None, Some(error)), "{attempt:?}");

@@ -14,13 +14,11 @@ use tokio_rustls::TlsAcceptor;
 /// A response without a body, after which the connection can be used again.
 pub const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-/// A certificate and its key.
 pub struct Identity {
     certificate: CertificateDer<'static>,
     key: Vec<u8>,
 }
 
-/// The certificates of the tests.
 pub struct Certificates {
     /// The authority that senders trust.
     pub root: CertificateDer<'static>,
@@ -34,7 +32,6 @@ pub struct Certificates {
     pub untrusted: Identity,
 }
 
-/// Returns the certificates of the tests.
 pub fn certificates() -> &'static Certificates {
     static CERTIFICATES: LazyLock<Certificates> = LazyLock::new(|| {
         let authority = || {
@@ -65,7 +62,7 @@ pub fn certificates() -> &'static Certificates {
     &CERTIFICATES
 }
 
-/// What a receiver has seen.
+/// Requests and connections.
 #[derive(Default)]
 struct Seen {
     connections: Vec<IpAddr>,
@@ -87,17 +84,17 @@ impl Drop for Receiver {
 }
 
 impl Receiver {
-    /// Starts a receiver without TLS, which does this with every connection.
+    /// `handle` gets every connection.
     pub async fn plain<F: Future<Output = ()> + Send + 'static>(handle: impl Fn(Accepted) -> F + Send + Sync + 'static) -> Self {
         Self::start(None, handle).await
     }
 
-    /// Starts a receiver with a valid certificate, which does this with every connection.
+    /// `handle` gets every connection.
     pub async fn tls<F: Future<Output = ()> + Send + 'static>(handle: impl Fn(Accepted) -> F + Send + Sync + 'static) -> Self {
         Self::start(Some(&certificates().valid), handle).await
     }
 
-    /// Starts a receiver, which does this with every connection.
+    /// `handle` gets every connection.
     pub async fn start<F: Future<Output = ()> + Send + 'static>(
         identity: Option<&Identity>,
         handle: impl Fn(Accepted) -> F + Send + Sync + 'static,
@@ -135,27 +132,26 @@ impl Receiver {
         Self { port, seen, task }
     }
 
-    /// Starts a receiver with TLS that responds to every request with this text.
+    /// With TLS. Responds to every request with this text.
     pub async fn responding(text: &'static str) -> Self {
         Self::tls(move |accepted| accepted.respond_always(text)).await
     }
 
-    /// Returns its address by name, with TLS.
+    /// By name, with TLS.
     pub fn url(&self) -> String {
         format!("https://{}:{}/hook", super::NAME, self.port)
     }
 
-    /// Returns its address on this machine, without TLS.
+    /// On this machine, without TLS.
     pub fn plain_url(&self) -> String {
         format!("http://127.0.0.1:{}/hook", self.port)
     }
 
-    /// Returns the addresses at which connections arrived.
+    /// The addresses at which connections arrived.
     pub fn connections(&self) -> Vec<IpAddr> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).connections.clone()
     }
 
-    /// Returns the requests that arrived.
     pub fn requests(&self) -> Vec<String> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).requests.clone()
     }
@@ -169,7 +165,6 @@ fn acceptor(identity: &Identity) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config.unwrap()))
 }
 
-/// A connection that a receiver has accepted.
 pub struct Accepted {
     /// The connection's number, from 1.
     pub number: usize,

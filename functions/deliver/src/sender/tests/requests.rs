@@ -93,7 +93,6 @@ fn every_address_of_the_web_can_be_requested() {
     }
 }
 
-/// Text that was logged.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

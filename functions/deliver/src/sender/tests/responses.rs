@@ -133,7 +133,7 @@ async fn connections_that_are_refused_or_close_early_have_failed() {
     }
 }
 
-/// Nobody has asked for another protocol. What follows is not read.
+/// Nobody has asked for another protocol. The rest is not read.
 #[tokio::test]
 async fn switching_protocols_is_no_success() {
     let receiver = Receiver::plain(|accepted| async move {
