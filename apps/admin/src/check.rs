@@ -7,15 +7,10 @@ use serde_json::{Value, json};
 use shared::store::{CheckMode, CheckReport, Finding, StoreError, TenantStore};
 use terminal::Column;
 
-/// How often the check repairs before it reports what is left. One repair can make another possible.
+/// Repairs before the check reports the rest. One repair can make another possible.
 const MAX_ROUNDS: u32 = 3;
 
-/// Checks a tenant; with [`CheckMode::Repair`], repairs what is found and checks again. Returns what was found, and whether
-/// nothing is left.
-///
-/// # Errors
-///
-/// Returns an error when the tenant does not exist, or when the table can't be read or written.
+/// Checks a tenant; with [`CheckMode::Repair`], repairs the findings and checks again. Fails if some are left.
 pub async fn tenant(store: &TenantStore, mode: CheckMode) -> Result<Output> {
     let mut report = run(store, mode).await?;
     if report.records == 0 && report.events == 0 && report.findings.is_empty() {

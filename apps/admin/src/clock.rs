@@ -14,17 +14,17 @@ use shared::domain::values::time::Timestamp;
 use shared::store::{Clock, Store, StoreError};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How far the clock may be off, in milliseconds. Beyond that, something else is wrong with this computer.
+/// In milliseconds. Beyond that, something else is wrong with this computer.
 const MAX_OFFSET: i64 = 60_000;
-/// How uncertain the offset may be, in milliseconds: half of it is the largest error, which must stay within the
-/// difference that readers of the change feed allow for.
+/// The uncertainty of the offset, in milliseconds: half of it is the largest error, which must stay within the difference that
+/// readers of the change feed allow for.
 const MAX_UNCERTAINTY: i64 = 3_500;
-/// How often the service is asked for its time. The first answer takes longer, because the connection is new.
+/// Requests for the service's time. The first answer takes longer, because the connection is new.
 const SAMPLES: usize = 2;
 /// The resolution of the header `Date`, in milliseconds.
 const DATE_RESOLUTION: i64 = 1_000;
 
-/// Why the service's time can't be used.
+/// The service's time can't be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClockError {
     /// This computer's clock is off by more than [`MAX_OFFSET`], here in milliseconds; positive if it is behind.
@@ -38,7 +38,7 @@ pub enum ClockError {
     NoDate,
 }
 
-/// When a request was sent and its response came, by this computer's clock, and the response's `Date`; in milliseconds.
+/// The times of a request and its response, by this computer's clock, and the response's `Date`; in milliseconds.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     sent: i64,
@@ -47,15 +47,14 @@ struct Sample {
 }
 
 impl Sample {
-    /// Returns the least and the greatest time by which the service's clock can be ahead of this computer's. `Date` was
-    /// cut to whole seconds, and set at some moment between the request and the response.
+    /// The least and the greatest time by which the service's clock can be ahead of this computer's. `Date` was cut to whole
+    /// seconds, and set at some moment between the request and the response.
     fn offsets(self) -> (i64, i64) {
         (self.date - self.received, self.date + DATE_RESOLUTION - self.sent)
     }
 }
 
-/// Returns by how many milliseconds the service's clock is ahead of this computer's; 0 if it can't be more than the permitted
-/// error.
+/// The milliseconds by which the service's clock is ahead of this computer's; 0 if it can't be more than the permitted error.
 fn offset(samples: &[Sample]) -> Result<i64, ClockError> {
     let offsets = samples.iter().map(|sample| sample.offsets());
     let (least, greatest) = offsets.min_by_key(|(least, greatest)| greatest - least).ok_or(ClockError::NoDate)?;

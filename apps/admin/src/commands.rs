@@ -11,7 +11,7 @@ use shared::app::system_clock;
 use shared::store::{CheckMode, Store, StoreError, WriteError, client};
 use std::time::Duration;
 
-/// Returns the table as the AWS environment configures it, with a clock that agrees with the service's.
+/// With a clock that agrees with the service's.
 async fn store_from_env(table: &str) -> Result<Store> {
     let config = environment::load().await?;
     let samples = ClockSamples::default();
@@ -21,11 +21,6 @@ async fn store_from_env(table: &str) -> Result<Store> {
     Ok(Store::new(client, table, clock))
 }
 
-/// Runs a command and returns what it prints.
-///
-/// # Errors
-///
-/// Returns an error to print as one line when the command fails.
 pub async fn run(options: Options) -> Result<Output> {
     // Needs neither AWS credentials nor a table.
     if let Command::VerifyReceipt { file, keys } = &options.command {

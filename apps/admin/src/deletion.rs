@@ -12,31 +12,26 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use terminal::{clean, print_note};
 
-/// How a tenant is deleted.
+/// Options of a deletion.
 pub struct Deletion {
-    /// Whether to skip the confirmation.
+    /// Skips the confirmation.
     pub yes: bool,
-    /// How long to wait for requests that began before the API keys were deleted.
+    /// The wait for requests that began before the API keys were deleted.
     pub settle: Duration,
-    /// Whether nothing is written.
     pub is_dry_run: bool,
 }
 
-/// What is deleted.
+/// The extent of a deletion.
 struct Plan {
     /// The tenant's name; its id if the name can't be read.
     name: String,
-    /// How many items there are of each kind.
+    /// Counts by kind.
     items: BTreeMap<String, u64>,
-    /// What stays of the tenant outside of the table.
+    /// The rest of the tenant, outside of the table.
     stays: Vec<String>,
 }
 
-/// Deletes the tenant with this id or name.
-///
-/// # Errors
-///
-/// Returns an error when there is no such tenant, when the deletion is not confirmed, or when it can't go on.
+/// `tenant` is an id or a name.
 pub async fn delete(store: &Store, tenant: &str, deletion: Deletion) -> Result<Output> {
     let store = store.tenant(tenants::id_of(store, tenant).await?);
     let bucket = Bucket::from_env().await?;
@@ -65,7 +60,6 @@ pub async fn delete(store: &Store, tenant: &str, deletion: Deletion) -> Result<O
     Ok(json!({"tenant_id": id, "name": plan.name, "deleted": true, "items": deleted + 1, "snapshots": bucket.is_some()}).into())
 }
 
-/// Reads what a deletion would delete.
 async fn plan(store: &TenantStore, has_bucket: bool) -> Result<Plan> {
     let name = match store.get::<Tenant>(store.id()).await {
         Ok(tenant) => tenant.map(|tenant| tenant.value.name.to_string()),
@@ -81,7 +75,7 @@ async fn plan(store: &TenantStore, has_bucket: bool) -> Result<Plan> {
     Ok(Plan { name: name.unwrap_or_else(|| store.id().to_string()), items, stays: stays(has_bucket) })
 }
 
-/// Returns what a deletion leaves.
+/// The rest after a deletion.
 fn stays(has_bucket: bool) -> Vec<String> {
     let snapshots =
         format!("snapshots of lists in S3, which expire within 7 days: set {} to delete them, too", snapshots::VARIABLE);

@@ -6,10 +6,6 @@ use aws_sdk_dynamodb::config::{Credentials, ProvideCredentials, SharedCredential
 use shared::aws::environment::system_https;
 
 /// Loads the AWS configuration (profiles, single sign-on, credential processes, roles) and its credentials.
-///
-/// # Errors
-///
-/// Returns an error when there is no region or no credentials.
 pub async fn load() -> Result<SdkConfig> {
     let config = aws_config::defaults(BehaviorVersion::latest()).http_client(system_https()).load().await;
     if config.region().is_none() {
@@ -21,11 +17,6 @@ pub async fn load() -> Result<SdkConfig> {
     Ok(config.into_builder().credentials_provider(SharedCredentialsProvider::new(credentials)).build())
 }
 
-/// Returns the credentials of a provider.
-///
-/// # Errors
-///
-/// Returns an error when it has none.
 pub async fn credentials(provider: &SharedCredentialsProvider) -> Result<Credentials> {
     provider.provide_credentials().await.context("no AWS credentials")
 }

@@ -8,7 +8,6 @@ use shared::domain::values::time::Timestamp;
 use shared::store::TenantStore;
 use terminal::Column;
 
-/// How many events one query reads.
 const PAGE_SIZE: u32 = 1000;
 
 const FIELDS: &[Field] = &[
@@ -28,12 +27,8 @@ fn actor(row: &Value) -> String {
     names.filter(|name| !name.is_null()).map(cell).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the entries of a tenant's audit trail, oldest first; with `since`, only those from that time
-/// on. The last few seconds are left out, because earlier entries could still appear there.
-///
-/// # Errors
-///
-/// Returns an error when the table can't be read or an entry is not JSON.
+/// Oldest first; with `since`, only those from that time on. The last few seconds are left out, because earlier entries could
+/// still appear there.
 pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Output> {
     let mut after = since.map(|time| EventId::new(time, [0; 10]));
     let mut entries = Vec::new();

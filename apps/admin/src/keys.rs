@@ -15,11 +15,6 @@ use shared::domain::values::time::Timestamp;
 use shared::store::{BatchGet, ChangeContext, StoreError, TenantStore, UnitOfWork, WriteError};
 use terminal::Column;
 
-/// Creates a key.
-///
-/// # Errors
-///
-/// Returns an error when it would be expired, or can't be written.
 pub async fn create(store: &TenantStore, new: NewKey) -> Result<Output> {
     let context = ChangeContext::operator(store.store().now());
     if new.expires_at.is_some_and(|expires_at| expires_at <= context.at) {
@@ -56,11 +51,7 @@ fn expiry(row: &Value) -> String {
     cell(&row["expires_at"]) + mark
 }
 
-/// Lists a tenant's keys, oldest first.
-///
-/// # Errors
-///
-/// Returns an error when they can't be read.
+/// Oldest first.
 pub async fn list(store: &TenantStore) -> Result<Output> {
     let mut keys: Vec<Stored<ApiKey>> = store.all().await?;
     keys.sort_by_key(|key| key.value.id);
@@ -85,11 +76,6 @@ fn row(key: &Stored<ApiKey>, owner: Option<&User>, now: Timestamp) -> Value {
     })
 }
 
-/// Revokes a key.
-///
-/// # Errors
-///
-/// Returns an error when there is no such key, or when it can't be deleted.
 pub async fn revoke(store: &TenantStore, id: ApiKeyId) -> Result<Output> {
     let context = ChangeContext::operator(store.store().now());
     let revoked = || {

@@ -5,10 +5,10 @@ use serde_json::Value;
 use std::borrow::Cow;
 use terminal::Column;
 
-/// A column of a table, and what it shows of a row.
+/// A column of a table, and the cell of a row.
 pub type Field = (Column, fn(&Value) -> String);
 
-/// How people see the result.
+/// The form of a result for people.
 enum View {
     /// One thing, with a line for each member.
     Record,
@@ -34,36 +34,31 @@ impl From<Value> for Output {
 }
 
 impl Output {
-    /// Returns a result of several things; `empty` says that there is none.
+    /// `empty` is the text without values.
     pub fn table(values: Vec<Value>, fields: &'static [Field], empty: &'static str) -> Self {
         Self { values, view: View::Table(fields, empty), is_success: true }
     }
 
-    /// Returns a result that people see as this text.
+    /// People see `text`.
     pub fn described(value: Value, text: String) -> Self {
         Self { values: vec![value], view: View::Text(text), is_success: true }
     }
 
-    /// Returns a result whose member `list` has several things.
+    /// The member `list` of `value` is shown as a table.
     pub fn nested(value: Value, list: &'static str, fields: &'static [Field]) -> Self {
         Self { values: vec![value], view: View::Nested(list, fields), is_success: true }
     }
 
-    /// Returns the result with whether the exit code is 0.
     pub fn with_success(self, is_success: bool) -> Self {
         Self { is_success, ..self }
     }
 
-    /// Returns whether the exit code is 0.
+    /// The exit code is 0.
     pub fn is_success(&self) -> bool {
         self.is_success
     }
 
     /// Prints a table on a terminal, and otherwise, or with `is_json`, a JSON object on each line.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when standard output can't be written.
     pub fn print(&self, is_json: bool) -> Result<()> {
         if !is_json && terminal::is_terminal() {
             terminal::print(&self.text(terminal::width()))?;
@@ -103,7 +98,7 @@ fn table(values: &[Value], fields: &[Field], width: Option<usize>) -> String {
     table.render(width)
 }
 
-/// Returns the members of an object but `left_out`.
+/// Without the member `left_out`.
 fn record(value: &Value, left_out: &str, width: Option<usize>) -> String {
     let members = value.as_object().into_iter().flatten().filter(|(name, _)| *name != left_out);
     let titles: Vec<(String, String)> = members.map(|(name, value)| (title(name).into_owned(), cell(value))).collect();
@@ -117,7 +112,7 @@ fn title(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns a value as people read it.
+/// As people read it.
 pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),

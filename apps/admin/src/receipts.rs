@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 use terminal::Column;
 
-/// What people see of the instances of a movement.
+/// The table of a movement's instances.
 const INSTANCES: &[Field] = &[
     (Column::new("TAG"), |row| cell(&row["asset"]["asset_tag"])),
     (Column::text("ASSET"), |row| cell(&row["asset"]["name"])),
@@ -22,11 +22,7 @@ const INSTANCES: &[Field] = &[
     (Column::new("INSTANCE"), |row| cell(&row["instance_id"])),
 ];
 
-/// Verifies the receipt in `file` against the public keys in the file `keys`; returns a summary of the receipt.
-///
-/// # Errors
-///
-/// Returns an error with the reason when the receipt is not genuine, or when a file can't be read.
+/// `keys` is a file with public keys. Returns a summary of the receipt.
 pub fn verify(file: &Path, keys: &Path) -> Result<Output> {
     let read = |path: &Path| fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()));
     let keys: Jwks =
@@ -48,11 +44,7 @@ pub fn verify(file: &Path, keys: &Path) -> Result<Output> {
     Ok(Output::nested(value, "instances", INSTANCES))
 }
 
-/// Replaces a tenant's signing key; returns the new key's id and the number of retired keys.
-///
-/// # Errors
-///
-/// Returns an error when no encryption key is configured, or when encrypting or writing the new key fails.
+/// Returns the new key's id and the number of retired keys.
 pub async fn rotate_key(store: &TenantStore) -> Result<Output> {
     if store.is_dry_run() {
         // A new key would be created in the file, or encrypted by AWS KMS.
@@ -68,7 +60,7 @@ pub async fn rotate_key(store: &TenantStore) -> Result<Output> {
     Ok(json!({"tenant_id": store.id(), "kid": keys.current.public_key.kid(), "retired": keys.retired.len()}).into())
 }
 
-/// Returns what a rotation would retire.
+/// The keys that a rotation would retire.
 async fn dry_rotate(store: &TenantStore) -> Result<Output> {
     if variable(key_encryption::KMS_KEY).or(variable(key_encryption::KEY_FILE)).is_none() {
         bail!("set {} or {} to the key that encrypts signing keys", key_encryption::KMS_KEY, key_encryption::KEY_FILE);

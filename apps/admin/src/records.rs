@@ -9,10 +9,6 @@ use shared::store::{Removal, TenantStore};
 use uuid::Uuid;
 
 /// Removes a record that can't be read.
-///
-/// # Errors
-///
-/// Returns an error that says why it is not removed.
 pub async fn remove(store: &TenantStore, kind: Kind, id: Uuid) -> Result<Output> {
     let (noun, tenant) = (kind.noun(), store.id());
     match store.remove_unreadable(kind, id).await? {

@@ -3,18 +3,18 @@
 use shared::domain::values::suggestions::nearest_first;
 use shared::domain::values::text::{composed, fold};
 
-/// How many names an error suggests.
+/// Names that an error suggests.
 const MAX_NAMES: usize = 5;
-/// How many tenants of the same name an error lists.
+/// Tenants of the same name that an error lists.
 const MAX_SAME: usize = 20;
 
-/// Returns whether two names differ in nothing but case, spelling of characters and white space around them.
+/// Ignores case, spelling of characters and white space around the names.
 pub fn is_same(one: &str, other: &str) -> bool {
     let form = |name: &str| fold(&composed(name.trim()));
     form(one) == form(other)
 }
 
-/// Returns the tenant with this name, without regard to case.
+/// Without regard to case.
 ///
 /// # Errors
 ///

@@ -13,11 +13,7 @@ use shared::domain::values::text::Name;
 use shared::store::{DryRun, RegisteredTenant, Store, StoreError, TenantStore};
 use terminal::Column;
 
-/// Returns the id of the tenant with this id or name. There may be no tenant with the id.
-///
-/// # Errors
-///
-/// Returns an error when no tenant or several have the name, or when tenants can't be read.
+/// `tenant` is an id or a name. There may be no tenant with the id.
 pub async fn id_of(store: &Store, tenant: &str) -> Result<TenantId> {
     if let Ok(id) = tenant.parse() {
         return Ok(id);
@@ -27,7 +23,7 @@ pub async fn id_of(store: &Store, tenant: &str) -> Result<TenantId> {
     tenant_name::find(tenant, &named.collect::<Vec<_>>()).map_err(anyhow::Error::msg)
 }
 
-/// Returns the store of the tenant with this id or name.
+/// `tenant` is an id or a name.
 ///
 /// # Errors
 ///
@@ -43,21 +39,13 @@ pub async fn existing(store: &Store, tenant: &str) -> Result<TenantStore> {
     }
 }
 
-/// Returns the store of the tenant with this id or name, for a command that writes unless it is a dry run.
-///
-/// # Errors
-///
-/// As [`existing`].
+/// For a command that writes unless it is a dry run.
 pub async fn writable(store: &Store, tenant: &str, is_dry_run: bool) -> Result<TenantStore> {
     let store = existing(store, tenant).await?;
     Ok(if is_dry_run { store.in_dry_run(DryRun::default()) } else { store })
 }
 
-/// Fails for a tenant that is being deleted: what is left of it must not be repaired or get anything new.
-///
-/// # Errors
-///
-/// Returns an error that says so, or when the registry can't be read.
+/// Fails for a tenant that is being deleted: its rest must not be repaired or get anything new.
 pub async fn refuse_deletion(store: &TenantStore) -> Result<()> {
     match store.deletion_began().await? {
         Some(_) => bail!("tenant {0} is being deleted; finish that with `admin tenant delete {0}`", store.id()),
@@ -65,7 +53,7 @@ pub async fn refuse_deletion(store: &TenantStore) -> Result<()> {
     }
 }
 
-/// Returns the result of a dry run: what a command prints, without what only the real command assigns.
+/// In a dry run, removes the `assigned` members: only the real command assigns them.
 pub fn mark_dry_run(mut value: Value, is_dry_run: bool, assigned: &[&str]) -> Value {
     if is_dry_run {
         assigned.iter().for_each(|name| value[*name] = Value::Null);
@@ -74,11 +62,6 @@ pub fn mark_dry_run(mut value: Value, is_dry_run: bool, assigned: &[&str]) -> Va
     value
 }
 
-/// Creates a tenant.
-///
-/// # Errors
-///
-/// Returns an error when it can't be written.
 pub async fn create(store: &Store, name: Name, admin_email: Option<Email>, is_dry_run: bool) -> Result<Output> {
     if is_dry_run {
         let processes: Vec<_> = SYSTEM_PROCESSES.iter().map(|process| process.slug().as_str().to_owned()).collect();
@@ -105,11 +88,6 @@ fn name(row: &Value) -> String {
     if row["deletion_began"].is_null() { name.to_owned() } else { format!("{name} (being deleted)") }
 }
 
-/// Lists all tenants.
-///
-/// # Errors
-///
-/// Returns an error when they can't be read.
 pub async fn list(store: &Store) -> Result<Output> {
     let row = |RegisteredTenant { id, record, deletion_began }| {
         let name = record.as_ref().map(|record| &record.value.name);
@@ -124,10 +102,6 @@ const UPGRADED: &[Field] =
     &[(Column::new("TENANT"), |row| cell(&row["tenant_id"])), (Column::text("PROCESSES ADDED"), |row| cell(&row["added"]))];
 
 /// Adds missing system processes to one tenant or to all.
-///
-/// # Errors
-///
-/// Returns an error when there is no such tenant, or when processes can't be read or written.
 pub async fn upgrade(store: &Store, tenant: Option<&str>, is_dry_run: bool) -> Result<Output> {
     let tenants = match tenant {
         Some(tenant) => vec![existing(store, tenant).await?.id()],

@@ -5,14 +5,12 @@ use shared::domain::values::id::ApiKeyId;
 use shared::domain::values::suggestions::nearest_first;
 use uuid::Uuid;
 
-/// What an ID looks like.
+/// An example of an ID.
 const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
-/// Parses the ID of an API key.
-///
 /// # Errors
 ///
-/// Returns a text that says what is right, also for a key instead of its ID.
+/// A text with an example, also for a key instead of its ID.
 pub fn key_id(text: &str) -> Result<ApiKeyId, String> {
     text.parse().map_err(|_| {
         let what = if text.starts_with("apl_") { "must be the ID of the key, not the key itself" } else { "must be an ID" };
@@ -20,16 +18,11 @@ pub fn key_id(text: &str) -> Result<ApiKeyId, String> {
     })
 }
 
-/// Parses the ID of a record.
-///
-/// # Errors
-///
-/// Returns a text that says what is right.
 pub fn record_id(text: &str) -> Result<Uuid, String> {
     text.parse().map_err(|_| format!("must be an ID, such as {ID}; `admin check` shows it"))
 }
 
-/// Parses a kind of record by its noun.
+/// `text` is the noun.
 ///
 /// # Errors
 ///

@@ -9,11 +9,7 @@ use shared::domain::record::Kind;
 use shared::store::TenantStore;
 use uuid::Uuid;
 
-/// Recomputes every hash chain of a tenant; returns how many records and changes were verified.
-///
-/// # Errors
-///
-/// Returns an error that names the first broken link, or when the table can't be read.
+/// Recomputes every hash chain. Returns the number of records and changes.
 pub async fn tenant(store: &TenantStore) -> Result<Output> {
     // Drawn on stderr, and only on a terminal.
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:40} {pos} of {len} changes, {elapsed}")?);

@@ -40,7 +40,7 @@ Exit codes:
        assets of a user; or a receiver has not taken some events
   130  interrupted by Ctrl-C; an import can be resumed";
 
-/// Returns what the help ends with.
+/// The end of the help.
 fn after_help() -> StyledStr {
     let mut text = examples(EXAMPLES);
     text.push_str("\n\n");
@@ -163,7 +163,6 @@ pub struct Import {
 }
 
 impl Import {
-    /// Returns what is imported.
     #[must_use]
     pub fn kind(&self) -> Kind {
         if self.users { Kind::Users } else { Kind::Assets }
@@ -205,7 +204,7 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Returns the filters as they are in a query.
+    /// As in a query.
     pub fn pairs(&self) -> impl Iterator<Item = (String, String)> {
         let named = [("status", &self.status), ("q", &self.q)];
         let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
@@ -239,7 +238,6 @@ pub enum MatchBy {
 }
 
 impl MatchBy {
-    /// Returns the column.
     #[must_use]
     pub fn column(self) -> Option<&'static str> {
         match self {
@@ -276,7 +274,6 @@ pub enum Delimiter {
 }
 
 impl Delimiter {
-    /// Returns the character.
     #[must_use]
     pub fn byte(self) -> u8 {
         match self {
@@ -297,7 +294,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the format that a file's name tells.
+    /// By the extension of the file's name.
     #[must_use]
     pub fn of(path: &std::path::Path) -> Self {
         let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);

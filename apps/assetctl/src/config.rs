@@ -6,16 +6,14 @@ use reqwest::header::HeaderValue;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The service and the key.
 #[derive(Debug)]
 pub struct Connection {
-    /// The base URL, which ends in `/v1`.
+    /// Ends in `/v1`.
     pub base_url: Url,
-    /// The key.
     pub api_key: ApiKey,
 }
 
-/// An API key. It is never displayed.
+/// Never displayed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
@@ -26,11 +24,9 @@ impl fmt::Debug for ApiKey {
 }
 
 impl ApiKey {
-    /// Returns the header that sends the key.
-    ///
     /// # Errors
     ///
-    /// Returns an error if the key has characters that no key has.
+    /// The key has characters that no key has.
     pub fn authorization(&self) -> Result<HeaderValue> {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0))
             .map_err(|_| CliError::Usage("the API key has characters that no key has".into()))?;
@@ -38,14 +34,14 @@ impl ApiKey {
         Ok(value)
     }
 
-    /// Returns what may be shown of the key, its prefix in `GET /keys`. It stays when the key is rotated.
+    /// The key's prefix in `GET /keys`, which may be shown. It stays when the key is rotated.
     #[must_use]
     pub fn prefix(&self) -> &str {
         self.0.get(..12).filter(|prefix| prefix.starts_with("apl_")).unwrap_or("other")
     }
 }
 
-/// Where a key can come from.
+/// Sources of a key.
 #[derive(Debug, Default)]
 pub struct KeySources {
     /// `--api-key`.
@@ -58,7 +54,7 @@ pub struct KeySources {
     pub file_variable: Option<PathBuf>,
 }
 
-/// Returns the key; the command line comes before the environment.
+/// The command line comes before the environment.
 ///
 /// # Errors
 ///
@@ -109,10 +105,10 @@ fn is_open_to_others(_: &std::fs::Metadata) -> bool {
     false
 }
 
-/// What base URLs end in.
+/// The end of base URLs.
 const VERSION: &str = "/v1";
 
-/// Reads the base URL. One without a path gets `/v1`.
+/// A URL without a path gets `/v1`.
 ///
 /// # Errors
 ///

@@ -6,18 +6,16 @@ pub enum CliError {
     /// The command line, the environment or the file's columns don't fit: nothing was sent.
     #[error("{0}")]
     Usage(String),
-    /// Something failed on the way.
     #[error("{0}")]
     Failed(String),
     /// The service refused the first request, or was never reached: nothing took effect, and there is nothing to resume.
     #[error("{0}")]
     Rejected(String),
-    /// The user pressed Ctrl-C.
     #[error("{0}")]
     Interrupted(String),
 }
 
-/// What a command ends with.
+/// With the errors of this program.
 pub type Result<T> = std::result::Result<T, CliError>;
 
 /// Every row is fine.
@@ -28,7 +26,7 @@ pub const EXIT_REFUSED: u8 = 3;
 pub const EXIT_INTERRUPTED: u8 = 130;
 
 impl CliError {
-    /// Returns the exit code, as `--help` documents it.
+    /// As `--help` documents it.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -38,7 +36,7 @@ impl CliError {
         }
     }
 
-    /// Returns an error that names the file that can't be read or written.
+    /// The file can't be read or written.
     #[must_use]
     pub fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::Failed(format!("{}: {error}", path.display()))

@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// Tells whether the program was asked to end.
+/// Requests to end the program.
 #[derive(Debug, Clone)]
 pub struct Interrupt(watch::Receiver<u32>);
 
@@ -19,13 +19,13 @@ impl Interrupt {
         Self(receiver)
     }
 
-    /// Returns how often the program was asked to end.
+    /// The number of requests so far.
     #[must_use]
     pub fn count(&self) -> u32 {
         *self.0.borrow()
     }
 
-    /// Waits until the program is asked to end once more; returns how often it was asked.
+    /// Waits for another request. Returns the number of requests so far.
     ///
     /// [`count`](Self::count) may know of a request before this returns it, so only the number tells the first from the second.
     pub async fn next(&mut self) -> u32 {

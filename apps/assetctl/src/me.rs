@@ -7,11 +7,6 @@ use crate::http::request::get_data;
 use crate::output::{print, print_json};
 use serde_json::Value;
 
-/// Shows whose the key is, and what it may do.
-///
-/// # Errors
-///
-/// Returns an error when the service doesn't answer.
 pub async fn me(connection: &Connection, is_json: bool) -> Result<u8> {
     let me = get_data(&Client::new(connection)?, "me", &[]).await?;
     if is_json {

@@ -5,45 +5,28 @@ use serde_json::Value;
 use std::path::Path;
 use tempfile::{Builder, NamedTempFile};
 
-/// Returns a number of things in words: `1 row`, `2 rows`.
+/// `1 row`, `2 rows`.
 #[must_use]
 pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Prints a text for people. A reader that has seen enough, such as `head`, is no error.
-///
-/// # Errors
-///
-/// Returns an error when standard output can't be written.
+/// For people. A reader that has seen enough, such as `head`, is no error.
 pub fn print(text: &str) -> Result<()> {
     Ok(terminal::print(text)?)
 }
 
-/// Prints a text for programs, which get every byte. A reader that has seen enough is no error.
-///
-/// # Errors
-///
-/// Returns an error when standard output can't be written.
+/// For programs, which get every byte. A reader that has seen enough is no error.
 pub fn print_data(text: &str) -> Result<()> {
     terminal::print_data(text)?;
     Ok(())
 }
 
-/// Prints a JSON document.
-///
-/// # Errors
-///
-/// Returns an error when standard output can't be written.
 pub fn print_json(value: &Value) -> Result<()> {
     print_data(&format!("{value:#}"))
 }
 
-/// Returns a new file in the folder of `path`, with the rights that new files have.
-///
-/// # Errors
-///
-/// Returns an error that names `path`.
+/// A new file in the folder of `path`, with the rights that new files have.
 pub fn temporary_beside(path: &Path) -> Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
@@ -56,10 +39,6 @@ pub fn temporary_beside(path: &Path) -> Result<NamedTempFile> {
 }
 
 /// Gives a file its name, once it is on the disk.
-///
-/// # Errors
-///
-/// Returns an error that names `path`.
 pub fn persist(file: NamedTempFile, path: &Path) -> Result<()> {
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| CliError::file(path, &error.error))?;

@@ -3,25 +3,24 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// How often a plain line is written.
+/// The time between plain lines.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// The progress through a file.
 pub struct Progress {
     bar: Option<ProgressBar>,
     label: &'static str,
     size: u64,
     began: Instant,
-    /// How much of the file earlier attempts have settled.
+    /// Bytes that earlier attempts have settled.
     skipped: u64,
-    /// How much of it is settled by this one.
+    /// Bytes that this attempt has settled.
     done: u64,
     rows: u64,
     last_line: Instant,
 }
 
 impl Progress {
-    /// Begins; `size` is that of the file.
+    /// `size` is that of the file.
     #[must_use]
     pub fn new(label: &'static str, size: u64) -> Self {
         let bar = terminal::is_error_terminal().then(|| {
@@ -33,12 +32,12 @@ impl Progress {
         Self { bar, label, size, began: now, skipped: 0, done: 0, rows: 0, last_line: now }
     }
 
-    /// Notes a part of the file that an earlier attempt has settled: it says nothing about the rate.
+    /// For a part that an earlier attempt has settled: it doesn't count for the rate.
     pub fn skip(&mut self, length: u64) {
         self.skipped += length;
     }
 
-    /// Notes that more rows are settled, which are `length` bytes of the file.
+    /// `length`: the bytes of the rows in the file.
     pub fn settled(&mut self, rows: u64, length: u64, note: &str) {
         self.rows += rows;
         self.done += length;
@@ -62,7 +61,7 @@ impl Progress {
     }
 }
 
-/// Tells rows, rate and the time left, from how much of the file was done in which time.
+/// Rows, rate and remaining time. `done` and `left` are bytes of the file.
 fn describe(rows: u64, elapsed: Duration, done: u64, left: u64) -> String {
     let seconds = elapsed.as_secs_f64().max(0.001);
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
@@ -70,7 +69,7 @@ fn describe(rows: u64, elapsed: Duration, done: u64, left: u64) -> String {
     format!("{rows} rows, {rate:.0} rows/s, {} left", duration(Duration::from_secs_f64(time_left.min(1e9))))
 }
 
-/// Returns a duration in its two largest units.
+/// In its two largest units.
 #[must_use]
 pub fn duration(duration: Duration) -> String {
     match duration.as_secs() {

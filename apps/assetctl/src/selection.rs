@@ -10,23 +10,21 @@ use serde::Deserialize;
 use std::collections::HashSet;
 use terminal::print_note;
 
-/// The type of exports in NDJSON.
 const NDJSON: &str = "application/x-ndjson";
 
-/// An asset, by what a label needs.
+/// The fields of an asset that a label needs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Asset {
-    /// The id.
     pub id: String,
-    /// The tag.
     pub asset_tag: String,
 }
 
-/// Returns the assets with these tags or ids, in their order and each once.
+/// `names` are tags or ids. Each asset comes once, in their order.
 ///
 /// # Errors
 ///
-/// Returns [`CliError::Failed`] that names the tags that no asset has or the first unknown ID, or when the service doesn't answer.
+/// Returns [`CliError::Failed`] that names the tags that no asset has or the first unknown ID, or when the service doesn't
+/// answer.
 pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
     let bar = ProgressBar::new_spinner().with_message("finding assets");
     let (mut assets, mut ids, mut unknown) = (Vec::new(), HashSet::new(), Vec::new());
@@ -50,11 +48,7 @@ pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
     }
 }
 
-/// Returns the assets that match, the oldest first.
-///
-/// # Errors
-///
-/// Returns [`CliError::Failed`] when the service refuses a filter, or doesn't answer.
+/// The oldest first.
 pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> {
     let mut query = vec![("format".to_owned(), "ndjson".to_owned())];
     query.extend(filters.pairs());
@@ -80,7 +74,7 @@ pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> 
     Ok(assets)
 }
 
-/// Returns whether a text has the form of an id.
+/// The text has the form of an id.
 #[must_use]
 pub fn is_id(text: &str) -> bool {
     let hyphens = [8, 13, 18, 23];

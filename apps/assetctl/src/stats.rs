@@ -8,11 +8,6 @@ use crate::output::{count, print, print_json};
 use serde_json::Value;
 use terminal::{Column, Table};
 
-/// Shows what there is.
-///
-/// # Errors
-///
-/// Returns an error when the service doesn't answer.
 pub async fn stats(connection: &Connection, is_json: bool) -> Result<u8> {
     let stats = get_data(&Client::new(connection)?, "stats", &[]).await?;
     if is_json {
@@ -54,12 +49,12 @@ fn summary(stats: &Value, width: Option<usize>) -> String {
     std::iter::once(heading).chain(tables).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Returns the members of an object from name to count.
+/// `counts` is an object from name to count.
 fn members(counts: &Value) -> impl Iterator<Item = (&str, String)> {
     counts.as_object().into_iter().flatten().map(|(name, count)| (name.as_str(), count.to_string()))
 }
 
-/// Returns a table of names and counts; `None` if there are none.
+/// `None` without counts.
 fn counts(title: &'static str, number: &'static str, counts: &Value) -> Option<Table> {
     let mut table = Table::new(&[Column::text(title), Column::number(number)]);
     members(counts).for_each(|(name, count)| table.add([if name.is_empty() { "(none)" } else { name }.to_owned(), count]));

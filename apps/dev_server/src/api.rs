@@ -7,7 +7,7 @@ use utoipa::openapi::OpenApi;
 /// A function's routes and its part of the OpenAPI document.
 type Function = (fn() -> Router<App>, fn() -> OpenApi);
 
-/// All functions, in the order of the document.
+/// In the order of the document.
 const FUNCTIONS: [Function; 8] = [
     (meta::all_routes, meta::description),
     (assets::routes, assets::description),
@@ -19,12 +19,10 @@ const FUNCTIONS: [Function; 8] = [
     (account::routes, account::description),
 ];
 
-/// Returns the routes of all functions.
 pub fn all_routes() -> Router<App> {
     FUNCTIONS.iter().fold(Router::new(), |all, (routes, _)| all.merge(routes()))
 }
 
-/// Returns the functions' parts of the OpenAPI document.
 pub fn descriptions() -> impl Iterator<Item = OpenApi> {
     FUNCTIONS.iter().map(|(_, description)| description())
 }

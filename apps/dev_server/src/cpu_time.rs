@@ -3,8 +3,7 @@
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Returns the processor time that this thread has used: with that of an engine in the process, without that of one with a
-/// port, which has a thread of its own.
+/// Of this thread: with that of an engine in the process, without that of one with a port, which has a thread of its own.
 #[must_use]
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);

@@ -60,9 +60,8 @@ const HANDED_OVER: usize = 4;
 /// A handover of the demo data that waits for its signature.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Handover {
-    /// The process instance.
     instance_id: String,
-    /// Who signs.
+    /// The signer.
     user_id: String,
 }
 
@@ -70,7 +69,7 @@ pub struct Handover {
 struct ApiClient {
     router: Router,
     api_key: String,
-    /// What links in responses begin with.
+    /// The beginning of links in responses.
     host: String,
 }
 
@@ -92,7 +91,6 @@ impl ApiClient {
         Ok(serde_json::from_slice(&bytes)?)
     }
 
-    /// Creates a resource and returns its id.
     async fn create(&self, path: &str, body: &Value) -> Result<String> {
         let response = self.send("POST", path, &body.to_string()).await?;
         Ok(response["data"]["id"].as_str().context("can't create demo data: a response has no id")?.to_owned())
@@ -100,7 +98,7 @@ impl ApiClient {
 }
 
 /// Makes a new signing link for a handover, since the secret of the last one isn't stored. Returns its URL, which begins with
-/// this host; `None` if the handover has ended, or somebody has changed what it needs.
+/// this host; `None` if the handover has ended, or somebody has changed its records.
 pub async fn signing_url(router: Router, api_key: &str, host: &str, handover: &Handover) -> Option<String> {
     let Handover { instance_id, user_id } = handover;
     let api = ApiClient { router, api_key: api_key.to_owned(), host: host.to_owned() };
@@ -109,8 +107,6 @@ pub async fn signing_url(router: Router, api_key: &str, host: &str, handover: &H
     Some(link["data"]["url"].as_str()?.to_owned())
 }
 
-/// Creates the demo data in the tenant of the API key, and returns the handover in it.
-///
 /// # Errors
 ///
 /// Returns an error when a request fails.
@@ -157,7 +153,7 @@ pub async fn load(router: Router, api_key: &str) -> Result<Handover> {
     begin_handover(&api, &assets[HANDED_OVER], &users[0]).await
 }
 
-/// Begins to hand an asset over to a user, up to the signature.
+/// Submits the steps before the signature.
 async fn begin_handover(api: &ApiClient, asset: &str, user: &str) -> Result<Handover> {
     let processes = api.send("GET", "processes", "").await?;
     let process = processes["data"].as_array().into_iter().flatten().find(|process| process["slug"] == "employee-onboarding");
@@ -169,7 +165,6 @@ async fn begin_handover(api: &ApiClient, asset: &str, user: &str) -> Result<Hand
     Ok(Handover { instance_id, user_id: user.to_owned() })
 }
 
-/// Creates an asset and returns its id.
 async fn create_asset(
     api: &ApiClient,
     model: &str,

@@ -20,14 +20,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 
-/// The longest body that the engine takes, as DynamoDB does.
+/// As DynamoDB's.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
-/// The region of the engine's clients, which means nothing.
+/// Any region would do.
 pub(crate) const REGION: Region = Region::from_static("us-east-1");
 
 /// A running engine. Dropping it stops it.
 pub struct Engine {
-    /// Its base URL.
     pub url: String,
     trimmer: Trimmer,
     stop: Option<oneshot::Sender<()>>,
@@ -35,8 +34,6 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts an engine that listens on `addr` and stores its data in `file`, or in memory.
-    ///
     /// # Errors
     ///
     /// Returns an error when the file can't be opened or the address is in use.
@@ -70,20 +67,19 @@ impl Engine {
         Ok(Self { url, trimmer: Trimmer(trimmer), stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Returns what deletes stream records that have been read.
+    /// Deletes stream records that have been read.
     #[must_use]
     pub fn trimmer(&self) -> Trimmer {
         self.trimmer.clone()
     }
 }
 
-/// Returns a name for a database in memory, by which a second connection finds it.
+/// A second connection finds the database by its name.
 fn in_memory() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("file:engine-{}?mode=memory&cache=shared", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Returns the engine's HTTP service.
 fn service(db: Database, is_local: bool) -> Router {
     let respond = move |headers: HeaderMap, body: Bytes| {
         let response = if is_trusted(&headers, is_local) { call(&db, &headers, &body) } else { refusal() };
@@ -92,7 +88,6 @@ fn service(db: Database, is_local: bool) -> Router {
     Router::new().fallback(respond).layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
-/// Executes the call that a request asks for.
 fn call(db: &Database, headers: &HeaderMap, body: &[u8]) -> Response {
     let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()?.split_once('.'));
     let operation = target.map_or("", |(_, operation)| operation);
@@ -105,15 +100,14 @@ fn refusal() -> Response {
     (StatusCode::FORBIDDEN, "The embedded engine takes no requests of web pages.\n").into_response()
 }
 
-/// Returns whether a request can't come from a page in a browser. `is_local` says that only this machine can reach the
-/// engine.
+/// The request can't come from a page in a browser. `is_local`: only this machine can reach the engine.
 fn is_trusted(headers: &HeaderMap, is_local: bool) -> bool {
     let is_loopback = |host: &HeaderValue| host.to_str().is_ok_and(is_loopback);
     let mut hosts = headers.get_all(header::HOST).iter().peekable();
     !headers.contains_key(header::ORIGIN) && (!is_local || hosts.peek().is_some() && hosts.all(is_loopback))
 }
 
-/// Returns whether a `Host` is this machine, by a name or an address that nobody else can give to another.
+/// This machine, by a name or an address that nobody else can give to another.
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
         Some((address, _)) => address,
@@ -133,7 +127,7 @@ impl Drop for Engine {
     }
 }
 
-/// Returns the SDK configuration for the engine at `url`: placeholder credentials, and plain HTTP without root certificates.
+/// Placeholder credentials, and plain HTTP without root certificates.
 #[must_use]
 pub fn config(url: &str) -> Builder {
     shared::store::client::configure(Builder::new())
@@ -144,7 +138,7 @@ pub fn config(url: &str) -> Builder {
         .http_client(aws_smithy_http_client::Builder::new().build_http())
 }
 
-/// Returns placeholder credentials.
+/// Placeholders.
 pub(crate) fn credentials() -> Credentials {
     Credentials::new("local", "local", None, None, "local")
 }

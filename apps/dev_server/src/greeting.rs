@@ -3,29 +3,25 @@
 use std::path::Path;
 use terminal::style::{self, paint};
 
-/// What there is to tell.
+/// The facts to tell.
 #[derive(Debug, Clone, Copy)]
 pub struct Greeting<'a> {
-    /// The base URL of the API.
     pub base_url: &'a str,
-    /// The key of the demo tenant.
     pub api_key: &'a str,
-    /// The signing link of the demo data's handover, if that is open.
+    /// The link of the demo data's handover, if that is open.
     pub signing_url: Option<&'a str>,
-    /// Whether only this machine reaches the server.
+    /// Only this machine reaches the server.
     pub is_local: bool,
-    /// The data folder; `None` when the data is in memory.
+    /// `None` when the data is in memory.
     pub folder: Option<&'a Path>,
-    /// The URL of the engine.
     pub dynamodb_endpoint: &'a str,
-    /// The table in it.
     pub table: &'a str,
-    /// Whether `jq`, which formats JSON, is installed.
+    /// `jq`, which formats JSON, is installed.
     pub has_jq: bool,
 }
 
 impl Greeting<'_> {
-    /// Returns the text: addresses, the key, where the data is, and commands to paste.
+    /// Addresses, the key, the place of the data, and commands to paste.
     #[must_use]
     pub fn text(&self, is_coloured: bool) -> String {
         let Self { base_url, api_key, dynamodb_endpoint, table, .. } = self;
@@ -77,7 +73,7 @@ impl Greeting<'_> {
     }
 }
 
-/// Returns whether a program of this name is in one of the folders of `PATH`.
+/// `PATH` has a program of this name.
 #[must_use]
 pub fn is_installed(program: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))

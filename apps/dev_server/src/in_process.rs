@@ -30,8 +30,6 @@ impl std::fmt::Debug for InProcessEngine {
 }
 
 impl InProcessEngine {
-    /// Starts an engine without tables.
-    ///
     /// # Errors
     ///
     /// Returns an error when SQLite can't open a database in memory.
@@ -64,21 +62,21 @@ impl HttpConnector for InProcessEngine {
     }
 }
 
-/// Lets other tasks go first, as often as chance will have it.
+/// Lets other tasks go first, a random number of times.
 async fn pass() {
     for _ in 0..fastrand::u8(0..=MAX_YIELDS) {
         yield_now().await;
     }
 }
 
-/// Returns the operation that a request of the SDK names, and its body.
+/// The operation and the body of a request of the SDK.
 pub(crate) fn table_call(request: &HttpRequest) -> (String, Value) {
     let target = request.headers().get("x-amz-target").and_then(|target| target.split('.').nth(1));
     let body = request.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
     (target.unwrap_or_default().to_owned(), body)
 }
 
-/// Returns a response of the table as the SDK gets it.
+/// As the SDK gets it.
 pub(crate) fn http_response(response: &TableResponse) -> Result<HttpResponse, ConnectorError> {
     let status = response.status.try_into().map_err(|_| ConnectorError::other("no status".into(), None))?;
     let mut http = HttpResponse::new(status, SdkBody::from(response.body.to_string()));

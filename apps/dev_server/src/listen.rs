@@ -3,17 +3,15 @@
 use std::io::{Error, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
-/// Parses an address of the command line.
-///
 /// # Errors
 ///
-/// Returns a text that says what is right.
+/// A text with an example.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "must be an IP address and a port, such as 127.0.0.1:3001".to_owned())
 }
 
-/// Returns an address by which a server that listens on `address` is reached: if it listens on all addresses of this machine,
-/// the one that the network knows, or else the loopback address.
+/// An address for clients of a server that listens on `address`: for all addresses of this machine, the one in the network, or
+/// else the loopback address.
 pub fn reachable(address: SocketAddr) -> SocketAddr {
     if !address.ip().is_unspecified() {
         return address;
@@ -22,7 +20,7 @@ pub fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Returns the address that packets to elsewhere are sent from. Connecting a UDP socket sends none.
+/// The address that packets to elsewhere are sent from. Connecting a UDP socket sends none.
 fn address_in_network() -> Option<IpAddr> {
     // An address for documentation (RFC 5737): it is nowhere in particular.
     const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
@@ -31,7 +29,7 @@ fn address_in_network() -> Option<IpAddr> {
     socket.local_addr().ok().map(|address| address.ip())
 }
 
-/// Says why an address can't be listened on, and what to give to `option` instead.
+/// With the reason, and a better value for `option`.
 pub fn cant_listen(option: &str, address: SocketAddr, error: &Error) -> String {
     let (reason, instead) = match error.kind() {
         ErrorKind::AddrInUse => {

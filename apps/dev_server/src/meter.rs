@@ -22,16 +22,14 @@ struct Call {
     write_units: f64,
 }
 
-/// The cost of the calls of a request.
 #[derive(Debug, Default, PartialEq)]
 pub struct Cost {
-    /// The number of round trips: calls that run concurrently count as one.
+    /// Calls that run concurrently count as one.
     pub round_trips: usize,
-    /// The number of calls.
     pub calls: usize,
-    /// Consumed read units.
+    /// Consumed.
     pub read_units: f64,
-    /// Consumed write units.
+    /// Consumed.
     pub write_units: f64,
 }
 
@@ -121,7 +119,7 @@ impl Intercept for Meter {
 }
 
 impl Meter {
-    /// Returns the cost of all calls since the previous `take`.
+    /// All calls since the previous `take`.
     pub fn take(&self) -> Cost {
         let mut calls = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         calls.sort_by_key(|call| call.end);

@@ -57,7 +57,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns which addresses webhooks may have.
+    /// The addresses that webhooks may have.
     #[must_use]
     pub fn address_policy(&self) -> AddressPolicy {
         if self.allow_local_webhooks { AddressPolicy::PublicOrLoopback } else { AddressPolicy::Public }

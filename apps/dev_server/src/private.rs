@@ -14,8 +14,6 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Opens a file to write to, and creates it if it is missing.
-///
 /// # Errors
 ///
 /// Returns an error when the file can't be opened.

@@ -5,17 +5,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::Location;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The environment variable that repeats the sample of another day.
+/// Repeats the sample of another day.
 const SEED: &str = "TEST_SEED";
 
-/// Returns whether `FULL_TESTS=1` asks for every case.
+/// `FULL_TESTS=1` asks for every case.
 #[must_use]
 pub fn full_tests() -> bool {
     std::env::var("FULL_TESTS").is_ok_and(|value| value == "1")
 }
 
-/// Returns the random numbers that choose today's sample for a place in the code, and prints their seed: the day, or the
-/// value of `TEST_SEED`. The output of a test is shown when it fails.
+/// Chooses today's sample for a place in the code. Prints the seed: the day, or the value of `TEST_SEED`. The output of a test is
+/// shown when it fails.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "the day is the seed; the tests' own clock stands still")]
 #[expect(clippy::panic, clippy::print_stdout, reason = "only tests call it")]
@@ -32,7 +32,7 @@ fn random() -> Rng {
     Rng::with_seed(hasher.finish())
 }
 
-/// Returns `count` of the cases in their order, or all of them in the full run.
+/// In their order; all cases in the full run.
 #[must_use]
 #[track_caller]
 pub fn sample<T>(cases: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
@@ -45,7 +45,7 @@ pub fn sample<T>(cases: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
     chosen.into_iter().map(|(_, case)| case).collect()
 }
 
-/// Returns how many cases a test with random input runs: `full` in the full run, otherwise a sixteenth.
+/// For a test with random input: `full` in the full run, otherwise a sixteenth.
 #[must_use]
 pub fn case_count(full: u32) -> u32 {
     if full_tests() { full } else { full.div_ceil(16) }

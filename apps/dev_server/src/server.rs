@@ -36,11 +36,11 @@ use tracing::instrument::WithSubscriber;
 
 /// The table's name in the embedded engine.
 pub const TABLE: &str = "asset-lifecycle";
-/// How long requests and deliveries in progress may take to finish after a signal.
+/// For requests and deliveries in progress, after a signal.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often snapshots of list indexes are written.
+/// The time between runs of the writer of snapshots.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(300);
-/// How long after its beginning a run begins to write another tenant's snapshots.
+/// The time in which a run begins to write another tenant's snapshots.
 const SNAPSHOT_RUN: TimeDelta = TimeDelta::minutes(2);
 
 /// Methods that pages of other origins may use.
@@ -63,10 +63,9 @@ pub const CORS_RESPONSE_HEADERS: [&str; 12] = [
     "x-ratelimit-reset",
 ];
 
-/// How long browsers may keep the answer to a preflight. template.yaml has the same time for API Gateway.
+/// The time that browsers may keep the answer to a preflight. template.yaml has the same time for API Gateway.
 pub const CORS_MAX_AGE: Duration = Duration::from_secs(3600);
 
-/// The contents of the ready file.
 #[derive(Debug, Serialize)]
 struct ReadyFile<'a> {
     base_url: &'a str,
@@ -78,8 +77,8 @@ struct ReadyFile<'a> {
     signing_url: Option<&'a str>,
 }
 
-/// Returns the whole API, with the CORS headers that API Gateway adds in AWS. Links to it begin as the caller's `Host`
-/// header says: another device in the network gets links that it can open.
+/// The whole API, with the CORS headers that API Gateway adds in AWS. Links begin with the caller's `Host`: another device in the
+/// network gets links that it can open.
 pub fn router(app: App) -> Router {
     let cors = CorsLayer::new()
         .allow_origin(Any)
@@ -196,8 +195,8 @@ async fn start_webhooks(
     Pipeline::start(engine, TABLE, queue, fanout, deliver, Settings::default()).await
 }
 
-/// Serves requests until a signal, of which it tells webhooks, and then lets those in progress finish. Returns until when
-/// everything has to end.
+/// Serves requests until a signal, which it passes on to webhooks, and then lets those in progress finish. Returns the deadline
+/// for everything.
 async fn serve(listener: TcpListener, router: Router, webhooks: watch::Sender<bool>) -> Instant {
     let open = serving::serve(listener, router, Limits::default(), signal()).await;
     let _ = webhooks.send(true);
@@ -206,7 +205,6 @@ async fn serve(listener: TcpListener, router: Router, webhooks: watch::Sender<bo
     deadline
 }
 
-/// Waits for SIGINT or SIGTERM.
 async fn signal() {
     let interrupt = tokio::signal::ctrl_c();
     match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {

@@ -13,7 +13,7 @@ use yaml_serde::Value;
 /// The contents of template.yaml at build time.
 pub const TEMPLATE: &str = include_str!("../../../template.yaml");
 
-/// The properties of `AWS::DynamoDB::Table` that are needed to create the table.
+/// Properties of `AWS::DynamoDB::Table` that are needed to create the table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct TableProperties {
@@ -65,7 +65,7 @@ pub struct Stream {
     pub stream_view_type: String,
 }
 
-/// Returns the table's properties in template.yaml.
+/// From template.yaml.
 ///
 /// # Errors
 ///

@@ -5,7 +5,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// A response of the table.
 #[derive(Debug, Clone)]
 pub struct TableResponse {
     pub status: u16,
@@ -13,7 +12,7 @@ pub struct TableResponse {
 }
 
 impl TableResponse {
-    /// Returns an error as DynamoDB words it.
+    /// In DynamoDB's form.
     pub fn error(status: u16, code: &str, message: &str) -> Self {
         Self { status, body: json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message}) }
     }
@@ -23,7 +22,7 @@ impl TableResponse {
     }
 }
 
-/// Executes a call, as DynamoDB names its operation.
+/// `operation` is DynamoDB's name.
 pub fn execute(db: &Database, operation: &str, body: Value) -> TableResponse {
     match operation {
         "GetItem" => respond(body, |request| db.get_item(request)),

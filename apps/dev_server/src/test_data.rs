@@ -5,13 +5,13 @@ use shared::domain::keys::token::{BearerToken, Credential, Secret};
 use shared::domain::values::id::{ApiKeyId, Id, LinkId, TenantId};
 use uuid::Uuid;
 
-/// Returns an API key of the right form that the tenant has not given to anybody.
+/// Of the right form, but never created by the tenant.
 #[must_use]
 pub fn made_up_key(tenant: TenantId) -> String {
     made_up::<ApiKeyId>(tenant)
 }
 
-/// Returns the secret of a signing link, of the right form, that the tenant has not given to anybody.
+/// The secret of a signing link, of the right form, but never created by the tenant.
 #[must_use]
 pub fn made_up_link(tenant: TenantId) -> String {
     made_up::<LinkId>(tenant)
@@ -21,13 +21,13 @@ fn made_up<C: Credential>(tenant: TenantId) -> String {
     BearerToken::new(tenant, C::from_uuid(Uuid::from_bytes([5; 16])), Secret::new([1; 32])).expose()
 }
 
-/// Returns the ID of a tenant that doesn't exist.
+/// No such tenant exists.
 #[must_use]
 pub fn unknown_tenant() -> TenantId {
     TenantId::from_uuid(Uuid::from_bytes([5; 16]))
 }
 
-/// Returns a schema of custom fields with which each item of the array `list` is compared with 900 rules.
+/// Each item of the array `list` is compared with 900 rules.
 #[must_use]
 pub fn expensive_schema() -> Value {
     let rules: Vec<Value> = (0..900).map(|n| json!({"type": "string", "minLength": n})).collect();

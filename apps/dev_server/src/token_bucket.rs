@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-/// A token bucket that holds the units of one second. What is taken may exceed what is left: it goes into debt.
+/// A token bucket that holds the units of one second. A call may take more than the rest: the bucket goes into debt.
 #[derive(Debug)]
 pub struct TokenBucket {
     left: f64,
@@ -10,19 +10,16 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Creates a full bucket.
     #[must_use]
     pub fn full(units_per_second: f64, now: Instant) -> Self {
         Self { left: units_per_second, at: now }
     }
 
-    /// Returns whether any units are left.
     pub fn has_any(&mut self, units_per_second: f64, now: Instant) -> bool {
         self.refill(units_per_second, now);
         self.left > 0.0
     }
 
-    /// Takes units.
     pub fn take(&mut self, units: f64, units_per_second: f64, now: Instant) {
         self.refill(units_per_second, now);
         self.left -= units;

@@ -6,8 +6,8 @@ use crate::text::unstyled;
 use clap::{Error, Parser};
 use std::{io, process};
 
-/// Returns the options that the program was started with. If they can't be parsed, or ask for help, prints what clap says
-/// and ends the program, as [`Parser::parse`] does, but without what a terminal would obey: clap echoes arguments.
+/// If they can't be parsed, or ask for help, prints clap's text and ends the program, as [`Parser::parse`] does, but without
+/// control characters: clap echoes arguments.
 #[must_use]
 pub fn parse_arguments<T: Parser>() -> T {
     T::try_parse().unwrap_or_else(|error| {

@@ -6,12 +6,12 @@ use clap::Command;
 use clap::builder::StyledStr;
 use std::fmt::Write;
 
-/// What an example's line begins with.
+/// The beginning of an example's line.
 const INDENT: &str = "  ";
-/// The longest line of an example. What is longer is broken by a narrow terminal, and can't be copied.
+/// The longest line of an example. Longer ones are broken by a narrow terminal, and can't be copied.
 const MAX_COLUMNS: usize = 80;
 
-/// Returns the section with examples, one on each line, for the end of a command's help. A line can go on after a `\`.
+/// One on each line, for the end of a command's help. A line can go on after a `\`.
 #[must_use]
 pub fn examples(lines: &str) -> StyledStr {
     let heading = style::HEADING;
@@ -58,7 +58,7 @@ fn check(root: &Command, command: &Command, path: &str, faults: &mut Vec<String>
     }
 }
 
-/// Returns the examples of a help text, without what follows a `|` or a `#`.
+/// ` or a `#`.|The examples of a help text, up to a `|` or a `#`.|` or a `#`.
 fn lines_of(help: &str) -> Vec<String> {
     let section = help.split("Examples:").nth(1).unwrap_or_default().split("\n\n").next().unwrap_or_default();
     let section = section.replace("\\\n", " ");
@@ -66,7 +66,7 @@ fn lines_of(help: &str) -> Vec<String> {
     lines.map(str::trim_end).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns the words of a command as a shell splits them. Knows only blanks and double quotes.
+/// As a shell splits a command. Knows only blanks and double quotes.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
     for character in line.chars() {

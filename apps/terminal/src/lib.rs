@@ -20,19 +20,19 @@ pub use text::{clean, clean_lines, pad, time};
 use console::Term;
 use std::io::{self, IsTerminal};
 
-/// Returns whether people read standard output.
+/// People read standard output.
 #[must_use]
 pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Returns whether people read standard error.
+/// People read standard error.
 #[must_use]
 pub fn is_error_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Returns how many columns the terminal has; `None` if standard output is no terminal, or doesn't tell.
+/// In columns; `None` if standard output is no terminal, or doesn't tell.
 #[must_use]
 pub fn width() -> Option<usize> {
     let size = if is_terminal() { Term::stdout().size_checked() } else { None };

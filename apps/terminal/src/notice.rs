@@ -8,7 +8,7 @@ use console::Term;
 pub struct Notice(Term);
 
 impl Notice {
-    /// Shows a text that fits one line.
+    /// The text must fit one line.
     #[must_use]
     pub fn show(text: &str) -> Self {
         let term = Term::stderr();

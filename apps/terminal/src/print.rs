@@ -23,8 +23,8 @@ pub fn print_styled(text: &str) -> io::Result<bool> {
     print_line(io::stdout().lock(), &clean_styled(text))
 }
 
-/// Prints a text for programs and ends its line: they get every byte, and a terminal what [`clean_lines`] leaves. Returns
-/// whether anybody still reads the output.
+/// Ends the line. Programs get every byte, and a terminal the text that [`clean_lines`] leaves. Returns whether anybody still
+/// reads the output.
 ///
 /// # Errors
 ///
@@ -33,8 +33,8 @@ pub fn print_data(text: &str) -> io::Result<bool> {
     print_line(data(), text)
 }
 
-/// Returns standard output for programs: they get every byte, and a terminal what [`clean_lines`] leaves. What comes after
-/// the last line break is written when it is flushed.
+/// Standard output for programs: they get every byte, and a terminal the text that [`clean_lines`] leaves. The rest after the
+/// last line break is written at a flush.
 #[must_use]
 pub fn data() -> Box<dyn Write> {
     let output = io::stdout().lock();
@@ -48,7 +48,7 @@ fn print_line(mut output: impl Write, text: &str) -> io::Result<bool> {
     }
 }
 
-/// Returns whether an error, or one that it wraps, says that the reader of the output has ended.
+/// The reader of the output has ended, by an error or one that it wraps.
 #[must_use]
 pub fn is_broken_pipe(error: &io::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
@@ -61,24 +61,23 @@ pub fn is_broken_pipe(error: &io::Error) -> bool {
     false
 }
 
-/// Prints a line for people on standard error.
+/// For people, on standard error.
 pub fn print_note(text: &str) {
     write_error(&clean_lines(text), "\n");
 }
 
-/// Prints a text with styles on standard error. Texts of others in it must be clean already.
+/// Texts of others in it must be clean already.
 pub(crate) fn print_styled_error(text: &str) {
     write_error(&clean_styled(text), "\n");
 }
 
-/// Prints why a program fails on standard error, as clap does with wrong arguments.
+/// The reason of a program's failure, as clap prints wrong arguments.
 pub fn print_error(text: &str) {
     let label = style::paint("error:", style::ERROR, style::is_coloured(&io::stderr()));
     print_styled_error(&format!("{label} {}", clean_lines(text)));
 }
 
-/// Asks a question on standard error, and returns the line that is typed, without white space around it; `None` if there
-/// is nobody to ask.
+/// Asks on standard error. Returns the typed line without white space around it; `None` if there is nobody to ask.
 ///
 /// # Errors
 ///
@@ -93,7 +92,7 @@ pub fn ask(question: &str) -> io::Result<Option<String>> {
     Ok(Some(line.trim().to_owned()))
 }
 
-/// Writes a text that is clean.
+/// The text must be clean.
 fn write_error(text: &str, end: &str) {
     // Nobody misses a line that can't be written.
     let _ = io::stderr().lock().write_all(format!("{text}{end}").as_bytes());
@@ -138,10 +137,10 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    /// What writes to standard output or standard error, or lets clap do it.
+    /// Calls that write to standard output or standard error, or let clap do it.
     const WRITERS: [&str; 9] =
         ["print!(", "println!(", "println(", "dbg!(", "stdout()", "stderr()", "::stdout", "::stderr", "::parse()"];
-    /// This crate's own files that look at these streams, the log, which cleans its lines, and a helper of tests.
+    /// This crate's own files that use these streams, the log, which cleans its lines, and a helper of tests.
     const EXEMPT: [&str; 7] = [
         "apps/terminal/src/print.rs",
         "apps/terminal/src/lib.rs",

@@ -9,13 +9,13 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A text that a terminal obeys: it sets the title, clears the screen, hides what follows, begins a colour with one character,
+/// A text that a terminal obeys: it sets the title, clears the screen, hides the rest, begins a colour with one character,
 /// deletes, and turns the direction.
 pub const HOSTILE: &str = "A\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[8m\u{9b}31m\u{7f}\u{202e}\u{2067}\u{200e}\u{200f}\u{61c}Z";
 
-/// How long a program may take to show something, or to end.
+/// The time in which a program must show a text, or end.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How often that is looked at.
+/// The time between looks.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// A program on a terminal of its own. Dropping it kills the program.
@@ -54,17 +54,17 @@ impl Session {
         Ok(Self { child, keyboard, shown })
     }
 
-    /// Returns everything that the program has shown so far.
+    /// Everything so far.
     #[must_use]
     pub fn shown(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap_or_else(PoisonError::into_inner)).replace("\r\n", "\n")
     }
 
-    /// Waits until the program has shown a text; returns everything that it has shown.
+    /// Returns everything that the program has shown.
     ///
     /// # Errors
     ///
-    /// Returns an error with what it has shown when the text doesn't appear in time.
+    /// The text doesn't appear in time. The error has everything that the program has shown.
     pub fn wait_for(&self, text: &str) -> io::Result<String> {
         let start = Instant::now();
         loop {
@@ -79,8 +79,6 @@ impl Session {
         }
     }
 
-    /// Types a text.
-    ///
     /// # Errors
     ///
     /// Returns an error when nobody reads it.
@@ -88,11 +86,9 @@ impl Session {
         self.keyboard.write_all(text.as_bytes())
     }
 
-    /// Waits for the end of the program.
-    ///
     /// # Errors
     ///
-    /// Returns an error with what it has shown when it doesn't end in time.
+    /// The program doesn't end in time. The error has everything that the program has shown.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         let start = Instant::now();
         loop {
@@ -108,7 +104,6 @@ impl Session {
         }
     }
 
-    /// Returns the process's id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()

@@ -6,33 +6,31 @@ use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::AnsiColor;
 
-/// Headings, as in the help of commands.
+/// As in the help of commands.
 pub const HEADING: Style = Style::new().bold().underline();
-/// What stands out.
+/// For emphasis.
 pub const STRONG: Style = Style::new().bold();
-/// What is less important than the text around it.
+/// Less important than the text around it.
 pub const DIM: Style = Style::new().dimmed();
-/// Success.
 pub const GOOD: Style = AnsiColor::Green.on_default();
 /// Neither success nor failure.
 pub const NEUTRAL: Style = AnsiColor::Cyan.on_default();
-/// What may need attention.
+/// May need attention.
 pub const WARNING: Style = AnsiColor::Yellow.on_default();
-/// Failure.
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
 
-/// Returns whether a stream shows colours.
+/// A stream shows colours.
 pub fn is_coloured(stream: &impl RawStream) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }
 
-/// Returns whether standard output shows colours.
+/// Standard output shows colours.
 #[must_use]
 pub fn is_output_coloured() -> bool {
     is_coloured(&std::io::stdout())
 }
 
-/// Returns a text in a style, or as it is.
+/// Without colours, the text stays as it is.
 #[must_use]
 pub fn paint(text: &str, style: Style, is_coloured: bool) -> String {
     if is_coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }

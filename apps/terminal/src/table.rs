@@ -2,12 +2,11 @@
 
 use crate::text::{clean, pad, width, wrap};
 
-/// What separates two columns.
+/// Blanks between two columns.
 const GAP: usize = 2;
 /// A column of text is not made narrower than this to fit the terminal.
 const MIN_WIDTH: usize = 14;
 
-/// A column of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     title: &'static str,
@@ -16,26 +15,25 @@ pub struct Column {
 }
 
 impl Column {
-    /// Returns a column whose cells stay on one line, such as ids and times.
+    /// Cells stay on one line, such as ids and times.
     #[must_use]
     pub const fn new(title: &'static str) -> Self {
         Self { title, is_right: false, is_text: false }
     }
 
-    /// Returns a column of text, which is broken into lines if the table is too wide.
+    /// Cells are broken into lines if the table is too wide.
     #[must_use]
     pub const fn text(title: &'static str) -> Self {
         Self { title, is_right: false, is_text: true }
     }
 
-    /// Returns a column of numbers.
+    /// Aligned at the right.
     #[must_use]
     pub const fn number(title: &'static str) -> Self {
         Self { title, is_right: true, is_text: false }
     }
 }
 
-/// A table.
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<Column>,
@@ -43,27 +41,25 @@ pub struct Table {
 }
 
 impl Table {
-    /// Returns a table without rows.
     #[must_use]
     pub fn new(columns: &[Column]) -> Self {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row with a cell for each column.
+    /// A cell for each column.
     pub fn add(&mut self, cells: impl IntoIterator<Item = String>) {
         let mut cells: Vec<String> = cells.into_iter().map(|cell| clean(&cell)).collect();
         cells.resize(self.columns.len(), String::new());
         self.rows.push(cells);
     }
 
-    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Returns the table for a terminal with so many columns; without, it is as wide as it gets. If it is too wide even
-    /// with its texts in several lines, each row is a block with a line for each cell.
+    /// `terminal` is the width of the terminal, in columns; without it, the table has its full width. If it is too wide even with
+    /// its texts in several lines, each row is a block with a line for each cell.
     #[must_use]
     pub fn render(&self, terminal: Option<usize>) -> String {
         match self.widths(terminal.unwrap_or(usize::MAX)) {
@@ -76,7 +72,7 @@ impl Table {
         }
     }
 
-    /// Returns the columns' widths; `None` if the table can't be made narrow enough.
+    /// `None` if the table can't be made narrow enough.
     fn widths(&self, terminal: usize) -> Option<Vec<usize>> {
         let longest = |index: usize| self.rows.iter().map(|row| width(&row[index])).max().unwrap_or_default();
         let mut widths: Vec<usize> =
@@ -106,7 +102,7 @@ impl Table {
     }
 }
 
-/// Returns a block with a line for each member of one thing, for a terminal with so many columns.
+/// A line for each member. `terminal` is the width of the terminal.
 #[must_use]
 pub fn record<'a>(members: impl IntoIterator<Item = (&'a str, String)>, terminal: Option<usize>) -> String {
     let members: Vec<(String, String)> = members.into_iter().map(|(title, text)| (clean(title), clean(&text))).collect();

@@ -2,13 +2,13 @@
 
 use console::measure_text_width;
 
-/// Characters that change in which direction the others run, so that a text seems to be another one.
+/// Characters that change the direction of others, so that a text seems to be another one.
 const DIRECTIONS: [std::ops::RangeInclusive<char>; 4] =
     ['\u{61c}'..='\u{61c}', '\u{200e}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
 /// The styles of this crate and of clap's help, without the escape that they begin with.
 const STYLES: [&str; 8] = ["[0m", "[1m", "[2m", "[4m", "[31m", "[32m", "[33m", "[36m"];
 
-/// Returns a text without anything that a terminal would obey: a name must not move the cursor.
+/// Removes everything that a terminal would obey: a name must not move the cursor.
 #[must_use]
 pub fn clean(text: &str) -> String {
     let is_obeyed = |character: char| character.is_control() || DIRECTIONS.iter().any(|range| range.contains(&character));
@@ -20,18 +20,18 @@ pub fn clean(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Returns a text of several lines without anything that a terminal would obey, but line breaks.
+/// Removes everything that a terminal would obey, but line breaks.
 #[must_use]
 pub fn clean_lines(text: &str) -> String {
     text.split('\n').map(|line| clean(line.strip_suffix('\r').unwrap_or(line))).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a text without its styles.
+/// Removes the styles.
 pub fn unstyled(text: &str) -> String {
     STYLES.iter().fold(text.to_owned(), |text, style| text.replace(&format!("\u{1b}{style}"), ""))
 }
 
-/// Returns a text as [`clean_lines`] does, but with its styles. Texts of others in it must be clean already.
+/// As [`clean_lines`], but keeps the styles. Texts of others in it must be clean already.
 pub fn clean_styled(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let mut cleaned = clean_lines(parts.next().unwrap_or_default());
@@ -43,8 +43,8 @@ pub fn clean_styled(text: &str) -> String {
     cleaned
 }
 
-/// Returns a time of the service, such as `2027-01-01T08:30:00.000Z`, to the minute: `2027-01-01 08:30`. Any other text
-/// stays as it is.
+/// Shortens a time of the service, such as `2027-01-01T08:30:00.000Z`, to the minute: `2027-01-01 08:30`. Any other text stays as
+/// it is.
 #[must_use]
 pub fn time(text: &str) -> String {
     let is_time = text.len() >= 20 && text.ends_with('Z') && text.get(10..11) == Some("T") && text.get(13..14) == Some(":");
@@ -54,12 +54,12 @@ pub fn time(text: &str) -> String {
     }
 }
 
-/// Returns how many columns a text takes; wide characters take two.
+/// In columns; wide characters take two.
 pub fn width(text: &str) -> usize {
     measure_text_width(text)
 }
 
-/// Returns a text with blanks up to a width.
+/// Adds blanks up to a width.
 #[must_use]
 pub fn pad(text: &str, columns: usize, is_right: bool) -> String {
     let blanks = " ".repeat(columns.saturating_sub(width(text)));

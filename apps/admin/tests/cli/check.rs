@@ -10,14 +10,14 @@ use shared::domain::user::User;
 use shared::domain::values::id::Id;
 use shared::store::keys::{Item, Keys};
 
-/// Runs the check and returns its exit code and what it prints.
+/// Returns the exit code and the output.
 fn check(operator: &Operator, tenant: &str, options: &[&str]) -> (Option<i32>, Value) {
     let output = operator.run(&[&["check", "--tenant", tenant], options].concat());
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Creates a tenant with a user; returns its id and the key of the user's item.
+/// Returns the tenant's id and the key of the user's item.
 async fn tenant_with_user(operator: &Operator) -> (String, Item) {
     let made = operator.json(&["tenant", "create", "--name", "Acme", "--admin-email", "ada@example.com"]);
     let tenant = made["tenant_id"].as_str().unwrap().to_owned();

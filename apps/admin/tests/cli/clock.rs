@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 
 const DATE: &[u8] = b"date: ";
 
-/// Starts a proxy in front of an engine whose clock seems to be `ahead` seconds ahead of this computer's; returns its URL.
+/// Starts a proxy in front of an engine, whose clock then seems to be `ahead` seconds ahead of this computer's. Returns its URL.
 fn proxy(engine: SocketAddr, ahead: i64) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 const DELETE: [&str; 5] = ["tenant", "delete", "acme", "--settle", "0"];
 
-/// Starts something that answers requests to a bucket; returns its URL, and the first line of each request.
+/// Returns the URL, and the first line of each request.
 fn bucket() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/snapshots", listener.local_addr().unwrap());
@@ -33,7 +33,6 @@ fn bucket() -> (String, Arc<Mutex<Vec<String>>>) {
     (url, requests)
 }
 
-/// Runs the command line, and types `line`.
 fn run_typing(operator: &Operator, arguments: &[&str], line: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admin"));
     command.args(arguments).envs(operator.environment()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

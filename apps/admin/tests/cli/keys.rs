@@ -11,7 +11,7 @@ use shared::domain::user::User;
 use shared::store::keys::{Item, Keys};
 use shared::store::{ChangeContext, UnitOfWork};
 
-/// Returns everything in the table, sorted.
+/// Sorted.
 async fn dump(operator: &Operator) -> Vec<String> {
     let mut pages = operator.client().scan().table_name(server::TABLE).into_paginator().send();
     let mut items: Vec<Item> = Vec::new();

@@ -4,7 +4,7 @@ use crate::operator::Operator;
 use std::process::Command;
 use terminal::pty::{HOSTILE, Session};
 
-/// Runs the command line on a terminal of 80 columns; returns what it shows, and whether its exit code is 0.
+/// Runs the command line on a terminal of 80 columns; returns its output, and whether its exit code is 0.
 pub fn show(operator: &Operator, arguments: &[&str], typed: &str) -> (String, bool) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admin"));
     command.args(arguments).envs(operator.environment()).env_remove("TABLE_NAME").env("TERM", "xterm").env_remove("NO_COLOR");

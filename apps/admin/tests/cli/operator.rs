@@ -11,12 +11,11 @@ use std::sync::Arc;
 /// A table in an embedded engine, and the environment in which the command line reaches it.
 pub struct Operator {
     pub engine: Engine,
-    /// More environment variables.
     pub more_variables: Vec<(&'static str, String)>,
 }
 
 impl Operator {
-    /// Starts an engine and creates a table in it.
+    /// With a table.
     pub async fn start() -> Self {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
         let operator = Self { engine, more_variables: Vec::new() };
@@ -24,24 +23,22 @@ impl Operator {
         operator
     }
 
-    /// Creates a tenant and returns its id.
     pub fn create_tenant(&self) -> String {
         self.json(&["tenant", "create", "--name", "Acme"])["tenant_id"].as_str().unwrap().to_owned()
     }
 
-    /// Returns the store on the table, with the system's clock.
+    /// With the system's clock.
     pub fn store(&self) -> Store {
         Store::new(self.client(), server::TABLE, shared::app::system_clock())
     }
 
-    /// Returns the store on the table, with a clock that is `ahead` seconds ahead of the system's.
+    /// `ahead` is in seconds.
     pub fn store_with_clock(&self, ahead: i64) -> Store {
         let clock = shared::app::system_clock();
         let clock = move || Timestamp::from_millis(clock().millis() + ahead * 1_000);
         Store::new(self.client(), server::TABLE, Arc::new(clock))
     }
 
-    /// Runs the command line with these arguments.
     pub fn run(&self, arguments: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_admin"))
             .args(arguments)
@@ -79,12 +76,11 @@ impl Operator {
         text
     }
 
-    /// Returns a client of the engine.
     pub fn client(&self) -> aws_sdk_dynamodb::Client {
         aws_sdk_dynamodb::Client::from_conf(engine::config(&self.engine.url).build())
     }
 
-    /// Returns the variables that every command is run with.
+    /// Every command is run with these variables.
     pub fn environment(&self) -> [(&'static str, &str); 4] {
         [
             ("AWS_ENDPOINT_URL_DYNAMODB", &self.engine.url),

@@ -11,7 +11,7 @@ use shared::store::ChangeContext;
 use std::path::Path;
 use std::process::Output;
 
-/// Returns a receipt that is signed with the key of this seed.
+/// Signed with the key of this seed.
 fn signed(seed: u8) -> Value {
     let receipt = json!({
         "format": "asset-lifecycle-receipt/1", "tenant_id": "t", "instance_id": "i", "asset": {"asset_tag": "AST-1"},
@@ -26,7 +26,7 @@ fn with_signature(receipt: &Value, seed: u8) -> Value {
     json!({"receipt": receipt, "signature": {"alg": "EdDSA", "kid": key.public().unwrap().kid(), "value": value}})
 }
 
-/// Returns the set of public keys with the key of this seed.
+/// A set with the public key of this seed.
 fn public_keys(seed: u8) -> Value {
     let public_key = SigningKey::from_seed(&[seed; KEY_BYTES]).unwrap().public().unwrap();
     let key = CurrentKey {
@@ -39,7 +39,6 @@ fn public_keys(seed: u8) -> Value {
     json!(Jwks::from(&ReceiptKeys::new(id, key)))
 }
 
-/// Runs `admin verify-receipt`.
 fn verify(operator: &Operator, receipt: &Path, keys: &Path) -> Output {
     operator.run(&["verify-receipt", receipt.to_str().unwrap(), "--keys", keys.to_str().unwrap()])
 }

@@ -12,8 +12,7 @@ use shared::domain::values::id::Id;
 use shared::store::keys::{Item, Keys};
 use shared::store::{ChangeContext, TenantStore, UnitOfWork};
 
-/// Creates a tenant with a user and changes the user twice, some time ago. Returns the tenant, its store, and the keys of the user's events,
-/// oldest first.
+/// The user was changed twice, some time ago. Returns the tenant, its store, and the keys of the user's events, oldest first.
 async fn tenant_with_changed_user(operator: &Operator) -> (String, TenantStore, Vec<Item>) {
     // What was written in the last seconds may not be visible as a whole, and is not judged.
     let past = operator.store_with_clock(-60);

@@ -17,11 +17,11 @@ use std::io::{self, BufReader, BufWriter, Seek, Write};
 use std::time::{Duration, Instant};
 use terminal::print_note;
 
-/// Exports to a file or to standard output.
+/// To a file or to standard output.
 ///
 /// # Errors
 ///
-/// Returns an error if the export isn't complete; a file is then not written.
+/// The export isn't complete; a file is then not written.
 pub async fn export(options: &Export, connection: &Connection, is_json: bool) -> Result<u8> {
     if is_json && options.output.is_none() {
         return Err(CliError::Usage("--json needs -o FILE: the export itself goes to standard output otherwise".into()));
@@ -65,7 +65,7 @@ fn kind(options: &Export) -> (&'static str, &'static str) {
     }
 }
 
-/// What was exported.
+/// The size of an export.
 #[derive(Default)]
 struct Exported {
     rows: u64,

@@ -4,26 +4,21 @@ use csv::{ByteRecord, Reader, StringRecord, Terminator, WriterBuilder};
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 
-/// What the names of columns with a custom field begin with.
+/// The prefix of columns with a custom field.
 const CUSTOM_FIELD: &str = "custom_fields.";
 
-/// What is known of the parts so far. Only the columns and the lengths of parts stay in memory.
+/// The parts so far. Only their columns and lengths stay in memory.
 #[derive(Debug, Default)]
 pub struct Parts {
-    /// The length of each part.
     lengths: Vec<u64>,
     /// The columns that every part has, in their order.
     fields: Vec<String>,
-    /// The other columns, of which each part has those that its rows need.
+    /// Other columns, of which each part has those that its rows need.
     custom_fields: BTreeSet<String>,
 }
 
 impl Parts {
-    /// Notes a part in CSV; returns how many rows it has.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if it isn't CSV.
+    /// Returns the number of rows. Fails if the part isn't CSV.
     pub fn add(&mut self, part: &[u8]) -> csv::Result<u64> {
         let mut reader = Reader::from_reader(part);
         for name in reader.headers()? {
@@ -41,12 +36,8 @@ impl Parts {
         Ok(rows)
     }
 
-    /// Writes all parts, which `input` has one after another, as one table. Cells stay as they are; where a part lacks a
-    /// column, they are empty.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when reading or writing fails.
+    /// Writes all parts, which `input` has one after another, as one table. Cells stay as they are; where a part lacks a column,
+    /// they are empty.
     pub fn write_table(&self, mut input: impl Read, output: impl Write) -> io::Result<()> {
         let columns: Vec<&String> = self.fields.iter().chain(&self.custom_fields).collect();
         let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(output);
@@ -63,7 +54,7 @@ impl Parts {
     }
 }
 
-/// Returns where each column is in a part.
+/// The index of each column in a part.
 fn places(columns: &[&String], header: &StringRecord) -> Vec<Option<usize>> {
     columns.iter().map(|column| header.iter().position(|name| name == column.as_str())).collect()
 }

@@ -4,13 +4,13 @@ use crate::http::client::{Reply, Unreachable};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// How often a request is repeated that the service fails at.
+/// Repetitions of a request that the service fails at.
 pub const MAX_FAULTS: u32 = 5;
 
-/// What to do after a response.
+/// The consequence of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The body is what was asked for.
+    /// The body is the requested one.
     Done,
     /// Send the request again later.
     Busy(Busy),
@@ -18,19 +18,19 @@ pub enum Answer {
     Refused(String),
 }
 
-/// Why a request is to be sent again later.
+/// The reason for sending a request again later.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Busy {
-    /// How long the service asks to wait.
+    /// The wait that the service asks for.
     pub retry_after: Option<Duration>,
-    /// Whether it is a fault of the service, which may not pass.
+    /// A fault of the service, which may not pass.
     pub is_fault: bool,
-    /// What to tell if it doesn't pass.
+    /// The error if it doesn't pass.
     pub detail: String,
 }
 
 impl Busy {
-    /// Returns that there was no response.
+    /// There was no response.
     #[must_use]
     pub fn unreachable(error: Unreachable, is_fault: bool) -> Self {
         Self { retry_after: None, is_fault, detail: error.detail }
@@ -57,7 +57,7 @@ struct ProblemError {
     pointer: Option<String>,
 }
 
-/// Tells what a response means.
+/// The meaning of a response.
 #[must_use]
 pub fn interpret(reply: &Reply) -> Answer {
     let problem: Problem = serde_json::from_slice(&reply.body).unwrap_or_default();
@@ -73,7 +73,7 @@ pub fn interpret(reply: &Reply) -> Answer {
     }
 }
 
-/// Returns a text of the service without line breaks, so that no part of it can pretend to be a line of this program.
+/// Without line breaks, so that no part of it can pretend to be a line of this program.
 fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }

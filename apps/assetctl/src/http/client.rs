@@ -7,17 +7,15 @@ use reqwest::{RequestBuilder, Response, Url, redirect};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a response may take; a gateway gives up earlier.
+/// A gateway gives up earlier.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long the body of an answer may be; the API answers with 6 MB at most.
+/// The API answers with 6 MB at most.
 const MAX_BODY_BYTES: usize = 6 * 1024 * 1024;
-/// The header with the ids of records that an export lacks.
+/// The ids of records that an export lacks.
 const UNREADABLE: HeaderName = HeaderName::from_static("x-unreadable");
 
-/// The service, reached with one key.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -25,53 +23,41 @@ pub struct Client {
     authorization: HeaderValue,
 }
 
-/// A response.
 #[derive(Debug, Default)]
 pub struct Reply {
-    /// The status.
     pub status: u16,
     /// `Retry-After`, in seconds.
     pub retry_after: Option<Duration>,
-    /// `Location` of a redirect.
+    /// Of a redirect.
     pub location: Option<String>,
-    /// The type of the body.
     pub content_type: Option<String>,
     /// The link to the next part.
     pub next: Option<String>,
     /// Ids of records that an export lacks, because the service can't read them.
     pub unreadable: Vec<String>,
-    /// The body.
     pub body: Vec<u8>,
-    /// Whether the body was not read, because it is longer than any that the API answers with.
+    /// The body was not read, because it is longer than any of the API.
     pub is_too_long: bool,
 }
 
-/// Why a request has no response.
+/// The reason of a missing response.
 #[derive(Debug)]
 pub struct Unreachable {
-    /// What is wrong with the connection.
+    /// The fault of the connection.
     pub detail: String,
-    /// Whether the service may have received the request nevertheless.
+    /// The service may have received the request nevertheless.
     pub may_be_sent: bool,
 }
 
-/// A request that imports rows.
 #[derive(Debug, Clone)]
 pub struct ImportRequest {
-    /// The path below the base URL.
+    /// Below the base URL.
     pub path: &'static str,
-    /// The query.
     pub query: Vec<(&'static str, String)>,
-    /// The type of the body.
     pub content_type: &'static str,
 }
 
 impl Client {
-    /// Prepares connections.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when TLS can't be set up.
     pub fn new(connection: &Connection) -> Result<Self> {
         // A provider that was installed before is fine, too.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -86,33 +72,20 @@ impl Client {
         Ok(Self { http, base_url: connection.base_url.clone(), authorization: connection.api_key.authorization()? })
     }
 
-    /// Returns the URL of a path below the base URL.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when they don't make a URL.
+    /// The path is below the base URL.
     pub fn url(&self, path: &str, query: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<Url> {
         let url = format!("{}/{path}", self.base_url.as_str().trim_end_matches('/'));
         let parsed = if query.is_empty() { Url::parse(&url) } else { Url::parse_with_params(&url, query) };
         parsed.map_err(|error| CliError::Usage(format!("{url}: {error}")))
     }
 
-    /// Returns the URL that a link of a response means.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if it leads to another server: the key must not go there.
+    /// Fails if the link leads to another server: the key must not go there.
     pub fn follow(&self, current: &Url, link: &str) -> Result<Url> {
         let url = current.join(link).ok().filter(|url| url.origin() == self.base_url.origin());
         url.filter(|url| url != current)
             .ok_or_else(|| CliError::Failed(format!("the service's link to the next part can't be followed: {link}")))
     }
 
-    /// Sends rows.
-    ///
-    /// # Errors
-    ///
-    /// Returns why there is no response.
     pub async fn import(
         &self,
         request: Arc<ImportRequest>,
@@ -129,11 +102,6 @@ impl Client {
         self.send(builder).await
     }
 
-    /// Sends a JSON document.
-    ///
-    /// # Errors
-    ///
-    /// Returns why there is no response.
     pub async fn post(
         &self,
         url: Url,
@@ -147,11 +115,6 @@ impl Client {
         self.send(builder).await
     }
 
-    /// Reads something.
-    ///
-    /// # Errors
-    ///
-    /// Returns why there is no response.
     pub async fn get(&self, url: Url) -> std::result::Result<Reply, Unreachable> {
         self.send(self.http.get(url)).await
     }
@@ -180,7 +143,7 @@ impl Client {
     }
 }
 
-/// Returns a body; `None` if it is longer than any that the API answers with.
+/// `None` if the body is longer than any of the API.
 async fn body(mut response: Response) -> reqwest::Result<Option<Vec<u8>>> {
     let mut body = Vec::new();
     if response.content_length().is_some_and(|length| length > MAX_BODY_BYTES as u64) {
@@ -195,13 +158,13 @@ async fn body(mut response: Response) -> reqwest::Result<Option<Vec<u8>>> {
     Ok(Some(body))
 }
 
-/// Returns a number of seconds, capped at `u32::MAX` so that adding it to a time can't overflow.
+/// Capped at `u32::MAX` so that adding it to a time can't overflow.
 fn seconds(text: &str) -> Option<Duration> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| Duration::from_secs(text.parse::<u32>().unwrap_or(u32::MAX).into()))
 }
 
-/// Returns the target of a link with `rel="next"`.
+/// The target of a link with `rel="next"`.
 fn next_link(link: &str) -> Option<&str> {
     let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
     let is_next = |parameter: &str| {
@@ -213,12 +176,12 @@ fn next_link(link: &str) -> Option<&str> {
     parameters.split(';').any(is_next).then_some(target)
 }
 
-/// Returns why a request has no response. It never has the key.
+/// The reason of a missing response, without the key.
 fn describe(error: &reqwest::Error) -> String {
     if error.is_timeout() { "the service didn't answer in time".into() } else { cause(error) }
 }
 
-/// Returns the cause of an error of the connection that all others follow from.
+/// The innermost cause.
 #[must_use]
 pub fn cause(error: &reqwest::Error) -> String {
     let mut causes = Vec::new();

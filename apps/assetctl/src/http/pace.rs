@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// How many requests are under way at most.
+/// Requests under way.
 pub const MAX_WINDOW: f64 = 16.0;
-/// The slowest pace: one request, then a pause of 15 times as long as it took.
+/// The slowest pace: one request, then a pause of 15 times its duration.
 const MIN_WINDOW: f64 = 1.0 / 16.0;
 /// The longest pause between two requests that the service didn't ask for.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
@@ -14,9 +14,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The pace at a moment.
 #[derive(Debug, Clone)]
 pub struct Pace {
-    /// How many requests may be under way; below 1, the part of the time in which one is.
+    /// Requests that may be under way; below 1, the part of the time in which one is.
     window: f64,
-    /// Whether the service has kept up so far: the window then doubles instead of growing by one.
+    /// The service has kept up so far: the window then doubles instead of growing by one.
     is_starting: bool,
     slowed_down: Option<Instant>,
     not_before: Option<Instant>,
@@ -28,10 +28,9 @@ impl Default for Pace {
     }
 }
 
-/// Whether another request may be sent.
+/// Permission for another request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Permit {
-    /// It may.
     Now,
     /// Not before this time.
     At(Instant),
@@ -40,7 +39,7 @@ pub enum Permit {
 }
 
 impl Pace {
-    /// Tells whether another request may be sent beside those under way.
+    /// `under_way`: the number of unanswered requests.
     #[must_use]
     pub fn permit(&self, under_way: usize, now: Instant) -> Permit {
         let limit = (1..=16_u8).rev().find(|limit| f64::from(*limit) <= self.window).map_or(1, usize::from);
@@ -51,14 +50,14 @@ impl Pace {
         }
     }
 
-    /// Notes that a request was answered in full.
+    /// A request was answered in full.
     pub fn answered(&mut self, sent: Instant, now: Instant) {
         let growth = if self.is_starting || self.window < 1.0 { self.window.min(1.0) } else { 1.0 / self.window };
         self.window = (self.window + growth).min(MAX_WINDOW);
         self.pause(sent, now);
     }
 
-    /// Notes that the service couldn't keep up, and for how long it asks to wait.
+    /// The service couldn't keep up, and perhaps asks to wait.
     ///
     /// Requests that were sent before the pace was last lowered tell nothing new.
     pub fn overloaded(&mut self, sent: Instant, now: Instant, retry_after: Option<Duration>) {
@@ -82,7 +81,7 @@ impl Pace {
     }
 }
 
-/// Returns how long to wait before a request is repeated, after so many attempts without progress; `random` is from 0 to 1.
+/// The pause after so many attempts without progress; `random` is from 0 to 1.
 #[must_use]
 pub fn retry_pause(attempts: u32, retry_after: Option<Duration>, random: f64) -> Duration {
     let longest = FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(6)).min(MAX_PAUSE);

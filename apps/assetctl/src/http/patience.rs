@@ -5,10 +5,10 @@ use crate::http::pace::retry_pause;
 use crate::progress::duration;
 use std::time::{Duration, Instant};
 
-/// How long to wait for a service that is busy or can't be reached, where no option says it.
+/// The wait for a service that is busy or can't be reached, without an option.
 pub const DEFAULT: Duration = Duration::from_secs(300);
 
-/// How long to go on without progress.
+/// A limit for the time without progress.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     limit: Duration,
@@ -16,23 +16,21 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Begins to wait.
     #[must_use]
     pub fn begin(limit: Duration, now: Instant) -> Self {
         Self { limit, since: now }
     }
 
-    /// Notes that there was progress.
+    /// There was progress.
     pub fn renew(&mut self, now: Instant) {
         self.since = now;
     }
 
-    /// Returns how long to wait before a request is repeated, after so many attempts without progress.
+    /// The pause before a request is repeated, after so many attempts without progress.
     ///
     /// # Errors
     ///
-    /// Returns what to tell when it is no use to wait: the time is over, the service asks to wait for longer than is left,
-    /// or fails at the request.
+    /// Waiting is of no use: the time is over, the service asks for a longer wait, or it fails at the request.
     pub fn pause(&self, attempts: u32, busy: &Busy, now: Instant) -> Result<Duration, String> {
         let left = self.limit.saturating_sub(now.saturating_duration_since(self.since));
         if left.is_zero() || (busy.is_fault && attempts >= MAX_FAULTS) {
@@ -50,8 +48,7 @@ impl Patience {
     }
 }
 
-/// Returns how long to wait before a request is repeated that is never given up. The service is asked again after
-/// [`DEFAULT`], however long it asks to wait.
+/// The pause before a request that is never given up: at most [`DEFAULT`], however long the service asks to wait.
 #[must_use]
 pub fn endless_pause(attempts: u32, busy: &Busy) -> Duration {
     retry_pause(attempts, busy.retry_after, fastrand::f64()).min(DEFAULT)

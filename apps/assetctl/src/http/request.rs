@@ -8,14 +8,13 @@ use reqwest::Url;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// The type of JSON documents.
 pub const JSON: &str = "application/json";
 
-/// Gets a body of a type, and repeats that while the service is busy.
+/// Repeats the request while the service is busy.
 ///
 /// # Errors
 ///
-/// Returns [`CliError::Failed`] when the service refuses the request, is busy for too long, or sends something else.
+/// Returns [`CliError::Failed`] when the service refuses the request, is busy for too long, or sends another type.
 pub async fn get(client: &Client, url: &Url, content_type: &str, patience: Duration) -> Result<Reply> {
     let reply = answered(patience, async || client.get(url.clone()).await).await?;
     expect_type(&reply, url, content_type)?;
@@ -23,28 +22,20 @@ pub async fn get(client: &Client, url: &Url, content_type: &str, patience: Durat
 }
 
 /// Gets the member `data` of a JSON document.
-///
-/// # Errors
-///
-/// As [`get`].
 pub async fn get_data(client: &Client, path: &str, query: &[(&str, &str)]) -> Result<Value> {
     let url = client.url(path, query)?;
     data(&get(client, &url, JSON, patience::DEFAULT).await?)
 }
 
-/// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request takes effect
-/// once, however often it is repeated.
-///
-/// # Errors
-///
-/// As [`get`].
+/// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request takes effect once,
+/// even if it is repeated.
 pub async fn post_data(client: &Client, url: &Url, body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
     let reply = answered(patience::DEFAULT, async || client.post(url.clone(), body, idempotency_key).await).await?;
     expect_type(&reply, url, JSON)?;
     data(&reply)
 }
 
-/// Sends a request, and repeats that while the service is busy.
+/// Repeats the request while the service is busy.
 async fn answered(patience: Duration, send: impl AsyncFn() -> std::result::Result<Reply, Unreachable>) -> Result<Reply> {
     let (patience, mut attempts) = (Patience::begin(patience, Instant::now()), 0);
     loop {
@@ -61,22 +52,13 @@ async fn answered(patience: Duration, send: impl AsyncFn() -> std::result::Resul
     }
 }
 
-/// Returns what the idempotency keys of a command begin with, and of no other.
-///
-/// # Errors
-///
-/// Returns an error when the system has no random numbers.
+/// The prefix of a command's idempotency keys.
 pub fn new_run_id() -> Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| CliError::Failed(format!("no random numbers: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Checks that a response has a type.
-///
-/// # Errors
-///
-/// Returns [`CliError::Failed`] if it has another: something else than the service has answered.
 pub fn expect_type(reply: &Reply, url: &Url, content_type: &str) -> Result<()> {
     let found = reply.content_type.as_deref();
     if found.is_some_and(|found| found.starts_with(content_type)) {

@@ -5,16 +5,13 @@ use crate::import::rows::ndjson_rows::NdjsonRows;
 use crate::import::rows::{Original, Row, RowError};
 use std::io::{self, Read};
 
-/// How many rows a request may have.
+/// Rows of a request.
 pub const MAX_ROWS: usize = 200;
-/// How long a request's body may be; the service accepts 1 MiB.
+/// The service accepts 1 MiB.
 const MAX_BODY: usize = 1_000_000;
 
-/// The rows of a file in either format.
 pub enum Rows<R> {
-    /// CSV.
     Csv(Box<CsvRows<R>>),
-    /// NDJSON.
     Ndjson(Box<NdjsonRows<R>>),
 }
 
@@ -46,11 +43,10 @@ impl<R: Read> Rows<R> {
 pub struct ChunkRow {
     /// Counts data rows of the file from 1.
     pub number: u64,
-    /// The line on which it begins.
     pub line: u64,
-    /// The row as the file has it.
+    /// As the file has it.
     pub original: Original,
-    /// What is wrong with it, so that it isn't sent; empty if it is.
+    /// Empty if the row is sent.
     pub errors: Vec<RowError>,
 }
 
@@ -63,14 +59,13 @@ pub struct Chunk {
     pub body: Vec<u8>,
     /// All rows in the file's order.
     pub rows: Vec<ChunkRow>,
-    /// By what its rows could touch the same thing as those of another chunk.
+    /// Hashes of the values by which its rows could touch the same record as those of another chunk.
     pub keys: Vec<u64>,
-    /// About how much of the file they are.
+    /// The approximate bytes of the rows in the file.
     pub raw_length: u64,
 }
 
 impl Chunk {
-    /// Returns the rows that are sent.
     pub fn sent(&self) -> impl Iterator<Item = &ChunkRow> {
         self.rows.iter().filter(|row| row.errors.is_empty())
     }
@@ -86,16 +81,11 @@ pub struct Chunks<R> {
 }
 
 impl<R: Read> Chunks<R> {
-    /// Groups these rows.
     pub fn new(rows: Rows<R>) -> Self {
         Self { header: rows.header(), rows, next: None, number: 0, position: 0 }
     }
 
-    /// Returns the next chunk; `None` after the last.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when the file can't be read.
+    /// `None` after the last.
     pub fn next(&mut self) -> io::Result<Option<Chunk>> {
         let mut chunk = Chunk { number: self.number, body: Vec::new(), rows: Vec::new(), keys: Vec::new(), raw_length: 0 };
         while chunk.rows.len() < MAX_ROWS {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::{NamedTempFile, tempfile};
 
-/// How long the service remembers idempotency keys.
+/// The time that the service remembers idempotency keys.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
 
 /// A settled chunk: one of the journal's other lines.
@@ -32,7 +32,7 @@ pub struct Journal {
     file: File,
     path: Option<PathBuf>,
     heading: Heading,
-    /// Where each chunk's line is, and how long.
+    /// Position and length of each chunk's line.
     entries: BTreeMap<u64, (u64, usize)>,
     end: u64,
     counts: Counts,
@@ -64,11 +64,7 @@ impl Journal {
         Ok(Self { file, path: Some(path.to_owned()), heading, entries: BTreeMap::new(), end, counts: Counts::default() })
     }
 
-    /// Begins a journal that ends with the program, for what is not to be resumed.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when no temporary file can be written.
+    /// Ends with the program, for an import that is not to be resumed.
     pub fn temporary(heading: Heading) -> Result<Self> {
         let file = tempfile()?;
         Ok(Self { file, path: None, heading, entries: BTreeMap::new(), end: 0, counts: Counts::default() })
@@ -115,42 +111,37 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Returns whether the last entry is so old that the service has forgotten the requests after it.
+    /// The last entry is so old that the service has forgotten the requests after it.
     #[must_use]
     pub fn is_forgotten(&self) -> bool {
         let age = self.file.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|time| time.elapsed().ok());
         age.is_some_and(|age| age > REMEMBERED)
     }
 
-    /// Returns the part of the idempotency keys that all requests share.
+    /// The part of the idempotency keys that all requests share.
     #[must_use]
     pub fn run_id(&self) -> &str {
         &self.heading.run_id
     }
 
-    /// Returns whether a chunk is settled.
     #[must_use]
     pub fn has(&self, chunk: u64) -> bool {
         self.entries.contains_key(&chunk)
     }
 
-    /// Returns how many chunks are settled.
+    /// The number of settled chunks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns what became of the rows that were sent.
+    /// Of all sent rows.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Notes that a chunk is settled, and returns when that is on the disk.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when the journal can't be written.
+    /// Returns when the entry is on the disk.
     pub fn settle(&mut self, chunk: u64, settlement: Settlement) -> Result<()> {
         let entry = Entry { chunk, settlement };
         let line = line(&entry)?;
@@ -170,11 +161,6 @@ impl Journal {
         self.end += length as u64;
     }
 
-    /// Returns what became of a chunk.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when the journal can't be read.
     pub fn settlement(&mut self, chunk: u64) -> Result<Option<Settlement>> {
         let Some((offset, length)) = self.entries.get(&chunk).copied() else { return Ok(None) };
         let mut line = vec![0; length];
@@ -184,17 +170,13 @@ impl Journal {
         Ok(Some(entry.settlement))
     }
 
-    /// Removes the journal: nothing is left to resume.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when the file can't be removed.
+    /// Nothing is left to resume.
     pub fn remove(&self) -> Result<()> {
         self.path.as_ref().map_or(Ok(()), |path| std::fs::remove_file(path).map_err(|error| CliError::file(path, &error)))
     }
 }
 
-/// Returns what to do about a journal that exists.
+/// The advice about an existing journal.
 #[must_use]
 pub fn already_begun(path: &Path) -> CliError {
     if let Err(error) = File::open(path).map_err(CliError::from).and_then(|file| lock(&file, path)) {

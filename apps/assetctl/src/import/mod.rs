@@ -33,11 +33,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use terminal::{clean, print_note};
 
-/// Prints what the columns look like, as options to paste.
-///
-/// # Errors
-///
-/// Returns an error if the file can't be read.
+/// Prints options to paste.
 pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     let source = Source::open(options)?;
     let found = suggestions(options.kind(), &source.names, &options.mappings);
@@ -62,11 +58,6 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     Ok(EXIT_SUCCESS)
 }
 
-/// Imports a file.
-///
-/// # Errors
-///
-/// Returns an error if nothing or not everything could be sent.
 pub async fn import(options: &Import, connection: &Connection, is_json: bool) -> Result<u8> {
     let source = Source::open(options)?;
     let targets = source.targets(options)?;
@@ -125,13 +116,12 @@ fn check_match(options: &Import, targets: &[Target]) -> Result<()> {
     Err(CliError::Usage(format!("--match {column}: no column of the file is {column}; name it with --map \"COLUMN={column}\"")))
 }
 
-/// Tells how many rows are settled.
+/// The number of settled rows, in words.
 fn settled(journal: &Journal) -> String {
     let rows = journal.counts().rows();
     format!("{} {}", count(rows, "row"), if rows == 1 { "is" } else { "are" })
 }
 
-/// An import under way.
 struct Run<'a> {
     options: &'a Import,
     client: Client,
@@ -142,7 +132,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Sends all rows without effect; returns the exit code if that is all there is to do.
+    /// Sends all rows without effect. Returns the exit code unless they are to be written next.
     async fn check(&self, journal: &mut Journal, label: &'static str) -> Result<Option<u8>> {
         let began = Instant::now();
         let ending = self.send(journal, label, true).await?;
@@ -158,7 +148,7 @@ impl Run<'_> {
         Ok(Some(code))
     }
 
-    /// Imports what the journal doesn't have.
+    /// Imports the chunks that the journal lacks.
     async fn write(&self, journal: &mut Journal) -> Result<u8> {
         let began = Instant::now();
         let ending = match self.send(journal, "importing", false).await {

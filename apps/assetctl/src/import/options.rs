@@ -11,14 +11,10 @@ use crate::import::rows::source::Source;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Changes whenever another version would group rows differently.
+/// Must change when rows are grouped differently.
 const CHUNKING: &str = "1";
 
-/// Returns the heading of a new journal, with everything that decides what is sent where.
-///
-/// # Errors
-///
-/// Returns an error when the system has no random numbers.
+/// With everything that decides about the requests.
 pub fn heading(options: &Import, connection: &Connection, source: &Source) -> Result<Heading> {
     let run_id = new_run_id()?;
     let mappings: Vec<String> = options.mappings.iter().map(as_option).collect();
@@ -41,7 +37,7 @@ pub fn heading(options: &Import, connection: &Connection, source: &Source) -> Re
     Ok(Heading { run_id, sha256: source.examination.sha256.clone(), options })
 }
 
-/// Returns the command that sends the mended rows.
+/// For the mended rows.
 #[must_use]
 pub fn resend_command(options: &Import, refused: Option<&Path>) -> Option<String> {
     let mut words = vec!["assetctl import".to_owned(), quote(&refused?.display().to_string())];

@@ -22,10 +22,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// How many refused rows are told beside the file.
+/// Refused rows that are told beside the file.
 pub const MAX_TOLD: usize = 100;
 
-/// A refused row.
 #[derive(Debug, Serialize)]
 pub struct RefusedRow {
     row: u64,
@@ -39,22 +38,18 @@ impl std::fmt::Display for RefusedRow {
     }
 }
 
-/// What became of all rows.
+/// The result of all rows.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How many became what.
+    /// By result.
     pub counts: Counts,
     /// The first refused rows.
     pub refused: Vec<RefusedRow>,
-    /// Where all of them are.
+    /// The file with all refused rows.
     pub file: Option<PathBuf>,
 }
 
-/// Reads a file again and writes the rows that were refused.
-///
-/// # Errors
-///
-/// Returns an error when a file can't be read or written.
+/// Reads the file again and writes the refused rows.
 pub fn report(source: &Source, targets: &[Target], mut chunks: Chunks<File>, journal: &mut Journal) -> Result<Report> {
     let columns: HashMap<&str, &str> = targets
         .iter()
@@ -91,8 +86,7 @@ pub fn report(source: &Source, targets: &[Target], mut chunks: Chunks<File>, jou
     Ok(report)
 }
 
-/// Returns the service's errors with the file's names of the columns. A refused row has a reason, even if the service gave
-/// none.
+/// Puts the file's names of the columns. A refused row has a reason, even if the service gave none.
 fn named(errors: Vec<RowError>, columns: &HashMap<&str, &str>) -> Vec<RowError> {
     if errors.is_empty() {
         return vec![RowError::of_row("refused by the service")];
@@ -105,7 +99,7 @@ fn reasons(errors: &[RowError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns a path with something appended to the file's name.
+/// Appends to the file's name.
 #[must_use]
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
@@ -113,7 +107,7 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Returns the path of the refused rows of a file: `a.csv.refused.csv`, and of that one's `a.csv.refused-2.csv`.
+/// For `a.csv`: `a.csv.refused.csv`, and of that one's `a.csv.refused-2.csv`.
 fn path_of(path: &Path, extension: &str) -> PathBuf {
     let name = path.to_string_lossy();
     let earlier = name.strip_suffix(&format!(".{extension}")).and_then(|name| name.rsplit_once(".refused"));
@@ -127,12 +121,12 @@ fn path_of(path: &Path, extension: &str) -> PathBuf {
 struct RefusedFile {
     path: PathBuf,
     output: BufWriter<NamedTempFile>,
-    /// The delimiter, and which column had the reasons of an earlier attempt; `None` for NDJSON.
+    /// The delimiter, and the column with the reasons of an earlier attempt; `None` for NDJSON.
     csv: Option<(u8, Option<usize>)>,
 }
 
 impl RefusedFile {
-    /// Begins the file; it gets its name when it is complete.
+    /// The file gets its name when it is complete.
     fn create(source: &Source) -> Result<Self> {
         let path = path_of(&source.path, if source.format == Format::Csv { "csv" } else { "ndjson" });
         let mut output = BufWriter::new(crate::output::temporary_beside(&path)?);

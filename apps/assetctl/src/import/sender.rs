@@ -17,48 +17,43 @@ use std::time::{Duration, Instant};
 use terminal::print_note;
 use tokio::task::JoinSet;
 
-/// How long requests under way are waited for after Ctrl-C.
+/// The wait for requests under way after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Sends chunks and notes in the journal what becomes of them.
+/// Sends chunks and notes their results in the journal.
 pub struct Sender<'a> {
-    /// The service.
     pub client: Client,
-    /// What is sent, but for the body.
+    /// Without the body.
     pub request: Arc<ImportRequest>,
-    /// Whether nothing is written: requests then have no idempotency keys.
+    /// Nothing is written: requests then have no idempotency keys.
     pub is_dry_run: bool,
-    /// Whether to stop at the first refused row.
+    /// Sending stops at the first refused row.
     pub stops_at_refusal: bool,
-    /// What is settled.
     pub journal: &'a mut Journal,
-    /// What is shown.
     pub progress: &'a mut Progress,
-    /// How long to go on without progress.
+    /// The time to go on without progress.
     pub patience: Duration,
-    /// Ctrl-C.
     pub interrupt: Interrupt,
 }
 
-/// How sending ended.
+/// The end of sending.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Everything is settled.
     Complete,
     /// A row was refused, and the rest was not sent.
     Refused,
-    /// Ctrl-C.
     Interrupted,
 }
 
-/// A response, and which request it answers.
+/// A response and its request.
 struct Response {
     chunk: u64,
     sent: Instant,
     result: std::result::Result<Reply, Unreachable>,
 }
 
-/// What changes while chunks are sent.
+/// The state of sending.
 struct State {
     pace: Pace,
     unsettled: Unsettled,
@@ -66,13 +61,13 @@ struct State {
     is_at_end: bool,
     is_stopping: bool,
     has_answered: bool,
-    /// Whether a request may have taken effect although it was not answered in full.
+    /// A request may have taken effect although it was not answered in full.
     is_in_doubt: bool,
     patience: Patience,
 }
 
 impl Sender<'_> {
-    /// Sends all chunks that the journal doesn't have.
+    /// Sends all chunks that the journal lacks.
     ///
     /// # Errors
     ///
@@ -140,7 +135,7 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Sends what may be sent now; returns when to look again.
+    /// Sends the requests that the pace permits. Returns the time for the next look.
     fn start(&self, state: &mut State, mut wake: Instant) -> Instant {
         loop {
             let now = Instant::now();
@@ -216,7 +211,7 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Tells whether nothing that was sent before can have taken effect.
+    /// No earlier request can have taken effect.
     fn has_no_effect(&self, state: &State) -> bool {
         self.journal.len() == 0 && !state.is_in_doubt && state.under_way.is_empty()
     }

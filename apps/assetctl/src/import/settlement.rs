@@ -3,17 +3,15 @@
 use crate::import::rows::RowError;
 use serde::{Deserialize, Serialize};
 
-/// The code of an error that the next attempt may not have.
+/// The error that the next attempt may not have.
 const UNAVAILABLE: &str = "UNAVAILABLE";
 
-/// How many rows became what.
+/// Numbers of rows by their result.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// New things.
     pub created: u64,
-    /// Things that were changed.
     pub updated: u64,
-    /// Things that already were so.
+    /// Records that already were as the row says.
     pub unchanged: u64,
     /// Rows that were refused by the service, or can't be sent.
     pub refused: u64,
@@ -22,13 +20,11 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns the number of all rows.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.created + self.updated + self.unchanged + self.refused + self.skipped
     }
 
-    /// Adds others.
     pub fn add(&mut self, other: &Self) {
         self.created += other.created;
         self.updated += other.updated;
@@ -38,10 +34,9 @@ impl Counts {
     }
 }
 
-/// What became of the rows that were sent in a chunk.
+/// The results of a chunk's rows.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settlement {
-    /// How many became what.
     pub counts: Counts,
     /// The refused rows: the index among those that were sent, and the reasons.
     pub refused: Vec<(usize, Vec<RowError>)>,
@@ -71,10 +66,9 @@ enum Outcome {
     Skipped,
 }
 
-/// What an answer means for its chunk.
+/// The meaning of an answer for its chunk.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All rows are settled.
     Settled(Settlement),
     /// This many rows must be tried again, with the same request.
     Unavailable(usize),
@@ -82,7 +76,7 @@ pub enum Verdict {
     Unexpected(String),
 }
 
-/// Tells what an answer to a request with `sent` rows means.
+/// The request had `sent` rows.
 #[must_use]
 pub fn judge(response: ImportResponse, sent: usize) -> Verdict {
     let results = response.data.len();

@@ -11,20 +11,17 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use terminal::{clean, print_note};
 
-/// How many refused rows are told on a terminal.
+/// Refused rows that are told on a terminal.
 const MAX_LINES: usize = 20;
 
-/// How an import is summed up.
 pub struct Summary {
     kind: &'static str,
     is_dry_run: bool,
     aborts: bool,
-    /// Whether it is printed as JSON.
     pub is_json: bool,
 }
 
 impl Summary {
-    /// Returns how to sum up an import with these options.
     #[must_use]
     pub fn new(options: &Import, is_json: bool) -> Self {
         let aborts = options.on_error == OnError::Abort;
@@ -32,11 +29,6 @@ impl Summary {
     }
 }
 
-/// Prints what became of the rows.
-///
-/// # Errors
-///
-/// Returns an error when standard output can't be written.
 pub fn print_summary(
     summary: &Summary,
     source: &Source,

@@ -7,10 +7,10 @@ use crate::import::chunks::Chunk;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 
-/// How many chunks are kept, of at most 1 MB each.
+/// In chunks, of at most 1 MB each.
 pub const CAPACITY: usize = 24;
 
-/// The chunks by their numbers.
+/// By the chunk's number.
 #[derive(Debug, Default)]
 pub struct Unsettled(BTreeMap<u64, Pending>);
 
@@ -19,37 +19,34 @@ struct Pending {
     chunk: Chunk,
     is_under_way: bool,
     not_before: Option<Instant>,
-    /// Failed attempts since the last that achieved something.
+    /// Failed attempts since the last progress.
     attempts: u32,
     unavailable: Option<usize>,
 }
 
 impl Unsettled {
-    /// Returns whether no more chunks should be read.
+    /// No more chunks should be read.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.0.len() >= CAPACITY
     }
 
-    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds a chunk.
     pub fn add(&mut self, chunk: Chunk) {
         let pending = Pending { is_under_way: false, not_before: None, attempts: 0, unavailable: None, chunk };
         self.0.insert(pending.chunk.number, pending);
     }
 
-    /// Returns a chunk.
     #[must_use]
     pub fn chunk(&self, number: u64) -> Option<&Chunk> {
         self.0.get(&number).map(|pending| &pending.chunk)
     }
 
-    /// Marks the first chunk that may be sent as under way, and returns it.
+    /// Marks the first chunk that may be sent as under way.
     pub fn start_next(&mut self, now: Instant) -> Option<&Chunk> {
         let mut keys: HashSet<u64> = HashSet::new();
         let number = self.0.iter().find_map(|(number, pending)| {
@@ -63,13 +60,13 @@ impl Unsettled {
         Some(&pending.chunk)
     }
 
-    /// Returns the time at which the next repetition is due.
+    /// The time of the next repetition.
     #[must_use]
     pub fn next_time(&self) -> Option<Instant> {
         self.0.values().filter(|pending| !pending.is_under_way).filter_map(|pending| pending.not_before).min()
     }
 
-    /// Notes how many rows of a chunk must be tried again; returns whether there are fewer than before.
+    /// `rows` must be tried again. Returns whether there are fewer than before.
     pub fn note_unavailable(&mut self, number: u64, rows: usize) -> bool {
         let Some(pending) = self.0.get_mut(&number) else { return false };
         let is_progress = pending.unavailable.unwrap_or(pending.chunk.sent().count()) > rows;
@@ -80,7 +77,7 @@ impl Unsettled {
         is_progress
     }
 
-    /// Notes a failed attempt; returns how many there were.
+    /// Returns the number of failed attempts.
     pub fn failed(&mut self, number: u64) -> u32 {
         self.0.get_mut(&number).map_or(0, |pending| {
             pending.attempts += 1;
@@ -88,7 +85,6 @@ impl Unsettled {
         })
     }
 
-    /// Sends a chunk again, at this time.
     pub fn retry(&mut self, number: u64, at: Instant) {
         if let Some(pending) = self.0.get_mut(&number) {
             pending.is_under_way = false;
@@ -96,7 +92,6 @@ impl Unsettled {
         }
     }
 
-    /// Removes a chunk that is settled.
     pub fn remove(&mut self, number: u64) -> Option<Chunk> {
         self.0.remove(&number).map(|pending| pending.chunk)
     }

@@ -57,7 +57,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Returns the service's name of the layout.
+    /// The service's name of the layout.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl Layout {
         }
     }
 
-    /// Returns how many labels a sheet has.
+    /// The number of labels on a sheet.
     #[must_use]
     pub fn labels(self) -> usize {
         match self {
@@ -94,7 +94,7 @@ pub enum LabelFormat {
 }
 
 impl LabelFormat {
-    /// Returns the service's name of the format, and the ending of its files.
+    /// The service's name of the format, and the ending of its files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -104,7 +104,7 @@ impl LabelFormat {
         }
     }
 
-    /// Returns what the type of such a body begins with.
+    /// The beginning of the body's type.
     #[must_use]
     pub fn content_type(self) -> &'static str {
         match self {

@@ -13,11 +13,11 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Writes a file for each asset into a folder, which is created if it isn't there.
+/// Creates the folder if it is missing.
 ///
 /// # Errors
 ///
-/// Returns an error when a label can't be read or written. Files that are complete stay.
+/// Files that are complete stay.
 pub async fn to_folder(
     client: &Client,
     options: &Labels,
@@ -46,11 +46,7 @@ pub async fn to_folder(
     Ok(files)
 }
 
-/// Writes the labels one after another, as a printer takes them.
-///
-/// # Errors
-///
-/// Returns an error when a label can't be read or written.
+/// One after another, as a printer takes them.
 pub async fn to_standard_output(client: &Client, options: &Labels, format: LabelFormat, assets: &[Asset]) -> Result<()> {
     for asset in assets {
         let mut label = label(client, options, format, asset).await?;

@@ -19,14 +19,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use terminal::print_note;
 
-/// The file of sheets, if none is named.
+/// The default file of sheets.
 const SHEETS: &str = "labels.html";
 
-/// Writes labels of assets.
-///
-/// # Errors
-///
-/// Returns an error when assets or labels can't be read, or files can't be written.
 pub async fn labels(options: &Labels, connection: &Connection, is_json: bool) -> Result<u8> {
     check(options, is_json)?;
     let client = Client::new(connection)?;
@@ -80,7 +75,7 @@ fn check(options: &Labels, is_json: bool) -> Result<()> {
     }
 }
 
-/// Writes sheets of labels, and returns their files. All pages are read before the first is written.
+/// Returns the files. All pages are read before the first is written.
 async fn sheets(client: &Client, options: &Labels, assets: &[Asset], path: &Path) -> Result<Vec<PathBuf>> {
     let pages = pages(assets, options.layout.labels(), options.skip);
     let files = names(path, pages.len());

@@ -2,20 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-/// How many labels a page of the service has at most.
+/// Labels on a page of the service.
 const MAX_LABELS: usize = 100;
 
 /// A page: as many whole sheets as the service makes at once.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Page<'a, T> {
-    /// What is labelled.
     pub labels: &'a [T],
-    /// How many labels of its first sheet are left out.
+    /// Labels of the first sheet that are left out.
     pub skip: usize,
 }
 
-/// Divides labels into pages, so that no sheet but the last one stays partly empty. `sheet` is how many labels a sheet has, of
-/// which the first one has `skip` used up.
+/// Divides labels into pages, so that no sheet but the last one stays partly empty. `sheet` is the number of labels on a sheet.
+/// The first sheet has `skip` used up.
 pub fn pages<T>(labels: &[T], sheet: usize, skip: usize) -> Vec<Page<'_, T>> {
     let whole = MAX_LABELS / sheet * sheet;
     let (mut rest, mut skip, mut pages) = (labels, skip, Vec::new());
@@ -27,7 +26,7 @@ pub fn pages<T>(labels: &[T], sheet: usize, skip: usize) -> Vec<Page<'_, T>> {
     pages
 }
 
-/// Returns the names of the pages' files: the given one, or numbered ones if there are several.
+/// The names of the pages' files: the given one, or numbered ones if there are several.
 pub fn names(path: &Path, pages: usize) -> Vec<PathBuf> {
     if pages <= 1 {
         return vec![path.to_owned(); pages];
@@ -39,7 +38,7 @@ pub fn names(path: &Path, pages: usize) -> Vec<PathBuf> {
     (1..=pages).map(|number| path.with_file_name(format!("{stem}-{number:0digits$}{ending}"))).collect()
 }
 
-/// Returns the name of an asset's file. Tags can have characters that no file name has.
+/// Tags can have characters that no file name has.
 pub fn file_name(tag: &str, ending: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "-_.".contains(character);
     let plain: String = tag.chars().map(|character| if is_plain(character) { character } else { '_' }).collect();

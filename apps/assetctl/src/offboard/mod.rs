@@ -15,11 +15,7 @@ use reqwest::Url;
 use serde_json::{Map, Value, json};
 use terminal::print_note;
 
-/// Shows what happens to a user's assets, asks, and does it.
-///
-/// # Errors
-///
-/// Returns an error when there is no such user or process, when nobody confirms, or when the service doesn't answer.
+/// Shows the plan for a user's assets, asks, and executes it.
 pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?;
     let user = user_id(&client, &options.user).await?;
@@ -49,7 +45,7 @@ pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool
     sent.map(|()| exit_code(&done))
 }
 
-/// Returns whether the user can be deactivated. That matters, and is asked, only if nothing else is to be done.
+/// Only matters, and is only requested, if nothing else is to be done.
 async fn is_active(client: &Client, path: &str, plan: &Plan) -> Result<bool> {
     if plan.starts_anything() {
         return Ok(true);
@@ -59,7 +55,7 @@ async fn is_active(client: &Client, path: &str, plan: &Plan) -> Result<bool> {
     Ok(data["user"]["is_active"] == true)
 }
 
-/// Returns the id of the user with this id or e-mail address.
+/// `user` is an id or an e-mail address.
 async fn user_id(client: &Client, user: &str) -> Result<String> {
     if is_id(user) {
         return Ok(user.to_owned());
@@ -71,7 +67,6 @@ async fn user_id(client: &Client, user: &str) -> Result<String> {
     only_id(&users)?.ok_or_else(|| CliError::Failed(format!("no user has the e-mail address {user}")))
 }
 
-/// Returns the id of the process with this slug.
 async fn process_id(client: &Client, slug: &str) -> Result<String> {
     let is_slug = !slug.is_empty() && slug.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
     if is_slug && let Some(id) = only_id(&get_data(client, "processes", &[("slug", slug)]).await?)? {
@@ -83,7 +78,7 @@ async fn process_id(client: &Client, slug: &str) -> Result<String> {
     Err(CliError::Failed(format!("unknown process {slug}; known: {known}")))
 }
 
-/// Returns the id of the one thing in a list of things that have a unique value.
+/// The list is filtered by a unique value.
 fn only_id(list: &Value) -> Result<Option<String>> {
     match list.as_array().map(Vec::as_slice).unwrap_or_default() {
         [] => Ok(None),
@@ -115,7 +110,7 @@ fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Asks whether to go on, on standard error, because the result goes to standard output.
+/// On standard error, because the result goes to standard output.
 fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
     print_note(&format!("{}\n\n{}", plan.table(false, terminal::width()), plan.summary(false)));
     if plan.has_more {

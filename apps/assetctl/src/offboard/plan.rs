@@ -5,25 +5,25 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use terminal::{Column, Table};
 
-/// The lists of the service's answer, in the order in which they are shown.
+/// Lists of the service's answer, in the order of the table.
 const LISTS: [&str; 3] = ["instances", "in_progress", "not_started"];
 
-/// What one or several answers of the service say, together.
+/// One or several answers of the service, together.
 #[derive(Debug, Default)]
 pub struct Plan {
     user: Value,
     process: Value,
     movements: Vec<Value>,
-    /// The assets of each list, by their id: an answer can name again what an earlier one has.
+    /// The assets of each list, by their id: an answer can repeat an asset of an earlier one.
     assets: BTreeMap<&'static str, BTreeMap<String, Value>>,
     /// Ids of assets that the service can't read.
     pub unreadable: BTreeSet<String>,
-    /// Whether the service has more assets for another request.
+    /// Another request is needed for the rest of the assets.
     pub has_more: bool,
 }
 
 impl Plan {
-    /// Adds an answer; returns whether it started anything.
+    /// Returns whether the answer started anything.
     pub fn add(&mut self, mut data: Value) -> bool {
         let movements = data["movements"].as_array().cloned().unwrap_or_default();
         let has_started = !movements.is_empty() || data["instances"].as_array().is_some_and(|list| !list.is_empty());
@@ -45,7 +45,7 @@ impl Plan {
         has_started
     }
 
-    /// Returns the assets on which the process starts.
+    /// Assets on which the process starts.
     fn started(&self) -> impl Iterator<Item = &Value> {
         let moved = self.movements.iter().flat_map(|movement| movement["assets"].as_array().into_iter().flatten());
         moved.chain(self.list("instances"))
@@ -55,19 +55,19 @@ impl Plan {
         self.assets.get(name).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Returns how many assets the process could not start on.
+    /// The number of assets on which the process could not start.
     #[must_use]
     pub fn refused(&self) -> usize {
         self.list("not_started").count() + self.unreadable.len()
     }
 
-    /// Returns whether the process starts on an asset.
+    /// The process starts on an asset.
     #[must_use]
     pub fn starts_anything(&self) -> bool {
         self.has_more || self.started().next().is_some()
     }
 
-    /// Returns what to ask before anything happens, without a question mark.
+    /// Without a question mark.
     #[must_use]
     pub fn question(&self, deactivates: bool) -> String {
         match (self.starts_anything(), deactivates) {
@@ -77,20 +77,20 @@ impl Plan {
         }
     }
 
-    /// Returns whether the service has answered at least once.
+    /// The service has answered at least once.
     #[must_use]
     pub fn has_answers(&self) -> bool {
         self.user.is_object()
     }
 
-    /// Returns who is offboarded: `Ada <ada@example.com>`.
+    /// `Ada <ada@example.com>`.
     #[must_use]
     pub fn user(&self) -> String {
         let text = |name: &str| self.user[name].as_str().unwrap_or("-");
         terminal::clean(&format!("{} <{}>", text("display_name"), text("email")))
     }
 
-    /// Returns the answers as one.
+    /// All answers as one.
     #[must_use]
     pub fn as_json(&self, is_dry_run: bool) -> Value {
         let list = |name| self.list(name).cloned().collect::<Vec<_>>();
@@ -101,7 +101,7 @@ impl Plan {
         })
     }
 
-    /// Returns a table of all assets, for a terminal with so many columns. `is_done` tells whether it has happened.
+    /// `width`: the columns of the terminal. `is_done`: the plan was executed.
     #[must_use]
     pub fn table(&self, is_done: bool, width: Option<usize>) -> String {
         let mut table = Table::new(&[Column::new("TAG"), Column::text("ASSET"), Column::text("PROCESS")]);
@@ -121,7 +121,6 @@ impl Plan {
         if table.is_empty() { "The user has no assets.".to_owned() } else { table.render(width) }
     }
 
-    /// Returns a sentence about all assets.
     #[must_use]
     pub fn summary(&self, is_done: bool) -> String {
         let process = self.process["name"].as_str().unwrap_or("the process");

@@ -43,7 +43,7 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// Returns the types as the service takes them; `None` for all.
+    /// As the service takes them; `None` for all.
     #[must_use]
     pub fn types(&self) -> Option<String> {
         let is_all = self.events.is_empty() || self.events.iter().any(|wanted| wanted == "*");

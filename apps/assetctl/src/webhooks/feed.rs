@@ -11,44 +11,36 @@ use serde_json::value::RawValue;
 use std::time::Instant;
 use terminal::print_note;
 
-/// How many events are asked for at once: as many as the service gives.
+/// The service's maximum.
 const LIMIT: &str = "100";
 
-/// An event.
 #[derive(Debug)]
 pub struct Event {
-    /// The entry, as the service wrote it.
+    /// As the service wrote it.
     pub entry: Box<RawValue>,
-    /// What is known of it.
     pub summary: Summary,
 }
 
-/// What an entry says about its event.
+/// The parsed part of an entry.
 #[derive(Debug, Deserialize)]
 pub struct Summary {
-    /// Identifier.
     pub id: String,
-    /// When it happened.
+    /// The time of the change.
     pub at: String,
-    /// What happened.
     #[serde(rename = "type")]
     pub event_type: String,
-    /// What it happened to.
+    /// The changed record.
     pub entity_id: String,
-    /// The name of that.
+    /// The name of the record.
     pub entity_name: Option<String>,
-    /// The tag of an asset.
+    /// Of an asset.
     pub entity_tag: Option<String>,
-    /// Who made the change.
     pub actor: Actor,
 }
 
-/// Who made a change.
 #[derive(Debug, Deserialize)]
 pub struct Actor {
-    /// The name of the API key.
     pub key_name: String,
-    /// The name of the key's user.
     pub user_name: Option<String>,
 }
 
@@ -64,7 +56,6 @@ struct Meta {
     has_more: bool,
 }
 
-/// A place in the feed.
 pub struct Feed<'a> {
     client: &'a Client,
     types: Option<String>,
@@ -73,7 +64,7 @@ pub struct Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// Begins with what happens from now on; changes of the ten seconds before may come, too.
+    /// From now on; changes of the ten seconds before may come, too.
     ///
     /// # Errors
     ///
@@ -84,7 +75,7 @@ impl<'a> Feed<'a> {
         Ok(feed)
     }
 
-    /// Returns the next events, if there are any, and moves on. Waits as long as the service is busy or can't be reached.
+    /// Perhaps none. Waits while the service is busy or can't be reached.
     ///
     /// # Errors
     ///
@@ -93,7 +84,7 @@ impl<'a> Feed<'a> {
         self.read(false).await?.into_iter().map(event).collect()
     }
 
-    /// Returns whether more events are there already.
+    /// More events exist already.
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.has_more
@@ -119,8 +110,8 @@ fn unreadable() -> CliError {
     CliError::Failed("can't read the service's answer; check --base-url".into())
 }
 
-/// Sends a request until the service answers it, and tells when it doesn't. Only the first request gives up: the address may
-/// be wrong.
+/// Repeats the request until the service answers, and prints a note while it doesn't. Only the first request gives up: the
+/// address may be wrong.
 async fn answered(client: &Client, url: &Url, is_first: bool) -> Result<Vec<u8>> {
     let (patience, mut attempts) = (Patience::begin(patience::DEFAULT, Instant::now()), 0_u32);
     loop {

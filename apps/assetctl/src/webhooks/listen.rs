@@ -13,17 +13,15 @@ use crate::webhooks::signature::Secret;
 use std::time::{Duration, Instant};
 use terminal::{print_data, print_note, print_styled, style};
 
-/// How long to wait before asking for new events again.
+/// The time between requests for new events.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Why listening ends.
+/// The end of listening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// As many events came as were asked for, or nobody reads the output any more.
+    /// Enough events came, or nobody reads the output any more.
     Complete,
-    /// The time is over.
     TimeOver,
-    /// The user pressed Ctrl-C.
     Interrupted,
 }
 
@@ -31,7 +29,7 @@ enum Ending {
 ///
 /// # Errors
 ///
-/// Returns an error when the service refuses the requests, and when fewer events came than were asked for.
+/// Returns an error when the service refuses the requests, and when too few events came.
 pub async fn listen(options: &Listen, connection: &Connection, is_json: bool) -> Result<u8> {
     let mut interrupt = Interrupt::listen();
     let began = Instant::now();
@@ -52,7 +50,7 @@ pub async fn listen(options: &Listen, connection: &Connection, is_json: bool) ->
     exit_code(ending?, listener.counts, options)
 }
 
-/// Returns the receiver, if there is one, and tells the secret, unless the user knows it.
+/// Prints a new secret, which the user doesn't know.
 fn receiver(options: &Listen) -> Result<Option<Receiver>> {
     let Some(url) = options.forward.clone() else { return Ok(None) };
     let secret = match &options.secret {
@@ -85,7 +83,6 @@ fn exit_code(ending: Ending, counts: Counts, options: &Listen) -> Result<u8> {
     }
 }
 
-/// What listens.
 struct Listener<'a> {
     options: &'a Listen,
     receiver: Option<Receiver>,
@@ -117,7 +114,7 @@ impl Listener<'_> {
         format!("Listening to {types}{forwards}. Events come about ten seconds after their change. Ctrl-C ends.")
     }
 
-    /// Forwards and prints an event, and returns whether anybody still reads the output.
+    /// Returns whether anybody still reads the output.
     async fn handle(&mut self, event: &Event) -> Result<bool> {
         let attempt = match &self.receiver {
             Some(receiver) => Some(receiver.send(&event.summary.id, delivery(event, None)).await),

@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 use std::time::Duration;
 use terminal::{clean, pad, style};
 
-/// How many columns the type of an event takes, so that most of what follows is in one column.
+/// The width of an event's type, so that most names are in one column.
 const TYPE_COLUMNS: usize = 18;
-/// How many characters of a failure's response are shown to people.
+/// Characters of a failure's response that people see.
 const MAX_SHOWN_CHARS: usize = 100;
 
 /// A delivery as receivers get it, or as it is printed.
@@ -25,7 +25,7 @@ struct Delivery<'a> {
     attempt: Option<&'a Attempt>,
 }
 
-/// Returns the delivery of an event as JSON, which is what receivers get; with the attempt to send it, if that is given.
+/// The JSON that receivers get; with the attempt to send it, if that is given.
 #[must_use]
 pub fn delivery(event: &Event, attempt: Option<&Attempt>) -> String {
     let Summary { event_type, at, .. } = &event.summary;
@@ -34,7 +34,7 @@ pub fn delivery(event: &Event, attempt: Option<&Attempt>) -> String {
     serde_json::to_string(&delivery).unwrap_or_default()
 }
 
-/// Returns the line that people see.
+/// For people.
 #[must_use]
 pub fn line(event: &Summary, attempt: Option<&Attempt>, is_coloured: bool) -> String {
     let time = event.at.get(..19).unwrap_or(&event.at).replace('T', " ");
@@ -49,7 +49,7 @@ pub fn line(event: &Summary, attempt: Option<&Attempt>, is_coloured: bool) -> St
     format!("{}  {outcome}", clean(&text))
 }
 
-/// Returns what came of an attempt: status and duration, and for a failure what the receiver says.
+/// Status and duration, and for a failure the receiver's text.
 fn outcome(attempt: &Attempt) -> String {
     let milliseconds = attempt.duration_ms;
     let Some(status) = attempt.status else {
@@ -63,17 +63,15 @@ fn outcome(attempt: &Attempt) -> String {
     }
 }
 
-/// How many events came, and how many the receiver has not taken.
+/// Numbers of events.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Counts {
-    /// Events.
     pub events: u64,
     /// Events that the receiver has not taken.
     pub failed: u64,
 }
 
 impl Counts {
-    /// Returns the summary.
     #[must_use]
     pub fn summary(self, elapsed: Duration, is_forwarded: bool) -> String {
         let Self { events, failed } = self;

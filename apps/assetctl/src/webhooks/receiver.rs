@@ -8,35 +8,32 @@ use reqwest::{Response, Url, redirect};
 use serde::Serialize;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// How long a response may take, as with the service.
+/// The service has the same limit.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// How much longer its body may take, which decides nothing.
+/// The limit for the body, which decides nothing.
 const BODY_TIMEOUT: Duration = Duration::from_secs(1);
-/// How many bytes of it are kept.
+/// The kept part of a body.
 const MAX_BODY_BYTES: usize = 256;
 
-/// A receiver of deliveries.
 pub struct Receiver {
     http: reqwest::Client,
     url: Url,
     secret: Secret,
 }
 
-/// One try to send a delivery.
 #[derive(Debug, Serialize)]
 pub struct Attempt {
-    /// The status of the response, if there was one.
+    /// `None` without a response.
     pub status: Option<u16>,
-    /// Why there was none.
+    /// The reason of a missing response.
     pub error: Option<String>,
-    /// How long it took.
     pub duration_ms: u128,
     /// The beginning of the response's body.
     pub response: Option<String>,
 }
 
 impl Attempt {
-    /// Returns whether the receiver has taken the delivery.
+    /// The receiver has taken the delivery.
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
@@ -44,11 +41,6 @@ impl Attempt {
 }
 
 impl Receiver {
-    /// Prepares connections.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`CliError::Failed`] when TLS can't be set up.
     pub fn new(url: Url, secret: Secret) -> Result<Self> {
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("assetctl/", env!("CARGO_PKG_VERSION")))
@@ -64,7 +56,7 @@ impl Receiver {
         Ok(Self { http, url, secret })
     }
 
-    /// Signs a delivery and sends it, once.
+    /// Signs a delivery and sends it once.
     pub async fn send(&self, id: &str, body: String) -> Attempt {
         let began = Instant::now();
         let seconds = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
@@ -90,7 +82,7 @@ impl Receiver {
     }
 }
 
-/// Returns the beginning of a response's body, if there is one.
+/// `None` for an empty body.
 async fn beginning(mut response: Response) -> Option<String> {
     let mut bytes = Vec::new();
     let read = async {

@@ -6,36 +6,31 @@ use ring::hmac;
 use std::fmt;
 use std::str::FromStr;
 
-/// What the text of every secret begins with.
+/// Begins the text of every secret.
 const PREFIX: &str = "whsec_";
-/// How many bytes a new secret has.
+/// The length of a new secret.
 const NEW_BYTES: usize = 32;
-/// How many bytes a secret can have.
+/// The length of a secret.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// A secret. Its `Debug` text does not disclose it.
+/// Its `Debug` text does not disclose it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// Returns a new secret.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`CliError::Failed`] when the system has no random numbers.
     pub fn generate() -> Result<Self> {
         let mut bytes = vec![0; NEW_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| CliError::Failed(format!("no random numbers: {error}")))?;
         Ok(Self(bytes))
     }
 
-    /// Returns the text that receivers verify with.
+    /// The text that receivers verify with.
     #[must_use]
     pub fn expose(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode_to_string(&self.0))
     }
 
-    /// Returns the signature of a delivery, which is sent at this Unix time.
+    /// `seconds` is the Unix time of the delivery.
     #[must_use]
     pub fn sign(&self, id: &str, seconds: u64, body: &str) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);

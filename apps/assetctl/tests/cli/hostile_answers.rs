@@ -24,7 +24,7 @@ fn run(url: &str, arguments: &[&str]) -> Run {
     Run::of(child.wait_with_output().unwrap())
 }
 
-/// Returns a command for each way to wait.
+/// One for each way to wait.
 fn waiting(file: &str) -> [Vec<&str>; 6] {
     [
         vec!["export", "--give-up-after", "3"],

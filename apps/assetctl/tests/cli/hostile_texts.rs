@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use terminal::pty::{HOSTILE, Session};
 
-/// Obeyed, too, but not part of what a word says.
+/// Obeyed by terminals, but never part of a word.
 const OBEYED: &str = "\u{1b}\u{9b}\u{202e}";
 const USER: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
@@ -38,7 +38,7 @@ fn answer(request: &Request, _: usize) -> Answer {
     }
 }
 
-/// Returns an export in CSV.
+/// An export in CSV.
 fn table() -> String {
     format!("id,name\r\n1,\"{HOSTILE}\r\"\r\n")
 }
@@ -70,7 +70,7 @@ impl Commands {
         self.folder.path(name).to_str().unwrap().to_owned()
     }
 
-    /// Returns commands whose output is for people.
+    /// Commands whose output is for people.
     fn for_people(&self) -> Vec<Vec<String>> {
         let (file, columns) = (self.path(&format!("{HOSTILE}.csv")), self.path("columns.csv"));
         let (sheets, exported) = (self.path(&format!("{HOSTILE}.html")), self.path(&format!("{HOSTILE}.ndjson")));
@@ -104,7 +104,7 @@ impl Commands {
         .to_vec()
     }
 
-    /// Returns commands whose output is for programs.
+    /// Commands whose output is for programs.
     fn for_programs(&self) -> Vec<Vec<String>> {
         let (file, columns) = (self.path(&format!("{HOSTILE}.csv")), self.path("columns.csv"));
         [
@@ -125,12 +125,11 @@ impl Commands {
         command(&self.service.url, &words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Runs a command without a terminal.
     fn run(&self, words: &[String]) -> Run {
         Run::of(self.command(words).stdin(Stdio::null()).output().unwrap())
     }
 
-    /// Runs a command on a terminal, and returns what that gets.
+    /// Runs a command on a terminal, and returns the output.
     fn show(&self, words: &[String]) -> String {
         let mut command = self.command(words);
         command.env("TERM", "xterm").env_remove("NO_COLOR");
@@ -143,7 +142,7 @@ impl Commands {
     }
 }
 
-/// Returns whether a text has nothing that a terminal would obey, but line breaks.
+/// Nothing but line breaks would be obeyed by a terminal.
 fn is_clean(text: &str) -> bool {
     let directions = ['\u{202e}', '\u{2067}', '\u{200e}', '\u{200f}', '\u{61c}'];
     text.chars().all(|character| (character == '\n' || !character.is_control()) && !directions.contains(&character))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::process::Stdio;
 
-/// Returns an id that has this number in it.
+/// An id with this number.
 fn id(number: usize) -> String {
     format!("0190163d-8694-739b-aea5-{number:012}")
 }
@@ -15,7 +15,6 @@ fn asset(number: usize, tag: &str) -> Value {
     json!({"id": id(number), "asset_tag": tag, "name": "Laptop"})
 }
 
-/// A service with this many assets.
 fn service(count: usize) -> Scripted {
     Scripted::start(move |request, _| answer(request, count))
 }

@@ -12,7 +12,7 @@ fn asset(number: u32) -> Value {
     json!({"asset_id": format!("a{number}"), "asset_tag": format!("AST-{number}"), "asset_name": "Laptop", "instance_id": null})
 }
 
-/// Returns what is answered for `assets`, of which the first ones make a movement, and the last can't start if `is_refused`.
+/// The answer for `assets`: the first ones make a movement, and the last can't start if `is_refused`.
 fn offboarding(assets: std::ops::Range<u32>, is_refused: bool, has_more: bool) -> Value {
     let mut assets: Vec<Value> = assets.map(asset).collect();
     let refused = is_refused.then(|| {
@@ -116,7 +116,7 @@ fn nothing_starts_without_a_yes() {
     }
 }
 
-/// Returns what is answered for a user without assets.
+/// The answer for a user without assets.
 fn without_assets(is_active: bool) -> Value {
     let mut answer = offboarding(1..1, false, false);
     answer["movements"] = json!([]);

@@ -10,12 +10,11 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Returns how many rows a test imports.
+/// The rows that a test imports.
 fn rows(short: u64, full: u64) -> u64 {
     if dev_server::sample::full_tests() { full } else { short }
 }
 
-/// Imports the owners of the laptops.
 fn import_owners(service: &Service, folder: &Folder) {
     let lines = owners().into_iter().map(|email| format!("{email},Person {},viewer\n", &email[6..9]));
     let text: String = std::iter::once("email,display_name,role\n".to_owned()).chain(lines).collect();
@@ -24,7 +23,6 @@ fn import_owners(service: &Service, folder: &Folder) {
     assert_eq!(service.total("/users"), 100);
 }
 
-/// Creates the laptops' models in the catalog.
 fn create_catalog(service: &Service) {
     let laptop = service.create("/catalog/asset-types", &json!({"name": "Laptop", "code": "LAP", "kind": "physical"}));
     for (manufacturer, name, _) in MODELS {
@@ -33,7 +31,7 @@ fn create_catalog(service: &Service) {
     }
 }
 
-/// Returns name, model, date and price of purchase in cents, owner and notes of each good laptop, by its serial number.
+/// Name, model, date and price of purchase in cents, owner and notes of each good laptop, by its serial number.
 fn german_rows(bytes: &[u8]) -> BTreeMap<String, Value> {
     let text = inventory_files::decode_windows_1252(bytes);
     let mut reader = csv::ReaderBuilder::new().delimiter(b';').flexible(true).from_reader(text.as_bytes());
@@ -52,7 +50,7 @@ fn german_rows(bytes: &[u8]) -> BTreeMap<String, Value> {
     laptops
 }
 
-/// Returns the same of assets as an export has them.
+/// The same fields of exported assets.
 fn asset_rows(assets: &[Value]) -> BTreeMap<String, Value> {
     let row = |asset: &Value| {
         let cents = (asset["purchase_price"].as_f64().unwrap() * 100.0).round();
@@ -180,7 +178,7 @@ fn wait_until(what: impl Fn() -> bool) {
     }
 }
 
-/// Returns the serial numbers of [`plain_laptops`].
+/// Those of [`plain_laptops`].
 fn plain_serials(rows: u64) -> Vec<String> {
     (1..=rows).map(|row| format!("PL{row:06}")).collect()
 }

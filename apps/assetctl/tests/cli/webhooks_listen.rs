@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// An event as the feed has it.
+/// As the feed has it.
 fn event(number: u32) -> Value {
     json!({
         "id": format!("e{number}"), "at": "2027-01-01T08:30:59.123Z", "type": "asset.created", "entity_id": "a1", "version": 1,
@@ -18,13 +18,12 @@ fn event(number: u32) -> Value {
     })
 }
 
-/// Returns a page of the feed.
 fn page(events: &[Value], after: &str, has_more: bool) -> Answer {
     let meta = json!({"limit": 100, "after": after, "has_more": has_more});
     Answer::new("application/json", json!({"data": events, "meta": meta}).to_string())
 }
 
-/// Answers with the start, two pages at once, and nothing after that.
+/// The start, two pages at once, and nothing after that.
 fn two_pages(request: &Request) -> Answer {
     assert_eq!((request.route.as_str(), request.parameter("limit")), ("GET /events", "100"));
     match request.parameter("after") {
@@ -52,13 +51,13 @@ fn wait_until(what: impl Fn() -> bool) {
     }
 }
 
-/// Returns the secret that a session has told.
+/// From the output.
 fn secret(run: &Run) -> &str {
     let (_, rest) = run.stderr.split_once("Your signing secret for this session is ").unwrap();
     rest.lines().next().unwrap()
 }
 
-/// Returns the JSON objects on the lines of standard output.
+/// From standard output.
 fn lines(run: &Run) -> Vec<Value> {
     run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

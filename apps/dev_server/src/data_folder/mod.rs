@@ -23,19 +23,16 @@ use std::sync::Arc;
 use terminal::Notice;
 use tracing::instrument::WithSubscriber;
 
-/// The engine's database.
 const TABLE: &str = "table.db";
-/// The queue's database.
 const QUEUE: &str = "queue.db";
 /// The key that encrypts signing keys and webhooks' secrets.
 const KEY: &str = "receipt.key";
 /// The demo tenant.
 const DEMO: &str = "demo.json";
-/// The folder of the snapshots of list indexes.
 const SNAPSHOTS: &str = "snapshots";
-/// Everything in a data folder, but for what SQLite keeps beside a database, and drafts.
+/// Everything in a data folder, without SQLite's files beside a database, and drafts.
 const OWN: [&str; 6] = ["lock", TABLE, QUEUE, SNAPSHOTS, KEY, DEMO];
-/// What SQLite appends to a database's name.
+/// The endings of SQLite's files beside a database.
 const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// A data folder that is locked for this process, or none when the data is in memory.
@@ -43,19 +40,19 @@ pub struct DataFolder {
     folder: Option<(PathBuf, File)>,
 }
 
-/// The demo tenant and its API key, as stored in the data folder.
+/// As stored in the data folder.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DemoTenant {
     pub tenant_id: String,
     pub api_key: String,
-    /// The handover of the demo data, if there is one.
+    /// Of the demo data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover: Option<Handover>,
 }
 
 impl DataFolder {
-    /// Creates the folder and locks it, because two engines on one database would not see each other's writes. Only this user
-    /// can read what is in it.
+    /// Creates the folder and locks it, because two engines on one database would not see each other's writes. Only this user can
+    /// read its contents.
     ///
     /// # Errors
     ///
@@ -77,17 +74,15 @@ impl DataFolder {
         self.folder.as_ref().map(|(folder, _)| folder.join(file))
     }
 
-    /// Returns the path of the engine's database.
     pub fn database(&self) -> Option<PathBuf> {
         self.path(TABLE)
     }
 
-    /// Returns the path of the queue's database.
     pub fn queue(&self) -> Option<PathBuf> {
         self.path(QUEUE)
     }
 
-    /// Returns where snapshots of list indexes are kept; `None` when the data is in memory.
+    /// `None` when the data is in memory.
     pub fn snapshots(&self) -> Option<Arc<dyn ObjectStore>> {
         Some(Arc::new(SnapshotFolder::new(self.path(SNAPSHOTS)?)))
     }
@@ -100,7 +95,7 @@ impl DataFolder {
         })
     }
 
-    /// Returns the tenant of an earlier start, or creates one, with demo data unless `empty`.
+    /// From an earlier start, or created with demo data unless `empty`.
     pub async fn demo_tenant(&self, store: &Store, router: Router, empty: bool, log: Format) -> Result<DemoTenant> {
         let path = self.path(DEMO);
         if let Some(path) = path.as_deref().filter(|path| path.exists()) {
@@ -123,8 +118,8 @@ impl DataFolder {
     }
 }
 
-/// Lets only this user read the databases, which would have the permissions of any new file. A folder that has nothing else in
-/// it is closed altogether; one that somebody shares for other things, such as `/tmp`, is not.
+/// Lets only this user read the databases, which would have the permissions of any new file. A folder that has nothing else in it
+/// is closed altogether; one that is shared for other things, such as `/tmp`, is not.
 fn keep_private(folder: &Path) -> io::Result<()> {
     let is_own = |name: &str| OWN.contains(&LOGS.iter().find_map(|log| name.strip_suffix(log)).unwrap_or(name));
     let names = |entry: io::Result<DirEntry>| entry.map(|entry| entry.file_name().to_string_lossy().into_owned());

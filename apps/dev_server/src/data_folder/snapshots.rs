@@ -12,7 +12,7 @@ use std::path::PathBuf;
 pub struct SnapshotFolder(PathBuf);
 
 impl SnapshotFolder {
-    /// Returns the store of this folder, which is created when it is first written to.
+    /// The first write creates the folder.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self(folder)

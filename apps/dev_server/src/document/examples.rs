@@ -6,13 +6,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The file, which is read whenever the document is made, so that one run of the tests can record it and use it.
+/// Read whenever the document is made, so that one run of the tests can record it and use it.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi-examples.json");
 
-/// Examples by media type.
 type ByMediaType = BTreeMap<String, Value>;
 
-/// The examples of one operation.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct OperationExamples {
@@ -21,7 +19,7 @@ struct OperationExamples {
     responses: BTreeMap<String, ByMediaType>,
 }
 
-/// What the file contains.
+/// The contents of the file.
 #[derive(Default, Deserialize)]
 struct Examples {
     /// By operation ID.
@@ -30,7 +28,7 @@ struct Examples {
     problems: BTreeMap<String, Value>,
 }
 
-/// Reads the file. Nothing comes from a file that is missing or damaged: the tests notice that.
+/// Empty for a file that is missing or damaged: the tests notice that.
 fn read() -> Examples {
     std::fs::read(FILE).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
@@ -102,7 +100,6 @@ fn add(examples: &ByMediaType, body: &mut Value) {
     }
 }
 
-/// Returns the members of an object within an object.
 fn members<'a>(object: &'a mut Value, name: &str) -> impl Iterator<Item = (&'a String, &'a mut Value)> {
     object.get_mut(name).and_then(Value::as_object_mut).into_iter().flatten()
 }

@@ -10,7 +10,6 @@ fn string() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::new(Type::String))
 }
 
-/// A string that matches a pattern.
 fn matching(pattern: &str) -> ObjectBuilder {
     string().pattern(Some(pattern))
 }
@@ -20,13 +19,12 @@ fn integer(minimum: u32) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::new(Type::Integer)).minimum(Some(minimum))
 }
 
-/// The key of the response that stands for all errors without one of their own.
+/// The response for all errors without one of their own.
 const ANY_ERROR: &str = "default";
 
 /// The pattern of a list of entity tags, weak or strong, or `*`.
 const ENTITY_TAGS: &str = r#"^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$"#;
 
-/// Returns the request headers.
 fn request_headers() -> [(&'static str, Parameter); 3] {
     let parameter = |name: &'static str, schema: ObjectBuilder, description: &str| {
         let builder = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Header).required(Required::False);
@@ -53,7 +51,6 @@ fn request_headers() -> [(&'static str, Parameter); 3] {
     ]
 }
 
-/// Returns the response headers.
 fn response_headers() -> [(&'static str, Header); 16] {
     let header = |name: &'static str, schema: ObjectBuilder, description: &str| {
         (name, HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build())
@@ -127,8 +124,7 @@ struct Endpoint<'a> {
 }
 
 impl Endpoint<'_> {
-    /// Returns whether it reads or changes a single resource that has a version. Movements have none, only their process
-    /// instances and their links do; nor have signing sessions.
+    /// It reads or changes a single resource that has a version. Movements and signing sessions have none.
     fn is_versioned(self) -> bool {
         let is_action = ["/advance", "/cancel", "/rotate"].iter().any(|end| self.path.ends_with(end));
         let is_resource = ["/{id}", "/{serial}", "/settings"].iter().any(|end| self.path.ends_with(end));
@@ -136,7 +132,7 @@ impl Endpoint<'_> {
         (is_resource || is_action) && !is_unversioned || self.path.ends_with("/{link_id}")
     }
 
-    /// Returns whether it is the signing page, which browsers store.
+    /// The signing page, which browsers store.
     fn is_stored_page(self) -> bool {
         self.path == "/sign"
     }

@@ -36,7 +36,7 @@ key has left in this minute.
 
 The software comes under the Apache License 2.0, without warranty. Whoever operates it decides on the terms of its use.";
 
-/// The tags in the order of the document: name, name for people, and description.
+/// In the order of the document: name, name for people, and description.
 const TAGS: [(&str, &str); 11] = [
     ("assets", "The asset inventory."),
     ("processes", "Process definitions, process instances, and movements, which are instances on several assets."),
@@ -51,7 +51,7 @@ const TAGS: [(&str, &str); 11] = [
     ("meta", "Endpoints that need no API key."),
 ];
 
-/// An OpenAPI document, whose members are written in this order.
+/// Its members are written in this order.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Document {
     openapi: Value,
@@ -62,7 +62,7 @@ pub struct Document {
     components: Value,
 }
 
-/// Returns the OpenAPI 3.1 document of the whole API. The API serves docs/openapi.json, which a test compares with this.
+/// OpenAPI 3.1, for the whole API. The API serves docs/openapi.json, which a test compares with this.
 ///
 /// # Errors
 ///

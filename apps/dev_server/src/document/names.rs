@@ -12,18 +12,16 @@ pub(super) fn add_to(document: &mut Value) {
     remove_unused(document);
 }
 
-/// Returns the component's section of a kind, such as `schemas`.
+/// A section of the components, such as `schemas`.
 fn components<'a>(document: &'a mut Value, kind: &str) -> Option<&'a mut Map<String, Value>> {
     let components = document.get_mut("components")?.as_object_mut()?;
     components.entry(kind).or_insert_with(|| json!({})).as_object_mut()
 }
 
-/// Returns a reference to a component.
 pub(super) fn reference(kind: &str, name: &str) -> Value {
     json!({"$ref": format!("#/components/{kind}/{name}")})
 }
 
-/// Returns the operations of the document.
 pub(super) fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     let paths = document.get_mut("paths").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut);
     let members = paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut);
@@ -81,8 +79,7 @@ fn name_responses(document: &mut Value) {
     }
 }
 
-/// Returns the name under which the components have a parameter: `AssetId` for the `id` of an asset, else `DryRun` for
-/// `dry_run`.
+/// Among the components: `AssetId` for the `id` of an asset, else `DryRun` for `dry_run`.
 fn parameter_name(parameter: &Value) -> Option<String> {
     let schema = parameter["schema"]["$ref"].as_str().and_then(|target| target.rsplit('/').next());
     if let (Some("path"), Some(schema)) = (parameter["in"].as_str(), schema) {

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-/// Rewrites every schema and text of the document.
 pub(super) fn tidy(value: &mut Value) {
     match value {
         Value::Object(object) => {
@@ -51,7 +50,7 @@ fn unwrap_single(object: &mut Map<String, Value>) {
     }
 }
 
-/// Moves the description of what can also be null to the choice between the two.
+/// Moves the description of a nullable schema to the choice with null.
 fn describe_nullable(object: &mut Map<String, Value>) {
     if object.contains_key("description") {
         return;
@@ -94,7 +93,7 @@ fn name_values(object: &mut Map<String, Value>) {
     object.insert("x-enum-varnames".into(), json!(names));
 }
 
-/// Says of an object without known members that it can have any: generators of clients read it as empty otherwise.
+/// An object without known members can have any: generators of clients read it as empty otherwise.
 fn permit_members(object: &mut Map<String, Value>) {
     let is_object = match object.get("type") {
         Some(Value::String(kind)) => kind == "object",

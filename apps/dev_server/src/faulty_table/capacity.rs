@@ -5,17 +5,15 @@ use crate::token_bucket::TokenBucket;
 use std::collections::HashMap;
 use tokio::time::Instant;
 
-/// Whether a call reads or writes: a partition has a limit for each.
+/// A partition has a limit for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Usage {
-    /// Read units.
     Read,
-    /// Write units.
     Write,
 }
 
 impl Usage {
-    /// Returns how many units a partition has in a second; `None` for any number.
+    /// Units of a partition in a second; `None` for any number.
     pub fn limit(self, weaknesses: &Weaknesses) -> Option<f64> {
         let limit = match self {
             Self::Read => weaknesses.read_units_per_second,
@@ -25,7 +23,7 @@ impl Usage {
     }
 }
 
-/// A partition of the table, or of the index with this name.
+/// The name is that of an index; `None` for the table.
 pub type Partition = (Option<String>, String);
 
 /// A token bucket for each partition. A call that finds any units left is executed, and its units are taken afterwards,
@@ -38,12 +36,11 @@ impl Capacity {
         self.0.entry((partition.clone(), usage)).or_insert_with(|| TokenBucket::full(limit, now))
     }
 
-    /// Returns whether the partition has units left.
+    /// The partition has units left.
     pub fn has_any(&mut self, partition: &Partition, usage: Usage, limit: f64, now: Instant) -> bool {
         self.bucket(partition, usage, limit, now).has_any(limit, now)
     }
 
-    /// Takes units from the partition.
     pub fn take(&mut self, partition: &Partition, usage: Usage, units: f64, limit: f64, now: Instant) {
         self.bucket(partition, usage, limit, now).take(units, limit, now);
     }

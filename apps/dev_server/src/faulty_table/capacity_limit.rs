@@ -36,18 +36,18 @@ pub struct CapacityLimit {
 }
 
 impl CapacityLimit {
-    /// Returns a client that limits nothing yet.
+    /// Limits nothing yet.
     #[must_use]
     pub fn new(inner: impl HttpClient + 'static, usage: Usage, units_per_second: f64) -> Self {
         Self { inner: SharedHttpClient::new(inner), usage, units_per_second, state: Arc::default() }
     }
 
-    /// Limits requests from now on, or no longer, and forgets what was counted.
+    /// Begins or ends to limit requests, and resets the counts.
     pub fn set(&self, is_limited: bool) {
         *self.state() = State { is_limited, ..State::default() };
     }
 
-    /// Returns how many units were consumed, and how many calls were throttled.
+    /// Consumed units, and throttled calls.
     #[must_use]
     pub fn counts(&self) -> (f64, u64) {
         let state = self.state();
@@ -58,7 +58,7 @@ impl CapacityLimit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the partition that a request needs, if requests are limited now.
+    /// The partition that the request needs; `None` while requests are not limited.
     fn limited_partition(&self, request: &HttpRequest) -> Option<Partition> {
         if !self.state().is_limited {
             return None;
@@ -117,7 +117,7 @@ impl HttpConnector for Connector {
     }
 }
 
-/// Returns a response whose body has been read.
+/// Reads the whole body.
 ///
 /// # Errors
 ///
@@ -128,7 +128,7 @@ pub(super) async fn read(mut response: HttpResponse) -> Result<HttpResponse, Con
     Ok(response)
 }
 
-/// Returns the consumed units that a response names.
+/// From a response.
 fn consumed_units(body: &[u8]) -> f64 {
     let response: Value = serde_json::from_slice(body).unwrap_or_default();
     let capacity = &response["ConsumedCapacity"];

@@ -6,18 +6,17 @@ use anyhow::Result;
 use dynoxide::Database;
 use serde_json::Value;
 
-/// A database that shows the table as of some time.
+/// A copy of the table as of some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum View {
-    /// What is committed: writes, their conditions, and reads of single items.
+    /// All that is committed: for writes, their conditions, and reads of single items.
     Committed,
-    /// What queries and batches see.
+    /// For queries and batches.
     Visible,
-    /// What an index shows, by its place in the template.
+    /// For an index, by its place in the template.
     Index(usize),
 }
 
-/// A secondary index with a database of its own.
 struct IndexDatabase {
     name: &'static str,
     range_key: &'static str,
@@ -41,7 +40,7 @@ impl Databases {
         Ok(Self { committed: Database::memory()?, visible: Database::memory()?, indexes })
     }
 
-    /// Returns the indexes' names, each with the attribute that an item needs to be in the index.
+    /// Place and name of each index, with the attribute that an item needs to be in it.
     pub fn indexes(&self) -> impl Iterator<Item = (usize, &'static str, &'static str)> {
         self.indexes.iter().enumerate().map(|(place, index)| (place, index.name, index.range_key))
     }
@@ -50,7 +49,6 @@ impl Databases {
         self.indexes.iter().position(|index| index.name == name).map(View::Index)
     }
 
-    /// Executes a call on one copy.
     pub fn execute(&self, view: View, operation: &str, body: &Value) -> TableResponse {
         let database = match view {
             View::Committed => &self.committed,
@@ -60,8 +58,8 @@ impl Databases {
         execute(database, operation, body.clone())
     }
 
-    /// Executes a call about the table itself on all copies, and returns the response of the one with everything. The
-    /// others have only the index that they show.
+    /// Executes a call about the table itself on all copies, and returns the response of the committed one. The others have only
+    /// the index that they show.
     pub fn execute_on_all(&self, operation: &str, body: &Value) -> TableResponse {
         let shown = std::iter::once((&self.visible, None));
         let indexes = self.indexes.iter().map(|index| (&index.database, Some(index.name)));

@@ -18,8 +18,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 impl FaultyTable {
-    /// Returns the SDK configuration for this table. Each client has retries of its own to spend, as it has in a process
-    /// of its own.
+    /// Each client has its own quota of retries, as in a process of its own.
     #[must_use]
     pub fn config(&self) -> Builder {
         engine::config("http://faulty.invalid")

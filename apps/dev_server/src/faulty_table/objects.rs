@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// How much longer than the table's the ways to the object store are.
+/// The factor of the table's latency.
 const DISTANCE: u64 = 5;
 
 /// Objects by key. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct FaultyObjects {
-    /// The table whose latency the store has, and which fails as often.
+    /// The store has the latency and the failures of this table.
     table: Option<FaultyTable>,
     state: Arc<Mutex<State>>,
     has_put: Arc<Notify>,
@@ -26,30 +26,28 @@ struct State {
     by_key: BTreeMap<String, Vec<u8>>,
     is_down: bool,
     reads: u64,
-    /// The keys that were put, in order.
+    /// In order.
     puts: Vec<String>,
 }
 
 impl FaultyObjects {
-    /// Returns a store without objects, which has the latency of this table, and fails as often.
+    /// Without objects, and with the latency and failures of the table.
     #[must_use]
     pub fn new(table: FaultyTable) -> Self {
         Self { table: Some(table), ..Self::default() }
     }
 
-    /// Returns the store as the service takes it.
+    /// For the service.
     #[must_use]
     pub fn store(&self) -> Option<Arc<dyn ObjectStore>> {
         Some(Arc::new(self.clone()))
     }
 
-    /// Returns an object.
     #[must_use]
     pub fn object(&self, key: &str) -> Option<Vec<u8>> {
         self.state().by_key.get(key).cloned()
     }
 
-    /// Replaces an object.
     pub fn set(&self, key: &str, bytes: Vec<u8>) {
         self.state().by_key.insert(key.to_owned(), bytes);
     }
@@ -59,24 +57,23 @@ impl FaultyObjects {
         self.state().by_key.clear();
     }
 
-    /// Lets every request fail, or none that the table's faults don't.
+    /// Lets every request fail, or only those that the table's faults do.
     pub fn set_down(&self, is_down: bool) {
         self.state().is_down = is_down;
     }
 
-    /// Returns how often an object was read as a whole.
+    /// The number of whole reads.
     #[must_use]
     pub fn reads(&self) -> u64 {
         self.state().reads
     }
 
-    /// Returns the keys of all objects that were put, in order.
+    /// In order.
     #[must_use]
     pub fn keys_put(&self) -> Vec<String> {
         self.state().puts.clone()
     }
 
-    /// Waits until this many objects were put.
     pub async fn wait_for_puts(&self, count: usize) {
         while self.keys_put().len() < count {
             self.has_put.notified().await;

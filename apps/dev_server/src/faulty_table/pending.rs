@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use tokio::time::Instant;
 
-/// An item as a view will show it.
+/// The next state of an item in a view.
 #[derive(Debug)]
 pub struct PendingImage {
     pub view: View,
@@ -16,21 +16,21 @@ pub struct PendingImage {
     pub image: Option<Value>,
 }
 
-/// What is under way in a table.
+/// Changes under way in a table.
 #[derive(Debug, Default)]
 pub struct Pending {
     images: BTreeMap<(Instant, u64), PendingImage>,
     count: u64,
-    /// When the latest image of an item reaches a view. An earlier image never comes later.
+    /// The time at which the latest image of an item reaches a view. An earlier image never comes later.
     latest: HashMap<(View, ItemKey), Instant>,
-    /// Until when a transaction holds an item.
+    /// A transaction holds the item until then.
     held: HashMap<ItemKey, Instant>,
-    /// Until when the transaction with a `ClientRequestToken` is in progress.
+    /// The transaction with this `ClientRequestToken` is in progress until then.
     tokens: HashMap<String, Instant>,
 }
 
 impl Pending {
-    /// Lets a view show an item from `at` on, or from when it shows the item's previous change, if that is later.
+    /// Lets a view show an item from `at` on, or from the time of the item's previous change, if that is later.
     pub fn add(&mut self, at: Instant, image: PendingImage) {
         let latest = self.latest.entry((image.view, image.key.clone())).or_insert(at);
         *latest = at.max(*latest);
@@ -44,7 +44,6 @@ impl Pending {
         (entry.key().0 <= now).then(|| entry.remove())
     }
 
-    /// Holds an item for a transaction.
     pub fn hold(&mut self, key: ItemKey, until: Instant) {
         self.held.insert(key, until);
     }
@@ -53,7 +52,7 @@ impl Pending {
         self.held.get(key).is_some_and(|until| *until > now)
     }
 
-    /// Returns until when the transaction with this token is, or was, in progress.
+    /// The end of the transaction with this token.
     pub fn token(&self, token: &str) -> Option<Instant> {
         self.tokens.get(token).copied()
     }

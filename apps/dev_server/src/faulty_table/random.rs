@@ -8,13 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct SeededRandom(Mutex<u64>);
 
 impl SeededRandom {
-    /// Returns the source of this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new(seed))
     }
 
-    /// Returns the next number.
     pub fn next(&self) -> u64 {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -24,24 +22,24 @@ impl SeededRandom {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number below `limit`; 0 if `limit` is 0.
+    /// 0 if `limit` is 0.
     pub fn below(&self, limit: u64) -> u64 {
         if limit == 0 { 0 } else { self.next() % limit }
     }
 
-    /// Returns whether something happens that happens `per_mille` times in a thousand. Takes no number if it never does,
-    /// so that one weakness alone leaves the others' numbers as they are.
+    /// True `per_mille` times in a thousand. Takes no number if it never does, so that one weakness alone leaves the others'
+    /// numbers as they are.
     pub fn chance(&self, per_mille: u64) -> bool {
         per_mille > 0 && self.below(1000) < per_mille
     }
 
-    /// Returns another source, which this one's next number seeds.
+    /// This one's next number seeds the other.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self::new(self.next())
     }
 
-    /// Returns this source as a store takes it.
+    /// For a store.
     #[must_use]
     pub fn into_store_random(self) -> Random {
         let random = Arc::new(self);

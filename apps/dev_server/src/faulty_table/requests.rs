@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 /// The table's key attributes.
 const KEY: [&str; 2] = ["PK", "SK"];
 
-/// The key of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemKey {
     pub partition: String,
@@ -13,13 +12,13 @@ pub struct ItemKey {
 }
 
 impl ItemKey {
-    /// Returns the key in an item, or in the `Key` of a request.
+    /// From an item, or from the `Key` of a request.
     pub fn of(item: &Value) -> Self {
         let text = |name: &str| item[name]["S"].as_str().unwrap_or_default().to_owned();
         Self { partition: text(KEY[0]), sort: text(KEY[1]) }
     }
 
-    /// Returns the key as a request has it.
+    /// As in a request.
     pub fn to_json(&self) -> Value {
         json!({KEY[0]: {"S": self.partition}, KEY[1]: {"S": self.sort}})
     }
@@ -29,7 +28,7 @@ impl ItemKey {
 pub struct WriteAction {
     pub table: String,
     pub key: ItemKey,
-    /// Whether it only checks a condition.
+    /// It only checks a condition.
     pub is_check: bool,
 }
 
@@ -39,7 +38,6 @@ fn action(operation: &str, body: &Value) -> WriteAction {
     WriteAction { table, key: ItemKey::of(item), is_check: operation == "ConditionCheck" }
 }
 
-/// Returns the actions of a write request.
 pub fn write_actions(operation: &str, body: &Value) -> Vec<WriteAction> {
     if operation != "TransactWriteItems" {
         return vec![action(operation, body)];
@@ -48,7 +46,7 @@ pub fn write_actions(operation: &str, body: &Value) -> Vec<WriteAction> {
     members.flat_map(Map::iter).map(|(kind, action_body)| action(kind, action_body)).collect()
 }
 
-/// Returns the partitions that a request reads, each once.
+/// Each once.
 pub fn read_partitions(operation: &str, body: &Value) -> Vec<String> {
     let mut partitions: Vec<String> = match operation {
         "GetItem" => vec![ItemKey::of(&body["Key"]).partition],
@@ -66,8 +64,8 @@ fn batch_keys(body: &Value) -> impl Iterator<Item = &Value> {
     tables.flat_map(|table| table["Keys"].as_array().into_iter().flatten())
 }
 
-/// Takes the keys that `leave` says out of a batch and returns them as `UnprocessedKeys`. `leave` is asked in the order
-/// of the keys. At least one key stays.
+/// Takes the keys that `leave` chooses out of a batch and returns them as `UnprocessedKeys`. `leave` is asked in the order of the
+/// keys. At least one key stays.
 pub fn take_unprocessed(body: &mut Value, mut leave: impl FnMut() -> bool) -> Value {
     let mut unprocessed = Map::new();
     for (table, request) in body["RequestItems"].as_object_mut().into_iter().flatten() {
@@ -90,7 +88,7 @@ pub fn take_unprocessed(body: &mut Value, mut leave: impl FnMut() -> bool) -> Va
     Value::Object(unprocessed)
 }
 
-/// Returns the units that a response says were consumed, by index; those of the table have no name.
+/// Units by index; those of the table have no name.
 pub fn consumed(response: &Value) -> Vec<(Option<String>, f64)> {
     let reported = match &response["ConsumedCapacity"] {
         Value::Array(all) => all.iter().collect(),

@@ -31,9 +31,9 @@ struct State {
     weaknesses: Weaknesses,
     pending: Pending,
     capacity: Capacity,
-    /// The items that each index has, or will have, with their sort keys there.
+    /// Items that each index has, or will have, with their sort keys there.
     indexed: HashMap<(usize, ItemKey), Value>,
-    /// How often each weakness has shown.
+    /// Occurrences of each weakness.
     shown: BTreeMap<&'static str, u64>,
 }
 
@@ -44,8 +44,6 @@ impl std::fmt::Debug for FaultyTable {
 }
 
 impl FaultyTable {
-    /// Returns an engine without tables, which has no weaknesses yet.
-    ///
     /// # Errors
     ///
     /// Returns an error when the engine can't start.
@@ -54,18 +52,16 @@ impl FaultyTable {
         Ok(Self(Arc::new(Shared { databases, random, state: Mutex::default() })))
     }
 
-    /// Sets the weaknesses from now on.
     pub fn set(&self, weaknesses: Weaknesses) {
         self.state().weaknesses = weaknesses;
     }
 
-    /// Returns the present weaknesses.
     #[must_use]
     pub fn weaknesses(&self) -> Weaknesses {
         self.state().weaknesses.clone()
     }
 
-    /// Returns how often each weakness has shown.
+    /// Occurrences of each weakness.
     #[must_use]
     pub fn shown(&self) -> BTreeMap<&'static str, u64> {
         self.state().shown.clone()
@@ -75,7 +71,7 @@ impl FaultyTable {
         &self.0.random
     }
 
-    /// Counts a weakness that has shown.
+    /// Counts an occurrence.
     pub(super) fn show(&self, weakness: &'static str) {
         *self.state().shown.entry(weakness).or_default() += 1;
     }
@@ -115,7 +111,7 @@ impl FaultyTable {
         response
     }
 
-    /// Lets every view show what it shows by now.
+    /// Brings every view up to the present time.
     fn apply_due(&self) {
         let now = Instant::now();
         loop {
@@ -145,7 +141,7 @@ impl FaultyTable {
         partitions.iter().any(|partition| !state.capacity.has_any(partition, usage, limit, now))
     }
 
-    /// Takes what a call consumed from its partitions, in equal parts.
+    /// Takes consumed units from the partitions, in equal parts.
     fn charge(&self, partitions: &[Partition], usage: Usage, limit: f64, response: &TableResponse) {
         let (mut state, now) = (self.state(), Instant::now());
         for (index, units) in consumed(&response.body) {
@@ -156,7 +152,7 @@ impl FaultyTable {
         }
     }
 
-    /// Returns the error of a throttled call, in one of the forms that DynamoDB has for it.
+    /// In one of DynamoDB's forms.
     fn throttled(&self, operation: &str, body: &Value) -> TableResponse {
         let code = if self.random().below(2) == 0 { "ThrottlingException" } else { "ProvisionedThroughputExceededException" };
         if operation == "TransactWriteItems" && self.random().below(2) == 0 {
@@ -165,7 +161,7 @@ impl FaultyTable {
         TableResponse::error(400, code, "The throughput of this partition is exceeded.")
     }
 
-    /// Writes what is committed, and lets the other views show it later.
+    /// Commits, and lets the other views show the change later.
     async fn write(&self, operation: &str, body: &Value, weaknesses: &Weaknesses) -> TableResponse {
         let (actions, now) = (write_actions(operation, body), Instant::now());
         let is_transaction = operation == "TransactWriteItems";
@@ -279,13 +275,12 @@ impl FaultyTable {
     }
 }
 
-/// Returns whether a query reads all records of a kind whose lists come from a list index.
+/// A query of all records of a kind whose lists come from a list index.
 fn is_whole_list(body: &Value) -> bool {
     let prefix = body["ExpressionAttributeValues"][":sk"]["S"].as_str();
     body["IndexName"].is_null() && matches!(prefix, Some("ASSET#" | "USER#" | "INSTANCE#" | "MOVEMENT#"))
 }
 
-/// Returns the response to a cancelled transaction.
 fn cancelled(actions: &[WriteAction], is_reason: impl Fn(&WriteAction) -> bool, code: &str) -> TableResponse {
     let reason = |action| json!({"Code": if is_reason(action) { code } else { "None" }});
     let reasons: Vec<Value> = actions.iter().map(reason).collect();

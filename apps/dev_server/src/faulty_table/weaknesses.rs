@@ -5,41 +5,41 @@
 pub struct Weaknesses {
     /// The longest way of a request to the table, and of its response back, in milliseconds.
     pub latency_millis: u64,
-    /// How many of a thousand requests arrive up to 2.5 seconds late (`MAX_DELAY_MILLIS`).
+    /// Requests of a thousand that arrive up to 2.5 seconds late (`MAX_DELAY_MILLIS`).
     pub slow_per_mille: u64,
-    /// How many of a thousand requests never arrive.
+    /// Requests of a thousand that never arrive.
     pub lost_before_per_mille: u64,
-    /// How many of a thousand responses never arrive.
+    /// Responses of a thousand that never arrive.
     pub lost_after_per_mille: u64,
-    /// How many of a thousand calls get an internal error.
+    /// Calls of a thousand that get an internal error.
     pub failed_per_mille: u64,
-    /// How many of a thousand calls are throttled, whatever the partition consumes.
+    /// Calls of a thousand that are throttled, independent of the partition's consumption.
     pub throttled_per_mille: u64,
-    /// How many of a thousand transactions meet a conflict that is not there.
+    /// Transactions of a thousand that meet a made-up conflict.
     pub conflict_per_mille: u64,
-    /// How long the items of a transaction take to become visible to queries and batches, one by one.
+    /// The time in which the items of a transaction become visible to queries and batches, one by one.
     pub torn_millis: u64,
-    /// How long a row of `list_index` may lag behind the table.
+    /// The longest lag of a row of `list_index` behind the table.
     pub list_index_lag_millis: u64,
-    /// How long a row of `history` may lag behind the table.
+    /// The longest lag of a row of `history` behind the table.
     pub history_lag_millis: u64,
-    /// How many of a thousand queries end before their page is full.
+    /// Queries of a thousand that end before their page is full.
     pub cut_page_per_mille: u64,
-    /// How many of a thousand batches leave keys unprocessed.
+    /// Batches of a thousand that leave keys unprocessed.
     pub unprocessed_per_mille: u64,
-    /// How many write units each partition takes in a second; 0 for any number.
+    /// For each partition; 0 for any number.
     pub write_units_per_second: u32,
-    /// How many read units each partition gives in a second; 0 for any number.
+    /// For each partition; 0 for any number.
     pub read_units_per_second: u32,
 }
 
-/// How late a request may arrive. With the way back and the time in which a transaction becomes visible, this is within
-/// the 3 s that lists allow for (docs/adr/0008-list-index.md).
+/// The longest delay of a request. With the way back and the time in which a transaction becomes visible, this is within the 3 s
+/// that lists allow for (docs/adr/0008-list-index.md).
 pub const MAX_DELAY_MILLIS: u64 = 2_500;
 
 impl Weaknesses {
-    /// Returns what DynamoDB does every day, without any fault: calls take time, reads are torn, indexes lag, pages are
-    /// cut, and hot partitions are throttled.
+    /// DynamoDB's everyday behaviour, without faults: calls take time, reads are torn, indexes lag, pages are cut, and hot
+    /// partitions are throttled.
     #[must_use]
     pub fn ordinary() -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Weaknesses {
         }
     }
 
-    /// Returns these weaknesses with faults: calls are late, lost, throttled or fail.
+    /// Adds faults: calls are late, lost, throttled or fail.
     #[must_use]
     pub fn with_faults(self) -> Self {
         Self {

@@ -6,14 +6,13 @@ use tracing::field::{Field, Visit};
 /// The fields of an event as texts.
 #[derive(Debug, Default)]
 pub struct Fields {
-    /// The event's message.
     pub message: String,
-    /// The other fields, in their order.
+    /// In their order.
     pub others: Vec<(&'static str, String)>,
 }
 
 impl Fields {
-    /// Returns a field; an empty text if the event has none of the name.
+    /// An empty text if the event has no such field.
     pub fn get(&self, name: &str) -> &str {
         self.others.iter().find(|(other, _)| *other == name).map_or("", |(_, text)| text)
     }

@@ -11,18 +11,17 @@ use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// How many columns methods have.
+/// The width of methods.
 const METHOD_COLUMNS: usize = 7;
-/// How many columns paths have. Longer ones move what follows.
+/// The width of paths. Longer ones move the rest of the line.
 const PATH_COLUMNS: usize = 47;
-/// The longest path that is shown, in characters.
+/// In characters.
 const MAX_PATH: usize = 160;
 /// Fields that the line about the request has, or that nobody needs on one machine.
 const OMITTED: [&str; 6] = ["method", "route", "status", "duration_ms", "tenant_id", "key_id"];
 
 /// Writes events as lines for people.
 pub struct Lines {
-    /// Whether they have colours.
     pub is_coloured: bool,
 }
 
@@ -43,13 +42,13 @@ where
     }
 }
 
-/// Returns the time on this computer's clock, to the second.
+/// By this computer's clock, to the second.
 fn time_of_day() -> String {
     let now = DateTime::from_timestamp_millis(shared::app::system_clock()().millis()).unwrap_or_default();
     now.with_timezone(&Local).format("%H:%M:%S").to_string()
 }
 
-/// Returns a line about a request: method, path, status and time; for a failure of the service, also the request's id.
+/// Method, path, status and time; for a failure of the service, also the request's id.
 fn request_line(fields: &Fields, is_coloured: bool) -> String {
     let status: u16 = fields.get("status").parse().unwrap_or_default();
     let address = shortened(&clean(fields.get("address")));
@@ -71,7 +70,7 @@ fn request_line(fields: &Fields, is_coloured: bool) -> String {
     line
 }
 
-/// Returns the colour of a status's class.
+/// By the status's class.
 fn style_of(status: u16) -> Style {
     match status {
         0..300 => style::GOOD,
@@ -88,7 +87,7 @@ fn shortened(address: &str) -> String {
     }
 }
 
-/// Returns a line about anything else: level, message, cause, request ID, and other fields.
+/// Level, message, cause, request ID, and other fields.
 fn message_line(level: Level, fields: &Fields, is_coloured: bool) -> String {
     let style = match level {
         Level::ERROR => style::ERROR,

@@ -27,13 +27,13 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the format that is asked for. If none is, people read a terminal, and programs read anything else.
+    /// By default, lines for people on a terminal, and JSON elsewhere.
     #[must_use]
     pub fn or_default(asked: Option<Self>) -> Self {
         asked.unwrap_or(if std::io::stderr().is_terminal() { Self::Text } else { Self::Json })
     }
 
-    /// Returns what is logged unless `RUST_LOG` says otherwise.
+    /// The filter without `RUST_LOG`.
     fn default_filter(self) -> &'static str {
         // The engine logs a warning for each failed condition, which is part of normal operation.
         match self {
@@ -57,13 +57,13 @@ impl Format {
     }
 }
 
-/// Starts logging to standard error.
+/// Logs to standard error.
 pub fn init(format: Format) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| format.default_filter().into());
     tracing_subscriber::registry().with(format.layer().with_filter(filter)).init();
 }
 
-/// Returns a log of warnings and errors alone.
+/// Only warnings and errors.
 pub fn warnings(format: Format) -> impl Subscriber + Send + Sync {
     tracing_subscriber::registry().with(format.layer().with_filter(LevelFilter::WARN))
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 /// The target of the lines, for `RUST_LOG`.
 pub const TARGET: &str = "requests";
 
-/// Returns the router with a line about each request. Unlike the service's own lines, they name the path as it was sent.
+/// Writes a line about each request. Unlike the service's own lines, they name the path as it was sent.
 pub fn with_request_lines(router: Router) -> Router {
     router.layer(from_fn(log))
 }

@@ -6,11 +6,10 @@ use shared::domain::values::id::{ApiKeyId, LinkId};
 
 /// Parts of the names of parameters whose values are secrets. The service has none; people type them nevertheless.
 const NAMES: [&str; 6] = ["key", "token", "secret", "password", "auth", "signature"];
-/// What stands for a secret.
+/// Replaces a secret.
 const HIDDEN: &str = "…";
 
-/// Returns the path and the query of an address without anything that may be a secret. A part that only shows a secret once it
-/// is decoded is shown decoded.
+/// Hides everything that may be a secret. A part that only shows a secret once it is decoded is shown decoded.
 pub fn without_secrets(path: &str, query: Option<&str>) -> String {
     let mut text = without_keys(path);
     if let Some(query) = query {

@@ -37,7 +37,6 @@ const TABLES: &str = "
 /// For a new worker, which has none of the messages of an earlier one.
 const RELEASE: &str = "UPDATE messages SET is_held = 0, visible_at = ?1 WHERE is_held = 1";
 
-/// A connection to the queue's database.
 pub(super) struct Database {
     pub connection: Connection,
 }
@@ -54,7 +53,7 @@ impl Database {
         Ok(Self { connection })
     }
 
-    /// Makes the messages visible that a worker has.
+    /// Makes the messages of a worker visible.
     pub fn release(&self, now: i64) -> Result<()> {
         self.connection.execute(RELEASE, params![now])?;
         Ok(())

@@ -33,10 +33,9 @@ use tokio::sync::futures::Notified;
 
 /// The name of the queue of first attempts, with which its ARN ends.
 pub const DELIVERIES: &str = "deliveries";
-/// The name of the queue of retries.
 pub const RETRIES: &str = "retries";
 
-/// Both queues in a file or in memory, and how far the table's stream has been read. Cheap to clone.
+/// Both queues in a file or in memory, and the position in the table's stream. Cheap to clone.
 #[derive(Clone)]
 pub struct SqliteQueue {
     database: Arc<Mutex<Database>>,
@@ -44,16 +43,16 @@ pub struct SqliteQueue {
     sent: Arc<Notify>,
 }
 
-/// How many messages there are.
+/// Numbers of messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Those that can be received now.
+    /// Messages that can be received now.
     pub visible: u64,
-    /// Those that a worker has.
+    /// Messages at a worker.
     pub held: u64,
-    /// Those that can be received later, because they were sent with a delay, were postponed or have failed.
+    /// Messages that can be received later, because they were sent with a delay, were postponed or have failed.
     pub hidden: u64,
-    /// Those that were received too often.
+    /// Messages that were received too often.
     pub dead: u64,
 }
 
@@ -77,7 +76,7 @@ impl SqliteQueue {
         tokio::task::spawn_blocking(call).await.context("a call of the queue was interrupted")?
     }
 
-    /// Makes the messages visible that a worker has which has ended.
+    /// Makes the messages of an ended worker visible.
     ///
     /// # Errors
     ///
@@ -86,8 +85,8 @@ impl SqliteQueue {
         self.call(|database, now| database.release(now)).await
     }
 
-    /// Receives visible messages and hides them for `visibility`. `capacity` is how many messages the worker can have at the
-    /// same time, including those that it has: it gets no more, and no webhook takes all of it.
+    /// Receives visible messages and hides them for `visibility`. `capacity` limits the messages at the worker, including those
+    /// that it has. No webhook takes all of it.
     ///
     /// # Errors
     ///
@@ -107,7 +106,7 @@ impl SqliteQueue {
         self.call(move |database, _| database.settle(&done, &failed)).await
     }
 
-    /// Returns up to which sequence number a stream has been read, if it has been.
+    /// The stream has been read up to this sequence number.
     ///
     /// # Errors
     ///
@@ -117,7 +116,7 @@ impl SqliteQueue {
         self.call(move |database, _| database.checkpoint(&stream)).await
     }
 
-    /// Stores up to which sequence number a stream has been read.
+    /// The stream has been read up to this sequence number.
     ///
     /// # Errors
     ///
@@ -127,8 +126,6 @@ impl SqliteQueue {
         self.call(move |database, _| database.set_checkpoint(&stream, &sequence_number)).await
     }
 
-    /// Returns how many messages there are.
-    ///
     /// # Errors
     ///
     /// Returns an error when the database fails.
@@ -175,7 +172,6 @@ impl Queue for SqliteQueue {
     }
 }
 
-/// Returns a duration in milliseconds.
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 2)
 }

@@ -7,9 +7,9 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-/// How often a message is received before it becomes a dead letter.
+/// Receives of a message before it becomes a dead letter.
 pub const MAX_RECEIVES: u32 = 30;
-/// How many messages are received at once. More would keep senders waiting.
+/// Messages that are received at once. More would keep senders waiting.
 const MAX_MESSAGES: usize = 100;
 
 /// The webhooks with messages, each with the time from which its first message is visible. Each step looks up the next webhook:
@@ -33,33 +33,31 @@ const HOLD: &str = "UPDATE messages SET visible_at = ?2, receives = ?3, first_re
 /// A message that was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedMessage {
-    /// The message's ID.
     pub id: String,
-    /// Stands for this receive of it.
+    /// Identifies this receive of the message.
     pub receipt_handle: String,
-    /// The webhook whose message it is.
     pub webhook: String,
-    /// The message, as JSON.
+    /// JSON.
     pub body: String,
-    /// Whether it came from the queue of retries.
+    /// It came from the queue of retries.
     pub is_retry: bool,
-    /// When it was sent, in milliseconds since 1970.
+    /// In milliseconds since 1970.
     pub sent_at: i64,
-    /// When it was received first.
+    /// In milliseconds since 1970.
     pub first_received_at: i64,
-    /// How often it was received.
+    /// The number of receives.
     pub receives: u32,
 }
 
 impl ReceivedMessage {
-    /// Returns the name of the queue that it came from.
+    /// The name of its queue.
     #[must_use]
     pub fn queue(&self) -> &'static str {
         if self.is_retry { super::RETRIES } else { super::DELIVERIES }
     }
 }
 
-/// What a receipt handle stands for.
+/// The contents of a receipt handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Receipt {
     pub id: i64,
@@ -105,7 +103,7 @@ impl Database {
     }
 }
 
-/// Returns the webhooks with visible messages.
+/// Webhooks with visible messages.
 fn waiting(transaction: &Transaction<'_>, now: i64) -> Result<Vec<Candidate>> {
     let mut query = transaction.prepare_cached(WEBHOOKS)?;
     let webhooks =

@@ -6,17 +6,18 @@ use std::collections::BinaryHeap;
 /// A webhook with visible messages. The one with the fewest messages at the worker comes first, then the one that waits longest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
-    /// How many of its messages the worker has.
+    /// Its messages at the worker.
     pub held: usize,
-    /// Since when its oldest visible message could be received.
+    /// The time since which its oldest visible message could be received.
     pub since: i64,
     pub webhook: String,
 }
 
-/// What is left of the worker's capacity, and who waits for it.
+/// The free part of the worker's capacity, and the webhooks that wait for it.
 ///
-/// A webhook may have a third of what is free: if it is the only one, it ends up with a quarter of the capacity. However many
-/// receivers hang, a part stays free for others, and every webhook can have one message at least as long as anything is free.
+/// A webhook may have a third of the free capacity: if it is the only one, it ends up with a quarter of the capacity. Even if
+/// many receivers hang, a part stays free for others, and every webhook can have one message at least while there is free
+/// capacity.
 #[derive(Debug)]
 pub(super) struct Shares {
     free: usize,
@@ -28,7 +29,7 @@ impl Shares {
         Self { free, waiting: waiting.into_iter().map(Reverse).collect() }
     }
 
-    /// Returns whose message comes next; `None` if nobody may have more.
+    /// The webhook of the next message; `None` if none may have more.
     pub fn next(&mut self) -> Option<Candidate> {
         loop {
             // What is free only gets less: who may not have one now may not have one later.
@@ -39,7 +40,7 @@ impl Shares {
         }
     }
 
-    /// Notes that a webhook got a message.
+    /// The webhook got a message.
     pub fn took(&mut self, waiting: Candidate) {
         self.free -= 1;
         self.waiting.push(Reverse(Candidate { held: waiting.held + 1, ..waiting }));
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// Returns how many messages each of these webhooks has in the end, if all have many.
+    /// The messages of each webhook in the end, if all have many.
     fn filled(capacity: usize, webhooks: usize) -> BTreeMap<String, usize> {
         let waiting = (0..webhooks).map(|number| Candidate { held: 0, since: 0, webhook: format!("{number:03}") });
         let mut shares = Shares::new(capacity, waiting.collect());

@@ -33,7 +33,7 @@ fn in_memory() -> (SqliteQueue, Time) {
     (SqliteQueue::open(None, time.clock()).unwrap(), time)
 }
 
-/// Returns a message of a webhook about an event, both given as numbers.
+/// Webhook and event are given as numbers.
 pub(crate) fn message(webhook: u8, event: u32) -> Message {
     let at = Timestamp::from_millis(1_772_704_800_000);
     let mut random = [0; 10];
@@ -63,7 +63,7 @@ fn receipts(received: &[ReceivedMessage]) -> Vec<String> {
     received.iter().map(|message| message.receipt_handle.clone()).collect()
 }
 
-/// Returns how many messages of each webhook were received.
+/// The number of messages of each webhook.
 fn by_webhook(received: &[ReceivedMessage]) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for message in received {

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// How much is read and dropped: as much as of a body that is too large, in `shared/src/http/receive.rs`.
+/// Read and dropped: as much as of a body that is too large, in `shared/src/http/receive.rs`.
 const MAX_DROPPED_BYTES: usize = 10 * 1024 * 1024;
 
 /// A body on its way.
@@ -62,7 +62,7 @@ impl Drop for Unread {
     }
 }
 
-/// Returns a body for the service, and where the rest is found if the service drops it before its end.
+/// A body for the service, and the rest if the service drops it before its end.
 pub fn timed(body: Body, limits: Limits) -> (Body, Receiver<Arriving>) {
     let (left, rest) = channel();
     if body.is_end_stream() {

@@ -24,28 +24,28 @@ use tokio::task::spawn_blocking;
 use tower::ServiceExt;
 use writes::TimedWrites;
 
-/// How much of a request is buffered before it is parsed: more than any headers have. API Gateway takes 10 KiB of them.
+/// The buffer of a request before it is parsed: more than any headers have. API Gateway takes 10 KiB of them.
 const MAX_BUFFER_BYTES: usize = 64 * 1024;
 
-/// What clients may take.
+/// Limits for clients.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// How many connections are served at the same time. Others wait until one ends, in the system's queue of the socket.
+    /// Connections that are served at the same time. Others wait until one ends, in the system's queue of the socket.
     pub connections: usize,
-    /// How long the headers of a request may take, from the start of the connection or the end of the response before. So it is
-    /// also how long a connection may be idle.
+    /// The time for the headers of a request, from the start of the connection or the end of the response before. So a connection
+    /// may be idle as long.
     pub headers: Duration,
-    /// How long a body may pause.
+    /// The longest pause of a body.
     pub pause: Duration,
-    /// How long a body may take in all.
+    /// The time for a whole body.
     pub body: Duration,
-    /// How long a client may take to receive a response.
+    /// The time in which a client must receive a response.
     pub response: Duration,
 }
 
 impl Default for Limits {
-    /// Bodies, of at most 1 MiB each, take some 100 MB of memory at most. A phone in a weak network sends and receives the largest
-    /// ones in this time.
+    /// Bodies, of at most 1 MiB each, take some 100 MB of memory at most. A phone in a weak network sends and receives the
+    /// largest ones in this time.
     fn default() -> Self {
         Self {
             connections: 64,
@@ -57,7 +57,7 @@ impl Default for Limits {
     }
 }
 
-/// Serves HTTP/1.1 until `stop` ends, and returns the connections that are open then.
+/// HTTP/1.1, until `stop` ends. Returns the connections that are open then.
 pub async fn serve(
     mut listener: TcpListener,
     router: Router,
@@ -85,11 +85,10 @@ pub async fn serve(
     }
 }
 
-/// Responds to a request. A response that does not wait for the whole body says that the connection ends with it: the client
-/// may stop sending.
+/// A response that does not wait for the whole body announces the end of the connection: the client may stop sending.
 ///
-/// A thread of its own handles the request, so that one that computes for long doesn't hold up others. `place` is taken until
-/// it ends, also if its connection ends before.
+/// A thread of its own handles the request, so that one that computes for long doesn't hold up others. `place` is taken until it
+/// ends, also if its connection ends before.
 async fn respond(
     router: Router,
     request: Request<Incoming>,

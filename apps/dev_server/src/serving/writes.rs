@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// A connection that fails when something sent is not taken within a time, in all and not only in parts.
+/// A connection that fails when the client does not take all sent bytes in time.
 pub struct TimedWrites {
     stream: TcpStream,
     timeout: Duration,

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 pub const COLORS: [&str; 3] = ["red", "green", "blue"];
 /// The statuses that clients set.
 pub const STATUSES: [&str; 3] = ["in_stock", "in_use", "returned"];
-/// How many assets a tenant has at most: one page of a list.
+/// One page of a list.
 const MAX_ASSETS: usize = 60;
 
 fn random_name(model: &mut Model, random: &SeededRandom) -> String {
@@ -19,7 +19,7 @@ fn random_name(model: &mut Model, random: &SeededRandom) -> String {
     format!("{color} {:05}", model.next_number())
 }
 
-/// Reserves a random asset that `is_suitable` and that exists, and returns its place and id.
+/// A random asset that `is_suitable` and exists. Returns its place and id.
 pub fn reserve(
     tenant: &Tenant,
     random: &SeededRandom,
@@ -70,7 +70,7 @@ pub async fn create(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     asset.register.is_reserved = false;
 }
 
-/// Returns a change and the state that it leads to. The status of an asset in a process can't change.
+/// A change and the state after it. The status of an asset in a process can't change.
 fn random_change(tenant: &Tenant, place: usize, random: &SeededRandom) -> Option<(Value, AssetState)> {
     let mut model = tenant.model();
     let name = random_name(&mut model, random);
@@ -82,7 +82,6 @@ fn random_change(tenant: &Tenant, place: usize, random: &SeededRandom) -> Option
     Some((json!({"name": name, "status": status}), AssetState { name, status }))
 }
 
-/// Changes an asset.
 pub async fn change(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let Some((place, id)) = reserve(tenant, random, |_| true) else { return };
     if let Some((body, state)) = random_change(tenant, place, random) {
@@ -93,7 +92,7 @@ pub async fn change(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     release(tenant, place);
 }
 
-/// Notes the outcome of the write of an asset that was begun. It must have had one of these statuses.
+/// Notes the outcome of a write. The response must have one of the `expected` statuses.
 fn finish(service: &Service, tenant: &Tenant, place: usize, response: &ApiResponse, expected: &[u16]) {
     let mut model = tenant.model();
     if expected.contains(&response.status) {
@@ -155,7 +154,6 @@ pub async fn change_at_once(service: &Service, tenant: &Tenant, random: &SeededR
     }
 }
 
-/// Deletes an asset.
 pub async fn delete(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let Some((place, id)) = reserve(tenant, random, |asset| asset.running.is_none()) else { return };
     tenant.model().assets[place].register.begin(None);
@@ -165,7 +163,7 @@ pub async fn delete(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     release(tenant, place);
 }
 
-/// Reads an asset, which must be in a state that is possible.
+/// The asset must be in a possible state.
 pub async fn read(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let Some((place, id)) = random_asset(tenant, random) else { return };
     let from = Instant::now();
@@ -189,7 +187,7 @@ fn random_asset(tenant: &Tenant, random: &SeededRandom) -> Option<(usize, String
     Some((place, model.assets.get(place)?.id.clone()?))
 }
 
-/// Verifies the history of an asset, which may be deleted.
+/// The asset may be deleted.
 pub async fn verify_history(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let Some((place, id)) = random_asset(tenant, random) else { return };
     let least = tenant.model().assets[place].register.changes;

@@ -13,10 +13,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How far `list_index` may lag behind the table before lists read the table itself (docs/adr/0008-list-index.md).
+/// The lag of `list_index` behind the table from which lists read the table itself (docs/adr/0008-list-index.md).
 const MAX_LIST_INDEX_LAG_MILLIS: u64 = 60_000;
 
-/// Checks that lists came from their list indexes, unless `list_index` lagged longer than they allow for.
+/// Checks that lists came from their list indexes, unless `list_index` lagged for too long.
 pub fn check_lists(service: &Service) {
     let whole = service.table.shown().get(WHOLE_LISTS).copied().unwrap_or_default();
     if whole > 0 && service.table.weaknesses().list_index_lag_millis <= MAX_LIST_INDEX_LAG_MILLIS {
@@ -24,7 +24,7 @@ pub fn check_lists(service: &Service) {
     }
 }
 
-/// Checks a tenant, and adds what is wrong to the service's report.
+/// Adds violations to the service's report.
 pub async fn check(service: &Service, tenant: &Tenant, client: &Client) -> Result<()> {
     let wrong = |what: String| service.add_violation(format!("{}: in the end, {what}", tenant.name));
     // Longer than the feed holds events back.

@@ -7,10 +7,10 @@ use crate::faulty_table::SeededRandom;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How long after the beginning of a write a list begins that is to see it half done, in milliseconds.
+/// The time from the beginning of a write to a list that is to see it half done, in milliseconds.
 const LIST_DELAY_MILLIS: u64 = 60;
 
-/// Does something, and twice in three times lists assets while it is under way.
+/// Twice in three times, lists assets during the action.
 async fn beside_a_list(service: &Service, tenant: &Tenant, random: &SeededRandom, action: impl Future<Output = ()>) {
     let list = async {
         if random.below(3) > 0 {

@@ -8,7 +8,7 @@ use crate::faulty_table::SeededRandom;
 use serde_json::Value;
 use tokio::time::Instant;
 
-/// A record in a list: the name by which it is known, and what else the list shows of it.
+/// A record in a list: the name that identifies it, and its other shown values.
 type Row = (String, String);
 
 /// Sends a list request and checks its rows. `registers` returns each record's possible rows: `None` for a state in which
@@ -59,7 +59,7 @@ async fn check(
     }
 }
 
-/// Returns the rows that a record may have in a list.
+/// The possible rows of a record in a list.
 fn rows_of<S: Clone>(register: &Register<S>, from: Instant, row: impl Fn(&S) -> Option<Row>) -> Vec<Option<Row>> {
     register.possible(from).into_iter().map(|state| state.as_ref().and_then(&row)).collect()
 }
@@ -95,7 +95,7 @@ pub async fn list_assets(service: &Service, tenant: &Tenant, random: &SeededRand
     .await;
 }
 
-/// Lists the active users.
+/// Only active users.
 pub async fn list_users(service: &Service, tenant: &Tenant) {
     let path = "/users?is_active=true&limit=100";
     check(

@@ -30,29 +30,27 @@ use service::Service;
 use std::collections::BTreeMap;
 use tenant::{MARKER, Tenant};
 
-/// How many tenants there are.
 const TENANTS: usize = 2;
-/// How many clients each tenant has.
 const CLIENTS: usize = 3;
 
-/// What a simulation did and found.
+/// The result of a simulation.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How many requests were sent.
+    /// Sent requests.
     pub requests: u64,
-    /// How often each status was returned; 0 stands for no response.
+    /// Numbers of responses by status; 0 stands for no response.
     pub responses: BTreeMap<u16, u64>,
-    /// How many hostile requests were accepted.
+    /// Accepted hostile requests.
     pub accepted_attacks: u64,
-    /// How often each weakness has shown.
+    /// Occurrences of each weakness.
     pub weaknesses: BTreeMap<&'static str, u64>,
-    /// How many snapshots of list indexes were read as a whole.
+    /// Snapshots of list indexes that were read as a whole.
     pub snapshots: u64,
-    /// What must not have happened.
+    /// Violated rules.
     pub violations: Vec<String>,
 }
 
-/// Runs the simulation of a seed.
+/// The seed decides about the whole run.
 ///
 /// # Errors
 ///

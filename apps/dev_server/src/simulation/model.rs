@@ -5,7 +5,7 @@ use tokio::time::Instant;
 /// A write of a record. It may have taken effect since it was noted.
 #[derive(Debug, Clone)]
 struct Write<S> {
-    /// Since when it must have taken effect.
+    /// It must have taken effect by then.
     ended: Option<Instant>,
     /// `None` if the record is deleted.
     state: Option<S>,
@@ -15,9 +15,9 @@ struct Write<S> {
 #[derive(Debug, Clone)]
 pub struct Register<S> {
     writes: Vec<Write<S>>,
-    /// Whether a client is changing the record.
+    /// A client is changing the record.
     pub is_reserved: bool,
-    /// How many changes it had.
+    /// The number of changes.
     pub changes: u64,
 }
 
@@ -28,12 +28,12 @@ impl<S> Default for Register<S> {
 }
 
 impl<S: Clone> Register<S> {
-    /// Notes that a write is sent that leads to this state.
+    /// A write to this state is sent.
     pub fn begin(&mut self, state: Option<S>) {
         self.writes.push(Write { ended: None, state });
     }
 
-    /// Notes that the write that was begun took effect.
+    /// The begun write took effect.
     pub fn end(&mut self) {
         self.changes += 1;
         if let Some(write) = self.writes.last_mut() {
@@ -41,22 +41,22 @@ impl<S: Clone> Register<S> {
         }
     }
 
-    /// Notes that the write that was begun had no effect.
+    /// The begun write had no effect.
     pub fn abandon(&mut self) {
         self.writes.pop();
     }
 
-    /// Returns the latest state.
+    /// The latest state.
     pub fn state(&self) -> Option<&S> {
         self.writes.last()?.state.as_ref()
     }
 
-    /// Returns whether a write is under way.
+    /// A write is under way.
     pub fn is_changing(&self) -> bool {
         self.writes.last().is_some_and(|write| write.ended.is_none())
     }
 
-    /// Returns the states that a read may show that began at `from` and ends now.
+    /// The possible results of a read that began at `from` and ends now.
     pub fn possible(&self, from: Instant) -> Vec<Option<S>> {
         let certain = self.writes.iter().rposition(|write| write.ended.is_some_and(|ended| ended <= from));
         let mut states: Vec<Option<S>> = Vec::new();

@@ -5,7 +5,7 @@ use crate::faulty_table::{SeededRandom, Weaknesses};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How long a simulation is.
+/// The length of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
     /// Two phases with faults, of about two minutes each.

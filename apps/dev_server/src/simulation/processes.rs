@@ -7,7 +7,7 @@ use crate::faulty_table::SeededRandom;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-/// What is submitted at each step.
+/// The values for each step.
 fn step_data(step: u64) -> Value {
     match step {
         0 => json!({"a": "text"}),
@@ -68,7 +68,7 @@ async fn start_on(service: &Service, tenant: &Tenant, random: &SeededRandom, pla
     }
 }
 
-/// Notes that instances on these assets are about to start, and returns their places.
+/// Instances on these assets are about to start. Returns their places.
 fn begin_instances(tenant: &Tenant, places: &[usize]) -> Vec<usize> {
     let mut model = tenant.model();
     let mut instances = Vec::new();
@@ -146,7 +146,7 @@ async fn submit(
     }
 }
 
-/// Notes that a process is about to end.
+/// The process is about to end.
 fn begin_end(tenant: &Tenant, running: &RunningProcess, ended: &'static str) {
     let mut model = tenant.model();
     for place in &running.assets {

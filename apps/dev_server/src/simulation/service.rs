@@ -22,21 +22,19 @@ use tower::ServiceExt;
 
 use super::Report;
 
-/// Where the clocks start: 2026-03-05T10:00:00Z.
+/// 2026-03-05T10:00:00Z.
 const START: i64 = 1_772_704_800_000;
-/// By how much an instance's clock may be off in either direction: two are at most a second apart.
+/// For an instance's clock, in either direction: two are at most a second apart.
 const MAX_CLOCK_OFFSET_MILLIS: u64 = 500;
-/// How long a function may take, as in template.yaml.
+/// As in template.yaml.
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a calm lasts until every consequence of earlier faults is over: a write's 5 s, its 3 s in transit, and a
-/// reserve.
+/// The length of a calm until every consequence of earlier faults is over: a write's 5 s, its 3 s in transit, and a reserve.
 const RECOVERY: Duration = Duration::from_secs(10);
-/// How many instances there may be before the oldest one is dropped.
+/// With more instances, the oldest one is dropped.
 const MAX_INSTANCES: usize = 6;
-/// How many of a thousand requests are followed by minutes in which their instance is frozen.
+/// Requests of a thousand after which their instance is frozen for minutes.
 const FREEZES_PER_MILLE: u64 = 40;
 
-/// A request of a client.
 #[derive(Debug, Clone, Default)]
 pub struct ApiRequest {
     pub method: &'static str,
@@ -46,18 +44,17 @@ pub struct ApiRequest {
     pub idempotency_key: Option<String>,
     pub if_match: Option<String>,
     pub headers: Vec<(&'static str, String)>,
-    /// Whether a 401 is no violation.
+    /// A 401 is no violation.
     pub may_be_unauthorized: bool,
 }
 
-/// A response of the service.
 #[derive(Debug, Clone, Default)]
 pub struct ApiResponse {
     pub status: u16,
     pub body: Value,
     pub etag: Option<String>,
     pub retry_after: Option<u64>,
-    /// The values of all headers, in which nothing of other tenants may be.
+    /// The values of all headers: they may contain nothing of other tenants.
     pub headers: Vec<String>,
 }
 
@@ -75,10 +72,10 @@ struct State {
     instances: Vec<ServiceInstance>,
     started: u64,
     kills_per_mille: u64,
-    /// Since when there are no faults.
+    /// The end of the latest faults.
     calm_since: Option<Instant>,
     is_over: bool,
-    /// Until when no client sends anything.
+    /// No client sends anything until then.
     idle_until: Option<Instant>,
     report: Report,
 }
@@ -86,7 +83,6 @@ struct State {
 /// The service on a faulty table.
 pub struct Service {
     pub table: FaultyTable,
-    /// Where the snapshots of list indexes are.
     pub objects: FaultyObjects,
     key_encryption: Arc<dyn KeyEncryption>,
     random: SeededRandom,
@@ -127,7 +123,7 @@ impl Service {
         }
     }
 
-    /// Tells the clients to stop.
+    /// Stops the clients.
     pub fn end(&self) {
         self.state().is_over = true;
     }
@@ -141,19 +137,19 @@ impl Service {
         self.state().report.violations.push(format!("at {at} ms: {violation}"));
     }
 
-    /// Counts a hostile request that was accepted.
+    /// Counts the response to a hostile request, if it was accepted.
     pub fn count_attack(&self, response: &ApiResponse) {
         self.state().report.accepted_attacks += u64::from(response.status < 300);
     }
 
-    /// Returns what happened.
+    /// The result so far.
     pub fn report(&self) -> Report {
         let mut report = std::mem::take(&mut self.state().report);
         (report.weaknesses, report.snapshots) = (self.table.shown(), self.objects.reads());
         report
     }
 
-    /// Returns a store of another instance, with the true time.
+    /// Of another instance, with the true time.
     pub fn store(&self) -> Store {
         self.store_with_clock(0)
     }
@@ -169,17 +165,17 @@ impl Service {
         store.with_random(self.random.fork().into_store_random())
     }
 
-    /// Returns by how much the clock of a new instance is off.
+    /// For the clock of a new instance.
     fn random_clock_offset(&self) -> i64 {
         self.random.below(2 * MAX_CLOCK_OFFSET_MILLIS + 1) as i64 - MAX_CLOCK_OFFSET_MILLIS as i64
     }
 
-    /// Returns a store of another instance, whose clock is off as any other's.
+    /// Of another instance, whose clock is off as any other's.
     pub fn store_with_random_clock(&self) -> Store {
         self.store_with_clock(self.random_clock_offset())
     }
 
-    /// Whether every consequence of earlier faults is over.
+    /// Every consequence of earlier faults is over.
     pub fn is_calm(&self) -> bool {
         self.was_calm(Instant::now())
     }

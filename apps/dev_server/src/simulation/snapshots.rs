@@ -6,9 +6,8 @@ use chrono::TimeDelta;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The longest time between two runs.
 const MAX_INTERVAL_MILLIS: u64 = 15_000;
-/// How long a run may take.
+/// The time for a run.
 const MAX_RUN: TimeDelta = TimeDelta::minutes(10);
 
 /// Writes snapshots until the simulation is over. Sometimes all objects are lost before a run, which then loads the

@@ -11,21 +11,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A text in the records of every tenant that has a model.
 pub const MARKER: &str = "marker of a simulated tenant";
 
-/// What lists show of an asset.
+/// An asset in lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssetState {
     pub name: String,
     pub status: &'static str,
 }
 
-/// What lists show of a user.
+/// A user in lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserState {
     pub name: String,
     pub is_active: bool,
 }
 
-/// What lists show of a process instance.
+/// A process instance in lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceState {
     pub name: String,
@@ -37,7 +37,7 @@ pub struct InstanceState {
 pub struct Record<S> {
     pub id: Option<String>,
     pub register: Register<S>,
-    /// What a process is doing to an asset.
+    /// For an asset: the process in progress on it.
     pub running: Option<RunningProcess>,
 }
 
@@ -47,14 +47,13 @@ impl<S> Default for Record<S> {
     }
 }
 
-/// A process in progress on an asset.
 #[derive(Debug, Clone)]
 pub struct RunningProcess {
-    /// The path of the instance, or of the movement.
+    /// Of the instance, or of the movement.
     pub path: String,
-    /// The places of the assets.
+    /// Places in the model.
     pub assets: Vec<usize>,
-    /// The places of the instances.
+    /// Places in the model.
     pub instances: Vec<usize>,
     pub step: u64,
 }
@@ -67,7 +66,7 @@ pub struct Model {
     pub instances: Vec<Record<InstanceState>>,
     /// The numbers in names, so that each name is used once.
     pub names: u64,
-    /// The events that the feed has shown.
+    /// Shown by the feed.
     pub events: Vec<String>,
 }
 
@@ -82,7 +81,7 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    /// Creates a tenant and what its traffic needs, a process with this name.
+    /// With a process of this name for its traffic.
     pub async fn create(service: &Service, number: usize, process: &str) -> Result<Self> {
         let created = service.store().create_tenant(format!("Tenant {number}").parse()?, None, 100_000).await?;
         let mut tenant = Self {
@@ -108,19 +107,17 @@ impl Tenant {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a request with the tenant's key.
     pub fn request(&self, method: &'static str, path: impl Into<String>, body: Value) -> ApiRequest {
         ApiRequest { method, path: path.into(), body, api_key: self.api_key.clone(), ..ApiRequest::default() }
     }
 }
 
-/// Returns the id of the resource in a response.
+/// From a response.
 pub fn id_in(response: &ApiResponse) -> String {
     response.body["data"]["id"].as_str().unwrap_or_default().to_owned()
 }
 
 impl Model {
-    /// Returns the id of any record.
     pub fn random_id(&self, random: &SeededRandom) -> Option<String> {
         let ids =
             self.assets.iter().filter_map(|asset| asset.id.as_ref()).chain(self.users.iter().filter_map(|user| user.id.as_ref()));
@@ -128,7 +125,7 @@ impl Model {
         ids.get(random.below(ids.len() as u64) as usize).map(|id| (*id).clone())
     }
 
-    /// Returns a number that no name has yet.
+    /// For a new name.
     pub fn next_number(&mut self) -> u64 {
         self.names += 1;
         self.names

@@ -6,7 +6,6 @@ use crate::faulty_table::SeededRandom;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-/// How many users a tenant has at most.
 const MAX_USERS: usize = 30;
 
 /// Creates a user, or changes one.

@@ -11,7 +11,6 @@ use crate::{engine, table};
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::types::{StreamSpecification, StreamViewType};
 
-/// Returns a client of the stream in the engine at `url`.
 #[must_use]
 pub fn client(url: &str) -> aws_sdk_dynamodbstreams::Client {
     let config = aws_sdk_dynamodbstreams::Config::builder()

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 
-/// What the engine adds to the numbers that it stores, so that public ones have as many digits as DynamoDB's.
+/// The engine adds this to the numbers that it stores, so that public ones have as many digits as DynamoDB's.
 const OFFSET: u128 = 100_000_000_000_000_000_000;
 
 /// Without it, the engine would look through all records for each one that it adds: it takes the highest number so far.
@@ -13,7 +13,7 @@ const INDEX: &str = "CREATE INDEX IF NOT EXISTS stream_records_in_order
 
 const TRIM: &str = "DELETE FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) < ?2";
 
-/// The stream records in a database of the engine. Must be used only between calls of the engine, on its thread.
+/// Must be used only between calls of the engine, on its thread.
 pub struct StreamRecords {
     connection: Connection,
 }
@@ -32,8 +32,8 @@ impl StreamRecords {
         Ok(Self { connection })
     }
 
-    /// Deletes a table's records before the one with this sequence number, and returns how many there were. That one stays: the
-    /// engine numbers records by the clock, but always above the last one, whatever the clock says.
+    /// Deletes a table's records before the one with this sequence number, and returns their number. That one stays: the engine
+    /// numbers records by the clock, but always above the last one.
     ///
     /// # Errors
     ///
@@ -52,7 +52,6 @@ impl StreamRecords {
     }
 }
 
-/// A request to delete the records before one.
 pub(crate) struct TrimRequest {
     table: String,
     sequence_number: String,
@@ -64,7 +63,7 @@ pub(crate) struct TrimRequest {
 pub struct Trimmer(pub(crate) mpsc::UnboundedSender<TrimRequest>);
 
 impl Trimmer {
-    /// Deletes a table's records before the one with this sequence number, and returns how many there were.
+    /// As [`StreamRecords::trim`].
     ///
     /// # Errors
     ///

@@ -14,16 +14,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How many records the function gets at most, as in template.yaml.
+/// As in template.yaml.
 const BATCH_SIZE: usize = 100;
-/// How long to wait after a read that found nothing.
+/// The pause after an empty read.
 const IDLE: Duration = Duration::from_millis(200);
-/// How long to wait after a read that found something, so that a busy engine is not read all the time.
+/// The pause after a read of records, so that a busy engine is not read all the time.
 const BUSY: Duration = Duration::from_millis(10);
-/// How long to wait after a failure, and up to how long if it lasts.
+/// The first and the longest pause after failures.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// What reads the stream.
+/// Reads the stream.
 pub(super) struct Connector {
     pub streams: Client,
     pub stream: String,
@@ -33,13 +33,13 @@ pub(super) struct Connector {
     pub handler: Arc<dyn StreamHandler>,
 }
 
-/// What became of a step.
+/// The result of a step.
 pub(super) enum Step {
-    /// There was nothing to read.
+    /// No records.
     Idle,
-    /// Everything that was read has been handled. There may be more.
+    /// All read records have been handled. There may be more.
     Read,
-    /// The function has not handled all of it.
+    /// The function has not handled all records.
     Failed,
 }
 
@@ -72,7 +72,7 @@ impl Connector {
         }
     }
 
-    /// Reads once, has what was read handled, and notes how far that went.
+    /// Reads once, has the records handled, and stores the position.
     pub async fn step(&self, iterator: &mut Option<String>) -> Result<Step> {
         let current = match iterator.take() {
             Some(current) => current,
@@ -99,7 +99,7 @@ impl Connector {
         Ok(Step::Read)
     }
 
-    /// Returns where to go on reading: after the checkpoint, or from the oldest record.
+    /// After the checkpoint, or from the oldest record.
     async fn iterator(&self) -> Result<String> {
         let described = self.streams.describe_stream().stream_arn(&self.stream).send().await;
         let described = described.context("can't describe the stream")?;
@@ -117,7 +117,7 @@ impl Connector {
         Ok(iterator.shard_iterator().context("the stream has no iterator")?.to_owned())
     }
 
-    /// Gives records to the function, and returns the place of the first one that it could not handle.
+    /// Returns the place of the first record that the function could not handle.
     async fn handle(&self, records: &[&Record]) -> Option<usize> {
         let event = match of_stream(records.iter().copied(), &self.stream) {
             Ok(event) => event,
@@ -131,7 +131,7 @@ impl Connector {
         response.map_or(Some(0), |response| first_failure(&response, records))
     }
 
-    /// Stores that everything up to this record has been handled, and returns its sequence number.
+    /// All records up to this one have been handled. Returns its sequence number.
     async fn advance<'a>(&self, record: &'a Record) -> Result<&'a str> {
         let sequence_number = sequence_number(record).context("a stream record has no sequence number")?;
         self.queue.set_checkpoint(&self.stream, sequence_number).await?;
@@ -143,8 +143,8 @@ fn sequence_number(record: &Record) -> Option<&str> {
     record.dynamodb()?.sequence_number()
 }
 
-/// Returns the place of the first record that a response reports as failed. As in Lambda, it stands for all that follow, and a
-/// sequence number that is not in the batch for the whole batch.
+/// The place of the first record that a response reports as failed. As in Lambda, it stands for all that follow, and a sequence
+/// number that is not in the batch for the whole batch.
 fn first_failure(response: &DynamoDbEventResponse, records: &[&Record]) -> Option<usize> {
     let failures = response.batch_item_failures.iter().map(|failure| failure.item_identifier.as_deref());
     let place = |failed: Option<&str>| records.iter().position(|record| failed.is_some() && sequence_number(record) == failed);

@@ -10,14 +10,12 @@ use serde_json::{Map, Value, json};
 use shared::store::keys::{EVENTS, SK};
 use std::collections::HashMap;
 
-/// Returns whether the event source's filter in template.yaml lets a record through: only new events.
+/// As the event source's filter in template.yaml: only new events.
 pub fn is_new_event(record: &Record) -> bool {
     let sort_key = record.dynamodb().and_then(|change| change.keys()?.get(SK)?.as_s().ok());
     record.event_name().is_some_and(|name| name.as_str() == "INSERT") && sort_key.is_some_and(|key| key.starts_with(EVENTS))
 }
 
-/// Returns the event for a batch of records of a stream.
-///
 /// # Errors
 ///
 /// Returns an error when a record is not as AWS documents it.
@@ -53,7 +51,7 @@ fn item(attributes: &HashMap<String, AttributeValue>) -> Value {
     attributes.iter().map(|(name, value)| (name.clone(), attribute(value))).collect::<Map<_, _>>().into()
 }
 
-/// Returns an attribute in DynamoDB's JSON.
+/// In DynamoDB's JSON.
 fn attribute(value: &AttributeValue) -> Value {
     let base64 = |bytes: &aws_sdk_dynamodbstreams::primitives::Blob| aws_smithy_types::base64::encode(bytes);
     match value {
@@ -72,7 +70,7 @@ fn attribute(value: &AttributeValue) -> Value {
     }
 }
 
-/// Returns the event for a batch of messages. It has no checksums, which Lambda has verified.
+/// Without checksums, which Lambda has verified.
 ///
 /// # Errors
 ///

@@ -28,13 +28,13 @@ use worker::Worker;
 
 /// A function that runs when records arrive in a stream.
 pub trait StreamHandler: Send + Sync + 'static {
-    /// Handles a batch of records, and names the first that could not be handled.
+    /// Names the first record that could not be handled.
     fn handle(&self, event: Event) -> BoxFuture<'_, DynamoDbEventResponse>;
 }
 
 /// A function that runs when messages arrive in a queue.
 pub trait MessageHandler: Send + Sync + 'static {
-    /// Handles a batch of messages, and names those that are not done.
+    /// Names the messages that are not done.
     fn handle(&self, event: SqsEvent) -> BoxFuture<'_, SqsBatchResponse>;
 }
 
@@ -50,8 +50,8 @@ impl MessageHandler for Deliver {
     }
 }
 
-/// Everything that delivers changes to webhooks, running. Dropping it stops it at once, which loses nothing: what was under way
-/// is repeated by the next one with the same table and queue.
+/// The running delivery of changes to webhooks. Dropping it stops it at once, and loses nothing: the next one with the same table
+/// and queue repeats the work under way.
 pub struct Pipeline {
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
@@ -90,20 +90,20 @@ impl Pipeline {
         Ok(Self { stop, tasks })
     }
 
-    /// Returns what makes it stop: a send of `true`. Nothing is begun any more from then on.
+    /// Sending `true` stops it: nothing is begun any more.
     #[must_use]
     pub fn stopper(&self) -> watch::Sender<bool> {
         self.stop.clone()
     }
 
-    /// Stops. What is under way may take until the deadline to finish; everything else stays in the stream and in the queue.
+    /// Work under way may finish until the deadline; the rest stays in the stream and in the queue.
     pub async fn stop(mut self, deadline: Instant) {
         let _ = self.stop.send(true);
         let _ = tokio::time::timeout_at(deadline, async { while self.tasks.join_next().await.is_some() {} }).await;
     }
 }
 
-/// Waits for some time, or until it is told to stop.
+/// Or until `stop`.
 async fn wait(pause: Duration, stop: &mut watch::Receiver<bool>) {
     // The sender lives as long as the pipeline.
     let _ = tokio::time::timeout(pause, stop.wait_for(|is_stopped| *is_stopped)).await;

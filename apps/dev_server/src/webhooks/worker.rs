@@ -11,19 +11,18 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// How many messages the function gets at most, as in template.yaml.
+/// As in template.yaml.
 const BATCH_SIZE: usize = 10;
-/// How long to wait for a message to become visible. Those that are sent wake the worker.
+/// The pause until messages may become visible. Sent messages wake the worker.
 const IDLE: Duration = Duration::from_millis(200);
-/// How long to wait after the queue has failed.
+/// The pause after a failure of the queue.
 const BACKOFF: Duration = Duration::from_secs(1);
 
-/// How the worker works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// How many messages it handles at the same time.
+    /// Messages that are handled at the same time.
     pub capacity: usize,
-    /// How long a message is hidden while it is handled.
+    /// The time that a message is hidden while it is handled.
     pub visibility: Duration,
 }
 
@@ -33,7 +32,7 @@ impl Default for Settings {
     }
 }
 
-/// What receives messages.
+/// Receives messages and has them handled.
 pub(super) struct Worker {
     pub queue: SqliteQueue,
     pub handler: Arc<dyn MessageHandler>,
@@ -41,7 +40,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Receives messages until it is told to stop. Those that it has then are handled to their end.
+    /// Receives messages until it is told to stop. Messages that it has then are handled to their end.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let Self { queue, handler, settings } = self;
         let mut batches = JoinSet::new();
@@ -70,7 +69,7 @@ impl Worker {
     }
 }
 
-/// Returns messages in batches of one webhook each: a slow receiver doesn't hold up others' messages.
+/// Batches of one webhook each: a slow receiver doesn't hold up others' messages.
 pub(super) fn in_batches(messages: Vec<ReceivedMessage>) -> Vec<Vec<ReceivedMessage>> {
     let mut webhooks = BTreeMap::<String, Vec<ReceivedMessage>>::new();
     for message in messages {
@@ -89,7 +88,7 @@ pub(super) async fn handle(queue: SqliteQueue, handler: Arc<dyn MessageHandler>,
     }
 }
 
-/// Gives messages to the function, and returns the IDs of those that are not done.
+/// Returns the IDs of messages that are not done.
 async fn failures(handler: &dyn MessageHandler, batch: &[ReceivedMessage]) -> HashSet<String> {
     let all = || batch.iter().map(|message| message.id.clone()).collect::<HashSet<_>>();
     let Ok(event) = of_queue(batch) else { return all() };

@@ -5,7 +5,6 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Returns the permissions of a file or folder.
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
@@ -14,7 +13,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Starts a server on `data` in this folder, checks that others can't read its files, and stops it again.
+/// Checks that others can't read the files of `data` in this folder.
 fn start_and_stop(folder: &Path) {
     let (mut session, _) = start_on(folder, &["--empty"]);
     let files: Vec<PathBuf> = fs::read_dir(folder.join("data")).unwrap().map(|entry| entry.unwrap().path()).collect();

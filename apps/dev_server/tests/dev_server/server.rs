@@ -16,10 +16,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-/// How long a test waits for what must come, on a machine that is very busy.
+/// The longest wait of a test, on a machine that is very busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server of this process.
 pub struct Server {
     address: SocketAddr,
     /// A key with every scope.
@@ -28,11 +27,9 @@ pub struct Server {
     serving: JoinHandle<()>,
 }
 
-/// A connection to a server.
 pub struct Client(TcpStream);
 
 impl Server {
-    /// Starts a server with a tenant.
     pub async fn start(limits: Limits) -> Self {
         let http = SharedHttpClient::new(InProcessEngine::new().unwrap());
         let dynamo = Dynamo::from_conf(engine::config("http://engine.invalid").http_client(http).build());
@@ -49,12 +46,11 @@ impl Server {
         Self { address, key: tenant.api_key.expose(), signal, serving }
     }
 
-    /// Connects to it.
     pub async fn connect(&self) -> Client {
         Client(TcpStream::connect(self.address).await.unwrap())
     }
 
-    /// Tells it to stop, and returns what ends with its last connection.
+    /// The task ends with the last connection.
     pub fn stop(self) -> JoinHandle<()> {
         self.signal.send(()).unwrap();
         self.serving
@@ -62,17 +58,15 @@ impl Server {
 }
 
 impl Client {
-    /// Sends a text.
     pub async fn send(&mut self, text: &str) {
         timeout(PATIENCE, self.0.write_all(text.as_bytes())).await.unwrap().unwrap();
     }
 
-    /// Returns the next response.
     pub async fn response(&mut self) -> String {
         timeout(PATIENCE, read_response(&mut self.0)).await.unwrap()
     }
 
-    /// Returns the next response, and sends a text again and again until it comes.
+    /// Sends a text again and again until the response comes.
     pub async fn response_while_sending(&mut self, text: &str) -> String {
         let (mut receive, mut send) = self.0.split();
         let sending = async {
@@ -90,7 +84,7 @@ impl Client {
         timeout(PATIENCE, response).await.unwrap()
     }
 
-    /// Returns what comes until the server closes the connection.
+    /// All bytes until the server closes the connection.
     pub async fn rest(&mut self) -> String {
         let mut rest = String::new();
         timeout(PATIENCE, self.0.read_to_string(&mut rest)).await.unwrap().unwrap();
@@ -98,7 +92,7 @@ impl Client {
     }
 }
 
-/// Reads one response, by the length that it says.
+/// By the header `content-length`.
 async fn read_response(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut response = Vec::new();
     while !response.ends_with(b"\r\n\r\n") {

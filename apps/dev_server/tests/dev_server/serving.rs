@@ -5,11 +5,11 @@ use dev_server::serving::Limits;
 use dev_server::test_data::{made_up_key, unknown_tenant};
 use std::time::Duration;
 
-/// A time that passes in a test. Others are as long as they are in the dev server, where a test never waits for them.
+/// A limit that a test waits for. The others are those of the dev server.
 const SHORT: Duration = Duration::from_millis(200);
 const HEALTH: &str = "GET /v1/health HTTP/1.1\r\nhost: a\r\n\r\n";
 
-/// Returns the headers of a creation.
+/// The headers of a creation.
 fn creation(key: &str, bytes: usize, more: &str) -> String {
     format!("POST /v1/assets HTTP/1.1\r\nhost: a\r\n{key}content-type: application/json\r\ncontent-length: {bytes}\r\n{more}\r\n")
 }
@@ -18,7 +18,7 @@ fn bearer(key: &str) -> String {
     format!("authorization: Bearer {key}\r\n")
 }
 
-/// Returns a creation of so many bytes.
+/// A creation of so many bytes.
 fn large_asset(bytes: usize) -> String {
     let asset = |notes: &str| format!(r#"{{"name":"a","custom_fields":"{notes}"}}"#);
     asset(&"n".repeat(bytes - asset("").len()))

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How many senders change assets at the same time.
+/// Senders that change assets at the same time.
 const SENDERS: usize = 4;
 
-/// Returns the seed of the pauses: `KILL_SEED`, which repeats those of a test that failed, or any.
+/// `KILL_SEED`, which repeats those of a test that failed, or any.
 fn seed() -> u64 {
     let seed = std::env::var("KILL_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     eprintln!("KILL_SEED={seed}");

@@ -10,10 +10,10 @@ mod server;
 
 use std::time::{Duration, Instant};
 
-/// Long enough for whatever has to happen, on a busy machine.
+/// Long enough for everything, on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Waits until there is a value.
+/// Until there is a value.
 fn until<T>(what: &str, mut value: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

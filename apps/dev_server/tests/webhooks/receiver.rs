@@ -8,14 +8,13 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A delivery as it arrived.
 #[derive(Debug, Clone)]
 pub struct Arrival {
     pub headers: HashMap<String, String>,
     pub body: String,
 }
 
-/// How a receiver responds: after how long, and with which status.
+/// Delay and status of responses.
 type Behaviour = Arc<Mutex<(Duration, u16)>>;
 
 /// A receiver, as long as the tests run.
@@ -26,7 +25,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Starts a receiver that responds at once with this status.
+    /// Responds at once with this status.
     pub fn start(status: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
@@ -42,17 +41,16 @@ impl Receiver {
         Self { url, arrivals, behaviour }
     }
 
-    /// Responds with this status from now on, after some time.
+    /// From now on.
     pub fn respond(&self, status: u16, after: Duration) {
         *self.behaviour.lock().unwrap() = (after, status);
     }
 
-    /// Returns all that has arrived.
     pub fn arrivals(&self) -> Vec<Arrival> {
         self.arrivals.lock().unwrap().clone()
     }
 
-    /// Returns what has arrived by its ID, after checking each: the signature is right, and what came twice is the same.
+    /// Arrivals by ID. Checks each: the signature is right, and repeated deliveries are the same.
     pub fn verified(&self, secret: &str) -> BTreeMap<String, Value> {
         let mut events = BTreeMap::new();
         for arrival in self.arrivals() {
@@ -65,7 +63,7 @@ impl Receiver {
 }
 
 impl Arrival {
-    /// Returns the body, whose signature must be right.
+    /// The body, whose signature must be right.
     pub fn verified(&self, secret: &str) -> Value {
         let header = |name: &str| self.headers.get(name).unwrap_or_else(|| panic!("{name} is missing: {self:?}")).as_str();
         let seconds = header("webhook-timestamp").parse().unwrap();
@@ -79,7 +77,7 @@ impl Arrival {
     }
 }
 
-/// Takes one request of a connection.
+/// One request of a connection.
 fn receive(connection: TcpStream, arrivals: &Mutex<Vec<Arrival>>, behaviour: &Mutex<(Duration, u16)>) -> io::Result<()> {
     let mut reader = BufReader::new(connection);
     let mut line = String::new();

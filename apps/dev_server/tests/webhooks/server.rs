@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Where to reach a server, and with which key.
+/// The address of a server, and a key.
 #[derive(Clone)]
 pub struct Client {
     address: String,
@@ -23,19 +23,18 @@ pub struct Server {
     pub client: Client,
 }
 
-/// A webhook, and what its receiver needs.
+/// A webhook, and its receiver's secret.
 pub struct Webhook {
     pub id: String,
     pub secret: String,
 }
 
 impl Server {
-    /// Starts a server with its data in this folder, which lets webhooks have addresses of this machine.
+    /// With its data in this folder. Webhooks can have addresses of this machine.
     pub fn start(folder: &TempDir) -> Self {
         Self::start_with(folder, &["--allow-local-webhooks", "--data", path(folder, "data").to_str().unwrap()])
     }
 
-    /// Starts a server with these options.
     pub fn start_with(folder: &TempDir, options: &[&str]) -> Self {
         let (ready, log) = (path(folder, "ready.json"), File::options().create(true).append(true).open(path(folder, "log")));
         // One that was killed has left it.
@@ -53,13 +52,13 @@ impl Server {
         Self { child, client: Client { address, key: ready["api_key"].as_str().unwrap().to_owned() } }
     }
 
-    /// Ends the server as `kill -9` does.
+    /// As `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks the server to end, and returns how long it took.
+    /// Returns the time until the end.
     pub fn terminate(mut self) -> Duration {
         let start = Instant::now();
         assert!(Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap().success());
@@ -77,7 +76,7 @@ impl Drop for Server {
 }
 
 impl Client {
-    /// Sends a request, and returns the status and the body of the response. Fails when the server ends meanwhile.
+    /// Returns status and body of the response. Fails when the server ends meanwhile.
     pub fn try_send(&self, method: &str, path: &str, body: &Value) -> io::Result<(u16, Value)> {
         let mut connection = TcpStream::connect(&self.address)?;
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -96,26 +95,26 @@ impl Client {
         Ok((status.ok_or_else(|| Error::other("the response has no status"))?, body))
     }
 
-    /// Sends a request that must succeed, and returns the response.
+    /// The request must succeed.
     pub fn send(&self, method: &str, path: &str, body: &Value) -> Value {
         let (status, response) = self.try_send(method, path, body).unwrap();
         assert!((200..300).contains(&status), "{method} {path}: {status} {response}");
         response
     }
 
-    /// Creates an asset, and returns its ID.
+    /// Returns the ID.
     pub fn create_asset(&self, name: &str) -> String {
         self.send("POST", "/assets", &json!({"name": name}))["data"]["id"].as_str().unwrap().to_owned()
     }
 
-    /// Creates a webhook for changes of assets.
+    /// For changes of assets.
     pub fn create_webhook(&self, url: &str) -> Webhook {
         let webhook = self.send("POST", "/webhooks", &json!({"url": url, "events": ["asset.*"]}));
         let text = |name: &str| webhook["data"][name].as_str().unwrap().to_owned();
         Webhook { id: text("id"), secret: text("secret") }
     }
 
-    /// Returns the webhook's deliveries, newest first.
+    /// Newest first.
     pub fn deliveries(&self, webhook: &Webhook) -> Vec<Value> {
         let path = format!("/webhooks/{}/deliveries?limit=100", webhook.id);
         self.send("GET", &path, &Value::Null)["data"].as_array().unwrap().clone()
@@ -140,7 +139,7 @@ impl Client {
     }
 }
 
-/// Returns what the server has logged.
+/// The server's log.
 pub fn log_of(folder: &TempDir) -> String {
     std::fs::read_to_string(path(folder, "log")).unwrap_or_default()
 }

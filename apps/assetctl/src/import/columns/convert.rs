@@ -3,7 +3,7 @@
 use chrono::format::{Parsed, StrftimeItems, parse};
 use chrono::{Datelike, NaiveDate};
 
-/// How the dates of a file are written.
+/// The form of a file's dates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DateFormat {
     given: String,
@@ -11,11 +11,7 @@ pub struct DateFormat {
 }
 
 impl DateFormat {
-    /// Reads `DD.MM.YYYY` or `%d.%m.%Y`.
-    ///
-    /// # Errors
-    ///
-    /// Returns what is wrong with the format.
+    /// `DD.MM.YYYY` or `%d.%m.%Y`.
     pub fn parse(given: &str) -> Result<Self, String> {
         let strftime = if given.contains('%') { given.to_owned() } else { to_strftime(given) };
         let format = Self { given: given.to_owned(), strftime };
@@ -30,11 +26,7 @@ impl DateFormat {
         if is_complete { Ok(format) } else { Err("must have day, month and year, as DD.MM.YYYY or %d.%m.%Y".into()) }
     }
 
-    /// Returns the date as YYYY-MM-DD.
-    ///
-    /// # Errors
-    ///
-    /// Returns why the text is no date.
+    /// Returns the date as YYYY-MM-DD, or the error for the row.
     pub fn date(&self, text: &str) -> Result<String, String> {
         let mut parsed = Parsed::new();
         let date = parse(&mut parsed, text, StrftimeItems::new(&self.strftime)).and_then(|()| parsed.to_naive_date());
@@ -45,7 +37,7 @@ impl DateFormat {
         }
     }
 
-    /// Returns the format as it was given.
+    /// As it was given.
     #[must_use]
     pub fn given(&self) -> &str {
         &self.given
@@ -82,11 +74,7 @@ fn to_strftime(given: &str) -> String {
     format
 }
 
-/// Returns a price that is written with a decimal comma, `1.249,00 €`, as `1249.00`.
-///
-/// # Errors
-///
-/// Returns why the text is no such price.
+/// `1.249,00 €` becomes `1249.00`.
 pub fn price_with_comma(text: &str) -> Result<String, String> {
     price(text).ok_or_else(|| format!("{text:?} is not a price with a decimal comma, such as 1.249,00 €"))
 }
@@ -105,7 +93,7 @@ fn price(text: &str) -> Option<String> {
     Some(format!("{sign}{whole}.{fraction:0<2}"))
 }
 
-/// Removes what stands before and after the number: a sign such as €, or letters such as EUR.
+/// Removes the text around the number: a sign such as €, or letters such as EUR.
 fn without_currency(text: &str) -> &str {
     let is_currency =
         |character: char| character.is_whitespace() || character.is_alphabetic() || matches!(character, '€' | '$' | '£' | '¥');

@@ -5,25 +5,18 @@ use crate::import::columns::convert::{DateFormat, price_with_comma};
 use icu_normalizer::ComposingNormalizer;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How the values of a file are read.
+/// The options for reading values.
 #[derive(Debug, Clone)]
 pub struct Fields {
-    /// What is imported.
     pub kind: Kind,
-    /// `--date-format`.
     pub date_format: Option<DateFormat>,
-    /// `--decimal-comma`.
     pub decimal_comma: bool,
-    /// The column that `--match` names.
+    /// `--match`.
     pub match_column: Option<&'static str>,
 }
 
 impl Fields {
-    /// Returns a value as the service reads it; `None` if it can stay as it is.
-    ///
-    /// # Errors
-    ///
-    /// Returns why it can't be converted.
+    /// The value as the service reads it; `None` if it can stay as it is.
     pub fn convert(&self, field: &str, value: &str) -> Result<Option<String>, String> {
         let value = value.trim();
         if value.is_empty() || value == "\\N" {
@@ -36,9 +29,9 @@ impl Fields {
         }
     }
 
-    /// Returns the hash of a value by which a row could touch the same thing as another one.
+    /// The hash of a value by which a row could touch the same record as another one.
     ///
-    /// Different values with the same hash only cost time: whoever has them waits for the other.
+    /// Different values with the same hash only cost time: their rows wait for each other.
     pub fn key(&self, field: &str, value: &str) -> Option<u64> {
         let decides = self.match_column == Some(field) || field == self.kind.unique_column() || field == "id";
         // An apostrophe may be one that the service removes.

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What an import is about: the journal's first line.
+/// The journal's first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heading {
     /// Part of every idempotency key.
     pub run_id: String,
-    /// SHA-256 of the file.
+    /// Of the file.
     pub sha256: String,
-    /// Everything that decides what is sent where.
+    /// Everything that decides about the requests.
     pub options: BTreeMap<String, String>,
 }
 

@@ -5,26 +5,24 @@ pub mod fields;
 pub mod heading;
 pub mod suggest;
 
-/// What the names of columns with a custom field begin with.
+/// The prefix of columns with a custom field.
 const CUSTOM_FIELD: &str = "custom_fields.";
 
-/// Returns the name of a column without the white space around it. That of a custom field may begin and end with some.
+/// The name of a custom field may begin and end with some.
 #[must_use]
 pub fn trimmed(name: &str) -> &str {
     if name.starts_with(CUSTOM_FIELD) { name } else { name.trim() }
 }
 
-/// What is imported or exported.
+/// The kind of imported or exported records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Assets.
     Assets,
-    /// Users.
     Users,
 }
 
 impl Kind {
-    /// Returns the name in paths.
+    /// As in paths.
     #[must_use]
     pub fn path(self) -> &'static str {
         match self {
@@ -33,7 +31,7 @@ impl Kind {
         }
     }
 
-    /// Returns the columns that the service's import knows, without `custom_fields.<name>`.
+    /// Without `custom_fields.<name>`.
     #[must_use]
     pub fn import_columns(self) -> &'static [&'static str] {
         match self {
@@ -63,14 +61,13 @@ impl Kind {
         }
     }
 
-    /// Returns whether the service's import knows the column.
     #[must_use]
     pub fn has_column(self, name: &str) -> bool {
         let is_custom_field = || name.starts_with(CUSTOM_FIELD);
         self.import_columns().contains(&name) || (self == Self::Assets && is_custom_field())
     }
 
-    /// Returns the column whose values no two things share.
+    /// Values of this column are unique.
     #[must_use]
     pub fn unique_column(self) -> &'static str {
         match self {
@@ -86,9 +83,9 @@ pub const REASONS: &str = "reasons";
 /// `--map "Serial No=serial_number"`; without a field, the column is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
-    /// The column's name in the file.
+    /// As in the file.
     pub column: String,
-    /// The field; `None` ignores the column.
+    /// `None` ignores the column.
     pub field: Option<String>,
 }
 
@@ -102,7 +99,7 @@ impl std::str::FromStr for Mapping {
     }
 }
 
-/// What a column of the file is for.
+/// The use of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// It is sent as this field.
@@ -113,11 +110,11 @@ pub enum Target {
     Nameless,
 }
 
-/// Tells what each of the file's columns is for.
+/// The use of each of the file's columns.
 ///
 /// # Errors
 ///
-/// Returns all that is wrong with the columns and the mappings, a line for each.
+/// All errors of the columns and the mappings, a line for each.
 pub fn resolve(kind: Kind, names: &[String], mappings: &[Mapping]) -> Result<Vec<Target>, Vec<String>> {
     let mut problems = Vec::new();
     for mapping in mappings {
@@ -142,7 +139,7 @@ pub fn resolve(kind: Kind, names: &[String], mappings: &[Mapping]) -> Result<Vec
     if problems.is_empty() { Ok(targets) } else { Err(problems) }
 }
 
-/// Tells what a column is for; of a column that nobody knows, says so.
+/// Adds a problem for an unknown column.
 pub fn target(kind: Kind, name: &str, mappings: &[Mapping], problems: &mut Vec<String>) -> Target {
     if let Some(mapping) = mappings.iter().find(|mapping| mapping.column == name) {
         return mapping.field.clone().map_or(Target::Ignored, Target::Field);

@@ -2,8 +2,8 @@
 
 use crate::import::columns::{Kind, Mapping, REASONS};
 
-/// A field, and the names that columns with it have elsewhere, in lower case and without spaces and punctuation. Of
-/// several columns for a field, the one that comes first here is the better.
+/// A field, and its names in other products, in lower case and without spaces and punctuation. Of several columns for a field,
+/// the one that comes first here is the better.
 type Names = (&'static str, &'static [&'static str]);
 
 /// Names in exports and import templates of Snipe-IT (sample file, importer's aliases, table exports), in device exports of
@@ -98,13 +98,13 @@ fn names(kind: Kind) -> &'static [Names] {
     }
 }
 
-/// Returns the field that a column of this name probably is.
+/// The probable field of a column.
 #[must_use]
 pub fn field(kind: Kind, column: &str) -> Option<&'static str> {
     guess(kind, column).map(|(field, _)| field)
 }
 
-/// Returns the field, and how good the name is: 0 is best.
+/// The field, and the rank of the name: 0 is best.
 fn guess(kind: Kind, column: &str) -> Option<(&'static str, usize)> {
     let plain: String = column.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     // The names of fields themselves, in another case or with spaces.
@@ -116,16 +116,15 @@ fn guess(kind: Kind, column: &str) -> Option<(&'static str, usize)> {
     known.or_else(|| same.map(|field| (*field, 0)))
 }
 
-/// Guesses for all columns of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Suggestions {
-    /// A mapping for each field that a column could be.
+    /// One for each field that a column could be.
     pub mappings: Vec<Mapping>,
-    /// The columns that nobody knows, or for whose field there is a better one.
+    /// Columns without a field, or with a better column for it.
     pub unknown: Vec<String>,
 }
 
-/// Guesses what those columns are that are neither known nor mapped already.
+/// For columns that are neither known nor mapped already.
 #[must_use]
 pub fn suggestions(kind: Kind, columns: &[String], given: &[Mapping]) -> Suggestions {
     let columns: Vec<&str> = columns.iter().map(|column| column.trim()).collect();
@@ -149,14 +148,14 @@ pub fn suggestions(kind: Kind, columns: &[String], given: &[Mapping]) -> Suggest
     suggestions
 }
 
-/// Returns the mapping as an option for a shell.
+/// For a shell.
 #[must_use]
 pub fn as_option(mapping: &Mapping) -> String {
     let text = format!("{}={}", mapping.column, mapping.field.as_deref().unwrap_or_default());
     format!("--map {}", quote(&text))
 }
 
-/// Quotes a word for a POSIX shell, if it needs to be quoted.
+/// For a POSIX shell, if the word needs quotes.
 #[must_use]
 pub fn quote(word: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "-_./:=@%+,".contains(character);

@@ -9,10 +9,9 @@ use crate::import::rows::{Original, Row, RowError, Sendable};
 use csv::{StringRecord, WriterBuilder};
 use std::io::{self, Read};
 
-/// What is wrong with a cell that has a replacement character.
+/// The error of a cell with a replacement character.
 const MISSING: &str = "has \u{fffd} where bytes can't be read in this encoding, or where text is missing";
 
-/// Reads the rows of a CSV file, after its header.
 pub struct CsvRows<R> {
     records: Records<R>,
     names: Vec<String>,
@@ -21,11 +20,7 @@ pub struct CsvRows<R> {
     number: u64,
 }
 
-/// Reads the header; returns the records after it. The line `sep=;`, which Excel writes, is no header.
-///
-/// # Errors
-///
-/// Returns an error when the file can't be read.
+/// Returns the header, and the records after it. The line `sep=;`, which Excel writes, is no header.
 pub fn read_header<R: Read>(text: Text<R>, delimiter: u8) -> io::Result<(Vec<String>, Records<R>)> {
     let mut records = Records::new(text, delimiter);
     let mut header = records.next(None)?;
@@ -41,17 +36,16 @@ pub fn read_header<R: Read>(text: Text<R>, delimiter: u8) -> io::Result<(Vec<Str
 }
 
 impl<R: Read> CsvRows<R> {
-    /// Reads the rows after a header, whose columns are for `targets`.
+    /// `targets` are the uses of the columns.
     pub fn new(names: Vec<String>, records: Records<R>, targets: Vec<Target>, fields: Fields) -> Self {
         Self { records, names, targets, fields, number: 0 }
     }
 
-    /// Returns the text of the file.
     pub fn text(&self) -> std::cell::Ref<'_, Text<R>> {
         self.records.text()
     }
 
-    /// Returns the columns that are sent, as the line that every request begins with.
+    /// The sent columns, as the first line of every request.
     #[must_use]
     pub fn header(&self) -> Vec<u8> {
         let fields = self.targets.iter().filter_map(|target| match target {
@@ -61,11 +55,7 @@ impl<R: Read> CsvRows<R> {
         encode(&fields.collect())
     }
 
-    /// Returns the next row that isn't blank.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when the file can't be read.
+    /// Skips blank rows.
     pub fn next(&mut self) -> io::Result<Option<Row>> {
         while let Some(record) = self.records.next(Some(self.names.len()))? {
             if record.broken.is_none() && record.cells.iter().all(|cell| cell.trim().is_empty()) {
@@ -117,14 +107,14 @@ impl<R: Read> CsvRows<R> {
     }
 }
 
-/// Returns the cells with a mark where text is missing, so that the row isn't taken for mended.
+/// Marks missing text, so that the row isn't taken for mended.
 fn marked(cells: &StringRecord) -> StringRecord {
     let last = cells.len().saturating_sub(1);
     let mark = |index| if index == last { "\u{fffd}" } else { "" };
     cells.iter().enumerate().map(|(index, cell)| format!("{cell}{}", mark(index))).collect()
 }
 
-/// Returns a line of CSV as the service reads it.
+/// As the service reads it.
 fn encode(cells: &StringRecord) -> Vec<u8> {
     let mut writer = WriterBuilder::new().buffer_capacity(512).from_writer(Vec::new());
     // Writing to memory can't fail, and a lost row would be noticed: the service counts rows.

@@ -7,11 +7,10 @@ use encoding_rs::{CoderResult, Decoder, DecoderResult, Encoding};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
-/// What follows the end of the text if asked for: a reader that gets it inside a cell knows that the cell was never closed.
+/// Can be appended to the text: a reader that gets it inside a cell knows that the cell was never closed.
 pub const END_OF_TEXT: &str = "\u{1}end of text\u{1}";
-/// How long a row may be: as much as a request.
+/// As much as a request.
 pub const MAX_ROW: usize = 1 << 20;
-/// How many bytes are decoded at a time.
 const BLOCK: usize = 16 << 10;
 
 /// The decoded text of `R`.
@@ -19,9 +18,9 @@ pub struct Text<R> {
     input: R,
     decoder: Decoder,
     raw: Vec<u8>,
-    /// How many bytes of the file have been decoded.
+    /// Decoded bytes of the file.
     raw_position: u64,
-    /// The text from `start` on; what is before `kept` is no longer needed.
+    /// The text from `start` on; the part before `kept` is no longer needed.
     text: String,
     start: u64,
     kept: usize,
@@ -51,7 +50,7 @@ impl<R: Read> Text<R> {
         }
     }
 
-    /// Returns about how much of the file is before what is kept.
+    /// The approximate position in the file of the kept text.
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
     pub fn raw_position(&self) -> u64 {
         let decoded = self.start + self.text.len() as u64;
@@ -59,23 +58,23 @@ impl<R: Read> Text<R> {
         (self.raw_position as f64 * forgotten as f64 / decoded.max(1) as f64) as u64
     }
 
-    /// Returns whether the line that was just read is the last one, and lacks its line break.
+    /// The line that was just read is the last one, and lacks its line break.
     pub fn is_last_line_open(&self) -> bool {
         let rest = self.text.get(self.kept..).unwrap_or_default().trim_start_matches(['\r', '\n']);
         self.is_at_end && !self.ends_with_newline && (rest.is_empty() || rest.starts_with(END_OF_TEXT))
     }
 
-    /// Returns the text between two offsets that wasn't forgotten.
+    /// The text must not be forgotten.
     pub fn between(&self, from: u64, to: u64) -> &str {
         self.text.get(self.index(from)..self.index(to)).unwrap_or_default()
     }
 
-    /// Returns the text from an offset as far as it was read.
+    /// As far as the text was read.
     pub fn after(&self, from: u64) -> &str {
         self.text.get(self.index(from)..self.cursor).unwrap_or_default()
     }
 
-    /// Returns whether bytes between two offsets couldn't be decoded, and forgets everything before `to`.
+    /// Returns whether bytes between the offsets couldn't be decoded. Forgets everything before `to`.
     pub fn take_unreadable(&mut self, from: u64, to: u64) -> bool {
         let mut found = false;
         while let Some(offset) = self.unreadable.pop_front_if(|offset| *offset < to) {
@@ -85,16 +84,12 @@ impl<R: Read> Text<R> {
         found
     }
 
-    /// Continues reading at an offset that wasn't forgotten.
+    /// The text from `to` must not be forgotten.
     pub fn rewind(&mut self, to: u64) {
         self.cursor = self.index(to);
     }
 
-    /// Skips the rest of a line that is too long to keep; returns where it ends.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when the file can't be read.
+    /// Skips the rest of a line that is too long to keep. Returns its end.
     pub fn skip_line(&mut self, from: u64) -> io::Result<u64> {
         self.rewind(from);
         loop {

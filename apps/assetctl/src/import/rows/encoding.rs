@@ -5,39 +5,32 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use sha2::{Digest, Sha256};
 use std::io::{self, Read};
 
-/// How much of the file's start is looked at for a byte order mark, the bytes of UTF-16 and the delimiter.
+/// The part of the file's start that is searched for a byte order mark, the bytes of UTF-16 and the delimiter.
 const SAMPLE: usize = 64 << 10;
 
-/// What one pass over a file tells.
+/// The result of one pass over a file.
 pub struct Examination {
-    /// The encoding to read it in.
     pub encoding: &'static Encoding,
-    /// How the encoding is known.
     pub source: EncodingSource,
-    /// SHA-256 of the file, in hexadecimal.
+    /// In hexadecimal.
     pub sha256: String,
-    /// Size in bytes.
+    /// In bytes.
     pub size: u64,
     /// The start of the file.
     pub sample: Vec<u8>,
 }
 
-/// How the encoding is known.
+/// The source of the encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EncodingSource {
     /// The file begins with a byte order mark, which outranks `--encoding`.
     ByteOrderMark,
-    /// `--encoding` names it.
+    /// `--encoding`.
     Given,
     /// The file's bytes look like it.
     Detected,
 }
 
-/// Reads `input` to its end and tells its encoding.
-///
-/// # Errors
-///
-/// Returns an error when `input` can't be read.
 pub fn examine(mut input: impl Read, given: Option<&'static Encoding>) -> io::Result<Examination> {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     let (mut hash, mut utf8, mut sample, mut size) = (Sha256::new(), Utf8Statistics::default(), Vec::new(), 0);

@@ -11,26 +11,23 @@ pub mod source;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What is wrong with a row.
+/// An error of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowError {
-    /// The column by its name in the file; the whole row without.
+    /// As in the file; `None` for the whole row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
-    /// What is wrong.
     pub detail: String,
-    /// The service's code for it.
+    /// The service's code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
 }
 
 impl RowError {
-    /// Returns an error of the whole row.
     pub fn of_row(detail: impl Into<String>) -> Self {
         Self { column: None, detail: detail.into(), code: None }
     }
 
-    /// Returns an error of one cell.
     pub fn of_column(column: &str, detail: impl Into<String>) -> Self {
         Self { column: Some(column.to_owned()), detail: detail.into(), code: None }
     }
@@ -48,30 +45,28 @@ impl fmt::Display for RowError {
 /// A row as the file has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Original {
-    /// The cells of a CSV row; fewer or more than the header if that is what is wrong with it.
+    /// The cells of a CSV row; perhaps fewer or more than the header, as its error.
     Cells(csv::StringRecord),
-    /// A line of NDJSON.
     Line(String),
 }
 
 /// A row that can be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sendable {
-    /// The row as it is sent: a line of CSV or NDJSON.
+    /// A line of CSV or NDJSON.
     pub bytes: Vec<u8>,
-    /// Hashes of the values by which it could touch the same thing as another row.
+    /// Hashes of the values by which it could touch the same record as another row.
     pub keys: Vec<u64>,
 }
 
-/// A row and what became of it so far.
+/// A row of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// Counts data rows from 1.
     pub number: u64,
-    /// The line on which it begins.
     pub line: u64,
-    /// The row as the file has it.
+    /// As the file has it.
     pub original: Original,
-    /// The row as it is sent, or why it can't be.
+    /// The row as it is sent, or its errors.
     pub sendable: Result<Sendable, Vec<RowError>>,
 }

@@ -9,10 +9,9 @@ use serde_json::value::RawValue;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
-/// The member that holds a refused line which is no JSON object.
+/// The member for a refused line that is no JSON object.
 pub const UNREADABLE: &str = "unreadable";
 
-/// Reads the rows of an NDJSON file.
 pub struct NdjsonRows<R> {
     input: BufReader<Text<R>>,
     mappings: Vec<Mapping>,
@@ -26,21 +25,15 @@ pub struct NdjsonRows<R> {
 pub struct Members(pub Vec<(String, Box<RawValue>)>);
 
 impl<R: Read> NdjsonRows<R> {
-    /// Reads the lines of `text`.
     pub fn new(text: Text<R>, mappings: Vec<Mapping>, fields: Fields) -> Self {
         Self { input: BufReader::new(text), mappings, fields, position: 0, line: 0, number: 0 }
     }
 
-    /// Returns the text of the file.
     pub fn text(&self) -> &Text<R> {
         self.input.get_ref()
     }
 
-    /// Returns the next row that isn't blank.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when the file can't be read.
+    /// Skips blank rows.
     pub fn next(&mut self) -> io::Result<Option<Row>> {
         loop {
             let mut bytes = Vec::new();
@@ -120,13 +113,13 @@ fn raw(text: &str) -> Box<RawValue> {
     serde_json::value::to_raw_value(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// Returns an object as a line.
+/// As a line.
 fn encode(members: &[(String, Box<RawValue>)]) -> Vec<u8> {
     let members: Vec<String> = members.iter().map(|(name, value)| format!("{}:{}", raw(name).get(), value.get())).collect();
     format!("{{{}}}\n", members.join(",")).into_bytes()
 }
 
-/// Returns the names of a line's members that nobody knows; none if it is no object.
+/// Names of members; none if the line is no object.
 #[must_use]
 pub fn member_names(line: &str) -> Vec<String> {
     let members = serde_json::from_str(line).map_or(Vec::new(), |Members(members)| members);

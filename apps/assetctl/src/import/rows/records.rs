@@ -6,12 +6,11 @@ use std::cell::{Ref, RefCell};
 use std::io::{self, Read};
 use std::rc::Rc;
 
-/// Reads records one by one.
 pub struct Records<R> {
     text: Rc<RefCell<Text<R>>>,
     reader: Reader<SharedText<R>>,
     delimiter: u8,
-    /// Where the reader began in the text.
+    /// The reader's start in the text.
     base: u64,
     /// The line on which the next record begins.
     line: u64,
@@ -20,13 +19,11 @@ pub struct Records<R> {
 /// A record as the file has it.
 #[derive(Debug)]
 pub struct Record {
-    /// The cells.
     pub cells: StringRecord,
-    /// The line on which it begins.
     pub line: u64,
-    /// Whether bytes of it can't be decoded.
+    /// Some bytes can't be decoded.
     pub is_unreadable: bool,
-    /// What is wrong with its quotes.
+    /// The error of its quotes.
     pub broken: Option<&'static str>,
 }
 
@@ -40,23 +37,18 @@ impl<R: Read> Read for SharedText<R> {
 }
 
 impl<R: Read> Records<R> {
-    /// Reads the records of `text`, which must tell its end.
+    /// `text` must tell its end.
     pub fn new(text: Text<R>, delimiter: u8) -> Self {
         let text = Rc::new(RefCell::new(text));
         let reader = builder(delimiter).from_reader(SharedText(Rc::clone(&text)));
         Self { text, reader, delimiter, base: 0, line: 1 }
     }
 
-    /// Returns the text.
     pub fn text(&self) -> Ref<'_, Text<R>> {
         self.text.borrow()
     }
 
-    /// Returns the next record; `expected` is how many cells it should have, if that is known.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when the file can't be read.
+    /// `expected` is the number of cells that the record should have, if that is known.
     pub fn next(&mut self, expected: Option<usize>) -> io::Result<Option<Record>> {
         let start = self.base + self.reader.position().byte();
         let mut cells = StringRecord::new();
@@ -85,12 +77,12 @@ impl<R: Read> Records<R> {
         Ok(Some(self.finish(start, end, cells, broken)))
     }
 
-    /// Tells whether a quote of the row has no counterpart.
+    /// A quote of the row has no counterpart.
     fn has_odd_quotes(&self, start: u64, end: u64) -> bool {
         !quotes(self.text().between(start, end)).is_multiple_of(2)
     }
 
-    /// Tells whether what looks like one row is several, because a quote isn't closed: its second line is a good row.
+    /// The row is several rows, because a quote isn't closed: its second line is a good row.
     fn has_swallowed_rows(&self, start: u64, end: u64, expected: Option<usize>) -> bool {
         let text = self.text();
         let raw = text.between(start, end).trim_start_matches(['\r', '\n']);
@@ -148,7 +140,7 @@ fn builder(delimiter: u8) -> ReaderBuilder {
     builder
 }
 
-/// Returns the cells without the end of the text, which the last one has swallowed.
+/// Removes the end of the text, which the last cell has swallowed.
 fn without_end(cells: &StringRecord) -> StringRecord {
     let cut = |cell: &str| {
         let text = cell.trim_end_matches('\n').trim_end_matches(END_OF_TEXT).to_owned();
@@ -164,7 +156,7 @@ mod tests {
     use encoding_rs::{UTF_8, UTF_16LE};
     use proptest::prelude::*;
 
-    /// Reads a text as rows of two cells; tells line, cells and what is broken.
+    /// Rows of two cells: line, cells and the error of quotes.
     fn rows(text: &str) -> Vec<(u64, Vec<String>, Option<&'static str>)> {
         let mut records = Records::new(Text::new(text.as_bytes(), UTF_8, true), b',');
         let mut rows = Vec::new();

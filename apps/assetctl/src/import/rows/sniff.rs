@@ -2,12 +2,12 @@
 
 use csv::ReaderBuilder;
 
-/// The delimiters that are tried, in the order in which they are preferred.
+/// In the order of preference.
 const CANDIDATES: [u8; 3] = [b',', b';', b'\t'];
-/// How many rows are looked at.
+/// Rows of the sample.
 const ROWS: usize = 100;
 
-/// Returns the delimiter that splits most rows into as many cells as the header has, and the header into most.
+/// The delimiter that splits most rows into as many cells as the header has, and the header into most.
 ///
 /// The line `sep=;`, which Excel writes and hides, decides.
 #[must_use]
@@ -19,7 +19,7 @@ pub fn delimiter(sample: &str) -> u8 {
     best.unwrap_or(b',')
 }
 
-/// Returns the delimiter that Excel's line `sep=;` names.
+/// From Excel's line `sep=;`.
 #[must_use]
 pub fn excel_separator(line: &str) -> Option<u8> {
     match line.trim_end_matches(['\r', '\n']).strip_prefix("sep=")?.as_bytes() {
@@ -28,7 +28,7 @@ pub fn excel_separator(line: &str) -> Option<u8> {
     }
 }
 
-/// Returns how many of 1,000 rows fit the header, and how many cells the header has; a single cell is no sign of anything.
+/// The rows of 1,000 that fit the header, and the cells of the header; a single cell is no sign of anything.
 fn score(sample: &str, delimiter: u8) -> (usize, usize) {
     let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).has_headers(false).from_reader(sample.as_bytes());
     let lengths: Vec<usize> = reader.records().take(ROWS).filter_map(Result::ok).map(|record| record.len()).collect();
@@ -42,7 +42,7 @@ fn score(sample: &str, delimiter: u8) -> (usize, usize) {
     (fitting * 1_000 / complete.max(1), header)
 }
 
-/// Returns the delimiter in words.
+/// In words.
 #[must_use]
 pub fn name(delimiter: u8) -> &'static str {
     match delimiter {

@@ -17,29 +17,21 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// How many unknown names are told at most.
+/// Unknown names that an error tells.
 const MAX_UNKNOWN: usize = 50;
 
-/// The file, examined.
+/// The examined file.
 pub struct Source {
-    /// Its path.
     pub path: PathBuf,
-    /// Its encoding, size and hash.
     pub examination: Examination,
-    /// Its format.
     pub format: Format,
-    /// What separates the cells of CSV.
+    /// Of CSV.
     pub delimiter: u8,
     /// The names of the columns of CSV, or of all members of NDJSON.
     pub names: Vec<String>,
 }
 
 impl Source {
-    /// Examines a file.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the file can't be read, or [`CliError::Usage`] if it has no header.
     pub fn open(options: &Import) -> Result<Self> {
         let path = options.file.clone();
         let format = options.format.unwrap_or_else(|| Format::of(&path));
@@ -63,7 +55,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Tells what the file was taken for.
+    /// The detected encoding, format and delimiter, in words.
     #[must_use]
     pub fn describe(&self) -> String {
         let how = match self.examination.source {
@@ -80,11 +72,9 @@ impl Source {
         }
     }
 
-    /// Checks the columns.
-    ///
     /// # Errors
     ///
-    /// Returns [`CliError::Usage`] with all that is wrong with them.
+    /// Returns [`CliError::Usage`] with all errors of the columns.
     pub fn targets(&self, options: &Import) -> Result<Vec<Target>> {
         let resolved = match self.format {
             Format::Csv => resolve(options.kind(), &self.names, &options.mappings),
@@ -109,11 +99,6 @@ impl Source {
         })
     }
 
-    /// Reads the file from its beginning.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when the file can't be read.
     pub fn chunks(&self, options: &Import, targets: &[Target]) -> Result<Chunks<File>> {
         let fields = Fields {
             kind: options.kind(),
@@ -135,7 +120,7 @@ impl Source {
         Ok(Text::new(open(&self.path)?, self.examination.encoding, with_end))
     }
 
-    /// Reads all lines of NDJSON for the names of their members; keeps only so many.
+    /// Reads all lines of NDJSON.
     fn member_names(&self, options: &Import) -> Result<Vec<String>> {
         let fields = Fields { kind: options.kind(), date_format: None, decimal_comma: false, match_column: None };
         let mut rows = NdjsonRows::new(self.text(false)?, Vec::new(), fields);
@@ -153,7 +138,7 @@ impl Source {
     }
 }
 
-/// Tells what a file is that isn't text.
+/// The type of a file that isn't text.
 fn binary(sample: &[u8]) -> Option<&'static str> {
     if sample.starts_with(b"PK\x03\x04") || sample.starts_with(b"\xD0\xCF\x11\xE0") {
         return Some("a spreadsheet or an archive, not CSV");

@@ -5,18 +5,16 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Where an answer ends after all, so that a client that reads everything doesn't fill this computer's memory.
+/// The end of an answer after all, so that a client that reads everything doesn't fill this computer's memory.
 const END: u64 = 64 << 20;
 
-/// A running service.
 pub struct Endless {
     sent: Arc<AtomicU64>,
-    /// The base URL.
     pub url: String,
 }
 
 impl Endless {
-    /// Starts a service that answers all requests with a body of this type, which says its length if `is_announced`.
+    /// All answers have a body of this type, with its length in a header if `is_announced`.
     pub fn start(content_type: &'static str, is_announced: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -33,7 +31,7 @@ impl Endless {
         Self { sent, url }
     }
 
-    /// Returns whether a client has closed a connection before the end.
+    /// A client has closed a connection before the end.
     pub fn is_cut_off(&self) -> bool {
         self.sent.load(Relaxed) < END
     }

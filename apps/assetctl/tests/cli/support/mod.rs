@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// The key that the service accepts.
 pub const KEY: &str = "apl_0351f4Sjsecret";
 
 /// A folder with a file to import.
@@ -22,7 +21,7 @@ impl Folder {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// Writes a file, and returns its path.
+    /// Returns the file's path.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         std::fs::write(&path, content).unwrap();
@@ -33,7 +32,6 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Returns the names of all files.
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -42,14 +40,13 @@ impl Folder {
     }
 }
 
-/// Returns `assetctl` with these arguments, for the service at `url`.
 pub fn command(url: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_assetctl"));
     command.args(arguments).env("ASSETCTL_BASE_URL", url).env("ASSETCTL_API_KEY", KEY).env_remove("ASSETCTL_API_KEY_FILE");
     command
 }
 
-/// What a command printed.
+/// The result of a command.
 pub struct Run {
     pub code: i32,
     pub stdout: String,
@@ -64,13 +61,12 @@ impl Run {
         run
     }
 
-    /// Returns the JSON on standard output.
+    /// From standard output.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
     }
 }
 
-/// Runs `assetctl` to its end.
 pub fn run(url: &str, arguments: &[&str]) -> Run {
     Run::of(command(url, arguments).output().unwrap())
 }

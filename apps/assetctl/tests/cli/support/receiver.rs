@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-/// A delivery that came.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     pub id: String,
@@ -19,12 +18,11 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Returns whether the secret has signed the delivery.
+    /// The secret has signed the delivery.
     pub fn is_signed_by(&self, secret: &str) -> bool {
         Webhook::new(secret).unwrap().verify(self.text.as_bytes(), &self.headers).is_ok()
     }
 
-    /// Returns the body.
     pub fn body(&self) -> Value {
         serde_json::from_str(&self.text).unwrap()
     }
@@ -37,16 +35,14 @@ struct Deliveries {
     seen: Mutex<Vec<Delivery>>,
 }
 
-/// A running receiver.
 pub struct Receiver {
     deliveries: Arc<Deliveries>,
     _runtime: Runtime,
-    /// Where it receives.
     pub url: String,
 }
 
 impl Receiver {
-    /// Starts a receiver that answers each delivery with what `script` says to its number, which counts from 0.
+    /// `script` has the answer for each delivery's number, from 0.
     pub fn start(script: impl Fn(usize) -> (u16, &'static str) + Send + Sync + 'static) -> Self {
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -57,7 +53,6 @@ impl Receiver {
         Self { deliveries, _runtime: runtime, url }
     }
 
-    /// Returns the deliveries so far.
     pub fn deliveries(&self) -> Vec<Delivery> {
         self.deliveries.seen.lock().unwrap().clone()
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Method and path below `/v1`, such as `GET /me`.
@@ -23,13 +23,13 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns a parameter of the query; an empty text if it isn't there.
+    /// An empty text without the parameter.
     pub fn parameter(&self, name: &str) -> &str {
         self.query.get(name).map_or("", String::as_str)
     }
 }
 
-/// What a request is answered with.
+/// An answer to a request.
 pub struct Answer {
     status: u16,
     content_type: &'static str,
@@ -38,23 +38,23 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns an answer with the status 200.
+    /// With the status 200.
     pub fn new(content_type: &'static str, body: String) -> Self {
         Self { status: 200, content_type, body, retry_after: None }
     }
 
-    /// Returns an answer with this member `data`.
+    /// With this member `data`.
     pub fn data(data: &Value) -> Self {
         Self::new("application/json", json!({"data": data}).to_string())
     }
 
-    /// Returns a problem.
+    /// A problem document.
     pub fn problem(status: u16, code: &str, detail: &str) -> Self {
         let body = json!({"status": status, "code": code, "detail": detail}).to_string();
         Self { status, ..Self::new("application/problem+json", body) }
     }
 
-    /// Returns a problem that asks to wait.
+    /// A problem document that asks to wait.
     pub fn busy(retry_after: &'static str) -> Self {
         Self { retry_after: Some(retry_after), ..Self::problem(503, "UNAVAILABLE", "Not now.") }
     }
@@ -67,16 +67,14 @@ struct Service {
     requests: Mutex<Vec<Request>>,
 }
 
-/// A running service.
 pub struct Scripted {
     service: Arc<Service>,
     _runtime: Runtime,
-    /// The base URL.
     pub url: String,
 }
 
 impl Scripted {
-    /// Starts a service that answers each request with what `script` says to it and its number, which counts from 0.
+    /// `script` has the answer for each request and its number, from 0.
     pub fn start(script: impl Fn(&Request, usize) -> Answer + Send + Sync + 'static) -> Self {
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -87,7 +85,6 @@ impl Scripted {
         Self { service, _runtime: runtime, url }
     }
 
-    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.service.requests.lock().unwrap().clone()
     }

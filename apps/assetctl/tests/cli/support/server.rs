@@ -13,13 +13,13 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-/// What the service does wrong, by the number of the request, which counts from 0.
+/// Faults by the number of the request, from 0.
 pub type Mischief = Box<dyn Fn(usize) -> Option<Misbehaviour> + Send + Sync>;
 
-/// What can go wrong with a request.
+/// A fault of the service.
 #[derive(Debug, Clone, Copy)]
 pub enum Misbehaviour {
-    /// It is answered with a status, and `Retry-After`.
+    /// With `Retry-After`.
     Status(u16, Option<u64>),
     /// Every second row that isn't stored yet is UNAVAILABLE.
     RowsUnavailable,
@@ -27,22 +27,20 @@ pub enum Misbehaviour {
     LoseResponse,
 }
 
-/// A row as it was imported.
 pub type Fields = BTreeMap<String, String>;
 
-/// What the service has and has seen.
+/// The service's records and requests.
 #[derive(Default)]
 pub struct Seen {
     /// Imported rows, in the order in which they took effect; updates replace them.
     pub rows: Vec<Fields>,
     /// Requests that import.
     pub requests: usize,
-    /// The queries of the requests.
     pub queries: Vec<HashMap<String, String>>,
     /// The most requests at a time.
     pub most_at_once: usize,
     under_way: usize,
-    /// What was answered for each row of an idempotency key.
+    /// The answers for each row of an idempotency key.
     settled: HashMap<String, BTreeMap<usize, Value>>,
     /// The bodies of idempotency keys.
     bodies: HashMap<String, Bytes>,
@@ -57,23 +55,18 @@ struct Service {
     unreadable: Option<String>,
 }
 
-/// A running service.
 pub struct Server {
     service: Arc<Service>,
     _runtime: Runtime,
-    /// The base URL.
     pub url: String,
 }
 
-/// What the service should be like.
 pub struct Options {
-    /// What goes wrong.
     pub mischief: Mischief,
-    /// How long each request takes.
+    /// For each request.
     pub delay: Duration,
     /// After so many requests, the others wait until as many are there at once.
     pub crowd: usize,
-    /// The parts of an export.
     pub pages: Vec<String>,
     /// An id that every part names as unreadable.
     pub unreadable: Option<String>,
@@ -86,12 +79,10 @@ impl Default for Options {
 }
 
 impl Server {
-    /// Starts a service without faults.
     pub fn start() -> Self {
         Self::with(Options::default())
     }
 
-    /// Starts a service.
     pub fn with(options: Options) -> Self {
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -107,7 +98,6 @@ impl Server {
         Self { service, _runtime: runtime, url }
     }
 
-    /// Returns what the service has and has seen.
     pub fn seen(&self) -> MutexGuard<'_, Seen> {
         self.service.seen.lock().unwrap()
     }

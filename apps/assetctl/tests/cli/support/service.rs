@@ -21,9 +21,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
-/// A running service.
 pub struct Service {
-    /// The base URL.
     pub url: String,
     key: String,
     router: Router,
@@ -32,7 +30,7 @@ pub struct Service {
     _engine: Engine,
 }
 
-/// What answers requests, until it is told to end.
+/// Answers requests, until it is told to end.
 struct Served {
     end: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -50,7 +48,7 @@ impl Served {
 }
 
 impl Service {
-    /// Starts a service with a tenant that has nothing yet.
+    /// With an empty tenant.
     pub fn start() -> Self {
         let runtime = Runtime::new().unwrap();
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
@@ -74,14 +72,14 @@ impl Service {
         self.runtime.block_on(task).unwrap();
     }
 
-    /// Opens the port again.
+    /// On the same port.
     pub fn start_again(&self) {
         let address = self.url.strip_prefix("http://").unwrap().strip_suffix("/v1").unwrap();
         let listener = self.runtime.block_on(TcpListener::bind(address)).unwrap();
         *self.served.lock().unwrap() = Some(Served::start(&self.runtime, listener, self.router.clone()));
     }
 
-    /// Sends a request that must succeed, and returns the response.
+    /// The request must succeed.
     fn send(&self, method: &str, path: &str, body: &Value) -> Value {
         let request = Request::builder()
             .method(method)
@@ -99,48 +97,45 @@ impl Service {
         })
     }
 
-    /// Creates something, and returns its id.
+    /// Returns the id.
     pub fn create(&self, path: &str, body: &Value) -> String {
         self.send("POST", path, body)["data"]["id"].as_str().unwrap().to_owned()
     }
 
-    /// Returns a response.
     pub fn get(&self, path: &str) -> Value {
         self.send("GET", path, &json!({}))
     }
 
-    /// Returns how many assets or users there are.
+    /// The number of assets or users.
     pub fn total(&self, path: &str) -> u64 {
         self.get(&format!("{path}?limit=1"))["meta"]["total"].as_u64().unwrap()
     }
 
-    /// Returns `assetctl` with these arguments, for this service.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = super::command(&self.url, arguments);
         command.env("ASSETCTL_API_KEY", &self.key).stdin(Stdio::null());
         command
     }
 
-    /// Runs `assetctl` to its end.
     pub fn run(&self, arguments: &[&str]) -> Run {
         let run = Run::of(self.command(arguments).output().unwrap());
         assert!(!run.stdout.contains(&self.key) && !run.stderr.contains(&self.key), "the key was displayed");
         run
     }
 
-    /// Imports a file, with the summary as JSON.
+    /// With the summary as JSON.
     pub fn import(&self, path: &Path, options: &[&str]) -> Run {
         self.run(&[&["import", path.to_str().unwrap(), "--json"], options].concat())
     }
 
-    /// Returns all assets, as an export has them.
+    /// As in an export.
     pub fn assets(&self) -> Vec<Value> {
         let run = self.run(&["export", "--format", "ndjson"]);
         assert_eq!(run.code, 0, "{}", run.stderr);
         run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Returns the serial numbers of all assets, in order.
+    /// Sorted.
     pub fn serials(&self) -> Vec<String> {
         let mut serials: Vec<String> =
             self.assets().iter().map(|asset| asset["serial_number"].as_str().unwrap_or_default().to_owned()).collect();

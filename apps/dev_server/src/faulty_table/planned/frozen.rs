@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// What the indexes answer with as long as they are frozen.
+/// The answers of frozen indexes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FrozenIndexes {
     list_index: Arc<Mutex<Option<HashMap<char, Value>>>>,
@@ -26,7 +26,7 @@ impl Faults {
 }
 
 impl FrozenIndexes {
-    /// Returns the response of a frozen index, if the request is a query of one.
+    /// `None` unless the request is a query of a frozen index.
     pub(super) fn response(&self, operation: &str, request: &Value) -> Option<HttpResponse> {
         let index = request["IndexName"].as_str().filter(|_| operation == "Query")?;
         let rows = match index {

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
-/// How many pages the index delivers.
+/// The pages that the index delivers.
 #[derive(Debug, Default)]
 struct Pages {
-    /// How many rows a page has.
+    /// The rows of a page.
     rows: Option<usize>,
-    /// How many pages are delivered before the index throttles.
+    /// Pages before the index throttles.
     left: Option<f64>,
-    /// How many more are delivered each second.
+    /// More pages each second.
     per_second: f64,
     refilled_at: Option<Instant>,
     delivered: usize,
@@ -36,14 +36,14 @@ impl Faults {
         capacity.refilled_at = Some(Instant::now());
     }
 
-    /// Returns how many pages the index `list_index` has delivered since the last time.
+    /// The pages that the index `list_index` has delivered since the last call.
     pub fn take_index_pages(&self) -> usize {
         std::mem::take(&mut self.index_capacity.0.lock().unwrap().delivered)
     }
 }
 
 impl IndexCapacity {
-    /// Changes a request of the index, or returns the response if it is throttled.
+    /// Changes the request, or returns the response of a throttled one.
     pub(super) fn limit(&self, body: &Value, request: &mut HttpRequest) -> Option<HttpResponse> {
         if body["IndexName"] != "list_index" {
             return None;

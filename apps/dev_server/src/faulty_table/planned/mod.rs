@@ -24,10 +24,9 @@ use throttled::ThrottledPartitions;
 use tokio::sync::oneshot;
 use torn::TornItems;
 
-/// How a call to the table fails.
+/// A failure of a call to the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallFailure {
-    /// The table throttles the call.
     Throttled,
     /// A transaction meets another one; other calls are throttled.
     Conflict,
@@ -38,33 +37,31 @@ pub enum CallFailure {
 }
 
 impl CallFailure {
-    /// Every way in which a call can fail.
     pub const ALL: [Self; 4] = [Self::Throttled, Self::Conflict, Self::TimedOutBefore, Self::TimedOutAfter];
 }
 
-/// A response to give instead of the engine's.
+/// A response instead of the engine's.
 #[derive(Debug)]
 struct Fault {
     operation: &'static str,
     status: u16,
     body: String,
-    /// Whether the engine executes the request first, and only its response is lost.
+    /// The engine executes the request first, and only its response is lost.
     after: bool,
-    /// Whether there is no response at all.
+    /// There is no response at all.
     timed_out: bool,
 }
 
 /// A call that is to fail, by its place among all calls.
 #[derive(Debug)]
 struct FailingCall {
-    /// How many calls come before it.
+    /// The number of calls before it.
     to_come: usize,
     failure: CallFailure,
     /// The call that failed, by the SDK's id for it.
     failed: Option<String>,
 }
 
-/// A request that is to wait.
 #[derive(Debug)]
 struct Hold {
     operation: &'static str,
@@ -114,8 +111,7 @@ impl Faults {
         Held { arrived, release }
     }
 
-    /// Does something else while the first call of this operation, which a request makes, is on its way to the table. Returns what
-    /// both return.
+    /// Executes `other` while the first call of this operation, which `request` makes, is on its way to the table.
     pub async fn overtake<A, B>(
         &self,
         operation: &'static str,
@@ -132,7 +128,7 @@ impl Faults {
         futures_util::join!(request, other)
     }
 
-    /// Holds no request that is still to come.
+    /// Holds no further request.
     pub fn clear_holds(&self) {
         self.holds.lock().unwrap().clear();
     }
@@ -144,7 +140,6 @@ impl Faults {
         self.planned.lock().unwrap().extend(std::iter::repeat_with(fault).take(times));
     }
 
-    /// Throttles the next requests of `operation`.
     pub fn throttle(&self, operation: &'static str, times: usize) {
         let body = json!({"__type": "com.amazonaws.dynamodb.v20120810#ThrottlingException", "message": "slow down"});
         self.plan(operation, times, 400, &body, false);
@@ -161,7 +156,7 @@ impl Faults {
         self.plan(operation, 1, 500, &body, true);
     }
 
-    /// Returns how many planned faults have not happened yet.
+    /// The faults that have not happened yet.
     pub fn planned(&self) -> usize {
         self.planned.lock().unwrap().len()
     }
@@ -171,17 +166,16 @@ impl Faults {
         *self.failing.lock().unwrap() = Some(FailingCall { to_come: place, failure, failed: None });
     }
 
-    /// Lets every call through again, and returns whether one has failed since [`Faults::fail_call`].
+    /// Lets every call through again. Returns whether one has failed since [`Faults::fail_call`].
     pub fn stop_failing(&self) -> bool {
         self.failing.lock().unwrap().take().is_some_and(|call| call.failed.is_some())
     }
 
-    /// Returns the operations and bodies of the requests that were sent since the last time.
+    /// Operations and bodies since the last call.
     pub fn take_requests(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut *self.requests.lock().unwrap())
     }
 
-    /// Returns the fault for this request, if there is one.
     fn next(&self, operation: &str, request: &HttpRequest) -> Option<Fault> {
         let mut planned = self.planned.lock().unwrap();
         if planned.front().is_some_and(|fault| fault.operation == operation) {
@@ -191,7 +185,7 @@ impl Faults {
         self.failing_call(operation, request)
     }
 
-    /// Returns the fault if this request is an attempt at the one call that is to fail.
+    /// For an attempt at the one call that is to fail.
     fn failing_call(&self, operation: &str, request: &HttpRequest) -> Option<Fault> {
         let mut slot = self.failing.lock().unwrap();
         let failing = slot.as_mut()?;
@@ -228,7 +222,7 @@ pub struct FaultyClient {
 }
 
 impl FaultyClient {
-    /// Returns a client that sends what is not to fail through `inner`.
+    /// `inner` sends the requests that are not to fail.
     #[must_use]
     pub fn new(inner: SharedHttpClient, faults: Faults) -> Self {
         Self { inner, faults }

@@ -6,7 +6,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
-/// The partitions whose writes are throttled, and how often that happened.
+/// The partitions whose writes are throttled, and the number of throttled writes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ThrottledPartitions(Arc<Mutex<(Vec<String>, usize)>>);
 
@@ -16,14 +16,14 @@ impl Faults {
         *self.throttled.0.lock().unwrap() = (partitions.to_vec(), 0);
     }
 
-    /// Returns how many writes have been throttled since [`Faults::throttle_writes_to`].
+    /// Since [`Faults::throttle_writes_to`].
     pub fn throttled_writes(&self) -> usize {
         self.throttled.0.lock().unwrap().1
     }
 }
 
 impl ThrottledPartitions {
-    /// Returns the response to a request that writes to one of the partitions.
+    /// For a request that writes to one of the partitions.
     pub(super) fn response(&self, operation: &str, request: &Value) -> Option<HttpResponse> {
         let is_write = ["UpdateItem", "TransactWriteItems"].contains(&operation);
         let mut throttled = self.0.lock().unwrap();

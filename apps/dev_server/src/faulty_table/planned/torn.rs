@@ -5,7 +5,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 
-/// An item that reads see as it was before a transaction.
+/// The state of an item before a transaction, which reads see.
 #[derive(Debug)]
 struct TornItem {
     operation: &'static str,
@@ -15,11 +15,11 @@ struct TornItem {
     version: Option<u64>,
     /// The attributes that differed; `None` if the item did not exist.
     before: Option<Value>,
-    /// How many more reads see it so.
+    /// The number of reads that still see it so.
     times: usize,
 }
 
-/// The items that reads see as they were before a transaction.
+/// Items that reads see as they were before a transaction.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TornItems(Arc<Mutex<Vec<TornItem>>>);
 
@@ -42,19 +42,19 @@ impl Faults {
         self.torn.0.lock().unwrap().push(torn);
     }
 
-    /// Lets all reads see every item as it is, and returns how many items were still to be torn.
+    /// Ends all torn reads. Returns the number of items that were still to be torn.
     pub fn stop_tearing(&self) -> usize {
         std::mem::take(&mut *self.torn.0.lock().unwrap()).len()
     }
 }
 
 impl TornItems {
-    /// Whether responses of this operation are changed.
+    /// Responses of this operation are changed.
     pub(super) fn concern(&self, operation: &str) -> bool {
         self.0.lock().unwrap().iter().any(|torn| torn.operation == operation)
     }
 
-    /// Returns the response as it is without the part of the transaction that is not visible yet.
+    /// Removes the part of the transaction that is not visible yet.
     pub(super) fn tear(&self, operation: &str, whole: HttpResponse) -> HttpResponse {
         let status = whole.status().as_u16();
         let mut body: Value = whole.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap();
@@ -71,7 +71,7 @@ impl TornItems {
         response(status, body.to_string())
     }
 
-    /// Puts the item back to what it was; returns whether it existed.
+    /// Puts the item back to its earlier state. Returns whether it existed.
     fn is_visible(&self, operation: &str, item: &mut Value) -> bool {
         let event: Value = item["entry"]["S"].as_str().and_then(|entry| serde_json::from_str(entry).ok()).unwrap_or_default();
         let is_of = |torn: &TornItem| {

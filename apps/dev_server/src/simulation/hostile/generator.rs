@@ -48,25 +48,24 @@ const HEADERS: [(&str, &str); 8] = [
     ("host", "elsewhere.example.com"),
 ];
 
-/// An operation of the document.
 struct Operation {
     method: &'static str,
     path: String,
-    /// The names of its parameters in the query.
+    /// Names of parameters in the query.
     parameters: Vec<String>,
-    /// A body that it accepts, and its media type.
+    /// The media type of an accepted body, and the body.
     example: Option<(String, Value)>,
     takes_link: bool,
     needs_key: bool,
 }
 
-/// A request, and whether it may succeed.
+/// A request that may or may not succeed.
 pub struct Attack {
     pub request: ApiRequest,
     pub is_permitted: bool,
 }
 
-/// What the attackers know.
+/// The attackers' knowledge.
 pub struct Generator {
     pub random: SeededRandom,
     operations: Vec<Operation>,
@@ -99,7 +98,7 @@ impl Generator {
         self.choose(&TEXTS).copied().unwrap_or_default()
     }
 
-    /// Returns the next request. The first are the examples as they are, so that the tenant has resources.
+    /// The first are the examples as they are, so that the tenant has resources.
     pub fn next(&mut self, target: &Tenant, others: &[Tenant]) -> Attack {
         let count = self.operations.len() as u64;
         let (place, is_mutated) = if self.made < count { (self.made, false) } else { (self.random.below(count), true) };
@@ -135,7 +134,7 @@ impl Generator {
         Attack { request, is_permitted }
     }
 
-    /// Notes what a response shows of the tenant.
+    /// Remembers the tenant's resources in a response.
     pub fn learn(&mut self, request: &ApiRequest, response: &ApiResponse) {
         if response.status == 201 {
             let collection = request.path.split('?').next().unwrap_or_default().to_owned();
@@ -147,7 +146,7 @@ impl Generator {
         }
     }
 
-    /// Returns the id of a resource in this collection, mostly.
+    /// Mostly the id of a resource in this collection.
     fn id(&self, collection: &str, others: &[Tenant], is_mutated: bool) -> String {
         let fitting: Vec<&String> = self.own.iter().filter(|(known, _)| known.ends_with(collection)).map(|(_, id)| id).collect();
         let other = self.choose(others).map(|tenant| tenant.model().random_id(&self.random).unwrap_or(tenant.process_id.clone()));
@@ -179,7 +178,7 @@ impl Generator {
         path
     }
 
-    /// Replaces the ids in an example, and what must be unique.
+    /// Replaces the ids and the unique values in an example.
     fn replace(&self, value: &mut Value, name: &str, id: &impl Fn(&str) -> String) {
         match value {
             Value::Object(members) => members.iter_mut().for_each(|(name, member)| self.replace(member, name, id)),
@@ -214,7 +213,7 @@ impl Generator {
     }
 }
 
-/// Returns the operations that the document describes.
+/// From the OpenAPI document.
 fn operations(document: &Value) -> Vec<Operation> {
     let mut operations = Vec::new();
     let paths = document["paths"].as_object().into_iter().flatten();
@@ -243,7 +242,7 @@ fn operations(document: &Value) -> Vec<Operation> {
     operations
 }
 
-/// Returns the end of the path of the collection that a member with this name refers to.
+/// The end of the collection's path, for a member with this name.
 fn collection(name: &str) -> &'static str {
     match name {
         "asset_id" | "asset_ids" | "id" => "/assets",

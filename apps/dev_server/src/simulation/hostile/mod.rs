@@ -15,9 +15,9 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The longest pause between two requests, in milliseconds.
+/// Between two requests.
 const MAX_PAUSE_MILLIS: u64 = 100;
-/// The lists whose records must be readable in the end.
+/// Lists whose records must be readable in the end.
 const LISTS: [&str; 10] = [
     "/assets",
     "/users",
@@ -49,7 +49,7 @@ pub async fn attack(service: &Service, target: &Tenant, others: &[Tenant], rando
     }
 }
 
-/// Returns what is wrong with a response.
+/// The violation in a response.
 fn fault(is_permitted: bool, response: &ApiResponse) -> Option<&'static str> {
     match response.status {
         _ if discloses(response) => Some("data of another tenant"),
@@ -63,7 +63,7 @@ fn discloses(response: &ApiResponse) -> bool {
     response.body.to_string().contains(MARKER) || response.headers.iter().any(|value| value.contains(MARKER))
 }
 
-/// Checks that everything that was accepted can be read, and the tenant's invariants.
+/// Checks that all accepted records can be read, and the tenant's invariants.
 pub async fn check(service: &Service, target: &Tenant, client: &Client) -> Result<()> {
     for list in LISTS {
         for page in 1.. {
@@ -89,7 +89,7 @@ pub async fn check(service: &Service, target: &Tenant, client: &Client) -> Resul
     Ok(())
 }
 
-/// Returns what a path shows, which must be readable.
+/// The path must be readable.
 async fn read(service: &Service, target: &Tenant, path: &str) -> Value {
     let response = service.settle(&target.request("GET", path, Value::Null)).await;
     if response.status != 200 {

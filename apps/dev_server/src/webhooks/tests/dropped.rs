@@ -13,13 +13,13 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::task::yield_now;
 
-/// How often the points are tried. Where a future waits is a matter of luck, since the engine and the queue have threads.
+/// Tries of each point. The waits of a future are a matter of luck, since the engine and the queue have threads.
 const ROUNDS: u32 = 10;
 
-/// How often a function has handled what it got, to its end.
+/// Numbers of completed handlings.
 type Handled<T> = Arc<Mutex<HashMap<T, usize>>>;
 
-/// Returns a function that can be dropped before and after it has done its work, and what it has done.
+/// A function that can be dropped before and after its work, and the record of its work.
 fn noting<E: Clone + Send + 'static, R: Default + Send + 'static, T: Eq + Hash + Send + 'static>(
     parts: fn(&E) -> Vec<T>,
 ) -> (Arc<Function<E, R>>, Handled<T>) {
@@ -39,7 +39,7 @@ fn noting<E: Clone + Send + 'static, R: Default + Send + 'static, T: Eq + Hash +
     (function, handled)
 }
 
-/// What was dropped before anything was handled, and what was handled more than once.
+/// Parts that were dropped before they were handled, and parts that were handled more than once.
 #[derive(Debug, Default)]
 struct Drops {
     before: usize,
@@ -47,7 +47,7 @@ struct Drops {
 }
 
 impl Drops {
-    /// Counts what became of all that was new before a drop, of which `handled` were handled by then.
+    /// `new` are the parts before a drop, of which `handled` were handled by then.
     fn count<T: Eq + Hash>(&mut self, handled: usize, all: &Handled<T>, new: &[T], name: &str) {
         let all = all.lock().unwrap();
         assert!(new.iter().all(|part| all.contains_key(part)), "{name}: something was lost");
@@ -60,7 +60,7 @@ impl Drops {
     }
 }
 
-/// Returns how many of these were handled.
+/// The number of handled parts.
 fn count_of<T: Eq + Hash>(handled: &Handled<T>, new: &[T]) -> usize {
     let handled = handled.lock().unwrap();
     new.iter().filter(|part| handled.contains_key(part)).count()
@@ -99,7 +99,7 @@ async fn every_record_is_handled_wherever_a_step_of_the_connector_is_dropped() {
     drops.check();
 }
 
-/// Does what the worker does with messages.
+/// As the worker does.
 async fn receive_and_handle(queue: &SqliteQueue, handler: &Arc<dyn MessageHandler>, settings: Settings) {
     let messages = queue.receive(settings.capacity, settings.visibility).await.unwrap();
     for batch in in_batches(messages) {

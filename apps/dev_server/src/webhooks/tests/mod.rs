@@ -14,12 +14,12 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 const TABLE: &str = "test";
-/// Long enough for whatever has to happen, on a busy machine.
+/// Long enough for everything, on a busy machine.
 const LONG: Duration = Duration::from_secs(30);
 
 type Respond<E, R> = Box<dyn Fn(E) -> BoxFuture<'static, R> + Send + Sync>;
 
-/// A function that notes what it gets.
+/// A function that notes its events.
 struct Function<E, R> {
     events: Mutex<Vec<E>>,
     respond: Respond<E, R>,
@@ -52,12 +52,11 @@ impl MessageHandler for Function<SqsEvent, SqsBatchResponse> {
     }
 }
 
-/// Returns a function that handles everything at once.
+/// Handles everything at once.
 fn succeeding<E: Clone + Send + 'static, R: Default + Send + 'static>() -> Arc<Function<E, R>> {
     Function::new(|_| Box::pin(async { R::default() }))
 }
 
-/// An engine with a table, and a queue.
 struct Local {
     engine: Engine,
     client: Client,
@@ -98,7 +97,6 @@ impl Local {
     }
 }
 
-/// Waits until something is true.
 async fn until(is_true: impl AsyncFn() -> bool) {
     let deadline = Instant::now() + LONG;
     while !is_true().await {
@@ -107,7 +105,7 @@ async fn until(is_true: impl AsyncFn() -> bool) {
     }
 }
 
-/// Returns the numbers of the items in batches of records.
+/// Of the items in batches of records.
 fn numbers(events: &[Event]) -> Vec<usize> {
     events.iter().flat_map(|event| event.records.iter().map(number)).collect()
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Fake = Function<Event, DynamoDbEventResponse>;
 
-/// Returns a response that names a record as the first that failed.
+/// The response names the first failed record.
 fn failed_at(sequence_number: Option<String>) -> DynamoDbEventResponse {
     let mut response = DynamoDbEventResponse::default();
     let mut failure = DynamoDbBatchItemFailure::default();
@@ -164,7 +164,7 @@ async fn the_stream_of_existing_data_begins_when_it_is_enabled() {
     until_numbers(&fanout, 0..3).await;
 }
 
-/// Returns how many stream records there are.
+/// The number of stream records.
 fn records(file: &Path) -> usize {
     let count = "SELECT COUNT(*) FROM _stream_records";
     Connection::open(file).unwrap().query_row(count, [], |row| row.get(0)).unwrap()
@@ -231,7 +231,7 @@ async fn engines_in_memory_have_records_of_their_own() {
     }
 }
 
-/// Returns how many records the stream still has.
+/// The number of records that the stream still has.
 async fn from_the_oldest(local: &Local, arn: &str) -> usize {
     let streams = stream::client(&local.engine.url);
     let described = streams.describe_stream().stream_arn(arn).send().await.unwrap();
