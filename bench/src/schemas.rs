@@ -1,4 +1,4 @@
-//! What compiling a schema at the limit takes, by what makes it expensive: processor time and memory.
+//! The processor time and memory of compiling a schema at the limit, by the kind of its expensive parts.
 
 use anyhow::{Context, Result, ensure};
 use dev_server::cpu_time::cpu_time;

@@ -1,6 +1,5 @@
-//! Prepares what the function sends as it is: the OpenAPI document without blanks, and the script of the documentation page.
-//! The script consists of the viewer, which comes from a crate and isn't in the repository, and our own lines before and
-//! behind it.
+//! Prepares the files that the function sends: the OpenAPI document without blanks, and the script of the documentation page. The
+//! script consists of the viewer, which comes from a crate and isn't in the repository, and our own lines before and behind it.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

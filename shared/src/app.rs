@@ -1,4 +1,4 @@
-//! What a function keeps between requests.
+//! The state that a function keeps between requests.
 
 use crate::domain::assets::custom_fields::{CompiledSchemas, Validations};
 use crate::domain::values::id::{EventId, Id};

@@ -1,5 +1,5 @@
-//! Envelope encryption of the keys and secrets that sign: the table stores them encrypted. Which provider encrypts them is a matter of
-//! configuration; the crate `key_encryption` has them (docs/adr/0009-audit.md).
+//! Envelope encryption of the keys and secrets that sign: the table stores them encrypted. The configuration names the provider;
+//! the crate `key_encryption` has them (docs/adr/0009-audit.md).
 
 use crate::domain::values::id::TenantId;
 use futures_util::future::BoxFuture;

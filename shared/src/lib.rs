@@ -1,4 +1,4 @@
-//! What all functions of the service share.
+//! The common parts of all functions: key authentication, the table and HTTP.
 //!
 //! Dependencies go one way: functions → [`auth`] → [`http`] → [`store`] → [`domain`]. docs/architecture.md has the map.
 

@@ -1,5 +1,5 @@
-//! The queues between the functions `fanout` and `deliver`: one of first attempts, and one of retries. What waits in the latter
-//! takes nothing from the former. The crate `queue` has SQS; the dev server has queues of its own.
+//! The queues between the functions `fanout` and `deliver`: one of first attempts, and one of retries. Messages that wait in the
+//! latter take nothing from the former. The crate `queue` has SQS; the dev server has queues of its own.
 
 use crate::domain::webhooks::Message;
 use futures_util::future::BoxFuture;

@@ -1,7 +1,7 @@
 //! The API keys whose requests a function instance has lately found permitted.
 //!
-//! They decide when the reads of a request may begin: with the check of its key, or after it. They never decide what a
-//! request may do, or what it is answered: for that, every request's key is verified in the table.
+//! They decide when the reads of a request may begin: with the check of its key, or after it. They never decide about a request's
+//! rights or response: for that, every request's key is verified in the table.
 
 use crate::domain::keys::api_key::SecretHash;
 use crate::domain::keys::scope::{Scope, Scopes};

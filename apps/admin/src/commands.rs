@@ -1,4 +1,4 @@
-//! What each command does.
+//! The commands.
 
 use crate::clock::ClockSamples;
 use crate::deletion::{self, Deletion};

@@ -1,4 +1,4 @@
-//! Deletes a tenant with everything that it has.
+//! Deletion of a tenant with all of its items.
 
 use crate::output::Output;
 use crate::snapshots::{self, Bucket};

@@ -1,4 +1,4 @@
-//! What a command prints, and its exit code.
+//! The output of a command, and its exit code.
 
 use anyhow::Result;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Which tenant a name means.
+//! Tenants by their name.
 
 use shared::domain::values::suggestions::nearest_first;
 use shared::domain::values::text::{composed, fold};

@@ -1,4 +1,4 @@
-//! Tenants: which one is meant, and creating, listing and upgrading them.
+//! Tenants: finding, creating, listing and upgrading them.
 
 use crate::output::{Field, Output, cell};
 use crate::tenant_name;

@@ -1,4 +1,4 @@
-//! Values of the command line, and what is said of wrong ones.
+//! Values of the command line, and the errors of wrong ones.
 
 use shared::domain::record::Kind;
 use shared::domain::values::id::ApiKeyId;

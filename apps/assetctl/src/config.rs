@@ -1,4 +1,4 @@
-//! Where the service is, and the key to it.
+//! The address of the service, and the key to it.
 
 use crate::error::{CliError, Result};
 use reqwest::Url;

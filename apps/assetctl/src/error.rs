@@ -1,4 +1,4 @@
-//! Why a command ends without having done all that it should.
+//! Errors and exit codes of commands.
 
 /// An error whose text says what to do next.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,5 @@
-//! `assetctl`: brings an inventory in from files as people have them and takes it out again, prints labels, takes back what
-//! people had, and shows events as they come, over HTTP.
+//! `assetctl`: imports an inventory from files as people have them and exports it again, prints labels, offboards users, and
+//! shows events as they come, over HTTP.
 
 mod args;
 mod config;

@@ -1,4 +1,4 @@
-//! How far an import is: a bar on a terminal, plain lines elsewhere.
+//! The progress of an import: a bar on a terminal, plain lines elsewhere.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Which assets are meant.
+//! The selection of assets by tags, ids or filters.
 
 use crate::args::Filters;
 use crate::error::{CliError, Result};

@@ -1,4 +1,4 @@
-//! The processor time of a thread, which doesn't depend on what else the machine does.
+//! The processor time of a thread, which doesn't depend on other work of the machine.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;

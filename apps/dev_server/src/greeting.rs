@@ -1,4 +1,4 @@
-//! What the dev server prints when it is ready.
+//! The text that the dev server prints when it is ready.
 
 use std::path::Path;
 use terminal::style::{self, paint};

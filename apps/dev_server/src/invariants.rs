@@ -1,4 +1,4 @@
-//! Checks what must hold for a tenant's items at any time, even after faults and races.
+//! Checks the invariants of a tenant's items, which hold even after faults and races.
 
 use anyhow::Result;
 use aws_sdk_dynamodb::Client;

@@ -1,4 +1,4 @@
-//! Which cases of an exhaustive test run: a sample every day, all of them in the full run.
+//! The choice of cases of an exhaustive test: a sample every day, all of them in the full run.
 
 use fastrand::Rng;
 use std::hash::{DefaultHasher, Hash, Hasher};

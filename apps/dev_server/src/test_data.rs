@@ -1,4 +1,4 @@
-//! What tests of several programs send.
+//! Sample data for the tests of several programs.
 
 use serde_json::{Value, json};
 use shared::domain::keys::token::{BearerToken, Credential, Secret};

@@ -1,4 +1,4 @@
-//! What the command lines print for people: tables that fit the terminal, readable times, errors, and help with examples.
+//! The output of the command lines for people: tables that fit the terminal, readable times, errors, and help with examples.
 
 mod arguments;
 mod examples;

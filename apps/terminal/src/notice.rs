@@ -1,4 +1,4 @@
-//! A line that says what is going on, until it is over.
+//! A line about an action, while it lasts.
 
 use crate::text::clean;
 use console::Term;

@@ -1,4 +1,4 @@
-//! A terminal for tests of what programs show on one.
+//! A terminal for tests of programs' output.
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};

@@ -1,4 +1,4 @@
-//! How a function ends when the Runtime API does.
+//! The end of a function when the Runtime API ends.
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! What a function needs to run: a table with a tenant in it, behind TLS.
+//! The environment of a function: a table with a tenant in it, behind TLS.
 
 use crate::emulator::Emulator;
 use crate::function::{Function, binaries_dir};

@@ -1,5 +1,5 @@
-//! A stand-in for Amazon SQS that remembers what it is asked for. `.ci/aws/queue` tests the client against something closer to
-//! the real one.
+//! A stand-in for Amazon SQS that remembers its requests. `.ci/aws/queue` tests the client against something closer to the real
+//! one.
 
 use anyhow::Result;
 use axum::Router;

@@ -1,5 +1,5 @@
-//! How fast rows are imported: compared with the same transactions without the service, and against a table that allows
-//! 1,000 write units per second. Also how much memory `assetctl` and the server need.
+//! The speed of imports: compared with the same transactions without the service, and against a table that allows 1,000 write
+//! units per second. Also the memory of `assetctl` and the server.
 
 mod client;
 mod raw;

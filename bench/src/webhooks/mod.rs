@@ -1,4 +1,4 @@
-//! Deliveries to five receivers, three of which fail: how long the healthy ones wait meanwhile, and whether anything is lost.
+//! Deliveries to five receivers, three of which fail: the waiting time of the healthy ones, and lost events.
 //!
 //! The service runs in this process, with the functions `fanout` and `deliver` on the embedded engine's stream and the dev
 //! server's queue.

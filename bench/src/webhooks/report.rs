@@ -1,4 +1,4 @@
-//! What the benchmark of deliveries prints.
+//! The report of the benchmark of deliveries.
 
 use super::receivers::{Behaviour, Receiver};
 use anyhow::Result;

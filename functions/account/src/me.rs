@@ -1,4 +1,4 @@
-//! The endpoint that says whose key a request has.
+//! The endpoint that shows the owner of a request's key.
 
 use serde::Serialize;
 use shared::auth::{Caller, UnverifiedRequest};

@@ -1,4 +1,4 @@
-//! `expand`: records that are shown with the assets that refer to them.
+//! `expand`: users beside the assets that are assigned to them.
 
 use serde::Serialize;
 use shared::auth::Caller;

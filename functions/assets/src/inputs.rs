@@ -1,4 +1,4 @@
-//! What the decision about an asset needs to know, and the errors that it leads to.
+//! The inputs of the decision about an asset, and its errors.
 
 use serde_json::json;
 use shared::auth::Principal;

@@ -1,4 +1,4 @@
-//! The processes that can be started on an asset now, and why the others can't.
+//! The processes that can be started on an asset now, and the reasons why others can't.
 
 use serde::Serialize;
 use shared::auth::UnverifiedRequest;

@@ -1,4 +1,4 @@
-//! What takes deliveries to their receivers.
+//! The transport of deliveries to their receivers.
 
 use super::{Sender, SignedDelivery};
 use futures_util::future::BoxFuture;

@@ -1,4 +1,4 @@
-//! What the table's stream tells of an event.
+//! The event in a record of the table's stream.
 
 use aws_lambda_events::event::dynamodb::EventRecord;
 use serde_dynamo::{AttributeValue, Item};

@@ -1,4 +1,4 @@
-//! What is at `/` and `/v1`: where everything is, as JSON, and as a page for browsers.
+//! The index at `/` and `/v1`: links, as JSON, and as a page for browsers.
 
 use askama::Template;
 use axum::http::{HeaderMap, HeaderValue, header};

@@ -1,4 +1,4 @@
-//! The documentation, `/v1/health`, `/v1/openapi.json` and whatever the gateway has no route for, as a Lambda function.
+//! The documentation, `/v1/health`, `/v1/openapi.json` and all requests without a route of the gateway, as a Lambda function.
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::process::ExitCode {

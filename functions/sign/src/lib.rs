@@ -1,4 +1,4 @@
-//! The signing page, and what it calls with the secret of a signing link instead of an API key.
+//! The signing page, and the endpoints that it calls with the secret of a signing link instead of an API key.
 //!
 //! The handlers of the calls are in the crate `processes`, beside the rules that they share. They are a function of their own,
 //! with the page, so that a link in many hands slows down nobody else (docs/adr/0019).

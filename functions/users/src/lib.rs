@@ -1,4 +1,4 @@
-//! `/v1/users`: the people that assets are assigned to, and what they have and had.
+//! `/v1/users`: the people that assets are assigned to, and their present and earlier assets.
 
 mod bulk;
 mod handlers;

@@ -1,4 +1,4 @@
-//! `/v1/webhooks`: where a tenant's events are sent, and what became of them.
+//! `/v1/webhooks`: the receivers of a tenant's events, and the deliveries to them.
 
 mod deliveries;
 mod delivery_wire;

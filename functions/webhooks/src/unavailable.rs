@@ -1,4 +1,4 @@
-//! What webhooks need of the operator's configuration, and the errors without it.
+//! The parts of the operator's configuration that webhooks need, and the errors without them.
 
 use serde_json::Value;
 use shared::app::App;

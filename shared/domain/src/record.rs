@@ -1,4 +1,4 @@
-//! What all records have in common: a kind, a version, a history, unique values and references to other records.
+//! The common parts of all records: a kind, a version, a history, unique values and references to other records.
 
 use crate::history::event;
 use crate::values::id::{EventId, Id};

@@ -1,4 +1,4 @@
-//! How a client changes the fields of a record.
+//! A macro for changes of a record's fields.
 
 /// Declares the change of a record: the struct, and the method that returns the record with the change applied. Each field that
 /// can change is `set`, or `set_or_clear` if it can also become empty. Missing fields stay as they are. The fields behind `and`

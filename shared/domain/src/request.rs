@@ -1,4 +1,4 @@
-//! What a request carries besides its body: an idempotency key, and the versions that it expects (`If-Match`).
+//! The parts of a request besides its body: an idempotency key, and the versions that it expects (`If-Match`).
 
 use crate::processes::instance::ImageName;
 use crate::processes::process::Steps;

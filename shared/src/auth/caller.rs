@@ -1,4 +1,4 @@
-//! Whoever sent a request, once its credential is verified.
+//! The caller: the sender of a request whose credential is verified.
 
 use crate::app::App;
 use crate::domain::assets::custom_fields::Validations;

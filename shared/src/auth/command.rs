@@ -1,5 +1,5 @@
-//! The one way to write on behalf of whoever sent a request: a command decides, and decides again from fresh data when
-//! another writer was faster (optimistic locking).
+//! The one way to write on behalf of a caller: a command decides, and decides again from fresh data when another writer was
+//! faster (optimistic locking).
 
 use super::Principal;
 use crate::domain::request::StoredResponse;

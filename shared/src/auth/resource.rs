@@ -1,4 +1,4 @@
-//! What the endpoints of every resource have in common: one is shown, changed or deleted by its ID.
+//! The common parts of all resources' endpoints: showing, changing and deleting one by its ID.
 
 use super::{Caller, UnverifiedRequest};
 use crate::domain::keys::scope::Scope;

@@ -1,4 +1,4 @@
-//! Where clients reach the API: the beginning of links to it.
+//! The address of the API, which begins links to it.
 //!
 //! In Lambda this is `PUBLIC_URL` if it is set, and otherwise the domain that the gateway names in the request's context.
 //! A header of the caller decides only where there is no gateway of AWS: in the dev server, `sam local` and

@@ -1,4 +1,4 @@
-//! The query parameter `dry_run`, which every write has: how it is read, answered and described.
+//! The query parameter `dry_run`, which every write has: the response and the description.
 
 use super::openapi::RESPONSE_NAME;
 use super::openapi::describe::{Schemas, dry_run_schema};

@@ -1,4 +1,4 @@
-//! What the layer around all routes learns about a request while it is handled.
+//! The facts about a request that the layer around all routes learns while it is handled.
 
 use super::error::ApiError;
 use super::responses::ApiResponse;

@@ -1,4 +1,4 @@
-//! Refuses requests that match no route: 405 with `Allow`, 404 that says what there is, or a redirect.
+//! Refuses requests that match no route: 405 with `Allow`, 404 with the existing paths, or a redirect.
 
 use super::endpoints::BASE;
 use super::error::ApiError;

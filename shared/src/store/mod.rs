@@ -4,8 +4,8 @@
 //! only:
 //!
 //! - [`TenantReads`] reads single items.
-//! - [`BoundedReads`] is what a request has while its key is verified: point reads and reads of bounded size. Unless the
-//!   key was verified lately, it gets even this only once its secret has been checked.
+//! - [`BoundedReads`] is for a request while its key is verified: point reads and reads of bounded size. Unless the key was
+//!   verified lately, it gets even this only once its secret has been checked.
 //! - [`TenantStore`] reads and writes everything.
 
 mod assets;

@@ -1,4 +1,4 @@
-//! Captures what the service logs, by the thread that a test runs on.
+//! Captures the service's log, by the thread of a test.
 
 use std::cell::{Cell, RefCell};
 use std::io::{Result, Write};

@@ -1,4 +1,4 @@
-//! What each function's role allows, against what its routes do.
+//! Each function's role, compared with the calls of its routes.
 
 use crate::support::functions::{FUNCTIONS, Function, resource, resources};
 use crate::support::operations::{METHODS, dry_run};

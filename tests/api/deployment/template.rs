@@ -1,4 +1,4 @@
-//! What template.yaml declares, against what the code does.
+//! template.yaml, compared with the code.
 
 use crate::deployment::policies::texts;
 use crate::support::functions::{FUNCTIONS, Function, resource};

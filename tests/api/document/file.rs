@@ -1,4 +1,4 @@
-//! docs/openapi.json, which the function `meta` serves, against the routes of all functions, and what its readers need.
+//! docs/openapi.json, which the function `meta` serves, against the routes of all functions, and the needs of its readers.
 
 use crate::document::examples;
 use crate::support::operations::served_document;

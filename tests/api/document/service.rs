@@ -1,4 +1,4 @@
-//! The OpenAPI document, against what the routes read and respond with.
+//! The OpenAPI document, against the requests and responses of the routes.
 
 use crate::support::Api;
 use crate::support::operations::{METHODS, at, by_method, operations, response};

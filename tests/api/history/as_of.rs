@@ -1,4 +1,4 @@
-//! Assets, and what users had, at earlier times: whatever a GET answered then, the history says the same.
+//! Assets, and assets of users, at earlier times: the history gives the same as a GET gave then.
 
 use crate::support::processes::{advance, cancel, create_process, start};
 use crate::support::{Api, Client, UNKNOWN_ID, paused_runtime, property, runtime};

@@ -1,4 +1,4 @@
-//! `GET /v1/events` from now on, by types and by resource, and the names of what the events are about.
+//! `GET /v1/events` from now on, by types and by resource, and the names of the events' records.
 
 use crate::support::processes::{create_process, start, start_movement};
 use crate::support::table::history::delete_item;

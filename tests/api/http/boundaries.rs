@@ -1,5 +1,5 @@
-//! Whatever is accepted can be read: values at the bounds of every field of every body are sent, and what was made of them
-//! is read, listed, changed, verified and deleted. The fields are taken from the OpenAPI document.
+//! Accepted values can be read: values at the bounds of every field of every body are sent, and the resources are read, listed,
+//! changed, verified and deleted. The fields are taken from the OpenAPI document.
 
 use crate::support::operations::{Operation, at, operations};
 use crate::support::samples::Samples;

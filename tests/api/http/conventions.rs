@@ -1,4 +1,4 @@
-//! Conventions for every route: how bodies and paths are read, the order of checks, and errors of the service itself.
+//! Conventions for every route: reading bodies and paths, the order of checks, and errors of the service itself.
 
 use crate::deployment::log;
 use crate::support::{Api, call};

@@ -1,4 +1,4 @@
-//! What must hold for every route. The routes are taken from the OpenAPI document, so a new one is covered at once.
+//! Rules for every route. The routes are taken from the OpenAPI document, so a new one is covered at once.
 
 use crate::support::operations::{BASE, METHODS, by_method, operations};
 use crate::support::samples::{SIGNING_PAGE, Samples, content_type};

@@ -1,4 +1,4 @@
-//! What a dry run is refused with is what the real request is refused with.
+//! Dry runs are refused with the same errors as real requests.
 
 use crate::support::operations::dry_run;
 use crate::support::processes::{advance, create_process, start};

@@ -1,4 +1,4 @@
-//! Errors say what would be accepted: names, values, bounds and paths.
+//! Errors name the accepted values: names, values, bounds and paths.
 
 use crate::support::operations::{at, operations};
 use crate::support::samples::{Samples, content_type};

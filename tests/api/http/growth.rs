@@ -1,4 +1,4 @@
-//! What a stranger's request costs grows no faster than the request.
+//! The cost of a stranger's request grows no faster than the request.
 
 use crate::support::operations::operations;
 use crate::support::samples::{Samples, content_type};

@@ -1,4 +1,4 @@
-//! Attacks that once worked, or that services like this one have fallen to: what each takes of processor time and memory.
+//! Attacks that once worked, or that services like this one have fallen to: the processor time and memory of each.
 
 use crate::support::bulk::creations;
 use crate::support::processes::{blank_signature, create_process, start, start_movement};

@@ -1,4 +1,4 @@
-//! What all endpoints have in common: conventions, headers, errors, repeated requests and dry runs.
+//! The common rules of all endpoints: conventions, headers, errors, repeated requests and dry runs.
 
 pub mod boundaries;
 pub mod conventions;

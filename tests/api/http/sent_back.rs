@@ -1,4 +1,4 @@
-//! What a GET returns can be sent back with PATCH: it changes nothing, unless a read-only field differs.
+//! The response of a GET can be sent back with PATCH: it changes nothing, unless a read-only field differs.
 
 use crate::support::Api;
 use crate::support::operations::{Operation, at, by_method, operations};

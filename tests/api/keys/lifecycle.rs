@@ -1,4 +1,4 @@
-//! API keys: creating, rotating and revoking them, and what they allow.
+//! API keys: creating, rotating and revoking them, and their scopes.
 
 use crate::support::{Api, call};
 use serde_json::{Value, json};

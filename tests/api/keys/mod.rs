@@ -1,4 +1,4 @@
-//! API keys: what they permit, what they cost strangers, and what they keep secret.
+//! API keys: their rights, the costs of strangers' requests, and secrecy.
 
 pub mod lifecycle;
 pub mod limits;

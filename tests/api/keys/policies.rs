@@ -1,4 +1,4 @@
-//! Who may encrypt and decrypt what signs.
+//! The permissions to encrypt and decrypt signing keys and secrets.
 
 use crate::deployment::policies::{statements, texts};
 use crate::support::functions::{resource, resources};

@@ -1,4 +1,4 @@
-//! What the bodies of refused requests cost: nothing but the bytes, whatever they contain.
+//! The bodies of refused requests cost nothing but their bytes.
 
 use crate::support::operations::operations;
 use crate::support::processes::blank_signature;

@@ -1,5 +1,4 @@
-//! What requests of strangers cost: nobody without a valid key makes the table read or write more than two units, on no
-//! route.
+//! The costs of strangers' requests: nobody without a valid key makes the table read or write more than two units, on no route.
 
 use crate::support::operations::operations;
 use crate::support::samples::Samples;

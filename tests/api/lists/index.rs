@@ -1,4 +1,4 @@
-//! List indexes: what they read, when they are loaded again, and how much memory they take.
+//! List indexes: their reads, repeated loads, and memory.
 
 use crate::support::table::history::{delete_item, set_attribute};
 use crate::support::{Api, Client, Replica, UNKNOWN_ID};

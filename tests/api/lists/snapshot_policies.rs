@@ -1,4 +1,4 @@
-//! Who may write and read snapshots, and how their bucket is protected.
+//! The permissions for snapshots, and the protection of their bucket.
 
 use crate::deployment::policies::{allows_partition, granted, needed, statements, texts};
 use crate::support::Api;

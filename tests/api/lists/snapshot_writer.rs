@@ -1,4 +1,4 @@
-//! Which snapshots the writer writes, and in which order.
+//! The snapshots that the writer writes, and their order.
 
 use crate::lists::snapshots::Snapshots;
 use chrono::TimeDelta;

@@ -1,4 +1,4 @@
-//! Snapshots of list indexes: what cold lists read with them, and that nothing wrong in them is ever believed.
+//! Snapshots of list indexes: the reads of cold lists, and the refusal of wrong snapshots.
 
 use crate::support::processes::{create_process, start};
 use crate::support::table::history::delete_item;

@@ -1,4 +1,4 @@
-//! Process definitions: creating, changing and deleting them, and where they can start.
+//! Process definitions: creating, changing and deleting them, and starting them on assets.
 
 use crate::support::processes::{create_process, start, system_process};
 use crate::support::{Api, UNKNOWN_ID};

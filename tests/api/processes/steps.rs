@@ -1,4 +1,4 @@
-//! Steps of processes: how they are defined, and which values they take.
+//! Steps of processes: their definitions and values.
 
 use crate::support::processes::{advance, cancel, create_process, start};
 use crate::support::samples::SIGNATURE;

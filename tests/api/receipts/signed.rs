@@ -1,4 +1,4 @@
-//! Receipts: what they contain, and that anybody can verify them.
+//! Receipts: their contents, and that anybody can verify them.
 
 use crate::support::Api;
 use crate::support::processes::{cancel, create_process, start, start_movement, system_process};

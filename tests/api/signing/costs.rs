@@ -1,4 +1,4 @@
-//! What signing links cost: consecutive round trips, and capacity units as the table reports them.
+//! The costs of signing links: consecutive round trips, and capacity units as the table reports them.
 
 use crate::support::costs::{Costs, cost};
 use crate::support::processes::{create_process, start_movement};

@@ -1,4 +1,4 @@
-//! How signing links end: by their last step, by their expiry, with their process, or because they are revoked.
+//! The ends of signing links: by their last step, by their expiry, with their process, or because they are revoked.
 
 use crate::support::processes::{advance, advance_movement, cancel, create_process, start_movement};
 use crate::support::samples::SIGNATURE;

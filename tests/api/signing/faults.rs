@@ -1,5 +1,5 @@
-//! Signing links with every call to the table failing in every way, and with requests that are dropped at every point:
-//! whoever repeats the request finds it done once, and nothing half done.
+//! Signing links with every call to the table failing in every way, and with requests that are dropped at every point: a repeated
+//! request is done once, and nothing half done.
 
 use crate::support::dropping::dropped_after;
 use crate::support::processes::{create_process, start_movement};

@@ -1,4 +1,4 @@
-//! What links may cost and how many there can be; and that whatever can be started can be signed with a link.
+//! The limits of links: their rate and number; and that every process that can be started can be signed with a link.
 
 use crate::support::processes::{create_process, start_movement};
 use crate::support::samples::SIGNATURE;

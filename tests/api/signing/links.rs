@@ -1,4 +1,4 @@
-//! Signing links as whoever makes them sees them: creation, lists, scopes and revocation.
+//! Signing links as their creator sees them: creation, lists, scopes and revocation.
 
 use crate::http::idempotency::post;
 use crate::support::functions::Function;

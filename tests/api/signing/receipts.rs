@@ -1,4 +1,4 @@
-//! Who did what through a link: histories, the feed and receipts name the link and its signer.
+//! The author of changes through a link: histories, the feed and receipts name the link and its signer.
 
 use crate::http::idempotency::post;
 use crate::keys::secrets::{items_as_text, traces};

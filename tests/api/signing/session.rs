@@ -1,4 +1,4 @@
-//! What the person who signs sees and sends.
+//! The session and the requests of a signer.
 
 use crate::support::processes::{advance, cancel, create_process, start_movement};
 use crate::support::samples::SIGNATURE;

@@ -1,4 +1,4 @@
-//! Whose signature it is: what others have stored for a step never counts as the signer's.
+//! The author of a signature: values that others have stored for a step never count as the signer's.
 
 use crate::support::processes::{advance, blank_signature, cancel};
 use crate::support::samples::SIGNATURE;

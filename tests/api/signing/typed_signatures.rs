@@ -1,5 +1,4 @@
-//! What is signed through a signing link, with a typed name: histories and receipts say so. The table is written as a link's
-//! submission writes it.
+//! Signatures with a typed name: histories and receipts show them as such. The table is written as a link's submission writes it.
 
 use crate::support::processes::{advance, advance_movement, create_process, start, start_movement};
 use crate::support::receipts::public_keys;

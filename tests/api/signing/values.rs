@@ -1,4 +1,4 @@
-//! Values that only links accept: e-mail addresses of users, and typed signatures; and the limits of those that all accept.
+//! Values that only links accept: e-mail addresses of users, and typed signatures; and the limits of common values.
 
 use crate::support::Api;
 use crate::support::processes::{advance, blank_signature, large_signature};

@@ -1,4 +1,4 @@
-//! What requests cost: consecutive round trips, and capacity units as the table reports them.
+//! The costs of requests: consecutive round trips, and capacity units as the table reports them.
 
 use super::{Api, Reply};
 use dev_server::meter::Cost;

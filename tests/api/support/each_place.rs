@@ -1,4 +1,4 @@
-//! Requests that are disturbed at each of the places where they can be.
+//! Requests that are disturbed at each possible place.
 
 use dev_server::sample::{full_tests, sample};
 use std::fmt::Debug;

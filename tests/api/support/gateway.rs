@@ -1,4 +1,4 @@
-//! API Gateway as template.yaml declares it: which function gets a request.
+//! API Gateway as template.yaml declares it: the function of each request.
 
 use super::functions::{FUNCTIONS, Function, resource};
 

@@ -1,4 +1,4 @@
-//! A response, with what tests check of every one.
+//! A response, with the checks of every one.
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};

@@ -1,4 +1,4 @@
-//! A day of an integration, in at most twenty requests: import, hand over, take back, export, follow what changed.
+//! A day of an integration, in at most twenty requests: import, hand over, take back, export, follow the changes.
 
 use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client, Reply};

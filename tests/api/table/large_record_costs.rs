@@ -1,5 +1,5 @@
-//! What operations cost when the records that they refer to are large: a type with a schema of 23 KB, and a process
-//! definition with 52 KB of steps. docs/scale.md has the printed table.
+//! The costs of operations that refer to large records: a type with a schema of 23 KB, and a process definition with 52 KB of
+//! steps. docs/scale.md has the printed table.
 
 use crate::support::samples::SIGNATURE;
 use crate::support::{Api, Client};

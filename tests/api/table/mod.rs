@@ -1,4 +1,4 @@
-//! The table: faults, races, costs, and what can be repaired.
+//! The table: faults, races, costs and repairs.
 
 pub mod costs;
 pub mod deduplicated_blobs;

@@ -1,5 +1,5 @@
-//! Random sequences of requests, one after the other and several at once, against a simple model in memory: after each
-//! sequence every asset, process instance and event is as the model says.
+//! Random sequences of requests, one after the other and several at once, against a simple model in memory: after each sequence
+//! every asset, process instance and event agrees with the model.
 
 use crate::support::processes::create_process;
 use crate::support::table::history::event_chain;

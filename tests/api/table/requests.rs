@@ -1,4 +1,4 @@
-//! What every route sends to the table.
+//! The requests of every route to the table.
 
 use crate::support::Api;
 use crate::support::operations::{METHODS, by_method, operations};

@@ -1,4 +1,4 @@
-//! `GET /v1/me`: whose key it is.
+//! `GET /v1/me`: the owner of a key.
 
 use crate::support::Api;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Offboarding a user: one request starts the return of everything that the user has.
+//! Offboarding a user: one request starts the return of all assets of the user.
 
 use crate::support::operations::served_document;
 use crate::support::processes::{create_process, system_process};

@@ -1,4 +1,4 @@
-//! Users.
+//! Creating, reading, changing and deleting users.
 
 use crate::support::Api;
 use insta::assert_json_snapshot;

@@ -1,4 +1,4 @@
-//! The API of deliveries: tests, lists, retries and replays. What becomes of the messages is tested elsewhere.
+//! The API of deliveries: tests, lists, retries and replays. The handling of the messages is tested elsewhere.
 
 use crate::support::webhooks::deliveries::{delivery, id, path, with_delivery};
 use crate::support::{Api, UNKNOWN_ID};

@@ -1,4 +1,4 @@
-//! From the queue to the receivers: what is sent, how often, and what is recorded.
+//! From the queue to the receivers: requests, repetitions and records.
 
 use crate::support::webhooks::pipeline::{URL, created, delivering, delivery, encrypted, send, settle, webhook, with_webhook};
 use crate::support::webhooks::queue::VISIBILITY;

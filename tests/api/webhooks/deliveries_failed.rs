@@ -1,4 +1,4 @@
-//! Deliveries that fail: when they are repeated, and when they end.
+//! Deliveries that fail: their repetitions and their end.
 
 use crate::support::webhooks::pipeline::{created, with_webhook};
 use crate::support::webhooks::queue::VISIBILITY;

@@ -1,4 +1,4 @@
-//! At least once: whatever fails, stops or happens at the same time, every event reaches every active webhook that wants it.
+//! At least once: despite failures, stops and simultaneous requests, every event reaches every active webhook that wants it.
 
 use crate::support::webhooks::key_encryption::ObservedKeyEncryption;
 use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, delivering, webhook};

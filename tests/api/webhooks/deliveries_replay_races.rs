@@ -1,4 +1,4 @@
-//! Replays: whatever fails or stops, every event of the time is delivered again, and a replay stays one replay.
+//! Replays: despite failures and stops, every event of the time is delivered again, and a replay stays one replay.
 
 use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, delivering, send, settle, webhook};
 use crate::support::{Api, at_each_place, sample};

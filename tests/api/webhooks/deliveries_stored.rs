@@ -1,4 +1,4 @@
-//! What deliveries leave in the table, and that nothing else is disturbed by it.
+//! The records of deliveries in the table, which disturb nothing else.
 
 use crate::support::webhooks::pipeline::{created, delivery, send, settle, webhook, with_webhook};
 use crate::support::webhooks::stream::batch;

@@ -1,4 +1,4 @@
-//! Webhooks that nobody receives: the service disables them, and says so in their history.
+//! Webhooks that nobody receives: the service disables them, with an event in their history.
 
 use crate::support::webhooks::pipeline::{Pipeline, TestWebhook, delivering, webhook};
 use crate::support::{Api, Client};

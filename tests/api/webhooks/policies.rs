@@ -1,4 +1,4 @@
-//! What the functions between the table's stream and the receivers of webhooks may do, against what they do.
+//! The roles of the functions between the table's stream and the receivers of webhooks, compared with their calls.
 
 use crate::deployment::policies::{allows_partition, granted, needed, statements, texts};
 use crate::support::functions::{resource, resources, variables_of_all};

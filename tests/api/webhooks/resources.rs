@@ -1,4 +1,4 @@
-//! Webhooks: creating, changing and deleting them, and what they may be.
+//! Webhooks: creating, changing and deleting them, and accepted values.
 
 use crate::support::table::history::event_chain;
 use crate::support::webhooks::deliveries::{URL, path};

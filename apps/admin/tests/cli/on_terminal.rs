@@ -1,4 +1,4 @@
-//! What people see on a terminal.
+//! The output on a terminal.
 
 use crate::operator::Operator;
 use std::process::Command;

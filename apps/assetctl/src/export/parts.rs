@@ -1,4 +1,4 @@
-//! The parts of an export, as they come from the service, and the one table that parts in CSV become.
+//! The parts of an export from the service, and the table that is made of CSV parts.
 
 use csv::{ByteRecord, Reader, StringRecord, Terminator, WriterBuilder};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What a response's status means for the request.
+//! The meaning of a response's status for the request.
 
 use crate::http::client::{Reply, Unreachable};
 use serde::Deserialize;

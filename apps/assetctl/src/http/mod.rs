@@ -1,4 +1,4 @@
-//! Requests to the service: how they are sent and repeated, and what the answers mean.
+//! Requests to the service: sending, repetition, and the meaning of answers.
 
 pub mod answer;
 pub mod client;

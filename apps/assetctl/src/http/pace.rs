@@ -1,4 +1,4 @@
-//! How fast requests are sent: more and more at once while the service keeps up, half as many as soon as it doesn't.
+//! The pace of requests: more and more at once while the service keeps up, half as many as soon as it doesn't.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! How long a command waits for a service that is busy or can't be reached.
+//! The time that a command waits for a service that is busy or can't be reached.
 
 use crate::http::answer::{Busy, MAX_FAULTS};
 use crate::http::pace::retry_pause;

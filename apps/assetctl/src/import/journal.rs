@@ -1,4 +1,4 @@
-//! What is settled of an import, in a file beside the one that is imported.
+//! The settled chunks of an import, in a file beside the imported one.
 //!
 //! The journal appears with its first line or not at all. Each settled chunk appends a line. If the program is killed while it
 //! writes one, the incomplete line is dropped, and the chunk is sent again: the service knows its idempotency key and answers

@@ -1,7 +1,7 @@
 //! The file of refused rows, which can be mended and sent again.
 //!
-//! It is written at the end, by reading the imported file once more: what was refused, and why, is in the journal. So the rows
-//! are in the file's order and complete, whatever interrupted the import.
+//! It is written at the end, by reading the imported file once more: the journal has the refused rows and the reasons. So the
+//! rows are in the file's order and complete, also after interruptions.
 
 use crate::args::Format;
 use crate::error::{CliError, Result};

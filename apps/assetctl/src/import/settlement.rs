@@ -1,4 +1,4 @@
-//! What became of a chunk's rows.
+//! The results of a chunk's rows.
 
 use crate::import::rows::RowError;
 use serde::{Deserialize, Serialize};

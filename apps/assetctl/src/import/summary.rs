@@ -1,4 +1,4 @@
-//! What is told at the end of an import.
+//! The summary at the end of an import.
 
 use crate::args::{Import, OnError};
 use crate::error::Result;

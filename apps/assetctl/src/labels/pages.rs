@@ -1,4 +1,4 @@
-//! Which labels are on which page of sheets.
+//! The division of labels into pages of sheets.
 
 use std::path::{Path, PathBuf};
 

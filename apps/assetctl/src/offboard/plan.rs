@@ -1,4 +1,4 @@
-//! What an offboarding does with each asset of a user.
+//! The plan of an offboarding for each asset of a user.
 
 use crate::output::count;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What `webhooks listen` prints: a line for each event, and a summary.
+//! The output of `webhooks listen`: a line for each event, and a summary.
 
 use crate::output::count;
 use crate::progress::duration;

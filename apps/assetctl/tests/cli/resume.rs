@@ -1,4 +1,4 @@
-//! What interrupts an import, and that nothing is doubled or lost.
+//! Interrupted imports: nothing is doubled or lost.
 
 use crate::support::server::{Misbehaviour, Options, Server};
 use crate::support::{Folder, Run, command, import};

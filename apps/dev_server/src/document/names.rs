@@ -1,4 +1,4 @@
-//! Moves what stands at several places of the document to its components, and refers to it.
+//! Moves repeated parts of the document to its components, and refers to them.
 
 use serde_json::{Map, Value, json};
 use shared::http::openapi::RESPONSE_NAME;

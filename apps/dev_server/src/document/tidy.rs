@@ -1,4 +1,4 @@
-//! Brings schemas and texts into the form that readers and generators of clients read best.
+//! Simplifies schemas and texts for readers and generators of clients.
 
 use serde_json::{Map, Value, json};
 

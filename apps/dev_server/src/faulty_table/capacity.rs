@@ -1,4 +1,4 @@
-//! How much of its capacity each partition has left.
+//! The rest of each partition's capacity.
 
 use super::Weaknesses;
 use crate::token_bucket::TokenBucket;

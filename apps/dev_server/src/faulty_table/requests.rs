@@ -1,4 +1,4 @@
-//! What the table needs to know of a request's body.
+//! Keys, partitions and writes in a request's body.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! The faulty table itself: what each call sees and does.
+//! The faulty table itself: the execution of each call.
 
 use super::capacity::{Capacity, Partition, Usage};
 use super::databases::{Databases, View};

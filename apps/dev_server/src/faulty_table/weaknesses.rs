@@ -1,4 +1,4 @@
-//! Which weaknesses a table has, and how often they show.
+//! The weaknesses of a table, and their frequencies.
 
 /// The weaknesses of a table. The default is none: every call is answered at once and every read is up to date.
 #[derive(Debug, Clone, Default)]

@@ -1,4 +1,4 @@
-//! What the dev server logs: lines for people on a terminal, and otherwise JSON, as the functions do.
+//! The dev server's log: lines for people on a terminal, and otherwise JSON, as the functions do.
 
 mod fields;
 mod lines;

@@ -1,4 +1,4 @@
-//! The queue's tables, and what is done with them.
+//! The queue's tables and their statements.
 
 use super::Counts;
 use super::receive::Receipt;

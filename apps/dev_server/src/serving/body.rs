@@ -1,4 +1,4 @@
-//! A request's body, which must arrive in time. What the service leaves of it is read as well, so that the client gets its
+//! A request's body, which must arrive in time. The rest that the service leaves is read as well, so that the client gets its
 //! response: a connection that is closed with unread bytes is reset, which can destroy what was sent before.
 
 use super::Limits;

@@ -1,4 +1,4 @@
-//! A connection whose peer must receive what is sent to it in time.
+//! A connection whose peer must receive all sent bytes in time.
 
 use std::io;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! What clients do to assets.
+//! Requests of clients about assets.
 
 use super::service::{ApiResponse, Service};
 use super::tenant::{AssetState, MARKER, Model, Record, Tenant, id_in};

@@ -1,4 +1,4 @@
-//! What must be true when all traffic has ended and every index has caught up.
+//! The checks after all traffic has ended and every index has caught up.
 
 use super::service::Service;
 use super::tenant::Tenant;

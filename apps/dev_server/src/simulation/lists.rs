@@ -1,4 +1,4 @@
-//! Lists, and the comparison of each with what the model says it may contain.
+//! Lists, and the comparison of each with the model.
 
 use super::assets::{COLORS, STATUSES};
 use super::model::Register;

@@ -1,9 +1,9 @@
 //! A simulation of clients that use the service on a faulty table, from one seed.
 //!
-//! Several tenants' clients send mixed traffic to instances of the service whose clocks differ, that freeze between
-//! requests and are killed during them, while phases with faults and phases without alternate. A model says what each
-//! response may contain; what contradicts it is a violation. One more tenant is attacked with hostile requests. A simulation
-//! needs a runtime of one thread whose clock is paused, so that its minutes take seconds and the same seed repeats it.
+//! Several tenants' clients send mixed traffic to instances of the service whose clocks differ, that freeze between requests and
+//! are killed during them, while phases with faults and phases without alternate. A model has the possible contents of each
+//! response; a contradiction is a violation. One more tenant is attacked with hostile requests. A simulation needs a runtime of
+//! one thread whose clock is paused, so that its minutes take seconds and the same seed repeats it.
 
 mod assets;
 mod check;

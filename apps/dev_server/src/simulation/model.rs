@@ -1,4 +1,4 @@
-//! What the clients know of a tenant's records.
+//! The states of a tenant's records, as the clients know them.
 
 use tokio::time::Instant;
 

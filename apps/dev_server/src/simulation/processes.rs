@@ -1,4 +1,4 @@
-//! What clients do with processes and movements.
+//! Requests of clients about processes and movements.
 
 use super::assets::{release, reserve};
 use super::service::{ApiResponse, Service};

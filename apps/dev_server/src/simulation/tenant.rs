@@ -1,4 +1,4 @@
-//! A tenant, and what its clients share.
+//! A tenant, and the model that its clients share.
 
 use super::model::Register;
 use super::service::{ApiRequest, ApiResponse, Service};

@@ -1,4 +1,4 @@
-//! What clients do to users.
+//! Requests of clients about users.
 
 use super::service::Service;
 use super::tenant::{Record, Tenant, UserState, id_in};

@@ -1,4 +1,4 @@
-//! Runs the functions `fanout` and `deliver` as AWS does: the table's stream, a queue, and what connects them.
+//! Runs the functions `fanout` and `deliver` as AWS does: the table's stream, a queue, and their connections.
 
 mod connector;
 pub(crate) mod lambda_events;

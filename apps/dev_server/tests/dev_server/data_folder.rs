@@ -1,4 +1,4 @@
-//! Who may read the data folder.
+//! The permissions of the data folder.
 
 use crate::start::{interrupt, start_on};
 use std::fs::{self, Permissions};

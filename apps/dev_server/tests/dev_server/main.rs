@@ -1,4 +1,4 @@
-//! The dev server: how it starts, what it does to its data folder, and what each connection may take.
+//! The dev server: its start, its data folder, and the limits of connections.
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
 mod data_folder;

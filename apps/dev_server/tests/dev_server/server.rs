@@ -1,4 +1,4 @@
-//! The real router behind a port, with limits of a test, and clients that send what they like.
+//! The real router behind a port, with limits of a test, and clients that send any bytes.
 
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;

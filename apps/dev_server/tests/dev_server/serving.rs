@@ -1,4 +1,4 @@
-//! What one connection may take: time, memory, and the place of another one.
+//! The limits of one connection: time, memory, and the place of another one.
 
 use crate::server::Server;
 use dev_server::serving::Limits;

@@ -1,4 +1,4 @@
-//! What arrives, and where.
+//! The arrivals at receivers.
 
 use super::receiver::Receiver;
 use super::server::{Server, log_of};

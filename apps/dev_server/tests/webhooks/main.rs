@@ -1,5 +1,4 @@
-//! Webhooks of the dev server's binary, with receivers on this machine: what is delivered when the process is stopped and
-//! killed.
+//! Webhooks of the dev server's binary, with receivers on this machine: deliveries while the process is stopped and killed.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
 
 mod deliveries;

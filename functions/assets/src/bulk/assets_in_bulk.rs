@@ -1,4 +1,4 @@
-//! What the operations of one request read and change: each sees what those before it have done.
+//! The assets that the operations of one request read and change: each sees the changes of those before it.
 
 use crate::inputs::AssetInputs;
 use shared::domain::assets::asset::{Asset, CatalogNames};

@@ -1,4 +1,4 @@
-//! What people know instead of ids: codes of asset types, names of models, e-mail addresses of users, and asset tags.
+//! Names that people use instead of ids: codes of asset types, names of models, e-mail addresses of users, and asset tags.
 
 use shared::domain::assets::asset::Asset;
 use shared::domain::catalog::{AssetType, Manufacturer, Model};

@@ -1,4 +1,4 @@
-//! What an operation does, and with which asset.
+//! The effect of an operation, and its asset.
 
 use crate::inputs::AssetInputs;
 use serde_json::{Map, Value};

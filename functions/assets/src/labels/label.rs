@@ -1,4 +1,4 @@
-//! What a label shows, and how large it is.
+//! The contents and the size of a label.
 
 use super::code::Code;
 use super::layout::{Layout, Request};

@@ -1,5 +1,5 @@
-//! Where a label has its code and its texts. Every rendering follows this one decision. Places are whole dots, so that the
-//! modules of a code are all of one size.
+//! The places of a label's code and texts. Every rendering follows this one decision. Places are whole dots, so that the modules
+//! of a code are all of one size.
 
 use super::code::QUIET_ZONE;
 use super::label::{Blank, TooSmall};

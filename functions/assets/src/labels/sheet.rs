@@ -1,4 +1,4 @@
-//! Sheets of labels: the paper, and where the labels are on it. All are centred on their paper, as their makers cut them.
+//! Sheets of labels: the paper, and the places of the labels. All are centred on their paper, as their makers cut them.
 
 use super::label::{Blank, IMAGE_DPI};
 use shared::domain::assets::label::{LabelSize, SheetLayout};

@@ -1,4 +1,4 @@
-//! Why there is no response, from what the libraries say.
+//! The reason of a missing response, from the errors of libraries.
 
 use shared::domain::webhooks::AttemptFailure;
 use std::error::Error;

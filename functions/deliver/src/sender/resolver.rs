@@ -1,4 +1,4 @@
-//! From names of hosts to addresses.
+//! The addresses of hosts.
 
 use futures_util::future::BoxFuture;
 use std::io;

@@ -1,4 +1,4 @@
-//! Which addresses a connection may be made to.
+//! The rules for addresses of receivers.
 
 use shared::domain::webhooks::{AddressPolicy, PUBLIC_PORTS, is_public};
 use std::net::IpAddr;

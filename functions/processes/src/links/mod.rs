@@ -1,4 +1,4 @@
-//! The endpoints of signing links, for clients with an API key. What the signer's page calls is in `signing`.
+//! The endpoints of signing links, for clients with an API key. The endpoints for the signer's page are in `signing`.
 
 mod create;
 mod wire;

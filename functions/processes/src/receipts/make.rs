@@ -1,4 +1,4 @@
-//! How a receipt is made, of whole histories.
+//! Making a receipt from whole histories.
 
 use super::page::Images;
 use crate::subject::{Subject, views};

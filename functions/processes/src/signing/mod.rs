@@ -1,4 +1,4 @@
-//! What the signing page calls with the secret of a link. The function `sign` serves it, beside the page.
+//! The endpoints that the signing page calls with the secret of a link. The function `sign` serves them, beside the page.
 
 mod receipt;
 mod session;

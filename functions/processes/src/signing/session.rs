@@ -1,4 +1,4 @@
-//! What the signer sees.
+//! The session of a signer: the organization, the assets and the open steps.
 
 use super::session_wire::{SessionAsset, SessionSigner, SessionStep, SessionView};
 use crate::subject::Subject;

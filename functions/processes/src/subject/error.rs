@@ -1,4 +1,4 @@
-//! What errors of process instances mean to a client.
+//! The responses to errors of process instances.
 
 use serde_json::json;
 use shared::domain::processes::instance::ProcessError;

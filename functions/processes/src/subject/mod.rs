@@ -1,4 +1,4 @@
-//! What is started, advanced, cancelled and signed as one: a process instance on its own, or a movement with all its
+//! The subject of starts, submissions, cancellations and signatures: a process instance on its own, or a movement with all its
 //! instances.
 
 pub(crate) mod advance;

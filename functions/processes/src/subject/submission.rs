@@ -1,4 +1,4 @@
-//! Submitting step data, with a start or afterwards, and what that changes besides the instance.
+//! Submitting step data, with a start or afterwards, and the changes of assets and images.
 
 use super::Subject;
 use super::error::process_error;

@@ -1,4 +1,4 @@
-//! How instances and movements are shown, and which part of that is stored for a repetition of the request.
+//! The views of instances and movements, and their stored form for a repetition of the request.
 
 use super::Subject;
 use crate::instances::wire::{InstanceOrMovement, InstanceView};

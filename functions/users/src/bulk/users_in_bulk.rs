@@ -1,4 +1,4 @@
-//! What the operations of one request read and change: each sees what those before it have done.
+//! The users that the operations of one request read and change: each sees the changes of those before it.
 
 use shared::domain::record::{Record, Stored};
 use shared::domain::user::User;

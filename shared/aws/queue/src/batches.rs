@@ -1,4 +1,4 @@
-//! How messages are put into batches.
+//! Dividing messages into batches.
 
 use aws_sdk_sqs::error::BuildError;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;

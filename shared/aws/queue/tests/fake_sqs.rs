@@ -1,4 +1,4 @@
-//! The queue, against a small fake server that speaks SQS's protocol and refuses what it is told to.
+//! The queue, against a small fake server that speaks SQS's protocol and refuses messages on demand.
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
 use axum::Router;

@@ -1,4 +1,4 @@
-//! What a request says about labels: their format, their size, the sheet, and the assets in order.
+//! The options of labels in a request: their format, their size, the sheet, and the assets in order.
 
 use crate::values::field_error::{FieldError, ValueError};
 use crate::values::id::AssetId;

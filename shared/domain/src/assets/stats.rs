@@ -1,4 +1,4 @@
-//! Statistics of a tenant's assets and process instances: what is counted, and how.
+//! Statistics of a tenant's assets and process instances.
 
 use crate::assets::asset::Status;
 use crate::catalog::AssetKind;

@@ -1,4 +1,4 @@
-//! Which events a reader of the feed wants.
+//! The filter of a reader of the feed.
 
 use crate::history::event::{EventType, Verb};
 use crate::record::Kind;

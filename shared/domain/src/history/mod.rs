@@ -1,4 +1,4 @@
-//! What has happened to records.
+//! The history of records.
 
 pub mod chain;
 pub mod event;

@@ -1,4 +1,5 @@
-//! What a caller can hand on: keys that are no stronger than the caller's own, and roles that are not above the caller's.
+//! The keys and roles that a caller can hand out: keys that are no stronger than the caller's own, and roles that are not above
+//! the caller's.
 
 use crate::keys::api_key::ApiKey;
 use crate::keys::scope::{Role, Scope, Scopes};

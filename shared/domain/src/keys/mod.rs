@@ -1,4 +1,4 @@
-//! API keys: what they permit, and how they are written.
+//! API keys: their rights, limits and text form.
 
 pub mod api_key;
 pub mod grant;

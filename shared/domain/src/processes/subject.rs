@@ -1,4 +1,4 @@
-//! What is advanced, cancelled and signed as one: a process instance on its own, or a movement with all its instances.
+//! The subject of submissions, cancellations and signatures: a process instance on its own, or a movement with all its instances.
 
 use crate::values::id::{Id, InstanceId, MovementId};
 use serde::{Deserialize, Serialize};

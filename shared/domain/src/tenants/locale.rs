@@ -1,4 +1,4 @@
-//! The locale of a tenant: how pages that people read write dates.
+//! The locale of a tenant: the format of dates on pages that people read.
 
 use crate::tenants::time_zone::LocalTime;
 use crate::values::field_error::ValueError;

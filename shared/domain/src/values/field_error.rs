@@ -1,4 +1,4 @@
-//! Why a value or a field of a request is not accepted, in words for the client that sent it.
+//! Errors of a value or a field of a request, in words for the client.
 
 use crate::values::json::pointer_token;
 

@@ -1,4 +1,4 @@
-//! Characters that change how a line of text looks, or make two lines look the same, without being seen.
+//! Characters that change the look of a line of text, or make two lines look the same, without being seen.
 
 use crate::values::field_error::ValueError;
 

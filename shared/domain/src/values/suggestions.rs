@@ -1,4 +1,4 @@
-//! Names that are like another one, for error texts that say what was probably meant.
+//! Similar names, for error texts that suggest the probable one.
 
 /// Longer names are not compared: nobody types them.
 const MAX_CHARS: usize = 64;

@@ -1,4 +1,4 @@
-//! Where webhooks may be: https addresses of public hosts.
+//! Accepted addresses of webhooks: https addresses of public hosts.
 
 use super::{PUBLIC_PORTS, is_public};
 use crate::values::field_error::{ValueError, text_form};

@@ -1,4 +1,4 @@
-//! What is sent to a receiver.
+//! The body of a delivery.
 
 use super::{DeliveryRequest, TestEvent};
 use crate::history::event::Event;

@@ -1,4 +1,4 @@
-//! What a message leads to, and what an attempt leads to.
+//! Decisions about a message, and after an attempt.
 
 use super::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, MAX_ATTEMPTS_KEPT, Webhook};
 use crate::values::time::Timestamp;

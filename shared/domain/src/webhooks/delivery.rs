@@ -1,4 +1,4 @@
-//! Deliveries: one event on its way to one webhook, and what became of each attempt.
+//! Deliveries: one event on its way to one webhook, and the result of each attempt.
 
 use crate::values::id::{EventId, WebhookId};
 use crate::values::string_enum::string_enum;

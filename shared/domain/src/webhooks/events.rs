@@ -1,4 +1,4 @@
-//! Which events a webhook gets.
+//! The types of events that a webhook gets.
 
 use crate::history::filter::{self, EventTypes};
 use crate::values::field_error::ValueError;

@@ -1,4 +1,4 @@
-//! When a webhook is disabled because nobody receives what is sent.
+//! Disabling webhooks that nobody receives.
 
 use super::{Attempt, DisabledReason, RETENTION, Webhook};
 use crate::values::time::Timestamp;

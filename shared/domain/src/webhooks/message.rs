@@ -1,4 +1,4 @@
-//! What the queue between the functions `fanout` and `deliver` carries.
+//! The messages of the queue between the functions `fanout` and `deliver`.
 
 use super::WebhookEvents;
 use crate::history::event::Actor;

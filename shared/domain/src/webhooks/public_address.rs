@@ -1,6 +1,6 @@
-//! Which addresses are public: what IANA's registries of special-purpose addresses
+//! Public addresses, by IANA's registries of special-purpose addresses
 //! ([IPv4](https://www.iana.org/assignments/iana-ipv4-special-registry),
-//! [IPv6](https://www.iana.org/assignments/iana-ipv6-special-registry)) say, and multicast.
+//! [IPv6](https://www.iana.org/assignments/iana-ipv6-special-registry)); multicast is not public.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! What changes, rotations and the service do to a webhook.
+//! Changes, rotations and disabling of webhooks.
 
 use super::*;
 use crate::history::event::Actor;

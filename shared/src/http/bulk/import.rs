@@ -1,4 +1,4 @@
-//! Imports: what a request says besides its rows, and what became of each row.
+//! Imports: the options of a request, and the result of each row.
 
 use crate::domain::request::StoredResponse;
 use crate::domain::values::string_enum::string_enum;

@@ -1,4 +1,4 @@
-//! What errors of the store, of key encryption, of the queue and of process instances mean to a client.
+//! The responses to errors of the store, of key encryption, of the queue and of process instances.
 
 use super::{ApiError, Conflict, ConflictCode, Dependency};
 use crate::domain::keys::grant::GrantError;

@@ -1,5 +1,4 @@
-//! Describes operations for the OpenAPI document by the types of their handlers: what a handler takes and returns is
-//! what the document says.
+//! Describes operations for the OpenAPI document by the types of their handlers' arguments and responses.
 
 use crate::app::App;
 use crate::http::error::ApiError;

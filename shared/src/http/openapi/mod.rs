@@ -1,4 +1,4 @@
-//! What the OpenAPI document says of several operations alike: the security schemes and the error responses.
+//! The parts of the OpenAPI document that several operations share: the security schemes and the error responses.
 
 pub mod describe;
 

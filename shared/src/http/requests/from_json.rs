@@ -1,4 +1,4 @@
-//! The types that fields of bodies can have, and how each is read.
+//! The types of fields of bodies, and their JSON form.
 
 use crate::domain::assets::asset::Status;
 use crate::domain::assets::custom_fields::{CustomFields, FieldsSchema};

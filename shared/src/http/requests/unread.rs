@@ -1,4 +1,4 @@
-//! What a handler takes from a request before the sender's credential is verified.
+//! The parts of a request before the sender's credential is verified.
 
 use super::receive::ReceivedRequest;
 use crate::http::error::ApiError;

@@ -1,4 +1,4 @@
-//! Which representation a client prefers, by its header `Accept` (RFC 9110 §12.5.1).
+//! The representation that a client prefers, by its header `Accept` (RFC 9110 §12.5.1).
 
 /// `accept` is the header. Browsers do. A client that takes both alike doesn't, such as one that sends `*/*`.
 #[must_use]

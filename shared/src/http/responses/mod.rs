@@ -1,4 +1,4 @@
-//! Successful responses. A handler's return type says which one it gives, and the OpenAPI document is made from it.
+//! Successful responses. A handler's return type is its response, and describes it in the OpenAPI document.
 
 mod accept;
 pub mod history;

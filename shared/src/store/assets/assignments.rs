@@ -1,4 +1,4 @@
-//! Which assets users had at an earlier time.
+//! The assets that users had at an earlier time.
 //!
 //! Each event that assigns an asset to a user is also in the index `list_index`, under the user and the asset. So the assets
 //! that a user may have had are found without reading every event of the tenant.

@@ -1,4 +1,4 @@
-//! The counters of asset tags and movement numbers, compared with the tags and numbers that were given.
+//! The counters of asset tags and movement numbers, compared with the given tags and numbers.
 
 use super::TenantCheck;
 use super::derived::{DerivedItems, typed};

@@ -1,7 +1,7 @@
-//! Checks what must hold across the items of a tenant, and repairs it, for the operator.
+//! Checks the invariants across the items of a tenant, and repairs them, for the operator.
 //!
-//! Every change of the service is one transaction. Only a point-in-time restore can take one apart: the restored table
-//! may hold a part of what was written last. The check looks for such parts and completes them:
+//! Every change of the service is one transaction. Only a point-in-time restore can take one apart: the restored table may hold a
+//! part of the last writes. The check looks for such parts and completes them:
 //!
 //! 1. `histories.rs`, `record_history.rs`: each record agrees with its events. A record that is behind or
 //!    lost becomes what its events say. A lost event is replaced by an entry of the operator's. No event is ever changed,

@@ -1,4 +1,4 @@
-//! Reading everything that a tenant has, page after page.
+//! Reading all items of a tenant, page after page.
 
 use super::facts::RecordFacts;
 use super::{RecordKey, TenantCheck, named};

@@ -1,4 +1,4 @@
-//! Which counter gave a tag, and whether it is behind.
+//! The counter that gave a tag, and counters that are behind.
 
 use std::collections::BTreeMap;
 

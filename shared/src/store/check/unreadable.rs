@@ -1,4 +1,4 @@
-//! Records whose item can't be read: they become what their history says.
+//! Records whose item can't be read: they are restored from their histories.
 
 use super::scan::ORDER;
 use super::{TenantCheck, named};

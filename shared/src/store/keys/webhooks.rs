@@ -1,4 +1,4 @@
-//! Keys of what belongs to webhooks besides their records.
+//! Keys of the items of webhooks besides their records.
 
 use super::{Key, Keys};
 use crate::domain::values::id::{EventId, Id, WebhookId};

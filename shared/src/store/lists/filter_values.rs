@@ -1,4 +1,4 @@
-//! Values of filters that are more than one value of a field.
+//! Filters with several values, or with a value for a missing one.
 
 use crate::domain::assets::asset::Status;
 use crate::domain::values::field_error::ValueError;

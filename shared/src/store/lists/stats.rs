@@ -1,4 +1,4 @@
-//! Statistics: what lists are made from, counted. Exact after every write, as lists are.
+//! Statistics: counts of the rows of list indexes. Exact after every write, as lists are.
 
 use crate::domain::assets::asset::CatalogNames;
 use crate::domain::assets::stats::{AssetTally, CountedAsset, InstanceStats};

@@ -1,4 +1,4 @@
-//! Lists of signing links, which the table finds by what they open.
+//! Lists of the signing links of a process instance or movement.
 
 use crate::domain::record::{Kind, Stored};
 use crate::domain::signing::link::{Link, MAX_LINKS};

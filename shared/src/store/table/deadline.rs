@@ -1,4 +1,4 @@
-//! For how long a request may go on reading.
+//! The time that a request has for reading.
 
 use crate::store::client::OPERATION_TIMEOUT;
 use std::time::Duration;

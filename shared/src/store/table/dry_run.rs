@@ -1,8 +1,8 @@
 //! Dry runs: requests that decide everything and write nothing.
 //!
-//! A request's [`DryRun`] is part of its handles of the table ([`TenantReads`]). Units of work then check the conditions of
-//! their writes instead of writing, and keep here what they would leave, so that the request's later reads and units find
-//! it as if it were in the table.
+//! A request's [`DryRun`] is part of its handles of the table ([`TenantReads`]). Units of work then check the conditions of their
+//! writes instead of writing, and keep the results here, so that the request's later reads and units find it as if it were in the
+//! table.
 
 use crate::store::keys::{Item, Key};
 use crate::store::table::condition::Check;

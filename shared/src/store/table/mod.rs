@@ -1,4 +1,4 @@
-//! Items and transactions: what every kind of record needs.
+//! Items and transactions, for every kind of record.
 
 pub(in crate::store) mod backoff;
 pub(in crate::store) mod blob_cache;

@@ -1,4 +1,4 @@
-//! Reference items: how many references each record has, beside the record.
+//! Reference items: the number of references to each record, beside the record.
 //!
 //! Every write of an item, and every check of a condition on it, costs by the size of the whole item. Records can be
 //! large, so references are counted in a small item of their own: `REFERENCES#<noun>#<id>`. It also has the attributes

@@ -1,4 +1,4 @@
-//! Reads that saw a part of a transaction, and how long they are repeated.
+//! Reads that saw a part of a transaction, and their repetition.
 //!
 //! Query and BatchGetItem see the items of a transaction one by one (AWS: "read-committed isolation"). The events may
 //! already contain a change that the record does not have yet, or the other way round. Both have it shortly after.

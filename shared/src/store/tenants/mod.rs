@@ -1,4 +1,4 @@
-//! Tenants: their creation, deletion and verification, and who calls.
+//! Tenants: their creation, deletion and verification, and the use of their keys.
 
 pub(in crate::store) mod credentials;
 pub(in crate::store) mod rate;

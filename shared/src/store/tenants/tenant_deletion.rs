@@ -1,4 +1,4 @@
-//! Deletion of a tenant with everything that it has. Only the operator's command line does it.
+//! Deletion of a tenant with all of its items. Only the operator's command line does it.
 //!
 //! A deletion that is interrupted can be repeated until the registry no longer has the tenant:
 //!

@@ -1,4 +1,4 @@
-//! The records of deliveries to webhooks, and what is known of webhooks' health.
+//! The records of deliveries to webhooks, and the health of webhooks.
 
 use crate::domain::history::chain::HistoryEntry;
 use crate::domain::history::event::Actor;

@@ -1,4 +1,4 @@
-//! What is random in requests and responses, replaced by what is the same in every run.
+//! Replacements for random texts in requests and responses: the same in every run.
 
 use serde_json::Value;
 use sha2::{Digest, Sha512};

@@ -1,4 +1,4 @@
-//! The company's settings, and what an administrator looks at in the evening.
+//! The company's settings, and an administrator's reports in the evening.
 
 use super::people::People;
 use super::recorder::Scenario;

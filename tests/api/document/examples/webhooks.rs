@@ -1,4 +1,4 @@
-//! Webhooks: another program follows what happens.
+//! Webhooks: another program follows the changes.
 
 use super::people::id;
 use super::recorder::Scenario;

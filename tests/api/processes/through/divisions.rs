@@ -1,4 +1,4 @@
-//! However steps are divided into requests, the result is the same.
+//! The result is the same for every division of steps into requests.
 
 use super::{KEYS, steps, values, values_of};
 use crate::support::processes::create_process;

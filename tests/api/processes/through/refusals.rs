@@ -1,4 +1,4 @@
-//! What can't be submitted together, and why.
+//! Steps that can't be submitted together.
 
 use super::{steps, values};
 use crate::support::Api;

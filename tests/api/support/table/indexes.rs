@@ -1,4 +1,4 @@
-//! What the table's indexes hold at a moment, for tests that freeze them.
+//! The rows of the table's indexes at a moment, for tests that freeze them.
 
 use crate::support::Api;
 use aws_sdk_dynamodb::types::AttributeValue;

@@ -1,4 +1,4 @@
-//! The table behind the service: what it holds, and changes that the service doesn't make.
+//! The table behind the service: its items, and changes that the service doesn't make.
 
 pub mod dump;
 pub mod history;

@@ -1,4 +1,4 @@
-//! The functions that deliver events to webhooks, and what is around them.
+//! The functions that deliver events to webhooks, and their surroundings.
 
 pub mod deliveries;
 pub mod key_encryption;

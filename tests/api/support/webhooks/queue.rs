@@ -1,5 +1,5 @@
-//! Queues in memory with the clock of the tests. They keep what SQS promises, and no more: each message is received at least
-//! once, and comes back until it is deleted.
+//! Queues in memory with the clock of the tests. They keep SQS's promises, and no more: each message is received at least once,
+//! and comes back until it is deleted.
 
 use super::deliveries::delivery;
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};

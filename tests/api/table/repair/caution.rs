@@ -1,5 +1,4 @@
-//! What a repair must leave alone: whatever belongs to a record that it doesn't know, and whatever is in progress. And what
-//! it must not stop at.
+//! The limits of a repair: it leaves items of unknown records and changes in progress alone, and goes on with the rest.
 
 use super::transaction::{Items, items};
 use crate::support::{Api, Client};

@@ -1,4 +1,4 @@
-//! What a restore can do to an item, and what the check must do about it.
+//! The damage that a restore can do to an item, and the repair of it.
 
 use super::transaction::{Items, Transaction, items};
 use dev_server::invariants;

@@ -1,5 +1,5 @@
-//! Transactions of which a restore has only a part: each item of each kind of transaction in turn is removed or put back
-//! to what it was before. The check must find and repair it, and touch nothing else.
+//! Transactions of which a restore has only a part: each item of each kind of transaction in turn is removed or put back to its
+//! earlier state. The check must find and repair it, and touch nothing else.
 
 mod caution;
 mod damage;

@@ -1,4 +1,4 @@
-//! What is done to a value before it is sent, and by which values rows could touch the same thing.
+//! Conversion of values before they are sent, and the values by which rows could touch the same record.
 
 use crate::import::columns::Kind;
 use crate::import::columns::convert::{DateFormat, price_with_comma};

@@ -1,4 +1,4 @@
-//! What an import is about, so that only the same one is resumed.
+//! The identity of an import, so that only the same one is resumed.
 
 use crate::error::{CliError, Result};
 use serde::{Deserialize, Serialize};

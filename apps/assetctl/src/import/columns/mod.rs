@@ -1,4 +1,4 @@
-//! What the columns of a file mean.
+//! The columns of a file and their fields.
 
 pub mod convert;
 pub mod fields;

@@ -1,4 +1,4 @@
-//! Guesses what columns mean by the names that other systems give them. Nothing is imported by a guess.
+//! Guesses the fields of columns from the names in other systems. Nothing is imported by a guess.
 
 use crate::import::columns::{Kind, Mapping, REASONS};
 

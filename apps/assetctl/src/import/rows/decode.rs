@@ -1,7 +1,7 @@
 //! A file as UTF-8 text, decoded while it is read.
 //!
-//! What was decoded stays until it is [forgotten](Text::forget), so that a reader can go back to the start of a row. The
-//! places of bytes that can't be decoded are kept, too: in the text, they are a replacement character like any other.
+//! Decoded text stays until it is [forgotten](Text::forget), so that a reader can go back to the start of a row. The places of
+//! bytes that can't be decoded are kept, too: in the text, they are a replacement character like any other.
 
 use encoding_rs::{CoderResult, Decoder, DecoderResult, Encoding};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Finds out a file's encoding, and its hash on the way: one pass, whatever the file's size.
+//! Finds out a file's encoding and hash in one pass.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};

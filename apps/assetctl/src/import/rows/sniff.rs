@@ -1,4 +1,4 @@
-//! Finds out what separates the cells of a file.
+//! Finds out the delimiter of a file.
 
 use csv::ReaderBuilder;
 

@@ -1,4 +1,4 @@
-//! The file that is imported: what it is, and its rows from the beginning as often as they are needed.
+//! The imported file: its format, and its rows from the beginning as often as they are needed.
 
 use crate::args::{Format, Import};
 use crate::error::{CliError, Result};

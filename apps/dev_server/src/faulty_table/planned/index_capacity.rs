@@ -1,4 +1,4 @@
-//! What the index `list_index` can deliver: pages of less than 1 MB, and only so many a second.
+//! The capacity of the index `list_index`: pages of less than 1 MB, and only so many a second.
 
 use super::{Faults, response};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};

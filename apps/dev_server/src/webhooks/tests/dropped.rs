@@ -1,4 +1,4 @@
-//! What is dropped at any point is done again: that is what `kill -9` leads to.
+//! Work that is dropped at any point, as by `kill -9`, is done again.
 
 use super::dropping::dropped_after;
 use super::*;

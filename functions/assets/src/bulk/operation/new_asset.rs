@@ -1,4 +1,4 @@
-//! Assets that operations create: their IDs, their tags, and what they look like.
+//! Assets that operations create: their IDs, tags and fields.
 
 use super::{AssetOperation, AssetOutcome, Inputs};
 use crate::bulk::write::{Action, AssetWrite};

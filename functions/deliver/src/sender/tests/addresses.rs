@@ -1,4 +1,4 @@
-//! What must not be reached, and isn't.
+//! Addresses that must not be reached.
 
 use super::receiver::{OK, Receiver};
 use super::{

@@ -1,4 +1,4 @@
-//! Receivers on this machine: each does what its test says with the connections that it accepts.
+//! Receivers on this machine: each handles its connections as its test says.
 
 use crate::sender::connection::Stream;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};

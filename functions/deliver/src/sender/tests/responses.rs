@@ -1,4 +1,4 @@
-//! What receivers do, and what becomes of the attempt.
+//! Responses of receivers, and the results of attempts.
 
 use super::receiver::{OK, Receiver};
 use super::{

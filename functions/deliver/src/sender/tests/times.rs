@@ -1,4 +1,4 @@
-//! How long attempts take.
+//! The time limits of attempts.
 
 use super::receiver::Receiver;
 use super::{AddressPolicy, AttemptFailure, Limits, Rules, assert_error, assert_status, plain_sender, send, short};

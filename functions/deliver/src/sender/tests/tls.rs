@@ -1,4 +1,4 @@
-//! Which certificates are accepted.
+//! Accepted and refused certificates.
 
 use super::receiver::{Certificates, Identity, OK, Receiver, certificates};
 use super::{Arc, AttemptFailure, Limits, NAME, Names, Sender, assert_error, assert_status, send, sender, test_rules};

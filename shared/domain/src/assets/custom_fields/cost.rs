@@ -1,8 +1,8 @@
-//! Estimates what validating a value against a schema costs at most. Tenants choose both, and even small ones can be
-//! expensive: a list of many values, each checked against many rules, each with a pattern.
+//! Estimates the maximum cost of validating a value against a schema. Tenants choose both, and even small ones can be expensive:
+//! a list of many values, each checked against many rules, each with a pattern.
 //!
-//! The estimate visits what a validator would visit in the worst case. It stops as soon as the cost is excessive, so it is
-//! cheaper than the validation.
+//! The estimate visits the same rules and values as a validator in the worst case. It stops as soon as the cost is excessive, so
+//! it is cheaper than the validation.
 
 use super::policy::target;
 use serde_json::{Map, Value};

@@ -1,8 +1,8 @@
-//! Estimates what compiling a pattern takes at most, from its text alone: compiling is what must be bounded.
+//! Estimates the maximum cost of compiling a pattern from its text alone: compiling must be bounded.
 //!
-//! The figures are those of the regex crate, in bytes of memory. Compiling a megabyte takes about 15 ms in a release
-//! build. Where something takes more time than that, it counts as so many bytes more. Repetition multiplies: the compiler
-//! copies what is repeated.
+//! The figures are those of the regex crate, in bytes of memory. Compiling a megabyte takes about 15 ms in a release build. Where
+//! something takes more time than that, it counts as so many bytes more. Repetition multiplies: the compiler copies the repeated
+//! part.
 
 /// Bytes for each pattern.
 const PATTERN: u64 = 8 * 1024;

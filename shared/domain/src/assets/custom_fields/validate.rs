@@ -1,4 +1,4 @@
-//! Validates custom fields, within what a request may cost.
+//! Validates custom fields, within the units of a request.
 
 use super::compiled::{Compiled, CompiledSchemas, SchemaKey};
 use super::cost::{self, Cost};

@@ -1,4 +1,4 @@
-//! How a record and its events can differ.
+//! The differences between a record and its events.
 
 use crate::history::chain::{BrokenLink, Chain, ChainError, ChainHead};
 use crate::processes::process::MAX_STEPS;

@@ -1,4 +1,4 @@
-//! Records as their histories describe them: what a lost or outdated record was, as far as its events say it.
+//! Records from their histories: the state of a lost or outdated record, as far as its events show it.
 
 mod past;
 mod processes;

@@ -1,4 +1,4 @@
-//! Why a process can't be started or continued.
+//! The errors of starting and continuing a process.
 
 use super::InstanceStatus;
 use crate::assets::asset::Status;

@@ -1,4 +1,4 @@
-//! Signatures whose image shows a typed name: whoever can't draw one types it, and everyone who reads it later is told.
+//! Signatures whose image shows a typed name: a signer who can't draw types the name, and every later reader is told.
 
 use super::{Instance, ProcessError};
 use crate::processes::process::StepKind;

@@ -1,4 +1,4 @@
-//! How large the transactions of a movement get.
+//! The size of a movement's transactions.
 
 use super::Movement;
 use crate::assets::asset::Asset;

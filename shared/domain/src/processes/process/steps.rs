@@ -1,4 +1,4 @@
-//! The list of steps of a process, and how it is read from a request.
+//! The list of steps of a process, and its JSON form in requests.
 
 use super::step::{Step, StepKind, StepType};
 use crate::values::field_error::ValueError;

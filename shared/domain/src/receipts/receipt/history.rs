@@ -1,4 +1,4 @@
-//! What receipts read from the histories of a process instance, its asset and its users.
+//! The facts that receipts read from the histories of a process instance, its asset and its users.
 
 use super::{ReceiptAsset, ReceiptError};
 use crate::history::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry};

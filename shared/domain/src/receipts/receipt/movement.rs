@@ -1,4 +1,4 @@
-//! Receipts of movements: what their instances have in common once, and each asset with its own history.
+//! Receipts of movements: the common parts of their instances once, and each asset with its own history.
 
 use super::{Receipt, ReceiptAsset, ReceiptError, ReceiptEvent, ReceiptProcess, ReceiptStep, history, receipt_events};
 use crate::history::chain::{ChainHead, HistoryEntry};

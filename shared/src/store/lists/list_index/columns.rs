@@ -1,4 +1,4 @@
-//! The columns of a list index, and how a record's fields become them.
+//! The columns of a list index, and their values from a record's fields.
 
 use super::change_event::Inconsistent;
 use super::row::Row;

@@ -1,5 +1,5 @@
-//! The list index: a column-wise copy, in memory, of what lists need of a tenant's assets, users, process instances and
-//! movements. Lists are filtered, searched, sorted and counted here; the table remains the source of truth.
+//! The list index: a column-wise copy, in memory, of the fields of a tenant's assets, users, process instances and movements that
+//! lists need. Lists are filtered, searched, sorted and counted here; the table remains the source of truth.
 //!
 //! - *Columns*: of each record a row has fixed-size values ([`Columns`]), texts to search and texts to compare. The
 //!   records of a page are then read from the table.

@@ -1,4 +1,4 @@
-//! Rows: what a list index has of one record.
+//! Rows: one record each in a list index.
 
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;

@@ -1,8 +1,8 @@
 //! Snapshots: list indexes as bytes, for storage outside of the table (docs/adr/0013).
 //!
-//! A snapshot has a header and a body. The header says what the snapshot is of, from when, and which body belongs to it;
-//! it ends with its own checksum. Nothing is used of a snapshot that differs in a single byte from what was written, or
-//! that is of another table, tenant, kind or format.
+//! A snapshot has a header and a body. The header has the source and the time of the snapshot and the checksum of its body; it
+//! ends with its own checksum. A snapshot is not used if a single byte differs from the written ones, or if it is of another
+//! table, tenant, kind or format.
 
 use super::blocks::{Decoder, Encoder};
 use crate::domain::record::Kind;

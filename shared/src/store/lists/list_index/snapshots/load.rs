@@ -1,5 +1,5 @@
-//! Loading a list index from its snapshot. What is wrong with a snapshot or with the object store costs a load from the
-//! table, never a list.
+//! Loading a list index from its snapshot. A fault of a snapshot or of the object store costs a load from the table, never a
+//! list.
 
 use super::format::{
     MAX_HEADER_BYTES, SnapshotError, SnapshotHeader, SnapshotSource, check_snapshot, decode_header, decode_index,
