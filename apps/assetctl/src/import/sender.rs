@@ -7,7 +7,7 @@ use crate::http::pace::{Pace, Permit};
 use crate::http::patience::Patience;
 use crate::import::chunks::{Chunk, Chunks};
 use crate::import::journal::Journal;
-use crate::import::settlement::{Settlement, Verdict, judge};
+use crate::import::settlement::{Settlement, Verdict};
 use crate::import::unsettled::Unsettled;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
@@ -220,7 +220,7 @@ impl Sender<'_> {
         let response = serde_json::from_slice(&reply.body)
             .map_err(|error| CliError::Failed(format!("can't read the service's answer; check --base-url: {error}")))?;
         let sent = state.unsettled.chunk(chunk).map_or(0, |chunk| chunk.sent().count());
-        Ok(judge(response, sent))
+        Ok(Verdict::of(response, sent))
     }
 
     fn settle(&mut self, state: &mut State, number: u64, settlement: Settlement) -> Result<()> {

@@ -76,18 +76,20 @@ pub enum Verdict {
     Unexpected(String),
 }
 
-/// The request had `sent` rows.
-#[must_use]
-pub fn judge(response: ImportResponse, sent: usize) -> Verdict {
-    let results = response.data.len();
-    let is_in_order = response.data.iter().enumerate().all(|(index, result)| result.row == index + 1);
-    if results != sent || !is_in_order {
-        return Verdict::Unexpected(format!("the service answered for {results} rows instead of {sent}"));
-    }
-    let is_unavailable = |result: &&RowResult| result.errors.iter().any(|error| error.code.as_deref() == Some(UNAVAILABLE));
-    match response.data.iter().filter(is_unavailable).count() {
-        0 => Verdict::Settled(settle(response.data)),
-        unavailable => Verdict::Unavailable(unavailable),
+impl Verdict {
+    /// The request had `sent` rows.
+    #[must_use]
+    pub fn of(response: ImportResponse, sent: usize) -> Self {
+        let results = response.data.len();
+        let is_in_order = response.data.iter().enumerate().all(|(index, result)| result.row == index + 1);
+        if results != sent || !is_in_order {
+            return Self::Unexpected(format!("the service answered for {results} rows instead of {sent}"));
+        }
+        let is_unavailable = |result: &&RowResult| result.errors.iter().any(|error| error.code.as_deref() == Some(UNAVAILABLE));
+        match response.data.iter().filter(is_unavailable).count() {
+            0 => Self::Settled(settle(response.data)),
+            unavailable => Self::Unavailable(unavailable),
+        }
     }
 }
 
@@ -115,8 +117,8 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn judge(data: &Value, sent: usize) -> Verdict {
-        super::judge(serde_json::from_value(json!({"data": data, "meta": {"rows": 3}})).unwrap(), sent)
+    fn verdict(data: &Value, sent: usize) -> Verdict {
+        Verdict::of(serde_json::from_value(json!({"data": data, "meta": {"rows": 3}})).unwrap(), sent)
     }
 
     #[test]
@@ -126,7 +128,7 @@ mod tests {
             {"row": 2, "outcome": "refused", "id": null, "errors": [{"column": "name", "detail": "is empty", "code": "VALIDATION_ERROR"}]},
             {"row": 3, "outcome": "unchanged", "id": "b", "errors": []},
         ]);
-        let Verdict::Settled(settlement) = judge(&data, 3) else { panic!("not settled") };
+        let Verdict::Settled(settlement) = verdict(&data, 3) else { panic!("not settled") };
         assert_eq!(settlement.counts, Counts { created: 1, refused: 1, unchanged: 1, ..Counts::default() });
         assert_eq!((settlement.refused[0].0, settlement.refused[0].1[0].to_string().as_str()), (1, "name: is empty"));
     }
@@ -134,7 +136,7 @@ mod tests {
     #[test]
     fn temporary_errors_and_misfits_are_seen() {
         let temporary = json!([{"row": 1, "outcome": "refused", "errors": [{"detail": "busy", "code": "UNAVAILABLE"}]}]);
-        assert_eq!(judge(&temporary, 1), Verdict::Unavailable(1));
-        assert!(matches!(judge(&temporary, 2), Verdict::Unexpected(_)));
+        assert_eq!(verdict(&temporary, 1), Verdict::Unavailable(1));
+        assert!(matches!(verdict(&temporary, 2), Verdict::Unexpected(_)));
     }
 }

@@ -194,7 +194,7 @@ impl Service {
         let answered = timeout(Duration::from_millis(life.min(60_000)), exchange(router, request, deadline)).await;
         let response = answered.ok();
         self.release(number, response.is_none());
-        self.judge(request, response.as_ref(), sent, life);
+        self.check_response(request, response.as_ref(), sent, life);
         response
     }
 
@@ -259,8 +259,8 @@ impl Service {
         }
     }
 
-    /// Checks what must be true of every response.
-    fn judge(&self, request: &ApiRequest, response: Option<&ApiResponse>, sent: Instant, life: u64) {
+    /// Checks the rules for every response.
+    fn check_response(&self, request: &ApiRequest, response: Option<&ApiResponse>, sent: Instant, life: u64) {
         let mut state = self.state();
         state.report.requests += 1;
         *state.report.responses.entry(response.map_or(0, |response| response.status)).or_default() += 1;
